@@ -1,17 +1,17 @@
-//! BM25 as the documented archive writes it down: over lists of words that somebody else has cut.
+//! BM25 as the documented archive defines it, over lists of words that the caller has split.
 //!
 //! ```text
 //! idf(t)   = ln((N - n(t) + 0.5) / (n(t) + 0.5) + 1)
 //! score(d) = sum over t of idf(t) * tf * (K1 + 1) / (tf + K1 * (1 - B + B * length(d) / average))
 //! ```
 //!
-//! A term that a query has twice counts twice. Sums are taken in the order of the query's terms.
+//! A term that occurs twice in a query counts twice. Sums are taken in the order of the query's terms.
 
 use hashbrown::{HashMap, HashSet};
 
-/// How soon more of the same term adds nothing.
+/// The saturation of term frequency: with a smaller value, repetitions of a term soon add nothing.
 pub const K1: f64 = 1.2;
-/// How much a long text is held against it.
+/// The strength of length normalisation: 0 ignores the length of a text.
 pub const B: f64 = 0.75;
 
 /// Texts as lists of words, numbered from 0.
@@ -28,7 +28,7 @@ pub const B: f64 = 0.75;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Documents {
-    /// Of each word the texts that have it, ascending, and how often.
+    /// For each word, the texts that contain it, ascending, each with the number of occurrences.
     postings: HashMap<String, Vec<(u32, u32)>>,
     lengths: Vec<u32>,
     words: u64,
@@ -59,13 +59,13 @@ impl Documents {
         self.words += length as u64;
     }
 
-    /// How many texts there are.
+    /// The number of texts.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lengths.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no texts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lengths.is_empty()
@@ -94,8 +94,8 @@ impl Documents {
         scores
     }
 
-    /// The `limit` best of the texts that have at least `least` different words of the query, each with its score;
-    /// of equal scores the lower number first. With `least` 0 none has enough.
+    /// The `limit` best texts that contain at least `least` different words of the query, each with its score;
+    /// ties go to the lower number. `least` counts as at least 1.
     #[must_use]
     pub fn best<W: AsRef<str>>(&self, query: &[W], least: usize, limit: usize) -> Vec<(u32, f64)> {
         let mut shared = vec![0_usize; self.len()];

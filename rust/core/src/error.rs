@@ -5,16 +5,16 @@ use std::error::Error as StdError;
 /// The result of a call of the core.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Which promise was broken. Matched without a wildcard wherever kinds are turned into something else.
+/// The kind of an error. Code that translates kinds must match each of them, without a wildcard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// A setting out of its bounds, or unknown.
+    /// A setting is out of its bounds, or unknown.
     InvalidArgument,
-    /// An entry, a session id or a query out of its bounds.
+    /// An entry, a session id or a query is out of its bounds.
     InvalidEntry,
     /// The store cannot be opened.
     StoreOpen,
-    /// The store was written by a newer version.
+    /// A newer version wrote the store.
     StoreVersion,
     /// A read or a write failed, or the disk is full.
     StoreIo,
@@ -22,34 +22,34 @@ pub enum ErrorKind {
     StoreBusy,
     /// The store was used after it was closed.
     StoreClosed,
-    /// The store was opened before the process forked, and is used in the child; or it cannot be opened there.
+    /// The store was opened before a fork and is used in the child, or it cannot be opened in this child.
     StoreForked,
-    /// The file at the store's path is not the one that was opened.
+    /// The file at the store's path is no longer the file that was opened.
     StoreReplaced,
-    /// A stored row does not match its checksum, or is not what the schema says.
+    /// A stored row does not match its checksum or its schema.
     StoreCorrupt,
-    /// Another writer changed the session meanwhile.
+    /// Another writer changed the session in the meantime.
     StoreConflict,
-    /// A write to a store that is open for reading.
+    /// A write to a store that is open for reading only.
     ReadOnlyStore,
-    /// No entry of that id.
+    /// There is no entry of that id.
     EntryNotFound,
-    /// No batch of that token.
+    /// There is no batch of that token.
     StageNotFound,
-    /// Who keeps the rows of a mirror did not take a write; why is known to him.
+    /// The keeper of a mirror's rows refused a write. The keeper knows the reason.
     NotKept,
     /// A defect of this library.
     Internal,
 }
 
-/// A value that an error speaks of.
+/// A value in an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Field {
     /// A name, a path, a choice.
     Text(String),
     /// A size, a count, an id.
     Integer(i64),
-    /// Several of these, None for one that is not there.
+    /// Several integers, None for an absent one.
     Integers(Vec<Option<i64>>),
 }
 
@@ -71,7 +71,7 @@ impl From<i64> for Field {
     }
 }
 
-/// What went wrong, in one sentence, with what the sentence speaks of and its cause.
+/// An error: one sentence, the values that it mentions, and its cause.
 ///
 /// ```
 /// use siltstone_core::{Error, ErrorKind};
@@ -98,7 +98,7 @@ struct Inner {
 }
 
 impl Error {
-    /// An error of `kind`; `message` names the thing, the bound and the value.
+    /// An error of `kind`. `message` should name the thing, the bound and the value.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             kind,
@@ -108,27 +108,27 @@ impl Error {
         }))
     }
 
-    /// The same error, carrying `value` under `name`.
+    /// Adds `value` under `name`.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<Field>) -> Self {
         self.0.fields.push((name, value.into()));
         self
     }
 
-    /// The same error, caused by `source`.
+    /// Adds its cause `source`.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
         self
     }
 
-    /// Which promise was broken.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// What the message speaks of, by name.
+    /// The values in the message, by name.
     #[must_use]
     pub fn fields(&self) -> &[(&'static str, Field)] {
         &self.0.fields

@@ -1,36 +1,37 @@
-//! A process may fork while threads of it are at work here. Who is about to fork waits until they are done, and
-//! those who come meanwhile wait until it has forked.
+//! Makes forks safe while other threads are at work here. A thread that is about to fork waits until the work is done,
+//! and new work waits until the fork is done.
 //!
-//! A child has the memory of its parent and none of its other threads: a lock that one of them held stays locked
-//! for ever, and SQLite believes that the process has the file locks that its parent has. So nobody may be in here
-//! when a process forks, and every connection to a file must be closed.
+//! A child has the memory of its parent, but none of its other threads. A lock that another thread held stays locked
+//! for ever. SQLite believes in the child that the process has the file locks of the parent. So no thread may be at
+//! work here during a fork, and every connection to a file must be closed.
 //!
-//! Who waits for a fork sleeps and looks again: a lock that threads are parked at would be found by the child.
+//! Threads that wait for a fork sleep and check again. They must not park at a lock, because the child would inherit
+//! the lock with its waiters.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a fork waits for work that is under way.
+/// The longest time that a fork waits for running work.
 pub const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long who waits sleeps before it looks again.
+/// The pause between two checks of a thread that waits.
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// How many threads are about to fork.
+/// The number of threads that are about to fork.
 static FORKING: AtomicUsize = AtomicUsize::new(0);
 
-/// How many are at work.
+/// The number of threads that are at work.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether this process was forked while a store of its parent could not be closed.
+/// Whether this process was forked while a store of its parent could not be closed in time.
 static IS_UNCLEAN: AtomicBool = AtomicBool::new(false);
 
-/// Held by who is at work. Nobody forks meanwhile, unless it waited for [`PATIENCE`].
+/// A permit to work. No fork happens while it lives, except after a wait of [`PATIENCE`].
 #[must_use]
 pub struct Permit(());
 
-/// Waits for forks that are under way, and then keeps others waiting until the answer is dropped.
+/// Waits for running forks. New forks wait until the permit is dropped.
 pub fn enter() -> Permit {
     loop {
         INSIDE.fetch_add(1, Ordering::SeqCst);
@@ -46,13 +47,13 @@ pub fn enter() -> Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        // A permit of the parent is never dropped in the child: the thread that held it is not there.
+        // Permits of the parent are never dropped in the child, because the threads that held them are not there.
         INSIDE.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// Waits until nobody is at work, and keeps everybody from beginning; then `close` may close what must not be open
-/// in a child, by the time it is given. It says whether all of it is closed.
+/// Waits until no thread is at work, and stops new work. Then `close` closes what must not be open
+/// in a child, until the given deadline. It returns whether all of it is closed.
 pub(crate) fn before(close: impl FnOnce(Instant) -> bool) {
     let deadline = Instant::now() + PATIENCE;
     FORKING.fetch_add(1, Ordering::SeqCst);
@@ -62,19 +63,19 @@ pub(crate) fn before(close: impl FnOnce(Instant) -> bool) {
     IS_UNCLEAN.store(!close(deadline), Ordering::SeqCst);
 }
 
-/// Lets those go on who waited.
+/// Lets the waiting threads go on.
 pub(crate) fn after_in_parent() {
     IS_UNCLEAN.store(false, Ordering::SeqCst);
     FORKING.fetch_sub(1, Ordering::SeqCst);
 }
 
-/// Begins anew in a child, where nobody else is.
+/// Resets the counters in a child, which has no other threads.
 pub(crate) fn after_in_child() {
     INSIDE.store(0, Ordering::SeqCst);
     FORKING.store(0, Ordering::SeqCst);
 }
 
-/// Whether this process was forked while a store was at work that could not be closed in time.
+/// Whether this process was forked while a store of its parent could not be closed in time.
 pub(crate) fn is_unclean() -> bool {
     IS_UNCLEAN.load(Ordering::SeqCst)
 }
@@ -83,7 +84,7 @@ pub(crate) fn is_unclean() -> bool {
 mod tests {
     use super::*;
 
-    /// One test, since what it is about is the whole process.
+    /// One test for all, because the state belongs to the whole process.
     #[test]
     fn a_fork_waits_for_who_is_at_work_and_keeps_others_out() {
         let permit = enter();
@@ -109,7 +110,7 @@ mod tests {
         late.join().unwrap();
 
         std::mem::forget(enter());
-        before(|_| false); // it gives up waiting, and a child would know
+        before(|_| false); // the wait ends without success, and a child would know it
         after_in_child();
         assert!(is_unclean());
         drop(enter());

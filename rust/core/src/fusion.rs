@@ -1,17 +1,17 @@
-//! Two scores of an entry as one, and the share of it that age takes.
+//! Fuses two scores of an entry into one, and lowers scores by age.
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Milliseconds of a day.
+/// The number of milliseconds in a day.
 const DAY: f64 = 86_400_000.0;
 
-/// How much of a score is left after a while.
+/// The decay of a score with age.
 ///
 /// ```text
 /// factor = max(floor, per_day ^ days)
 /// ```
 ///
-/// `days` are fractional, and 0 for what is dated in the future.
+/// `days` may be fractional. It is 0 for a time in the future.
 ///
 /// ```
 /// use siltstone_core::fusion::Decay;
@@ -29,13 +29,13 @@ pub struct Decay {
 }
 
 impl Decay {
-    /// That of the documented hybrid: 0.995 a day, without a floor. Half a year takes 60 %.
+    /// The decay of the documented hybrid: 0.995 a day, without a floor. After half a year, 40 % are left.
     pub const DOCUMENTED: Self = Self {
         per_day: 0.995,
         floor: 0.0,
     };
 
-    /// What a day leaves, and what is left at least, both 0 to 1.
+    /// A decay by the factor that a day leaves, and by the least factor of all, both 0 to 1.
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ impl Decay {
         Ok(Self { per_day, floor })
     }
 
-    /// What is left of the score of an entry, both times in milliseconds since 1970.
+    /// The factor for the score of an entry. Both times are milliseconds since 1970.
     #[expect(
         clippy::cast_precision_loss,
         reason = "2^53 milliseconds are 285,000 years"
@@ -64,35 +64,35 @@ impl Decay {
     }
 }
 
-/// The documented hybrid of a cosine and of the share of the query's best BM25 that an entry has:
+/// The documented hybrid of a cosine and of the entry's share of the best BM25 score of the query:
 /// `0.7 * max(0, cosine) + 0.3 * share`.
 #[must_use]
 pub fn hybrid(cosine: f64, share: f64) -> f64 {
     (0.7 * cosine.max(0.0) + 0.3 * share).min(1.0)
 }
 
-/// What reciprocal ranks are counted from: Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms
+/// The constant that is added to ranks, from Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms
 /// Condorcet and individual Rank Learning Methods" (2009).
 const RRF_K: f64 = 60.0;
 
-/// `1 / (60 + rank)` of both sides, ranks from 1, as a share of what the first of both has.
+/// The sum of `1 / (60 + rank)` over both sides, with ranks from 1, divided by its highest value.
 #[must_use]
 pub fn reciprocal(ranks: [Option<u32>; 2]) -> f64 {
     let of = |rank: Option<u32>| rank.map_or(0.0, |rank| 1.0 / (RRF_K + f64::from(rank)));
     (of(ranks[0]) + of(ranks[1])) / (2.0 / (RRF_K + 1.0))
 }
 
-/// How the scores of one side lie.
+/// The distribution of the scores of one side.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
     /// Their mean.
     pub mean: f64,
-    /// Their standard deviation, over all of them.
+    /// Their population standard deviation.
     pub deviation: f64,
 }
 
 impl Spread {
-    /// Of these scores, summed up in their order; zeros for none.
+    /// The mean and deviation of these scores, which are added in their order; zeros for no scores.
     #[expect(
         clippy::cast_precision_loss,
         reason = "what fits in memory is far below 2^53"
@@ -112,7 +112,7 @@ impl Spread {
         }
     }
 
-    /// How many deviations `score` is above the mean; 0 where all scores are one.
+    /// The number of deviations by which `score` is above the mean; 0 where all scores are equal.
     #[must_use]
     pub fn z(self, score: f64) -> f64 {
         if self.deviation > 0.0 {
@@ -123,16 +123,16 @@ impl Spread {
     }
 }
 
-/// The weights of two sides by which their sum orders as that of their z-scores, and which add up to 1.
+/// The weights of two sides. They add up to 1, and the weighted sum has the same order as the sum of z-scores.
 ///
 /// ```text
 /// z1 + z2 = (x1 - m1) / d1 + (x2 - m2) / d2
-///         = (1 / d1 + 1 / d2) * (w1 * x1 + w2 * x2) - a number that is the same for all
+///         = (1 / d1 + 1 / d2) * (w1 * x1 + w2 * x2) - a constant
 /// w1      = d2 / (d1 + d2),  w2 = d1 / (d1 + d2)
 /// ```
 ///
-/// So where both scores are in 0..1, the sum is too, and compares between queries, which a z-score does
-/// not. A side on which all scores are one tells nothing, and has no weight; both have half if neither does.
+/// So if both scores are in 0..1, the weighted sum is too, and it can be compared between queries, unlike a z-score.
+/// A side whose scores are all equal has no weight. If both sides are like that, each has weight 0.5.
 #[must_use]
 pub fn weights(sides: [Spread; 2]) -> [f64; 2] {
     let [one, other] = sides.map(|side| side.deviation);

@@ -1,19 +1,19 @@
-//! The lines of a text that a regular expression matches, whoever wrote it.
+//! Finds the lines of a text that match a regular expression from an untrusted author.
 
 use regex::RegexBuilder;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Bytes that a compiled expression may take: a model wrote it.
+/// The largest size of a compiled expression in bytes. A bound is needed, because a model writes the expressions.
 const MOST_COMPILED: usize = 1 << 20;
 
-/// The numbers of the lines of `text` in which `pattern` matches, from 0; lines end at line feeds.
+/// The numbers, from 0, of the lines of `text` that match `pattern`. Lines end at line feeds.
 ///
-/// Time is linear in the text, whatever the pattern.
+/// The time is linear in the length of the text for every pattern.
 ///
 /// # Errors
 ///
-/// `InvalidArgument`: `pattern` is no expression, or a compiled one would take more than a megabyte.
+/// `InvalidArgument` where `pattern` is no valid expression, or takes more than a megabyte when it is compiled.
 ///
 /// ```
 /// # fn main() -> siltstone_core::Result<()> {

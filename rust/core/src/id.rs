@@ -1,4 +1,4 @@
-//! Names of things in a store, as types of their own: a session is never taken for an entry.
+//! Ids of things in a store. Each kind has its own type, so a session cannot be mistaken for an entry.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// The number of an entry: given once by the store's allocator, in rising order, never reused.
+/// The id of an entry. The store's allocator gives ids in rising order, and never reuses one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId(pub i64);
 

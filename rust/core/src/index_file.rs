@@ -1,7 +1,7 @@
-//! An index as a file that a user saves: arrays as a cache has them, behind a label that says what they are of.
+//! An index in a file that a user saves: a label that describes it, and arrays in the format of a cache.
 //!
-//! A file is put in place whole, checked whole before any of it is believed, and read into memory, so that
-//! nobody who overwrites it changes an index that was loaded from it.
+//! A file is put in place whole or not at all, and checked completely before it is used. It is read into memory, so
+//! overwriting it does not change an index that was loaded from it.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use crate::cache::{Reader, VERSION, Writer, version};
 use crate::error::{Error, ErrorKind, Result};
 use crate::whole_file;
 
-/// The file of an index: its label, and the arrays that `put` writes.
+/// The bytes of an index file: the label, and the arrays that `put` writes.
 ///
 /// # Errors
 ///
@@ -35,11 +35,11 @@ pub fn to_bytes(
     })
 }
 
-/// What `read` makes of the arrays of a file that [`to_bytes`] gave, and `accept` of its label.
+/// Reads a file of [`to_bytes`]. `accept` gets its label, `read` its arrays, and both refuse with None.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::StoreOpen`] for another kind of file, or of index; [`ErrorKind::StoreVersion`];
+/// [`ErrorKind::StoreOpen`] for another kind of file or of index; [`ErrorKind::StoreVersion`] for another version;
 /// [`ErrorKind::StoreCorrupt`] where the file was cut short or changed.
 pub fn from_bytes<T, L>(
     file: &[u8],
@@ -72,7 +72,7 @@ pub fn from_bytes<T, L>(
     }
 }
 
-/// Puts a file in place, whole or not at all.
+/// Puts a file in place, whole or not at all. It replaces an existing file.
 ///
 /// # Errors
 ///
@@ -81,7 +81,7 @@ pub fn write(path: &Path, file: &[u8]) -> Result<()> {
     whole_file::write(path, file).map_err(|cause| failed("write", path, cause))
 }
 
-/// A file, whole.
+/// The bytes of a file.
 ///
 /// # Errors
 ///
@@ -90,11 +90,11 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(|cause| failed("read", path, cause))
 }
 
-/// What `open` makes of the file at `path`, whose errors carry it.
+/// Reads the file at `path` with `open`. Errors name the path.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::StoreIo`], and those of `open`.
+/// [`ErrorKind::StoreIo`], and the errors of `open`.
 pub fn load<T>(path: &Path, open: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
     let file = read(path)?;
     open(&file).map_err(|error| {
@@ -123,7 +123,7 @@ mod tests {
 
     const LABEL: &str = "words";
 
-    /// Passages of every kind: of a term that has a column, of counts above 15, removed ones.
+    /// An index with all kinds of passages: a term that has a column, counts above 15, and removed passages.
     fn written() -> Vec<u8> {
         let mut index = Bm25Index::new(Bm25Params::default());
         for number in 0..5_000 {
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(kind(&file[..file.len() - 1]), Some(ErrorKind::StoreCorrupt));
     }
 
-    /// A forger knows how checksums are made: his file is refused, or it is an index that answers.
+    /// A forger can compute checksums. His file is refused, or is an index that works.
     #[test]
     fn a_forged_file_is_refused_or_works() {
         let (file, query) = (written(), Query::of("silt 17 4999"));

@@ -1,9 +1,14 @@
-//! Text and numbers behind siltstone: tokenising, hashed embeddings, exact search, the durable log.
+//! The core of siltstone: tokenising, hashed embeddings, exact search, and the durable log.
 //!
-//! The crate knows nothing of Python. Floors, each using those below it: `memory` (a store, one scope a
-//! session); `index`, `bm25`, [`embed`] (what is similar); [`vector`], [`top_k`], [`postings`], [`analyse`],
-//! [`recall`], [`redact`], `sqlite` (parts); [`error`], [`fork`], [`id`], [`condense`], [`documented`], [`tokens`], [`json`], [`tokenize`], [`outline`],
-//! [`simd`], [`cache`], [`index_file`], `whole_file` (ground).
+//! The crate knows nothing of Python. Its modules form floors, and a module uses modules of lower floors only. From the
+//! top:
+//!
+//! - [`memory`]: a store, with the indexes of each session;
+//! - [`index`];
+//! - [`embed`], [`bm25`], [`outline`];
+//! - [`json`], [`vector`], [`top_k`], [`fusion`], [`postings`], `sqlite`, [`analyse`], [`redact`], [`recall`];
+//! - [`id`], [`condense`], [`documented`], [`grep`], [`tokens`], [`tokenize`], [`index_file`];
+//! - [`error`], [`fork`], [`simd`], [`cache`], `whole_file`.
 //!
 //! ```
 //! use siltstone_core::embed::hash::HashRule;

@@ -1,65 +1,67 @@
-//! The recalled block: lines of facts and details within a budget, between tags.
+//! Writes the recalled block: lines of facts and details between tags, within a budget of tokens.
 //!
-//! How a text is made harmless, how a sentence is put before the block and how a large text is cut is the caller's
-//! business: see [`Hand`]. Everything that is counted is counted by the caller's rule.
+//! The caller makes texts harmless, writes the sentence before the block, cuts large texts and counts tokens: see
+//! [`Hand`].
 
 use crate::id::EntryId;
 use crate::tokens::TextSize;
 
-/// How every block begins.
+/// The first line of every block.
 const OPEN: &str = "<recalled-context source=\"memory-context\">";
 const CLOSE: &str = "</recalled-context>";
-/// Stands where an entry was cut by its beginning.
+/// The mark at the end of a detail that was cut.
 const CUT: &str = " [… cut]";
-/// Tokens of what stands before the text of a detail.
+/// Tokens of the time and the role before the text of a detail, about.
 const HEADER: i64 = 12;
-/// Tokens of a detail that is cut, where there is room for them.
+/// Tokens that a detail may always take, if there is room for them.
 const SHORTEST: i64 = 240;
 
 /// A stored text that may be recalled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Detail {
-    /// Its id in the store; 0 where there is none.
+    /// Its id in the store; 0 for none.
     pub id: EntryId,
-    /// What was said.
+    /// The text.
     pub text: String,
-    /// Who said it.
+    /// The role of the speaker.
     pub role: String,
-    /// When: milliseconds since 1970, UTC.
+    /// The time: milliseconds since 1970, UTC.
     pub created_at: i64,
-    /// 0 to 1.
+    /// The score, 0 to 1.
     pub score: f64,
 }
 
-/// How much may be written, and how.
+/// The size of a block, and how details are cut.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// Tokens of the block.
+    /// The highest number of tokens of the block.
     pub cap: i64,
-    /// Of these at most for facts, and the rest for details.
+    /// The part of `cap` for facts. The rest is for details.
     pub known: i64,
-    /// A detail that is larger than the budget of details is cut there, and marked; else it is left out.
+    /// Whether the best detail is cut, with a mark, if it alone exceeds the budget of details. Otherwise it stays
+    /// whole, and is dropped if the block exceeds `cap`.
     pub cut: bool,
-    /// No detail takes more than half of what those before it have left: it is cut to an excerpt.
+    /// Whether a detail is cut to an excerpt, if it takes more than half of the room that better details have left. A
+    /// detail may take 240 tokens in any case.
     pub fit: bool,
 }
 
-/// What was written.
+/// A written block.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Block {
-    /// The block with what stands before it; empty for none.
+    /// The block with the sentence before it; empty for none.
     pub text: String,
-    /// What it counts.
+    /// The tokens of the text.
     pub tokens: i64,
-    /// Facts in it.
+    /// The number of facts in it.
     pub known: usize,
-    /// Details in it.
+    /// The number of details in it.
     pub said: usize,
-    /// What became of every detail, the best first.
+    /// The outcome of every detail, best first.
     pub considered: Vec<Considered>,
 }
 
-/// What became of a detail.
+/// The outcome of a detail.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Considered {
     /// The detail's id.
@@ -68,23 +70,23 @@ pub struct Considered {
     pub score: f64,
     /// The tokens of its line; None where it was left out before its line was written.
     pub tokens: Option<i64>,
-    /// What became of it.
+    /// Whether it is in the block.
     pub fate: Fate,
 }
 
-/// Whether a detail stands in a block.
+/// Whether a detail is in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It stands there whole.
+    /// It is in the block as a whole.
     Placed,
-    /// A part of it stands there.
+    /// A part of it is in the block.
     Cut,
-    /// There was no room.
+    /// It is not in the block, because there was no room.
     LeftOut,
 }
 
 impl Fate {
-    /// Its number, by which it is stored.
+    /// The number under which it is stored.
     #[must_use]
     pub fn number(self) -> u8 {
         match self {
@@ -95,9 +97,9 @@ impl Fate {
     }
 }
 
-/// What the writer of a block has done for it.
+/// The functions of the caller that write a block.
 pub trait Hand {
-    /// Why it could not be done.
+    /// The error of these functions.
     type Error;
 
     /// The tokens of a text.
@@ -107,28 +109,28 @@ pub trait Hand {
     /// The caller's own.
     fn count(&mut self, text: &str) -> Result<i64, Self::Error>;
 
-    /// A text of which nothing can be taken for a part of the block; None where that is the text itself.
+    /// A text in which nothing looks like a part of the block; None where the text is harmless as it is.
     ///
     /// # Errors
     ///
     /// The caller's own.
     fn safe(&mut self, text: &str) -> Result<Option<String>, Self::Error>;
 
-    /// A name as a word.
+    /// A role as a single word.
     ///
     /// # Errors
     ///
     /// The caller's own.
     fn word(&mut self, name: &str) -> Result<String, Self::Error>;
 
-    /// The part of a text that fits the query best, of so many tokens at most.
+    /// The part of a text that fits the query best, of at most `tokens` tokens.
     ///
     /// # Errors
     ///
     /// The caller's own.
     fn excerpt(&mut self, text: &str, tokens: i64) -> Result<String, Self::Error>;
 
-    /// The block with what stands before it.
+    /// The block with the sentence before it.
     ///
     /// # Errors
     ///
@@ -136,20 +138,20 @@ pub trait Hand {
     fn framed(&mut self, block: String) -> Result<String, Self::Error>;
 }
 
-/// A rule that counts a text by its size.
+/// A rule that estimates the tokens of a text from its size.
 #[derive(Clone, Copy, Debug)]
 pub struct SizeRule {
-    /// What is counted.
+    /// The unit that is counted.
     pub unit: Unit,
-    /// How many of them are a token; below 1 it counts as 1.
+    /// The number of units in a token; below 1 it counts as 1.
     pub divisor: i64,
-    /// A part of a token is a whole one; else it is none.
+    /// Whether a part of a token counts as a whole one. Otherwise it counts as none.
     pub rounds_up: bool,
-    /// What a text that is not empty counts at least.
+    /// The least number of tokens of a text that is not empty.
     pub least: i64,
 }
 
-/// What of a text a rule counts.
+/// The unit that a rule counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes of UTF-8.
@@ -195,7 +197,7 @@ impl SizeRule {
     }
 }
 
-/// Characters that are looked for in texts.
+/// A set of characters that texts are searched for.
 #[derive(Clone, Debug)]
 pub struct Characters {
     ascii: u128,       // a bit for each
@@ -203,7 +205,7 @@ pub struct Characters {
 }
 
 impl Characters {
-    /// Those of `text`.
+    /// The characters of `text`.
     #[must_use]
     pub fn of(text: &str) -> Self {
         let ascii = text.bytes().filter(u8::is_ascii);
@@ -215,7 +217,7 @@ impl Characters {
         }
     }
 
-    /// Whether one of them is in `text`.
+    /// Whether `text` contains one of them.
     #[must_use]
     pub fn are_in(&self, text: &str) -> bool {
         text.chars().any(|char| match u8::try_from(char) {
@@ -225,14 +227,15 @@ impl Characters {
     }
 }
 
-/// The block of `facts`, lines with the best first, and `details`.
+/// Writes the block of `facts`, which are lines, best first, and of `details`.
 ///
-/// Each part is filled by score until the first that does not fit, and has one at least. Where the whole is over
-/// the cap, the details of the lowest scores leave, then all facts, then everything. Details stand oldest first.
+/// Each part is filled by score up to the first item that does not fit, but has at least one. If the whole block
+/// exceeds the cap, the details with the lowest scores are dropped, then all facts. In the block, details are ordered
+/// by time, oldest first.
 ///
 /// # Errors
 ///
-/// Those of the hand.
+/// The errors of `hand`.
 pub fn write<H: Hand>(
     facts: &[String],
     mut details: Vec<Detail>,
@@ -272,7 +275,7 @@ pub fn write<H: Hand>(
         }
         used += tokens;
         if !said.is_empty() && used > room {
-            // What is behind it was cut for a block that it is not in.
+            // The details after this one may have been cut to fit, but they are not in the block.
             considered[place + 1..]
                 .iter_mut()
                 .for_each(Considered::leave);
@@ -319,7 +322,7 @@ struct Line {
     text: String,
     created_at: i64,
     id: EntryId,
-    /// Among the details, the best first.
+    /// Its position among the details, best first.
     place: usize,
 }
 
@@ -338,7 +341,8 @@ impl Considered {
     }
 }
 
-/// The details, the best first: none takes more than half of what those before it have left.
+/// Fits the details, best first, into the room. None takes more than half of the room that is left, or [`SHORTEST`]
+/// tokens if that is more; larger texts are cut to an excerpt.
 fn fitted<H: Hand>(
     details: Vec<Detail>,
     mut room: i64,
@@ -378,7 +382,7 @@ fn line_of<H: Hand>(detail: &Detail, hand: &mut H) -> Result<String, H::Error> {
     Ok(format!("[{when} {word}] {text}"))
 }
 
-/// The longest beginning of a line that fits, with a mark; empty where not even a word does.
+/// The longest beginning of a line that fits, with a mark; empty where no part of the text fits.
 fn shortened<H: Hand>(line: &str, room: i64, hand: &mut H) -> Result<String, H::Error> {
     let mut ends: Vec<usize> = line.char_indices().map(|(place, _)| place).collect();
     ends.push(line.len());
@@ -424,13 +428,14 @@ fn written(facts: &[String], said: &[Line]) -> String {
     text
 }
 
-/// `YYYY-MM-DD HH:MM` in UTC.
+/// The time as `YYYY-MM-DD HH:MM` in UTC.
 fn minute(milliseconds: i64) -> String {
     const MINUTE: i64 = 60_000;
     const DAY: i64 = 24 * 60;
     let minutes = milliseconds.div_euclid(MINUTE);
     let (days, minute) = (minutes.div_euclid(DAY), minutes.rem_euclid(DAY));
-    // Years begin in March, so that a leap day is the last day of one; eras of 400 years have the same days.
+    // Years begin in March here, so that a leap day is the last day of its year. Every era of 400 years has the same
+    // days.
     let shifted = days + 719_468;
     let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;

@@ -1,18 +1,18 @@
-//! The number of tokens of a text, without a tokenizer: estimates from its size.
+//! Estimates of the number of tokens of a text from its size, without a tokenizer.
 
 /// The size of a text, or the sum of the sizes of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TextSize {
-    /// Bytes of UTF-8; a lone surrogate counts three.
+    /// Bytes of UTF-8. A lone surrogate counts as three.
     pub bytes: usize,
-    /// Code points; a lone surrogate is one.
+    /// Code points. A lone surrogate counts as one.
     pub code_points: usize,
 }
 
 impl TextSize {
-    /// The size of `text`: UTF-8, or UTF-8 with lone surrogates in their three-byte form.
+    /// The size of `text`, which is UTF-8, or UTF-8 with lone surrogates in their three-byte form.
     ///
-    /// Every byte that does not continue a code point begins one.
+    /// Every byte that is no continuation byte begins a code point.
     #[must_use]
     #[inline]
     pub fn of(text: &[u8]) -> Self {
@@ -22,7 +22,7 @@ impl TextSize {
         }
     }
 
-    /// Both sizes, added up.
+    /// The sum of both sizes.
     #[must_use]
     #[inline]
     pub fn plus(self, other: Self) -> Self {
@@ -33,30 +33,30 @@ impl TextSize {
     }
 }
 
-/// Rule `bytes/4`: a quarter of the bytes, rounded down.
+/// The rule `bytes/4`: a quarter of the bytes, rounded down.
 #[must_use]
 pub fn bytes_over_four(size: TextSize) -> usize {
     size.bytes / 4
 }
 
-/// Rule `chars/3`: a third of the code points, rounded up.
+/// The rule `chars/3`: a third of the code points, rounded up.
 #[must_use]
 pub fn chars_over_three(size: TextSize) -> usize {
     size.code_points.div_ceil(3)
 }
 
-/// What a block counts by rule `blocks`: a quarter of its bytes, rounded down, but never nothing.
+/// The tokens of a block by the rule `blocks`: a quarter of its bytes, rounded down, but at least 1.
 #[must_use]
 pub fn at_least_one(size: TextSize) -> usize {
     bytes_over_four(size).max(1)
 }
 
-/// Bytes that are counted together: seven registers of 32 bytes, and no counter of a byte can overflow.
+/// The number of bytes that are counted together: seven registers of 32 bytes. A counter of one byte cannot overflow.
 pub(crate) const BLOCK: usize = 224;
 
-/// How many bytes of `text` satisfy `predicate`.
+/// The number of bytes of `text` that satisfy `predicate`.
 ///
-/// Blocks of at most 255 bytes let the counter be a byte, so that the compiler counts a whole
+/// In blocks of at most 255 bytes, the counter can be a byte, so the compiler counts a whole
 /// vector register at a time.
 pub(crate) fn count_bytes(text: &[u8], predicate: impl Fn(u8) -> bool) -> usize {
     text.chunks(BLOCK)

@@ -1,15 +1,15 @@
-//! The best few of many, in one pass and bounded space.
+//! The greatest few of many items, in one pass and bounded space.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// So many lie in order, and room for so many is taken at once.
+/// The highest limit for which items are kept in a sorted list.
 const FEW: usize = 64;
 
-/// Keeps the `limit` greatest of the items offered.
+/// Keeps the `limit` greatest of the items that are offered.
 ///
-/// What is greater is the item's own order. It must be total, ties included: then what is kept, and in
-/// which order, does not depend on the order of offering.
+/// The order of items must be total, ties included. Then the result does not depend on the order in which items are
+/// offered.
 ///
 /// ```
 /// use std::cmp::Reverse;
@@ -27,17 +27,17 @@ pub struct TopK<T> {
     kept: Kept<T>,
 }
 
-/// Of few the next one finds its place sooner where they lie in order.
+/// The items that are kept. For a few items, insertion into a sorted list is faster than a heap.
 #[derive(Debug)]
 enum Kept<T> {
-    /// The greatest first.
+    /// Sorted, greatest first.
     Few(Vec<T>),
-    /// The worst item that is kept lies on top.
+    /// A heap with the least item on top.
     Many(BinaryHeap<Reverse<T>>),
 }
 
 impl<T: Ord> TopK<T> {
-    /// Keeps at most `limit` items; none for 0.
+    /// Keeps at most `limit` items; with 0 it keeps none.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         let kept = if limit <= FEW {
@@ -74,7 +74,7 @@ impl<T: Ord> TopK<T> {
         }
     }
 
-    /// The least of the items kept, once there are `limit` of them: what is not greater is not kept.
+    /// The least of the items kept, once there are `limit` of them. An item that is not greater will not be kept.
     #[inline]
     #[must_use]
     pub fn least(&self) -> Option<&T> {
@@ -87,7 +87,7 @@ impl<T: Ord> TopK<T> {
         }
     }
 
-    /// What was kept, the greatest first.
+    /// The items kept, greatest first.
     #[must_use]
     pub fn into_best_first(self) -> Vec<T> {
         match self.kept {

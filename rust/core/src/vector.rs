@@ -1,10 +1,10 @@
-//! A bag of hashed words as exact integers: buckets and how often each was hit.
+//! A bag of hashed words as exact integers: the buckets, and the number of hits of each.
 
 use std::iter::Peekable;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// How many buckets there are: the dimension of the embedding.
+/// The number of buckets, which is the dimension of the embedding.
 pub const BUCKETS: usize = 4096;
 
 const BUCKET_BITS: u32 = 12;
@@ -12,11 +12,11 @@ const BUCKET_MASK: u16 = (1 << BUCKET_BITS) - 1;
 /// The largest count that one code holds.
 const MAX_CODE_COUNT: u32 = (1 << (u16::BITS - BUCKET_BITS)) - 1;
 
-/// Counts of the buckets of one text, in ascending order of bucket.
+/// The counts of one text's buckets, in ascending order of bucket.
 ///
-/// A code holds a bucket in its low 12 bits and a count of 1 to 15 above them; a larger count takes
-/// several codes of the same bucket, all but the last of them full. So a row is exact, and a text of
-/// 600 bytes takes about 80.
+/// A code has a bucket in its low 12 bits and a count of 1 to 15 above them. A larger count takes
+/// several codes of the same bucket, and all but the last of them are full. So a row is exact, and a text of
+/// 600 bytes takes about 80 bytes.
 ///
 /// ```
 /// use siltstone_core::SparseRow;
@@ -32,12 +32,12 @@ pub struct SparseRow {
 }
 
 impl SparseRow {
-    /// The row that [`codes`](Self::codes) were taken from.
+    /// The row of these [`codes`](Self::codes).
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`] where they are not such codes: a count of 0, buckets out of
-    /// order, or a count that is split in another way.
+    /// [`ErrorKind::InvalidArgument`] where the codes are invalid: a count of 0, buckets out of
+    /// order, or a large count that is split in another way.
     pub fn from_codes(codes: Vec<u16>) -> Result<Self> {
         let canonical = codes.iter().all(|&code| split(code).1 > 0)
             && codes.windows(2).all(|pair| {
@@ -53,15 +53,14 @@ impl SparseRow {
         ))
     }
 
-    /// The row of counts that `weights` are in proportion to: counts, or counts divided by their norm.
+    /// The smallest row of counts that is proportional to `weights`, which are counts, or counts divided by their norm.
     ///
-    /// A row of proportional counts has the same direction, so which of them it is does not matter; the
-    /// smallest is taken. Weights of 0 are left out.
+    /// Proportional rows have the same direction, so cosines do not depend on the choice. Weights of 0 are left out.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidArgument`] where buckets do not ascend from 0 to 4,095, a weight is negative, or
-    /// the weights are in no proportion of counts of which the least is up to 64.
+    /// the weights are not proportional to counts of which the least is at most 64.
     pub fn of_weights(buckets: &[i32], weights: &[f32]) -> Result<Self> {
         let refuse = |message: String| Err(Error::new(ErrorKind::InvalidArgument, message));
         let mut pairs = Vec::with_capacity(buckets.len());
@@ -108,26 +107,26 @@ impl SparseRow {
         }
     }
 
-    /// The codes, as a store keeps them.
+    /// The codes of the row.
     #[must_use]
     pub fn codes(&self) -> &[u16] {
         &self.codes
     }
 
-    /// Whether the text had no words: such a row is like nothing, not even itself.
+    /// Whether the text had no words. Such a row is similar to no row, not even to itself.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         self.codes.is_empty()
     }
 
-    /// Buckets and their counts, in ascending order of bucket.
+    /// The buckets and their counts, in ascending order of bucket.
     pub fn iter(&self) -> impl Iterator<Item = (u16, u32)> {
         Merged {
             codes: self.codes.iter().copied().map(split).peekable(),
         }
     }
 
-    /// The sum of the squared counts: the square of the vector's length.
+    /// The sum of the squared counts, which is the squared norm of the vector.
     ///
     /// It cannot overflow for a text of fewer than 2^32 words.
     #[must_use]
@@ -137,7 +136,7 @@ impl SparseRow {
             .sum()
     }
 
-    /// The sum of the products of the counts of common buckets. Exact, so equal on every machine.
+    /// The sum of the products of counts of common buckets. It is exact, so it is the same on every machine.
     #[must_use]
     pub fn dot(&self, other: &Self) -> u64 {
         let mut theirs = other.iter().peekable();
@@ -159,7 +158,7 @@ impl FromIterator<(u16, u32)> for SparseRow {
     ///
     /// # Panics
     ///
-    /// Where buckets do not ascend, or are too large: that is a defect of the caller.
+    /// Where buckets do not ascend or are too large, which is a defect of the caller.
     fn from_iter<I: IntoIterator<Item = (u16, u32)>>(counts: I) -> Self {
         let mut codes = Vec::new();
         let mut next = 0;
@@ -179,7 +178,7 @@ impl FromIterator<(u16, u32)> for SparseRow {
     }
 }
 
-/// Counts of neighbouring codes of one bucket, added up.
+/// Merges neighbouring codes of one bucket into one count.
 struct Merged<I: Iterator<Item = (u16, u32)>> {
     codes: Peekable<I>,
 }

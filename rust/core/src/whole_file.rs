@@ -1,8 +1,8 @@
-//! Files that are there whole, or not at all.
+//! Writes files that are complete, or not there at all.
 //!
-//! A file is written beside its place, under a name that nobody else has: several threads may write one
-//! file at once, and processes of several containers may share their ids. It takes its name once it is on
-//! disk, and is deleted where it does not come to that.
+//! A file is written in the directory of its place, under a unique temporary name: several threads may write the same
+//! file at once, and processes of several containers may have the same ids. It gets its name once it is on the
+//! disk, and is deleted if this fails.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
@@ -10,12 +10,12 @@ use std::path::Path;
 
 use tempfile::{Builder, NamedTempFile, TempPath};
 
-/// What the name of a file ends with that is not whole yet.
+/// The suffix of a file that is not complete yet.
 pub(crate) const UNFINISHED: &str = ".saving";
 
-/// A file in `directory` whose name begins with `prefix`, to be written and then named.
+/// A new file in `directory` with a name that begins with `prefix`. The caller writes it and then calls [`name`].
 ///
-/// Its owner alone can read it, until `permissions` are given.
+/// Without `permissions`, only its owner can read it.
 pub(crate) fn begin(
     directory: &Path,
     prefix: &str,
@@ -29,13 +29,13 @@ pub(crate) fn begin(
     builder.tempfile_in(directory)
 }
 
-/// Gives a file that was written whole its name, and takes the place of what has it.
+/// Gives a complete file its name. It replaces an existing file of that name.
 pub(crate) fn name(file: &File, unfinished: TempPath, path: &Path) -> io::Result<()> {
     file.sync_all()?;
     unfinished.persist(path).map_err(|refused| refused.error)
 }
 
-/// Puts `contents` in place at `path`.
+/// Writes `contents` to the file `path`, whole or not at all.
 pub(crate) fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -52,8 +52,8 @@ pub(crate) fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
     name(&file, unfinished, path)
 }
 
-/// Those of any new file, which the process's mask takes some of. A temporary file is its owner's alone
-/// otherwise.
+/// The permissions of an ordinary new file, before the umask of the process. Without them, only the owner could read a
+/// temporary file.
 #[cfg(unix)]
 #[expect(clippy::unnecessary_wraps, reason = "elsewhere there are none")]
 fn usual_permissions() -> Option<Permissions> {

@@ -1,6 +1,6 @@
-//! Numbers from a seed, so that a failure can be had again.
+//! Random numbers from a seed, so that a failure can be repeated.
 
-/// A small generator: what `SplitMix64` gives (Steele, Lea and Flood 2014).
+/// A small random number generator: `SplitMix64` (Steele, Lea and Flood 2014).
 #[derive(Clone, Debug)]
 pub struct Chance(u64);
 
@@ -20,7 +20,7 @@ impl Chance {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, or 0 where that is 0.
+    /// A number below `bound`; 0 for a bound of 0.
     pub fn below(&mut self, bound: usize) -> usize {
         let bound = u64::try_from(bound.max(1)).unwrap_or(u64::MAX);
         usize::try_from(self.bits() % bound).unwrap_or_default()

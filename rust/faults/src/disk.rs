@@ -1,4 +1,4 @@
-//! A disk under one directory, as a test holds it: it records, it is armed, it is mended.
+//! A disk under one directory. A test can record its calls, make it fail, and mend it.
 
 use std::fs;
 use std::path::Path;
@@ -8,11 +8,11 @@ use crate::replay::{Image, Op, Recording};
 use crate::vfs;
 use crate::watch::{Call, Fault, Lie, Shared};
 
-/// A directory whose files are watched, for as long as this lives.
+/// Watches the files of a directory while it lives.
 pub struct Disk(Arc<Shared>);
 
 impl Disk {
-    /// Lays a disk over `directory`, which is there.
+    /// Puts a disk under `directory`, which must exist.
     ///
     /// # Panics
     ///
@@ -24,7 +24,7 @@ impl Disk {
         Self(Shared::over(directory))
     }
 
-    /// Records from now on. Whatever is in the directory counts as safe.
+    /// Starts a recording. All files that are in the directory now count as synced.
     ///
     /// # Panics
     ///
@@ -43,22 +43,22 @@ impl Disk {
         inner.recording = Some(Recording::of(base));
     }
 
-    /// What was recorded so far. Recording ends.
+    /// Ends the recording and returns it.
     ///
     /// # Panics
     ///
-    /// Where nothing was being recorded.
+    /// Where there is no recording.
     #[must_use]
     pub fn recorded(&self) -> Recording {
         self.0.inner.lock().recording.take().expect("recording")
     }
 
-    /// Says in the recording that the store has acknowledged the step `number`.
+    /// Notes in the recording that the store has acknowledged step `number`.
     pub fn acknowledged(&self, number: usize) {
         self.0.inner.lock().note(|_| Op::Acknowledged(number));
     }
 
-    /// Counts from 0 again, and refuses what `fault` says.
+    /// Restarts the count of calls at 0, and refuses the calls of `fault`.
     pub fn arm(&self, fault: Fault) {
         let mut inner = self.0.inner.lock();
         inner.fault = Some(fault);
@@ -66,7 +66,7 @@ impl Disk {
         inner.refused.clear();
     }
 
-    /// Refuses nothing any more. What was refused.
+    /// Stops refusing calls. Returns the calls that were refused.
     #[must_use]
     pub fn mend(&self) -> Vec<Call> {
         let mut inner = self.0.inner.lock();
@@ -74,25 +74,25 @@ impl Disk {
         std::mem::take(&mut inner.refused)
     }
 
-    /// The calls that can be refused, in their order, since the disk was laid or armed.
+    /// The calls that could have been refused, in order, since the disk was created or armed.
     #[must_use]
     pub fn calls(&self) -> Vec<Call> {
         self.0.inner.lock().calls.clone()
     }
 
-    /// How often a connection opened a database.
+    /// The number of connections that were opened to the database.
     #[must_use]
     pub fn connections_opened(&self) -> u64 {
         self.0.inner.lock().opened
     }
 
-    /// Sets `PRAGMA synchronous` behind the store's back, on every connection that is open.
+    /// Sets `PRAGMA synchronous` on every open connection, without the store's knowledge.
     ///
-    /// No connection may be in use meanwhile.
+    /// No connection may be in use at the time.
     ///
     /// # Panics
     ///
-    /// Where a connection refuses it, or none is open.
+    /// Where a connection refuses it, or no connection is open.
     pub fn set_synchronous(&self, mode: &str) {
         let connections: Vec<usize> = {
             let inner = self.0.inner.lock();
@@ -104,7 +104,7 @@ impl Disk {
         }
     }
 
-    /// The directory.
+    /// The directory of the disk.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.0.directory
@@ -112,7 +112,7 @@ impl Disk {
 }
 
 impl Image {
-    /// What is in `directory`; the memory that processes share is no file that a power cut leaves.
+    /// The files of `directory`, without the shared memory `-shm`, which a loss of power does not leave.
     ///
     /// # Panics
     ///

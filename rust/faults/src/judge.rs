@@ -1,4 +1,4 @@
-//! Does a store that is found after a fault hold what was promised?
+//! Checks whether a store keeps its promises after a fault.
 
 use std::path::Path;
 
@@ -6,31 +6,31 @@ use siltstone_core::memory::Handle;
 
 use crate::sessions::{State, Step, find, look};
 
-/// What is wrong with it.
+/// A broken promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// It cannot be opened or read, or its own check finds something.
+    /// The store cannot be opened or read, or its own check finds a fault.
     Corrupt(String),
-    /// A compaction is there without the entries that it discarded: history is ahead of the index.
+    /// A compaction exists without the entries that it discarded: the history is ahead of the index.
     Ahead(String),
-    /// Something acknowledged is not there, or something is there that nobody wrote.
+    /// An acknowledged write is missing, or the store holds data that was never written.
     Lost(String),
 }
 
-/// Where a store that is whole was found.
+/// The state in which an intact store was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Which of the states it is at.
+    /// The number of the state among the allowed states.
     pub state: usize,
-    /// The highest id of an entry that it gave so far, or the one that was known before.
+    /// The highest known id of an entry.
     pub highest: i64,
 }
 
-/// Opens the store at `path`: it must be at one of `states`, whole, and give no id up to `highest` again.
+/// Opens the store at `path`. It must be intact and in one of `states`, and must not give ids up to `highest` again.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// The broken promise.
 pub fn judge(path: &Path, states: &[&State], highest: i64) -> Result<Found, Flaw> {
     let corrupt = |error: siltstone_core::Error| Flaw::Corrupt(format!("{error}"));
     let handle = Handle::open(path, false, None).map_err(corrupt)?;
@@ -65,7 +65,7 @@ pub fn judge(path: &Path, states: &[&State], highest: i64) -> Result<Found, Flaw
 
 fn told(seen: &State, states: &[&State]) -> Flaw {
     let what = format!("{seen:?} is none of {states:?}");
-    // New since, and without what it discarded.
+    // Whether the compaction is new, and lacks the entries that it discarded.
     let bare = |number: usize| {
         let alone = !seen.entries.iter().any(|entry| entry.2 == Some(number));
         alone && states.iter().any(|state| state.compactions.len() <= number)

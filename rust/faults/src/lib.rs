@@ -1,9 +1,12 @@
-//! A disk that fails when told to, and forgets what was not synced: what the store is tested on.
+//! A disk for tests of the store: it fails on demand, and forgets what was not synced.
 //!
-//! A VFS of SQLite stands before the real one, as the default of the process, so the store is opened as it
-//! is everywhere else and has no switch for tests. It counts, records and refuses what is done to files in
-//! a directory that a [`Disk`] was laid over, and passes everything on. Floors: `sessions` (what a store is
-//! worked with, and what it must then hold); `replay` (what a power cut leaves); `watch`; `vfs`; `disk`; `chance`.
+//! A VFS of SQLite wraps the real one, and is the default of the process. So the tests open the store in the usual
+//! way, and the store needs no switch for tests. The VFS counts, records and refuses calls on files in
+//! a directory with a [`Disk`], and passes all other calls on.
+//!
+//! The modules: `sessions` has the steps of a test and the expected state after each; `judge` compares a store with
+//! that state; `replay` computes the files after a loss of power; `disk` is the disk that a test controls; `watch` is
+//! its state; `vfs` is the VFS; `place` is a directory with a disk; `chance` gives random numbers.
 #![cfg(unix)]
 
 pub mod chance;

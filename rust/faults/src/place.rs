@@ -1,27 +1,27 @@
-//! A directory for a store, with a disk over its files.
+//! A directory for a store, with a [`Disk`] over its files.
 
 use std::fs;
 use std::path::PathBuf;
 
 use crate::disk::Disk;
 
-/// Where a store can be, until this is dropped.
+/// A directory for a store. It is deleted when this is dropped.
 pub struct Place {
     _directory: tempfile::TempDir,
-    /// What the store is opened by.
+    /// The path with which the store is opened.
     pub path: PathBuf,
-    /// Where its files are.
+    /// The directory of the store's files.
     pub files: PathBuf,
-    /// What is under them.
+    /// The disk under these files.
     pub disk: Disk,
 }
 
 impl Place {
-    /// A place with nothing in it.
+    /// An empty place.
     ///
     /// # Panics
     ///
-    /// Where no directory can be made.
+    /// Where no directory can be created.
     #[must_use]
     pub fn empty() -> Self {
         let directory = tempfile::tempdir().expect("room for a directory");

@@ -1,4 +1,4 @@
-//! What does a power cut leave of the files? What was synced, and of the rest any sectors at all.
+//! Computes the files after a loss of power: all synced changes, and any sectors of the other changes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use crate::chance::Chance;
 
-/// Bytes that a disk writes as one.
+/// The bytes that a disk writes at once.
 pub(crate) const SECTOR: usize = 512;
 
-/// Files of a directory, by name.
+/// The files of a directory, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image(BTreeMap<String, Vec<u8>>);
 
@@ -30,7 +30,7 @@ impl Image {
         self.0.get(name).map(Vec::as_slice)
     }
 
-    /// The same, with these bytes in the file `name`.
+    /// The same files, with these bytes in the file `name`.
     #[must_use]
     pub fn with(&self, name: &str, bytes: Vec<u8>) -> Self {
         let mut files = self.0.clone();
@@ -38,7 +38,7 @@ impl Image {
         Self(files)
     }
 
-    /// Writes the files into `directory`, and removes what else is there.
+    /// Writes the files into `directory`, and removes all other files there.
     ///
     /// # Panics
     ///
@@ -54,10 +54,10 @@ impl Image {
     }
 }
 
-/// Something that was done to a file.
+/// An operation on a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// A name was given to a new file.
+    /// A new file got a name.
     Create {
         /// The file.
         file: u64,
@@ -68,53 +68,53 @@ pub enum Op {
     Write {
         /// The file.
         file: u64,
-        /// Where.
+        /// The offset of the bytes.
         offset: u64,
-        /// What.
+        /// The bytes.
         bytes: Vec<u8>,
     },
     /// The file was cut.
     Truncate {
         /// The file.
         file: u64,
-        /// Its length from now on.
+        /// Its new length.
         size: u64,
     },
-    /// Everything done to the file before is safe.
+    /// All earlier changes of the file are durable now.
     Sync {
         /// The file.
         file: u64,
-        /// So are the names that were given and taken.
+        /// Whether all earlier changes of names are durable now, too.
         directory: bool,
     },
-    /// Of what was done to the file before, what is not safe may never be.
+    /// A sync failed. Earlier changes of the file that are not durable yet may be lost for good.
     SyncFailed {
         /// The file.
         file: u64,
     },
-    /// A name was taken away.
+    /// A name was deleted.
     Delete {
         /// The name.
         name: String,
-        /// So that the names are safe.
+        /// Whether all changes of names are durable now.
         directory: bool,
     },
-    /// The store gave its word.
+    /// The store acknowledged the step of this number.
     Acknowledged(usize),
 }
 
-/// What was done, in order, to what was there.
+/// The operations on a directory, in order, and its files before them.
 #[derive(Clone, Debug)]
 pub struct Recording {
     base: Image,
     pub(crate) ops: Vec<Op>,
 }
 
-/// A change that is not safe yet.
+/// A change that is not durable yet.
 struct Pending {
     number: usize,
     change: Change,
-    /// A sync has failed since: the next one does not mean it.
+    /// Whether a sync has failed since. The next successful sync does not make such a change durable.
     doomed: bool,
 }
 
@@ -123,11 +123,11 @@ enum Change {
     Cut(usize),
 }
 
-/// Which of the pending changes survive.
+/// The pending changes that survive a loss of power.
 enum Survival {
-    /// Each sector by itself, in so many of 100 cases.
+    /// Each sector independently, with this percentage.
     Percent(usize),
-    /// All that came before this operation, of it some sectors, and nothing after.
+    /// All changes before this operation, some sectors of its own, and none after it.
     Until(usize),
 }
 
@@ -139,19 +139,19 @@ impl Recording {
         }
     }
 
-    /// How many operations there are; power may be cut before the first and after each.
+    /// The number of operations. Power may be lost before the first and after each of them.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ops.len()
     }
 
-    /// Whether nothing was done.
+    /// Whether there are no operations.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
     }
 
-    /// The steps that were acknowledged within the first `count` operations: the number of the last.
+    /// The number of the last step that was acknowledged within the first `count` operations.
     #[must_use]
     pub fn acknowledged(&self, count: usize) -> Option<usize> {
         self.ops[..count].iter().rev().find_map(|op| match op {
@@ -160,7 +160,7 @@ impl Recording {
         })
     }
 
-    /// The same, of a store that gives its word before the sync that would make it true.
+    /// The recording of a faulty store that acknowledges each step before the sync that makes it durable.
     #[must_use]
     pub fn with_early_words(mut self) -> Self {
         for at in 1..self.ops.len() {
@@ -180,7 +180,7 @@ impl Recording {
         self
     }
 
-    /// What is there when power is cut after the first `count` operations.
+    /// The files after a loss of power behind the first `count` operations.
     #[must_use]
     pub fn cut(&self, count: usize, chance: &mut Chance) -> Image {
         let mut remains = Remains::of(&self.base);
@@ -199,11 +199,11 @@ impl Recording {
     }
 }
 
-/// What is safe, and what is not yet.
+/// The durable and the pending changes.
 struct Remains {
     files: BTreeMap<u64, (Vec<u8>, Vec<Pending>)>,
     names: BTreeMap<String, u64>,
-    /// Names that were given, or taken away, and are not safe yet.
+    /// Changes of names that are not durable yet: the operation, the name, and the new file or None for a deletion.
     renamed: Vec<(usize, String, Option<u64>)>,
 }
 

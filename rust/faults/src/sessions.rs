@@ -1,4 +1,4 @@
-//! What a store is worked with, a step at a time, and what it must hold after each.
+//! The steps that a test takes with a store, and the expected state after each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,48 +11,48 @@ use siltstone_core::memory::{
 
 use crate::chance::Chance;
 
-/// What takes the place of what is forgotten.
+/// The text that replaces forgotten texts.
 const TOMBSTONE: &str = "forgotten";
 
-/// Steps after which another session is the guest; one that has left does not come back.
+/// The number of steps after which a new guest session begins. A guest that has left does not come back.
 const STAY: usize = 10;
 
-/// Everything that a reader sees of the log `a`, and of the sessions that come and go beside it.
+/// The state of a store as readers see it: the log `a`, and the guest sessions beside it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// What was said, in order.
+    /// The texts of the messages, in order.
     pub messages: Vec<String>,
-    /// Summary, the number of the compaction before it, from 0, and how many messages it covers.
+    /// The summary of each compaction, the number of its parent, from 0, and the number of messages it covers.
     pub compactions: Vec<(String, Option<usize>, i64)>,
     /// The number of the compaction whose view is current.
     pub head: Option<usize>,
-    /// Text, range, and the number of the compaction that brought it.
+    /// The text and the range of each entry, and the number of the compaction that brought it.
     pub entries: BTreeSet<(String, (i64, i64), Option<usize>)>,
-    /// Texts by session.
+    /// The texts of the guest sessions, by session.
     pub guests: BTreeMap<String, Vec<String>>,
 }
 
-/// A write of the store, whole or not at all.
+/// A write to the store, which must be done whole or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Three messages.
+    /// Appends three messages.
     Append,
-    /// Two entries, one of them of a message.
+    /// Indexes two entries, one of them from a message.
     Index(usize),
-    /// A compaction with two entries.
+    /// Commits a compaction with two entries.
     Commit(usize),
-    /// Back to the view before.
+    /// Undoes the last compaction.
     Undo,
-    /// A message is forgotten, with all that came from it.
+    /// Forgets a message and everything that came from it.
     Forget(i64),
-    /// A session beside gets an entry; its text has about so many bytes.
+    /// Indexes an entry in a guest session; its text has about this many bytes.
     Visit(usize, usize),
-    /// That session goes.
+    /// Deletes a guest session.
     Leave(usize),
 }
 
 impl Step {
-    /// A step that can be taken from `state`, named by `number` where it makes something.
+    /// A random step that is possible in `state`. Its texts contain `number`.
     #[must_use]
     pub fn draw(state: &State, number: usize, chance: &mut Chance) -> Self {
         let end = state.messages.len();
@@ -67,11 +67,11 @@ impl Step {
         }
     }
 
-    /// Takes the step in `state`.
+    /// Takes the step in the expected state.
     ///
     /// # Panics
     ///
-    /// Where there is nothing to undo: such a step is not drawn.
+    /// Where there is nothing to undo. `draw` gives no such step.
     pub fn apply(&self, state: &mut State) {
         let end = as_integer(state.messages.len());
         match self {
@@ -124,11 +124,11 @@ impl Step {
         }
     }
 
-    /// Takes the step in `store`, which is at `state`. The ids that entries got.
+    /// Takes the step in `store`, whose state is `state`. Gives the ids of new entries.
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// The errors of the store.
     pub fn take(&self, store: &Store, state: &State) -> Result<Vec<i64>> {
         let (a, end) = (session("a"), as_integer(state.messages.len()));
         let mut ids = Vec::new();
@@ -178,11 +178,11 @@ impl Step {
     }
 }
 
-/// What `store` shows, and the highest id of an entry.
+/// The state of `store`, and the highest id of an entry.
 ///
 /// # Errors
 ///
-/// Those of the store.
+/// The errors of the store.
 pub fn look(store: &Store) -> Result<(State, i64)> {
     let a = session("a");
     let log = store.log_state(&a)?;
@@ -231,21 +231,21 @@ pub fn look(store: &Store) -> Result<(State, i64)> {
     Ok((state, highest))
 }
 
-/// A write of `a` by who has just read it.
+/// A write to `a` by a writer that has just read it.
 ///
 /// # Errors
 ///
-/// Those of the store.
+/// The errors of the store.
 pub fn now(store: &Store) -> Result<Write> {
     let expected = store.version(&session("a"))?.unwrap_or_default();
     Ok(Write { expected, id: 7 })
 }
 
-/// What a search finds of the entries of `a`, by text.
+/// The texts of the entries of `a` that a search finds.
 ///
 /// # Errors
 ///
-/// Those of the store.
+/// The errors of the store.
 pub fn find(store: &Store) -> Result<BTreeSet<String>> {
     let options = SearchOptions {
         limit: 1_000,
@@ -259,7 +259,7 @@ pub fn find(store: &Store) -> Result<BTreeSet<String>> {
 ///
 /// # Panics
 ///
-/// Where the name is none.
+/// Where the name is out of bounds.
 #[must_use]
 pub fn session(name: &str) -> SessionId {
     SessionId::new(name).expect("a name of a session")
@@ -292,7 +292,7 @@ pub fn message(raw: &str) -> NewMessage {
     }
 }
 
-/// A compaction of all messages before `end`. Its name says where that is.
+/// A compaction of all messages before `end`, with a summary that contains `number`.
 #[must_use]
 pub fn compaction(number: usize, end: i64) -> NewCompaction {
     let body = CompactionBody {

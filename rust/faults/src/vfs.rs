@@ -1,4 +1,4 @@
-//! The VFS that stands before the real one: passes everything on, and tells the disk.
+//! The VFS that wraps the real one. It passes all calls on, and reports them to the disk.
 #![allow(
     unsafe_code,
     reason = "SQLite's file systems are tables of C functions"
@@ -15,10 +15,10 @@ use rusqlite::ffi;
 use crate::replay::SECTOR;
 use crate::watch::{Call, Shared, under};
 
-/// The VFS that was the default before.
+/// The previous default VFS.
 static REAL: AtomicPtr<ffi::sqlite3_vfs> = AtomicPtr::new(null_mut());
 
-/// Makes the shim the default of this process, once.
+/// Makes this VFS the default of the process. Later calls do nothing.
 pub(crate) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -42,7 +42,8 @@ pub(crate) fn install() {
 /// Runs `sql` on the connection at that address, which must be open and not in use.
 pub(crate) fn execute(connection: usize, sql: &str) {
     let sql = CString::new(sql).expect("SQL without NUL");
-    // SAFETY: the disk drops an address when its file is closed, and callers see that nobody works on it.
+    // SAFETY: the disk forgets an address when its file is closed, and callers ensure that the connection is not in
+    // use.
     let code = unsafe {
         let connection = connection as *mut ffi::sqlite3;
         ffi::sqlite3_exec(connection, sql.as_ptr(), None, null_mut(), null_mut())
@@ -50,18 +51,18 @@ pub(crate) fn execute(connection: usize, sql: &str) {
     assert_eq!(code, ffi::SQLITE_OK, "{sql:?}");
 }
 
-/// An open file, as SQLite allocates it. That of the real VFS follows.
+/// An open file in the memory that SQLite allocates. The file of the real VFS follows it.
 #[repr(C)]
 struct File {
     base: ffi::sqlite3_file,
     watched: *mut Watched,
 }
 
-/// A file on a disk.
+/// A file of a directory with a disk.
 struct Watched {
     disk: Arc<Shared>,
     number: u64,
-    /// Its first sync makes its name safe too: SQLite does so for journals and logs that it made.
+    /// Whether its first sync also syncs its name. SQLite syncs the directory for journals and logs that it creates.
     names: bool,
 }
 
@@ -96,7 +97,7 @@ macro_rules! real {
 }
 
 unsafe fn real(file: *mut ffi::sqlite3_file) -> *mut ffi::sqlite3_file {
-    // SAFETY: `szOsFile` makes room for both.
+    // SAFETY: `szOsFile` reserves room for both.
     unsafe { file.cast::<File>().add(1).cast() }
 }
 
@@ -105,7 +106,7 @@ unsafe fn watched<'file>(file: *mut ffi::sqlite3_file) -> Option<&'file mut Watc
     unsafe { (*file.cast::<File>()).watched.as_mut() }
 }
 
-/// About half of what was to be written, up to where a sector ends.
+/// About half of the bytes to be written, up to the end of a sector.
 fn part(offset: i64, amount: i64) -> i64 {
     let sector = i64::try_from(SECTOR).expect("a small number");
     let end = (offset + amount / 2) / sector * sector;
@@ -123,7 +124,7 @@ unsafe extern "C" fn open(
     flags: c_int,
     out: *mut c_int,
 ) -> c_int {
-    // SAFETY: SQLite gives a file of `szOsFile` bytes and a name that ends.
+    // SAFETY: SQLite passes a file of `szOsFile` bytes and a NUL-terminated name.
     unsafe {
         (*file).pMethods = std::ptr::null();
         (*file.cast::<File>()).watched = null_mut();
@@ -162,7 +163,7 @@ unsafe extern "C" fn delete(
     name: *const c_char,
     directory: c_int,
 ) -> c_int {
-    // SAFETY: a name that ends.
+    // SAFETY: the name is NUL-terminated.
     unsafe {
         let disk = path(name).and_then(|path| under(path).map(|disk| (path, disk)));
         if let Some((path, disk)) = &disk
@@ -184,7 +185,7 @@ unsafe extern "C" fn delete(
 }
 
 unsafe fn path<'name>(name: *const c_char) -> Option<&'name Path> {
-    // SAFETY: null for a temporary file, or a name that ends.
+    // SAFETY: the name is null for a temporary file, or NUL-terminated.
     let name = unsafe { (!name.is_null()).then(|| CStr::from_ptr(name)) }?;
     name.to_str().ok().map(Path::new)
 }
@@ -212,7 +213,7 @@ unsafe extern "C" fn read(
     amount: c_int,
     offset: i64,
 ) -> c_int {
-    // SAFETY: passed on as it came.
+    // SAFETY: the arguments are passed on unchanged.
     unsafe { real!(file.xRead(buffer, amount, offset)) }
 }
 
@@ -229,7 +230,7 @@ unsafe extern "C" fn write(
         };
         let refused = watched.disk.refuses(Call::Write);
         let amount = match refused {
-            // A write that fails has written a part: whole sectors.
+            // A failed write has still written a part: whole sectors.
             Some(_) => c_int::try_from(part(offset, i64::from(amount))).expect("less than all"),
             None => amount,
         };
@@ -270,7 +271,7 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
             watched.disk.sync_failed(watched.number);
             return code;
         }
-        // No power is cut here, so nothing need reach the disk under the tests.
+        // Tests lose no real power, so the bytes need not reach the real disk.
         watched.disk.synced(watched.number, watched.names);
         watched.names = false;
         ffi::SQLITE_OK
@@ -278,22 +279,22 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
 }
 
 unsafe extern "C" fn file_size(file: *mut ffi::sqlite3_file, out: *mut i64) -> c_int {
-    // SAFETY: passed on as it came.
+    // SAFETY: the arguments are passed on unchanged.
     unsafe { real!(file.xFileSize(out)) }
 }
 
 unsafe extern "C" fn lock(file: *mut ffi::sqlite3_file, level: c_int) -> c_int {
-    // SAFETY: passed on as it came.
+    // SAFETY: the arguments are passed on unchanged.
     unsafe { real!(file.xLock(level)) }
 }
 
 unsafe extern "C" fn unlock(file: *mut ffi::sqlite3_file, level: c_int) -> c_int {
-    // SAFETY: passed on as it came.
+    // SAFETY: the arguments are passed on unchanged.
     unsafe { real!(file.xUnlock(level)) }
 }
 
 unsafe extern "C" fn check_reserved_lock(file: *mut ffi::sqlite3_file, out: *mut c_int) -> c_int {
-    // SAFETY: passed on as it came.
+    // SAFETY: the arguments are passed on unchanged.
     unsafe { real!(file.xCheckReservedLock(out)) }
 }
 
@@ -302,7 +303,7 @@ unsafe extern "C" fn file_control(
     code: c_int,
     argument: *mut c_void,
 ) -> c_int {
-    // SAFETY: of this code the argument is the connection's address; otherwise passed on as it came.
+    // SAFETY: with this code the argument points to the connection. Otherwise the arguments are passed on unchanged.
     unsafe {
         if code == ffi::SQLITE_FCNTL_PDB
             && let Some(watched) = watched(file)
@@ -315,12 +316,12 @@ unsafe extern "C" fn file_control(
 }
 
 unsafe extern "C" fn sector_size(file: *mut ffi::sqlite3_file) -> c_int {
-    // SAFETY: passed on as it came.
+    // SAFETY: the arguments are passed on unchanged.
     unsafe { real!(file.xSectorSize()) }
 }
 
 unsafe extern "C" fn device_characteristics(file: *mut ffi::sqlite3_file) -> c_int {
-    // SAFETY: passed on, but for what would go past the methods above.
+    // SAFETY: the call is passed on. The removed capability would bypass the methods above.
     unsafe { real!(file.xDeviceCharacteristics()) & !ffi::SQLITE_IOCAP_BATCH_ATOMIC }
 }
 
@@ -331,7 +332,7 @@ unsafe extern "C" fn shm_map(
     extend: c_int,
     out: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: passed on as it came.
+    // SAFETY: the arguments are passed on unchanged.
     unsafe {
         if extend != 0
             && let Some(watched) = watched(file)
@@ -349,16 +350,16 @@ unsafe extern "C" fn shm_lock(
     count: c_int,
     flags: c_int,
 ) -> c_int {
-    // SAFETY: passed on as it came.
+    // SAFETY: the arguments are passed on unchanged.
     unsafe { real!(file.xShmLock(offset, count, flags)) }
 }
 
 unsafe extern "C" fn shm_barrier(file: *mut ffi::sqlite3_file) {
-    // SAFETY: passed on as it came.
+    // SAFETY: the arguments are passed on unchanged.
     unsafe { real!(file.xShmBarrier()) }
 }
 
 unsafe extern "C" fn shm_unmap(file: *mut ffi::sqlite3_file, delete: c_int) -> c_int {
-    // SAFETY: passed on as it came.
+    // SAFETY: the arguments are passed on unchanged.
     unsafe { real!(file.xShmUnmap(delete)) }
 }

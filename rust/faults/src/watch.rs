@@ -1,4 +1,4 @@
-//! What is known of the files of one directory, and which call on them is refused.
+//! The state of a disk: the files of one directory, and the calls that are refused.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,24 +9,24 @@ use rusqlite::ffi;
 
 use crate::replay::{Op, Recording};
 
-/// Something that a file system can refuse.
+/// A call that a file system can refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Call {
-    /// A file is made.
+    /// Creates a file.
     Create,
-    /// Bytes are written.
+    /// Writes bytes.
     Write,
-    /// A file is cut.
+    /// Cuts a file.
     Truncate,
-    /// Bytes are to reach the disk.
+    /// Brings written bytes to the disk.
     Sync,
-    /// A file goes.
+    /// Deletes a file.
     Delete,
-    /// The memory that processes share for the log grows.
+    /// Extends the memory that processes share for the log.
     Share,
 }
 
-/// Why a call is refused.
+/// The reason for a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// `ENOSPC`
@@ -35,24 +35,24 @@ pub enum Trouble {
     Io,
 }
 
-/// A refusal that is to come.
+/// A refusal of a later call.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
-    /// The number of the call, from 1, that is refused.
+    /// The number of the refused call, from 1.
     pub at: u64,
-    /// Why.
+    /// The reason.
     pub trouble: Trouble,
-    /// Whether every later one is refused too, until the disk is mended.
+    /// Whether all later calls are refused too, until the disk is mended.
     pub lasting: bool,
 }
 
-/// A disk, or a caller, that does not do what it says: what the tests must find out.
+/// A false promise of the disk. The tests must detect its effects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lie {
-    /// None: it is honest.
+    /// None: the disk is honest.
     #[default]
     None,
-    /// Syncs are accepted and not carried out.
+    /// Syncs report success and do nothing.
     NoSync,
 }
 
@@ -68,18 +68,18 @@ pub(crate) struct Inner {
     pub(crate) fault: Option<Fault>,
     pub(crate) refused: Vec<Call>,
     pub(crate) recording: Option<Recording>,
-    /// The file that a name stands for now.
+    /// The number of the file that has each name now.
     pub(crate) names: HashMap<String, u64>,
     pub(crate) next: u64,
-    /// Connections that have the database open, as addresses, by the address of their file.
+    /// The addresses of the connections with an open database, by the address of their file.
     pub(crate) connections: HashMap<usize, usize>,
     pub(crate) opened: u64,
 }
 
-/// The disks that there are.
+/// All disks.
 static DISKS: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 
-/// The disk under `path`.
+/// The disk of the directory that contains `path`.
 pub(crate) fn under(path: &Path) -> Option<Arc<Shared>> {
     let mut disks = DISKS.lock();
     disks.retain(|disk| disk.strong_count() > 0);
@@ -98,7 +98,7 @@ impl Inner {
 }
 
 impl Shared {
-    /// Watches `directory`, for as long as what is returned lives.
+    /// Watches `directory` while the returned value lives.
     pub(crate) fn over(directory: PathBuf) -> Arc<Self> {
         let shared = Arc::new(Self {
             directory,
@@ -108,14 +108,14 @@ impl Shared {
         shared
     }
 
-    /// The code that the next call fails with, if it is to be refused.
+    /// The error code of the next call, if it is to be refused.
     pub(crate) fn refuses(&self, call: Call) -> Option<i32> {
         let mut inner = self.inner.lock();
         inner.calls.push(call);
         let number = inner.calls.len() as u64;
         let fault = inner.fault?;
         let reached = if fault.lasting {
-            // A full disk still syncs, cuts and deletes.
+            // A full disk still syncs, cuts and deletes files.
             let grows = matches!(call, Call::Create | Call::Write | Call::Share);
             number >= fault.at && (grows || fault.trouble == Trouble::Io)
         } else {
@@ -136,7 +136,7 @@ impl Shared {
         })
     }
 
-    /// The number of the file `name`, which was made now if `made`.
+    /// The number of the file `name`. With `made`, it is a new file.
     pub(crate) fn opened(&self, name: &str, made: bool) -> u64 {
         let mut inner = self.inner.lock();
         if let (false, Some(&number)) = (made, inner.names.get(name)) {
@@ -163,7 +163,7 @@ impl Shared {
         self.inner.lock().note(|_| Op::Truncate { file, size });
     }
 
-    /// `directory`: the names in it are safe as well.
+    /// Notes a sync of the file; with `directory`, also of the names in the directory.
     pub(crate) fn synced(&self, file: u64, directory: bool) {
         let mut inner = self.inner.lock();
         if inner.lie != Lie::NoSync {
@@ -171,7 +171,7 @@ impl Shared {
         }
     }
 
-    /// What is not on the disk yet may never get there: a later sync says nothing about it.
+    /// Notes a failed sync. Unsynced changes may be lost now, and a later sync does not report this.
     pub(crate) fn sync_failed(&self, file: u64) {
         self.inner.lock().note(|_| Op::SyncFailed { file });
     }

@@ -1,4 +1,4 @@
-//! Searches of a namespace, the messages that the caller must read for them first, and the revision of facts.
+//! Searches of a namespace, the messages that the caller must read first for them, and the revision of facts.
 
 use pyo3::prelude::*;
 use siltstone_core::memory::{self, Across, NewEntry};
@@ -22,14 +22,14 @@ impl Unread {
         &self.inner.session
     }
 
-    /// The messages as their log gives them.
+    /// The messages as rows of the log.
     #[getter]
     fn rows(&self) -> Vec<LogRow> {
         rows_out(self.inner.messages.clone())
     }
 }
 
-/// The entry of each message, None for a message without a text to find.
+/// The entry of each message; None for a message without text.
 type Said = Vec<Option<In<NewEntry>>>;
 
 /// The hits in the namespace of the session; or the messages of the namespace that the caller must read first.
@@ -57,13 +57,13 @@ pub(crate) fn unread_out(unread: Vec<memory::Unread>) -> Vec<Unread> {
     unread.map(|inner| Unread { inner }).collect()
 }
 
-/// A text that differs after every change of a fact of the store; None if the store cannot tell.
+/// A text that changes with every change of a fact in the store; None if the store cannot tell.
 #[pyfunction]
 pub(crate) fn facts_revision(py: Python<'_>, store: PyRef<'_, Store>) -> PyResult<Option<String>> {
     store.run(py, memory::Store::facts_revision)
 }
 
-/// Takes in the texts of those messages.
+/// Passes the texts of unread messages to the store.
 #[pyfunction]
 pub(crate) fn take_said(
     py: Python<'_>,

@@ -1,4 +1,4 @@
-//! Rows, ids and answers of an index, which cross the wall as buffers and bytes.
+//! Rows and ids of an index as Python buffers, and its answers as bytes.
 
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::PyTypeError;
@@ -7,16 +7,16 @@ use pyo3::types::PyByteArray;
 use siltstone_ann::space::sparse_rows;
 use siltstone_core::{Error, ErrorKind, Result as CoreResult, SparseRow};
 
-/// Ids and values of the best of each query, row after row.
+/// The ids and values of the best hits of each query, row after row.
 pub(crate) type Found<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>);
 
-/// The id where there is no row.
+/// The id that pads a row.
 const NO_ID: u64 = u64::MAX;
 
-/// The answers to queries, a row for each: ids, and values of `WIDTH` bytes.
+/// The answers to queries, one row for each: ids, and values of `WIDTH` bytes.
 pub(crate) struct Table<const WIDTH: usize> {
     columns: usize,
-    /// The value where there is no row.
+    /// The value that pads a row.
     nothing: [u8; WIDTH],
     ids: Vec<[u8; size_of::<u64>()]>,
     values: Vec<[u8; WIDTH]>,
@@ -36,7 +36,7 @@ impl<const WIDTH: usize> Table<WIDTH> {
         self.columns
     }
 
-    /// A row of at most as many as there are columns; the rest of it is filled up.
+    /// Adds a row of at most as many hits as there are columns, and pads it.
     pub(crate) fn push(&mut self, found: impl Iterator<Item = (u32, [u8; WIDTH])>) {
         let end = self.ids.len() + self.columns;
         for (id, value) in found.take(self.columns) {
@@ -55,7 +55,7 @@ impl<const WIDTH: usize> Table<WIDTH> {
     }
 }
 
-/// The answer to one query as bytes: all ids, and all values after them.
+/// The answer to one query as bytes: first all ids, then all values.
 pub(crate) fn row_to_bytes(
     py: Python<'_>,
     found: impl ExactSizeIterator<Item = (u32, [u8; 8])>,
@@ -72,7 +72,7 @@ pub(crate) fn row_to_bytes(
     })
 }
 
-/// Rows of counts, from the three arrays of a sparse matrix.
+/// Rows of counts from the three arrays of a sparse matrix.
 pub(crate) struct Matrix {
     starts: Vec<i64>,
     buckets: Vec<i32>,
@@ -108,7 +108,7 @@ fn copied<T: Element>(py: Python<'_>, buffer: &PyBuffer<T>) -> PyResult<Vec<T>> 
     }
 }
 
-/// `ids` as numbers of rows or texts; the error names the first that the index does not have, and calls it `what`.
+/// `ids` as numbers of rows or texts. The error names the first id that the index lacks, and calls it `what`.
 pub(crate) fn known(ids: &[u64], what: &str, has: impl Fn(u32) -> bool) -> CoreResult<Vec<u32>> {
     let id = |&id: &u64| {
         let known = u32::try_from(id).ok().filter(|&id| has(id));
@@ -121,7 +121,7 @@ pub(crate) fn known(ids: &[u64], what: &str, has: impl Fn(u32) -> bool) -> CoreR
     ids.iter().map(id).collect()
 }
 
-/// The number of the first of `more` texts, if all of them get one.
+/// The number of the first of `more` new texts. It is an error if the index has no room for all of them.
 pub(crate) fn check_room(len: usize, more: usize) -> CoreResult<u64> {
     let end = len as u64 + more as u64;
     if end < u64::from(u32::MAX) {

@@ -1,4 +1,4 @@
-//! `Asked`: what a search looked for, and where a text says it.
+//! The class `Asked`: the terms of a search, and their places in texts.
 
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -7,13 +7,13 @@ use siltstone_core::analyse;
 use crate::error::{guard, guard_short};
 use crate::text::Text;
 
-/// Where a part of a text begins and ends, and its marks; all in code points of the text.
+/// The start and the end of a part of a text, and its marks, all in code points of the text.
 type Part = (usize, usize, Vec<(usize, usize)>);
 
-/// What makes it again where it is unpickled.
+/// The class and the arguments with which pickle makes the object again.
 type Made<'py> = (Bound<'py, PyType>, (Vec<u64>, String));
 
-/// The terms that a search looked for.
+/// The terms of a search.
 #[pyclass(frozen, eq, module = "siltstone._native")]
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Asked {
@@ -22,7 +22,7 @@ pub(crate) struct Asked {
 
 #[pymethods]
 impl Asked {
-    /// Of terms in any order, held against texts of those languages.
+    /// The terms, in any order, as they were compared with texts of those languages.
     #[new]
     fn new(py: Python<'_>, mut terms: Vec<u64>, languages: Text) -> PyResult<Self> {
         terms.sort_unstable();
@@ -33,14 +33,14 @@ impl Asked {
         Ok(Self { inner })
     }
 
-    /// The terms of a query that was held against nothing.
+    /// The terms of a query that was not compared with any text yet.
     #[staticmethod]
     fn of(py: Python<'_>, query: Text) -> PyResult<Self> {
         let inner = guard(py, || Ok(analyse::Asked::of(&query)))?;
         Ok(Self { inner })
     }
 
-    /// The best part of `text` of at most `size` code points.
+    /// The best part of `text` with at most `size` code points, and the places of the terms in it.
     fn best_part(&self, py: Python<'_>, text: Text, size: usize) -> PyResult<Part> {
         guard(py, || {
             let part = self.inner.best_part_of(&text, size);

@@ -1,4 +1,4 @@
-//! `Bm25Index`: texts by the terms they share with a query. Arrays cross the wall as native-endian bytes.
+//! The class `Bm25Index`: finds texts by the terms of a query. Arrays are returned as native-endian bytes.
 
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
@@ -15,7 +15,7 @@ use crate::arrays::{Found, Table, check_room, known, row_to_bytes};
 use crate::error::guard;
 use crate::text::{Text, borrow_all};
 
-/// Texts by BM25; safe to use from many threads.
+/// Texts in a BM25 index. It is safe to use from many threads.
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct Bm25Index(RwLock<Index>);
 
@@ -70,7 +70,7 @@ impl Bm25Index {
         })
     }
 
-    /// Ids and scores of the best for one query, as many as there are.
+    /// The ids and scores of the best texts for one query: at most `k`, without padding.
     fn search_one<'py>(
         &self,
         py: Python<'py>,
@@ -104,7 +104,7 @@ impl Bm25Index {
         Ok(found.cross(py))
     }
 
-    /// Texts that were not removed.
+    /// The number of texts that were not removed.
     fn len(&self, py: Python<'_>) -> PyResult<usize> {
         guard(py, || self.read(|index| Ok(index.len() - index.removed())))
     }
@@ -120,7 +120,7 @@ impl Bm25Index {
         })
     }
 
-    /// Texts that were added, those that were removed, different terms, postings, and bytes.
+    /// The numbers of added texts, removed texts, different terms and postings, and the bytes.
     fn stats(&self, py: Python<'_>) -> PyResult<(usize, usize, usize, usize, usize)> {
         guard(py, || {
             self.read(|index| {
@@ -131,7 +131,7 @@ impl Bm25Index {
     }
 }
 
-/// The scores of `texts` for one query: those of an index of the same texts, which is not made.
+/// The scores of `texts` for one query. They equal the scores of an index of these texts, but no index is built.
 #[pyfunction]
 pub(crate) fn bm25_scores(
     texts: &Bound<'_, PyList>,

@@ -1,4 +1,4 @@
-//! `Flat` and `Hnsw`: indexes over rows of floats. Arrays cross the wall as buffers, answers as bytes.
+//! The classes `Flat` and `Hnsw`: indexes over rows of floats. They take buffers, and return bytes.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use siltstone_core::index_file;
 use crate::arrays::{Found, Matrix, Table, known};
 use crate::error::{guard, to_exception};
 
-/// All rows, scanned.
+/// An index that compares a query with all rows.
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct Flat(FlatRows);
 
@@ -90,7 +90,7 @@ impl Flat {
     }
 }
 
-/// A graph over rows.
+/// An approximate index: a graph over rows.
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct Hnsw(AnyHnsw);
 
@@ -215,7 +215,7 @@ impl Hnsw {
         )
     }
 
-    /// Rows ever added, removed rows that are still linked, layers, the plan.
+    /// The numbers of all rows ever added, of removed rows that are still linked, and of layers; and the plan.
     fn figures(&self) -> (usize, usize, usize, &'static str) {
         let figures = self.0.figures();
         (
@@ -228,7 +228,7 @@ impl Hnsw {
 }
 
 impl Hnsw {
-    /// The bounds of a search: at most as many rows as the index has.
+    /// The bounds of a search. `k` is at most the number of rows.
     fn bounds(
         &self,
         py: Python<'_>,

@@ -6,7 +6,7 @@ use siltstone_core::documented::Documents;
 use crate::error::{guard, guard_short};
 use crate::text::Text;
 
-/// Texts as lists of words, by the documented BM25. What it was made of never changes.
+/// The documented BM25 over texts that are lists of words. Its texts never change.
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct DocumentedBm25(Documents);
 
@@ -27,12 +27,12 @@ impl DocumentedBm25 {
         self.0.len()
     }
 
-    /// The score of each text.
+    /// The score of each text for the query.
     fn scores(&self, py: Python<'_>, query: Vec<Text>) -> PyResult<Vec<f64>> {
         guard_short(py, || Ok(self.0.scores(&words(&query))))
     }
 
-    /// The best of the texts that have enough of the query, as pairs of number and score.
+    /// The `limit` best texts with at least `least` different words of the query, as pairs of number and score.
     fn best(
         &self,
         py: Python<'_>,

@@ -1,4 +1,4 @@
-//! `word_hash`, `bucket`, `embed_batch`, `embed_sparse`: rows cross the wall as native-endian bytes.
+//! The functions `word_hash`, `bucket`, `embed_batch` and `embed_sparse`. Rows are returned as native-endian bytes.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList};
@@ -11,7 +11,7 @@ use crate::text::{Text, borrow_all};
 
 type Bytes<'py> = Bound<'py, PyByteArray>;
 
-/// XXH3-64 of a word's UTF-8.
+/// The XXH3-64 hash of a word's UTF-8.
 #[pyfunction]
 pub(crate) fn word_hash(py: Python<'_>, word: Text) -> PyResult<u64> {
     guard_attached(py, || Ok(hash::word_hash(&word)))
@@ -23,7 +23,7 @@ pub(crate) fn bucket(py: Python<'_>, word: Text, hash_rule: &str) -> PyResult<u1
     guard_attached(py, || Ok(parse(py, hash_rule)?.bucket(&word)))
 }
 
-/// Dense rows: 4,096 float32 a text, row after row.
+/// Dense rows, one after another: 4,096 float32 for each text.
 #[pyfunction]
 pub(crate) fn embed_batch<'py>(
     texts: &Bound<'py, PyList>,
@@ -40,7 +40,7 @@ pub(crate) fn embed_batch<'py>(
     })
 }
 
-/// The same rows without their zeros: where each begins, its buckets, their values.
+/// The same rows without their zeros: the start of each row, the buckets, and their values.
 #[pyfunction]
 pub(crate) fn embed_sparse<'py>(
     texts: &Bound<'py, PyList>,

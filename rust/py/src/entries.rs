@@ -1,4 +1,4 @@
-//! Entries of a `Store`, batches of them, and what is told of them, as they cross the wall.
+//! Entries of a `Store`, their batches and reports about them, between Rust and Python.
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -9,7 +9,7 @@ use siltstone_core::memory::{self, NewEntry, Target};
 use crate::record::In;
 use crate::text::{Text, session_id};
 
-/// The id of each entry, None for one that was not stored.
+/// The id of each entry; None for an entry that was not stored.
 pub(crate) type Ids = Vec<Option<i64>>;
 
 /// `siltstone.memory.convert.NewEntry`, read by its attributes.
@@ -77,7 +77,7 @@ class! {
 }
 
 class! {
-    /// A batch that waits, and the id of its session.
+    /// A waiting batch, and the id of its session.
     Stage(held: (memory::Stage, String)) {
         token: String = held.0.token,
         session_id: String = held.1,
@@ -99,7 +99,7 @@ class! {
 }
 
 class! {
-    /// The numbers of what was forgotten.
+    /// The numbers of forgotten things.
     Forgotten(forgotten: memory::Forgotten) {
         sessions: i64 = forgotten.sessions,
         messages: i64 = forgotten.messages,
@@ -119,7 +119,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// The page, without what has expired at `now`, where that is given.
+    /// The page. With `now`, entries that have expired by then are left out.
     pub(crate) fn new(
         py: Python<'_>,
         page: memory::Page,
@@ -145,7 +145,7 @@ impl Page {
 }
 
 impl TargetIn {
-    /// The target as the core takes it; refuses a session id that is out of bounds.
+    /// The target for the core. Refuses a session id that is out of bounds.
     pub(crate) fn checked(self) -> CoreResult<Target> {
         let texts = |texts: Vec<(i64, Text)>| {
             let texts = texts.into_iter().map(|(id, raw)| (id, raw.into()));

@@ -1,4 +1,4 @@
-//! The one place where an error of the core, or a panic, becomes a class of `siltstone.errors`.
+//! Turns errors and panics of the core into classes of `siltstone.errors`. No other file does this.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -14,29 +14,30 @@ use siltstone_core::simd::level;
 use siltstone_core::{Error, ErrorKind, Field, Result as CoreResult};
 
 thread_local! {
-    /// Why Python did not keep a write of this thread, until the call ends that began it.
+    /// The exception with which a Python keeper refused a write of this thread, until the call that began the write
+    /// ends.
     static REFUSAL: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Says why a write of this thread is not kept: it comes out of the call that began it.
+/// Stores the exception with which a write of this thread is refused. The call that began the write raises it.
 pub(crate) fn refuse(error: PyErr) {
     REFUSAL.set(Some(error));
 }
 
-/// Runs `work` with the interpreter released, and turns what goes wrong in there into an exception.
+/// Runs `work` without the interpreter, and turns its errors and panics into exceptions.
 pub(crate) fn guard<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> CoreResult<T> + Send,
 ) -> PyResult<T> {
     level::check().map_err(|refused| to_exception(py, &wrong_level(refused)))?;
-    // No value of a call that panicked is used again; shared values are behind their own locks.
+    // Values of a call that panicked are not used again. Shared values have locks of their own.
     let outcome = py.detach(|| {
-        let _permit = fork::enter(); // until the work is done: taking the interpreter back may last longer
+        let _permit = fork::enter(); // only for the work itself, because taking the interpreter back may take long
         catch_unwind(AssertUnwindSafe(work))
     });
     match outcome {
         Ok(Ok(value)) => Ok(value),
-        // Why Python did not keep a write of this thread, it said itself.
+        // The keeper in Python has raised the exception itself.
         Ok(Err(error)) if error.kind() == ErrorKind::NotKept => {
             Err(REFUSAL.take().unwrap_or_else(|| to_exception(py, &error)))
         }
@@ -45,19 +46,20 @@ pub(crate) fn guard<T: Send>(
     }
 }
 
-/// Runs `work`, which is over in a few microseconds, and turns what goes wrong in there into an exception.
+/// Runs `work` with the interpreter held, and turns its errors and panics into exceptions. `work` must end within a few
+/// microseconds, because other threads of Python wait for it.
 pub(crate) fn guard_short<T>(py: Python<'_>, work: impl FnOnce() -> CoreResult<T>) -> PyResult<T> {
     level::check().map_err(|refused| to_exception(py, &wrong_level(refused)))?;
     guard_attached(py, || work().map_err(|error| to_exception(py, &error)))
 }
 
-/// Runs `work`, which is short or needs the interpreter, and turns a panic into an exception.
+/// Runs `work` with the interpreter held, because it is short or uses Python objects. Turns a panic into an exception.
 pub(crate) fn guard_attached<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|panic| Err(panic_to_exception(py, &*panic)))
 }
 
-/// The exception that `error` is in Python: its class, message, fields and cause.
+/// The Python exception for `error`, with its class, message, fields and cause.
 pub(crate) fn to_exception(py: Python<'_>, error: &Error) -> PyErr {
     let exception = build(
         py,
@@ -71,14 +73,14 @@ pub(crate) fn to_exception(py: Python<'_>, error: &Error) -> PyErr {
     exception
 }
 
-/// The error of a level that this processor lacks: every call that computes raises it.
+/// The error of a kernel level that this processor lacks. Every call that computes raises it.
 fn wrong_level(refused: &level::Unsupported) -> Error {
     Error::new(ErrorKind::InvalidArgument, refused.to_string())
         .with("field", level::VARIABLE)
         .with("value", refused.value())
 }
 
-/// The class of a kind. A kind without a class does not compile.
+/// The class of a kind of error. A new kind without a class does not compile.
 fn class_name(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::InvalidArgument => "ConfigError",
@@ -110,7 +112,7 @@ fn panic_to_exception(py: Python<'_>, panic: &(dyn Any + Send)) -> PyErr {
     build(py, "InternalError", &message, &[])
 }
 
-/// `siltstone.errors.<name>(message, **fields)`, or whatever kept it from being made.
+/// The exception `siltstone.errors.<name>(message, **fields)`, or the exception that prevented it.
 fn build(py: Python<'_>, name: &str, message: &str, fields: &[(&'static str, Field)]) -> PyErr {
     let built = || -> PyResult<PyErr> {
         let class = errors(py)?.getattr(name)?.cast_into::<PyType>()?;
@@ -136,7 +138,7 @@ fn errors(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     Ok(module.bind(py).clone())
 }
 
-/// Panics, so that a test sees what a panic of the core becomes.
+/// Panics, so that a test can check the exception for a panic of the core.
 #[pyfunction]
 #[pyo3(name = "_panic")]
 pub(crate) fn panic_on_purpose(py: Python<'_>, message: &str, detached: bool) -> PyResult<()> {

@@ -1,4 +1,5 @@
-//! `HashedTfIndex`: texts by the cosine of their hashed embeddings. Arrays cross the wall as native-endian bytes.
+//! The class `HashedTfIndex`: finds texts by the cosine of hashed embeddings. Arrays are returned as native-endian
+//! bytes.
 
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
@@ -18,13 +19,14 @@ use crate::arrays::{Found, Table, check_room, known, row_to_bytes};
 use crate::error::{guard, guard_short, to_exception};
 use crate::text::{Text, borrow_all};
 
-/// A search in so few texts, for so few of them, with a query of so few bytes, is over within about ten
-/// microseconds: it keeps the interpreter, which takes a tenth of a microsecond to let go and get back.
+/// The limits of a small search: the number of texts, the number of hits, and the bytes of the query. A small search
+/// takes at most about ten microseconds. It keeps the interpreter, because releasing and taking it costs a tenth of a
+/// microsecond.
 const SMALL: usize = 16_384;
 const FEW: usize = 32;
 const SHORT: usize = 1_000;
 
-/// Texts by cosine; safe to use from many threads.
+/// Texts in an index by cosine. It is safe to use from many threads.
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct HashedTfIndex {
     rule: HashRule,
@@ -83,7 +85,7 @@ impl HashedTfIndex {
         })
     }
 
-    /// Ids and distances of the nearest to one query, as many as there are.
+    /// The ids and distances of the nearest texts to one query: at most `k`, without padding.
     fn search_one<'py>(
         &self,
         py: Python<'py>,
@@ -123,7 +125,7 @@ impl HashedTfIndex {
         Ok(found.cross(py))
     }
 
-    /// Texts that were not removed.
+    /// The number of texts that were not removed.
     fn len(&self, py: Python<'_>) -> PyResult<usize> {
         guard(py, || self.read(|index| Ok(index.len() - index.removed())))
     }
@@ -139,7 +141,7 @@ impl HashedTfIndex {
         })
     }
 
-    /// Texts that were added, those that were removed, postings, bytes, and the path of the kernels.
+    /// The numbers of added texts, removed texts and postings, the bytes, and the name of the kernels' level.
     fn stats(&self, py: Python<'_>) -> PyResult<(usize, usize, usize, usize, &'static str)> {
         guard(py, || {
             self.read(|index| {

@@ -1,4 +1,4 @@
-//! Explanations of scores, as dicts of Python.
+//! Explanations of scores as Python dicts.
 
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
@@ -75,7 +75,7 @@ fn sides<T: Copy>(values: [T; 2]) -> [(&'static str, T); 2] {
     [("lexical", values[0]), ("dense", values[1])]
 }
 
-/// The terms, and which passage of how many they are of.
+/// Sets the terms, the language, and the number of their passage among the passages of the entry.
 fn set_terms(explain: &Bound<'_, PyDict>, lexical: LexicalExplanation) -> PyResult<()> {
     let py = explain.py();
     let mut terms = Vec::with_capacity(lexical.terms.len());

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use siltstone_core::memory;
 
-/// Makes a fork wait until no thread works in the core. On a system without forks it does nothing.
+/// Makes a fork wait until no thread works in the core. On a system without forks, this does nothing.
 pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
     let os = py.import("os")?;
     if !os.hasattr("register_at_fork")? {

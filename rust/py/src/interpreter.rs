@@ -1,17 +1,17 @@
-//! Only one interpreter of a process can load the module: the module keeps objects of that interpreter.
+//! Refuses a second interpreter in the process: the module keeps objects of the interpreter that loaded it first.
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-/// The `sys` of the interpreter that loaded the module first. It is held, so no other can come to lie in
-/// its place.
+/// The `sys` module of the first interpreter that loaded this module. It is kept alive, so no other `sys` can get its
+/// address.
 static FIRST: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
-/// Refuses to be loaded by a second interpreter.
+/// Refuses a second interpreter.
 ///
-/// The classes of exceptions, for one, are looked up once and kept: objects of the first interpreter, which
-/// another must not touch. `PyO3` refuses a module that is made at once, and not one that is made in phases.
+/// The classes of exceptions, for example, are looked up once and kept. They belong to the first interpreter, and
+/// another one must not use them. `PyO3` checks this only for modules with single-phase initialisation.
 pub(crate) fn refuse_a_second(py: Python<'_>) -> PyResult<()> {
     let own = py.import("sys")?;
     let first = FIRST.get_or_init(py, || own.clone().unbind());

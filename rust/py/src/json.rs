@@ -1,4 +1,4 @@
-//! `json_size`: how large a value is as JSON, without writing it; and values of Python as JSON sees them.
+//! The functions `json_size`, `json_digests` and `begins_alike`, which treat Python values as JSON without writing it.
 
 use std::borrow::Cow;
 use std::iter::Zip;
@@ -13,10 +13,10 @@ use siltstone_core::json::{Node, Tree, digest_of, size_of};
 use crate::error::guard_attached;
 use crate::text::{exactly, utf8};
 
-/// The deepest nesting of a value; a value that contains itself is deeper.
+/// The deepest nesting of a value. A value that contains itself exceeds it.
 const MAX_DEPTH: usize = 1000;
 
-/// Bytes and code points of `json.dumps(value, ensure_ascii=False, separators=(",", ":"))`.
+/// The bytes and code points of `json.dumps(value, ensure_ascii=False, separators=(",", ":"))`.
 #[pyfunction]
 pub(crate) fn json_size(value: &Bound<'_, PyAny>) -> PyResult<(usize, usize)> {
     guard_attached(value.py(), || {
@@ -28,7 +28,7 @@ pub(crate) fn json_size(value: &Bound<'_, PyAny>) -> PyResult<(usize, usize)> {
 /// Bytes of one digest.
 const DIGEST: usize = 16;
 
-/// The digests of `values`, one after the other, each of the JSON text that `json_size` measures.
+/// The digests of `values`, one after another. Each is the digest of the JSON text that `json_size` measures.
 #[pyfunction]
 pub(crate) fn json_digests<'py>(values: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyBytes>> {
     guard_attached(values.py(), || {
@@ -40,9 +40,9 @@ pub(crate) fn json_digests<'py>(values: &Bound<'py, PyList>) -> PyResult<Bound<'
     })
 }
 
-/// Whether `values` begins with `objects`: the same objects, or values with the same digests.
+/// Whether `values` begins with `objects`: with the same objects, or with values of the same digests.
 ///
-/// A value that cannot be written is like none.
+/// A value that is no JSON equals no other.
 #[pyfunction]
 #[pyo3(signature = (values, objects, digests=None))]
 pub(crate) fn begins_alike(
@@ -74,10 +74,10 @@ pub(crate) fn begins_alike(
     })
 }
 
-/// A value as `json.dumps` takes it: subclasses are read by their own methods.
+/// A value as `json.dumps` sees it: subclasses are read through their own methods.
 ///
-/// Iterators run over lists that nobody else holds, or look at the length again with each step: a
-/// container may change while a method of the caller's runs.
+/// A container may change while such a method runs. So iterators run over lists that nobody else has, or check the
+/// length at each step.
 struct Dumped<'py>(Bound<'py, PyAny>);
 
 /// The items of a list.
@@ -97,7 +97,7 @@ impl<'py> Tree for Dumped<'py> {
     type Items = Items<'py>;
     type Fields = Zip<Items<'py>, Items<'py>>;
 
-    /// Exact types first: they are nearly all there is.
+    /// Exact types come first, because nearly all values have them.
     #[inline]
     fn node(&self) -> PyResult<Node<'_, Self>> {
         let value = &self.0;
@@ -135,7 +135,7 @@ impl<'py> Tree for Dumped<'py> {
 }
 
 impl<'py> Dumped<'py> {
-    /// Tuples and subclasses.
+    /// Reads tuples and subclasses.
     fn other(&self) -> PyResult<Node<'_, Self>> {
         let value = &self.0;
         if let Ok(text) = value.cast::<PyString>() {
@@ -163,7 +163,7 @@ fn items<'py>(list: &Bound<'py, PyList>) -> Items<'py> {
     Items(list.iter())
 }
 
-/// `null`, `true`, `false`, a float or an int, and None for anything else.
+/// The JSON of None, a bool, a float or an int; None for any other value.
 fn literal<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Option<Cow<'a, str>>> {
     let py = value.py();
     let written = if value.is_none() {

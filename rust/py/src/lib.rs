@@ -1,4 +1,4 @@
-//! The module `siltstone._native`: registers what the other files export.
+//! The Python module `siltstone._native`, which exports the items of the other files.
 
 #![expect(
     clippy::needless_pass_by_value,

@@ -1,4 +1,4 @@
-//! Mirrors: stores in memory of rows that Python keeps elsewhere.
+//! Mirrors: stores in memory whose rows Python keeps elsewhere.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use crate::error::{guard, refuse};
 use crate::store::Store;
 use crate::text::Text;
 
-/// A function of Python's that keeps what a mirror changes, or raises.
+/// A Python function that keeps the changes of a mirror. It refuses them by an exception.
 struct Function(Py<PyAny>);
 
 impl Keeper for Function {
@@ -51,13 +51,13 @@ fn value_out<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>>
         Value::Integer(number) => number.into_pyobject(py)?.into_any(),
         Value::Text(bytes) => match str::from_utf8(bytes) {
             Ok(text) => PyString::new(py, text).into_any(),
-            Err(_) => PyBytes::new(py, bytes).into_any(), // of a damaged row
+            Err(_) => PyBytes::new(py, bytes).into_any(), // in a damaged row
         },
         Value::Blob(bytes) => PyBytes::new(py, bytes).into_any(),
     })
 }
 
-/// A value of a row on its way in.
+/// A value of a row from Python.
 pub(crate) struct ValueIn(Value);
 
 impl<'py> FromPyObject<'_, 'py> for ValueIn {
@@ -80,10 +80,10 @@ impl<'py> FromPyObject<'_, 'py> for ValueIn {
     }
 }
 
-/// Rows of a table, and the keys of those that are gone.
+/// A table, its rows, and the keys of deleted rows.
 type ChangedIn = (String, Vec<Vec<ValueIn>>, Vec<i64>);
 
-/// A store in memory that mirrors rows which `keep` keeps.
+/// A store in memory that mirrors rows. The function `keep` keeps the rows themselves.
 #[pyfunction]
 pub(crate) fn open_mirror(py: Python<'_>, hash_rule: Text, keep: Py<PyAny>) -> PyResult<Store> {
     let handle = guard(py, || {
@@ -92,7 +92,7 @@ pub(crate) fn open_mirror(py: Python<'_>, hash_rule: Text, keep: Py<PyAny>) -> P
     Ok(Store::of(handle))
 }
 
-/// Takes what others wrote into a mirror.
+/// Writes rows of others into a mirror.
 #[pyfunction]
 pub(crate) fn mirror_take(
     py: Python<'_>,
@@ -118,7 +118,7 @@ pub(crate) fn mirror_take(
     store.run(py, |store| store.take(&changes))
 }
 
-/// Entries of a mirror get ids above `high_water` from now on.
+/// Makes new entries of a mirror get ids above `high_water`.
 #[pyfunction]
 pub(crate) fn mirror_ids_above(
     py: Python<'_>,
@@ -128,10 +128,10 @@ pub(crate) fn mirror_ids_above(
     store.run(py, |store| store.give_ids_above(high_water))
 }
 
-/// A table, and the names of its columns, and whether they hold text.
+/// A table with the names of its columns, and whether each holds text.
 type TableOut = (&'static str, Vec<(String, bool)>);
 
-/// The tables that are mirrored, and of each the names of its columns, and whether they hold text.
+/// The mirrored tables, each with the names of its columns, and whether each column holds text.
 #[pyfunction]
 pub(crate) fn mirror_tables(py: Python<'_>, store: PyRef<'_, Store>) -> PyResult<Vec<TableOut>> {
     store.run(py, siltstone_core::memory::Store::tables)

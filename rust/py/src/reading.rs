@@ -1,4 +1,4 @@
-//! `best_window`, `matching_lines` and `condense`: how much of a long text is shown, and in which form.
+//! The functions `best_window`, `matching_lines` and `condense`, which shorten long texts.
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -8,7 +8,7 @@ use siltstone_core::{analyse, condense as condensing, grep};
 use crate::error::guard;
 use crate::text::Text;
 
-/// Where the best stretch of `text` for `query` begins and ends, in code points.
+/// The start and the end, in code points, of the part of `text` with at most `size` code points that fits `query` best.
 #[pyfunction]
 pub(crate) fn best_window(
     py: Python<'_>,
@@ -23,13 +23,13 @@ pub(crate) fn best_window(
     })
 }
 
-/// The numbers of the lines of `text` that `pattern` matches somewhere, from 0; lines end at line feeds.
+/// The numbers, from 0, of the lines of `text` that `pattern` matches anywhere. Lines end at line feeds.
 #[pyfunction]
 pub(crate) fn matching_lines(py: Python<'_>, text: Text, pattern: Text) -> PyResult<Vec<usize>> {
     guard(py, || grep::matching_lines(&text, &pattern))
 }
 
-/// `text` with fewer bytes where its structure allows; `earlier` are handles and texts of what was seen.
+/// A shorter form of `text`, where its structure allows one. `earlier` are handles and texts that were shown before.
 #[pyfunction]
 pub(crate) fn condense(
     text: Bound<'_, PyString>,

@@ -1,4 +1,4 @@
-//! The recalled block of a session. Functions of Python make its texts harmless.
+//! Writes the recalled block of a session. Python functions make its texts harmless.
 
 use std::fmt::Write as _;
 
@@ -19,10 +19,10 @@ use crate::text::Text;
 
 /// content, score, role, `created_at`, `entry_id`: `siltstone.recall.Detail`.
 type DetailIn = (Text, f64, Text, i64, i64);
-/// unit, divisor, whether it is rounded up, the least.
+/// The unit, the divisor, whether to round up, and the least number of tokens.
 type MeasureIn = (String, i64, bool, i64);
 
-/// The messages of a session that have left its context, or are shown in part.
+/// The messages of a session that have left its context, and those that are shown in part.
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct RecallContext(InContext);
 
@@ -35,18 +35,18 @@ impl RecallContext {
     }
 }
 
-/// A block of recalled context, and figures of the ranking.
+/// A block of recalled context, and figures of its search.
 #[pyclass(frozen, get_all, module = "siltstone._native")]
 pub(crate) struct Recalled {
     text: String,
     tokens: i64,
     known: usize,
     said: usize,
-    /// Whether there was anything to write.
+    /// Whether there was any fact or detail to write.
     is_any: bool,
-    /// What became of every detail: `considered_out`.
+    /// The outcome of every detail, as `considered_out` writes it.
     considered: String,
-    /// Hits that score too little.
+    /// The number of hits whose score is too low.
     below: usize,
     ranker: &'static str,
     hits: bool,
@@ -54,14 +54,15 @@ pub(crate) struct Recalled {
     damaged: usize,
 }
 
-/// The bounds and the form of a block.
+/// The limits and the form of a block.
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct BlockOptions {
     cap: i64,
     known: i64,
     count: Py<PyAny>,
     measure: Option<SizeRule>,
-    /// A function of the query, a text and a number of tokens: the part of the text that fits best.
+    /// A function of the query, a text and a number of tokens. It returns the part of the text that fits the query
+    /// best.
     excerpt: Option<Py<PyAny>>,
     is_framed: bool,
     cut: bool,
@@ -91,12 +92,12 @@ impl BlockOptions {
     }
 }
 
-/// A query of a recall, and its conditions.
+/// The query and the conditions of a recall.
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct RecallQuery {
     session: Text,
     query: Text,
-    /// The least score of the best, what share of it the others need, what a step away takes.
+    /// The least score of the best hit, the share of it that other hits need, and the share that each step away costs.
     scores: (f64, f64, f64),
     distance: i64,
     context: Py<RecallContext>,
@@ -129,10 +130,11 @@ impl RecallQuery {
     }
 }
 
-/// Writes blocks: with functions that make a text harmless, a name a word, and a sentence before a block.
+/// Writes blocks. Its Python functions make a text harmless, turn a role into a word, and give the sentence before a
+/// block.
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct BlockWriter {
-    /// The characters that a text can do harm with.
+    /// The characters with which a text could do harm.
     special: Characters,
     safe: Py<PyAny>,
     word: Py<PyAny>,
@@ -151,7 +153,7 @@ impl BlockWriter {
         }
     }
 
-    /// The block, what it counts, how many facts and details it has, and what became of every detail.
+    /// The block, its tokens, the numbers of its facts and details, and the outcome of every detail.
     fn write(
         &self,
         py: Python<'_>,
@@ -181,8 +183,8 @@ impl BlockWriter {
         ))
     }
 
-    /// The block of what the store has said that fits a query, is not in context, and scores enough; or the
-    /// messages of the namespace that have to be read first.
+    /// The block of stored texts that fit a query well enough and are not in context; or, first, the
+    /// messages of the namespace that the caller must read.
     fn recall(
         &self,
         py: Python<'_>,
@@ -267,8 +269,8 @@ impl BlockWriter {
     }
 }
 
-/// A list as JSON: of each detail its id, its score in millionths, its tokens (null where they were not counted), and
-/// the number of its fate.
+/// The outcomes of details as a JSON list. Each has its id, its score in millionths, its tokens (null where they were
+/// not counted), and the number of its fate.
 fn considered_out(considered: &[Considered]) -> String {
     let mut text = String::with_capacity(2 + 32 * considered.len());
     text.push('[');
@@ -277,7 +279,7 @@ fn considered_out(considered: &[Considered]) -> String {
         let (id, fate) = (each.id.0, each.fate.number());
         #[expect(clippy::cast_possible_truncation, reason = "scores are 0 to 1")]
         let score = (each.score * 1e6).round() as i64;
-        // Writing into a text cannot fail.
+        // A write into a text cannot fail.
         let _ = match each.tokens {
             Some(tokens) => write!(text, "{comma}[{id},{score},{tokens},{fate}]"),
             None => write!(text, "{comma}[{id},{score},null,{fate}]"),

@@ -1,14 +1,14 @@
-//! Values of the core that cross the wall field by field: each field is named once.
+//! Macros that pass values of the core to and from Python, field by field. Each field is named once.
 
-/// A value of the core that is read of an object of Python, by its attributes.
+/// A value of the core that is read from the attributes of a Python object.
 pub(crate) struct In<T>(pub(crate) T);
 
-/// The values themselves.
+/// The values without their wrappers.
 pub(crate) fn values<T>(rows: Vec<In<T>>) -> Vec<T> {
     rows.into_iter().map(|row| row.0).collect()
 }
 
-/// Reads a type of the core from an object of Python: each field from the attribute of its name, as the given type.
+/// Reads a type of the core from a Python object: each field from the attribute of its name, as the given type.
 macro_rules! reads {
     ($inner:ident { $($field:ident: $read:ty,)+ }) => {
         impl<'py> pyo3::FromPyObject<'_, 'py> for $crate::record::In<$inner> {
@@ -24,7 +24,7 @@ macro_rules! reads {
     };
 }
 
-/// A frozen class of Python with plain fields, and how each is made of a value of the core.
+/// Defines a frozen Python class with plain fields, each computed from a value of the core.
 macro_rules! class {
     ($(#[$about:meta])* $name:ident($value:ident: $inner:ty) { $($field:ident: $type:ty = $made:expr,)+ }) => {
         $(#[$about])*

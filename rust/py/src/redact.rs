@@ -1,4 +1,4 @@
-//! `Redactor`: the rules of the core over texts of Python.
+//! The class `Redactor`: applies the core's rules to Python texts.
 
 use std::borrow::Cow;
 
@@ -10,15 +10,15 @@ use siltstone_core::redact::{self, CustomRule, Finding, Options};
 use crate::error::{guard, guard_short};
 use crate::text::Text;
 
-/// Below this many bytes a text is read faster than the interpreter is released and taken again.
+/// Texts below this many bytes are read with the interpreter held, because that is faster than releasing it.
 const SHORT: usize = 4096;
 
-/// A finding: the rule, its first code point, one past its last, what stands there now, whether it blocks.
+/// A finding: the rule, the first code point, the end (exclusive), the placeholder, and whether it blocks.
 type Found = (String, usize, usize, String, bool);
-/// A rule of the caller's: its name, pattern, keywords, placeholder and action.
+/// A rule of the caller: its name, pattern, keywords, placeholder and action.
 type Custom = (String, String, Vec<String>, String, String);
 
-/// Finds secrets by rule, and writes placeholders in their place.
+/// Finds secrets by rules, and replaces them with placeholders.
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct Redactor(redact::Redactor);
 
@@ -60,7 +60,7 @@ impl Redactor {
         })
     }
 
-    /// The text with placeholders, or None where nothing is found; and the findings.
+    /// The text with placeholders, or None if nothing was found; and the findings.
     fn redact(
         &self,
         py: Python<'_>,
@@ -80,7 +80,7 @@ impl Redactor {
     }
 }
 
-/// The names of the built-in rules, in order.
+/// The names of the built-in rules, in their order.
 #[pyfunction]
 pub(crate) fn redaction_rules(py: Python<'_>) -> PyResult<Vec<Cow<'static, str>>> {
     guard_short(py, || Ok(redact::names().map(Cow::Borrowed).collect()))

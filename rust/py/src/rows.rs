@@ -1,4 +1,4 @@
-//! Rows of a session's log as they cross the wall, and the figures of a store.
+//! Rows of a session's log between Rust and Python, and the figures of a store.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -12,13 +12,13 @@ use crate::error::to_exception;
 use crate::record::{In, values};
 use crate::text::Text;
 
-/// `next_seq`, head, redactions, counter.
+/// `next_seq`, head, redactions and counter of a session's version.
 pub(crate) type VersionRow = (i64, Option<i64>, i64, i64);
-/// The version that a writer read, and its own id of the write.
+/// The version that a writer read, and the id that it chose for the write.
 pub(crate) type WriteIn = (In<SessionVersion>, i64);
-/// The compaction, its derived texts, the entries, the version.
+/// The id of the compaction, the ids of its derived texts, the ids of the entries, and the new version.
 pub(crate) type CommittedOut = (i64, Vec<i64>, Ids, Option<VersionRow>);
-/// The compactions whose entries leave, the messages whose entries do, the parent, messages, entries.
+/// The withdrawn compactions, the messages whose entries are deleted, the parent, new messages and new entries.
 pub(crate) type RewriteIn = (
     Vec<i64>,
     Vec<i64>,
@@ -26,11 +26,11 @@ pub(crate) type RewriteIn = (
     Vec<In<NewMessage>>,
     Vec<In<NewEntry>>,
 );
-/// id, key, state, body, body before.
+/// id, key, state, body, and the body that is expected before.
 pub(crate) type FactIn = (Option<i64>, Text, Text, Text, Option<Text>);
 /// id, namespace, state, key, body, `created_at`, `changed_at`.
 pub(crate) type FactOut = (i64, String, String, String, String, i64, i64);
-/// An entry without vectors: id, content, role, name.
+/// An entry without vectors: id, content, role and name.
 pub(crate) type MissingOut = (i64, String, String, Option<String>);
 
 reads!(SessionVersion {
@@ -170,7 +170,7 @@ class! {
 }
 
 class! {
-    /// Where the log of a session stands.
+    /// The state of a session's log.
     LogState(state: memory::LogState) {
         version: VersionRow = version_out(state.version),
         clock: String = state.clock,
@@ -234,7 +234,7 @@ pub(crate) fn committed_out(done: Committed) -> CommittedOut {
     )
 }
 
-/// Rows of the core as objects of Python.
+/// Turns rows of the core into Python objects.
 pub(crate) fn rows_out<In, Out: From<In>>(rows: Vec<In>) -> Vec<Out> {
     rows.into_iter().map(Out::from).collect()
 }

@@ -14,7 +14,7 @@ use crate::error::{guard_short, to_exception};
 use crate::explain::explanation_out;
 use crate::text::Text;
 
-/// The options of a search: a store has its defaults, and each search may override them.
+/// The options of a search. A store has default options, and each search may override them.
 #[pyclass(frozen, module = "siltstone._native")]
 #[derive(Clone)]
 pub(crate) struct SearchOptions {
@@ -89,7 +89,7 @@ impl SearchOptions {
     }
 }
 
-/// A name that somebody chose; where it is no text, the error that an unknown name has.
+/// A name of an option. A value that is no str is a [`ErrorKind::InvalidArgument`], like an unknown name.
 fn name_in(
     py: Python<'_>,
     field: &'static str,
@@ -112,7 +112,7 @@ fn name_in(
     ))
 }
 
-/// The index of that name. The graph comes from another crate than the store.
+/// The index of that name. The graph is in another crate than the store.
 fn index_in(name: &Text) -> CoreResult<SearchIndex> {
     match &**name {
         "exact" => Ok(SearchIndex::Exact),
@@ -130,7 +130,7 @@ fn parsed<T: FromStr<Err = Error>>(name: Option<Text>, default: T) -> CoreResult
     name.map_or(Ok(default), |name| name.parse())
 }
 
-/// The key of an embedder, and the query as it sees it.
+/// The key of an embedder, and the vector of the query.
 pub(crate) type VectorIn = (i64, PyBackedBytes);
 
 pub(crate) fn vector_in(vector: Option<VectorIn>) -> Option<QueryVector> {
@@ -153,7 +153,7 @@ pub(crate) struct Hit {
     created_at: i64,
     score: f64,
     explain: Option<Py<PyDict>>,
-    /// Where several sessions were searched.
+    /// The session of the hit, where several sessions were searched.
     session_id: Option<String>,
 }
 
@@ -200,7 +200,7 @@ impl Hit {
     }
 }
 
-/// float32, little-endian, one after another; what is left of the last one is dropped.
+/// Little-endian float32, one after another. An incomplete last number is dropped.
 pub(crate) fn numbers_in(bytes: &[u8]) -> Vec<f32> {
     let (numbers, _) = bytes.as_chunks();
     let numbers = numbers.iter();

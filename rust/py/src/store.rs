@@ -1,4 +1,4 @@
-//! `Store`: the durable store.
+//! The class `Store`: a durable store.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -23,19 +23,19 @@ use crate::rows::{
 use crate::search::{Found, SearchOptions, VectorIn, numbers_in, vector_in};
 use crate::text::{Text, namespace_in, session_id};
 
-/// A store that is open; safe to use from many threads.
+/// An open store. It is safe to use from many threads.
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct Store {
     handle: Handle,
 }
 
 impl Store {
-    /// The store of that handle.
+    /// The store of `handle`.
     pub(crate) fn of(handle: Handle) -> Self {
         Self { handle }
     }
 
-    /// Runs `work` on the store, with the interpreter released.
+    /// Runs `work` on the store without the interpreter.
     pub(crate) fn run<T: Send>(
         &self,
         py: Python<'_>,
@@ -44,7 +44,7 @@ impl Store {
         guard(py, || work(&*self.handle.store()?))
     }
 
-    /// The same for work on a session.
+    /// Runs `work` on the store and a session, without the interpreter.
     pub(crate) fn run_of<T: Send>(
         &self,
         py: Python<'_>,
@@ -54,7 +54,7 @@ impl Store {
         self.run(py, |store| work(store, &session_id(session)?))
     }
 
-    /// The same for a write, whose answer is the new version of the session.
+    /// Runs a write on a session. Gives the session's new version.
     fn write(
         &self,
         py: Python<'_>,
@@ -359,7 +359,7 @@ impl Store {
         Ok(found.into_iter().map(rows_out).collect())
     }
 
-    // Facts, and messages that were forgotten and are sent again.
+    // Facts, and the marks of forgotten messages.
 
     fn put_facts(
         &self,
@@ -438,7 +438,7 @@ impl Store {
         now: i64,
     ) -> PyResult<Ids> {
         self.run_of(py, &session, |store, session| {
-            store.lapse(session, now)?; // first: where it fails, nothing is stored
+            store.lapse(session, now)?; // first, because nothing is stored if it fails
             Ok(ids_out(&store.insert(session, &values(entries))?))
         })
     }
@@ -539,7 +539,7 @@ impl Store {
         })
     }
 
-    // Batches that wait, unseen, for hosts that keep their own history.
+    // Staged batches, for hosts that keep their own history.
 
     fn stage(
         &self,

@@ -1,4 +1,4 @@
-//! Text on its way in: any Python str, also one that is not valid UTF-8.
+//! Texts from Python: any str, including one that is not valid UTF-8.
 
 use std::borrow::Cow;
 use std::char::{REPLACEMENT_CHARACTER, decode_utf16};
@@ -12,14 +12,14 @@ use pyo3::types::{PyBytes, PyList, PyString};
 use siltstone_core::id::SessionId;
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
-/// A text that can be read with the interpreter released.
+/// A text that can be read without the interpreter.
 ///
-/// Lone surrogates never raise: a high one that is followed by a low one becomes the code point that
-/// the pair stands for, any other becomes U+FFFD.
+/// Lone surrogates raise no error. A high surrogate before a low one becomes the code point of the
+/// pair; any other becomes U+FFFD.
 pub(crate) enum Text {
-    /// The str's own UTF-8.
+    /// The UTF-8 of the str itself.
     Borrowed(PyBackedStr),
-    /// A copy in which surrogates were paired or replaced.
+    /// A copy whose surrogates were paired or replaced.
     Repaired(String),
 }
 
@@ -75,7 +75,7 @@ impl<'py> FromPyObject<'_, 'py> for Text {
     }
 }
 
-/// `value` as an object of exactly that type. A type that is another one costs no error.
+/// `value` as an object of exactly that type; None for another type. Unlike a cast, it makes no error object.
 #[inline]
 pub(crate) fn exactly<'a, 'py, T: PyTypeInfo>(
     value: &'a Bound<'py, PyAny>,
@@ -87,12 +87,12 @@ pub(crate) fn exactly<'a, 'py, T: PyTypeInfo>(
     }
 }
 
-/// The texts of a list of str.
+/// The texts in a list of str.
 pub(crate) fn borrow_all(texts: &Bound<'_, PyList>) -> PyResult<Vec<Text>> {
     map_strings(texts, Text::from_py)
 }
 
-/// Converts each str of a list by `convert`; the `TypeError` for another value names its place.
+/// Converts each str of a list with `convert`. The `TypeError` for another value names its position.
 pub(crate) fn map_strings<T>(
     texts: &Bound<'_, PyList>,
     convert: impl Fn(&Bound<'_, PyString>) -> PyResult<T>,
@@ -110,7 +110,7 @@ pub(crate) fn map_strings<T>(
     Ok(converted)
 }
 
-/// The UTF-8 of a str, each lone surrogate in its three-byte form: what its size is measured by.
+/// The UTF-8 of a str, with lone surrogates in their three-byte form. Sizes of texts are measured on it.
 #[inline]
 pub(crate) fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<Cow<'a, [u8]>> {
     if let Ok(utf8) = text.to_str() {
@@ -142,7 +142,8 @@ fn encode<'py>(text: &Bound<'py, PyString>, encoding: &str) -> PyResult<Bound<'p
     Ok(bytes.cast_into::<PyBytes>()?)
 }
 
-/// A session id is a key: it is refused where it would have to be repaired, for two might become one.
+/// A session id from Python. A text with lone surrogates is refused, because two different ones could become the same
+/// key.
 pub(crate) fn session_id(text: &Text) -> CoreResult<SessionId> {
     if text.is_repaired() {
         let message = "a session id must not hold lone surrogates";
@@ -151,7 +152,7 @@ pub(crate) fn session_id(text: &Text) -> CoreResult<SessionId> {
     SessionId::new(text)
 }
 
-/// A namespace is a key, too.
+/// A namespace from Python, with the bounds of a session id. It may be empty.
 pub(crate) fn namespace_in(text: &Text) -> CoreResult<&str> {
     if !text.is_empty() {
         session_id(text)?;

@@ -1,4 +1,4 @@
-//! `words`, `whitespace_words` and `terms`.
+//! The functions `words`, `whitespace_words`, `terms` and `language`.
 
 use pyo3::prelude::*;
 use siltstone_core::analyse::LanguageChoice;
@@ -7,7 +7,7 @@ use siltstone_core::{Result as CoreResult, analyse, tokenize};
 use crate::error::guard;
 use crate::text::Text;
 
-/// The words of `words-1`, in order.
+/// The words of a text by the tokenizer `words-1`, in order.
 #[pyfunction]
 pub(crate) fn words(py: Python<'_>, text: Text) -> PyResult<Vec<String>> {
     guard(py, || {
@@ -17,13 +17,13 @@ pub(crate) fn words(py: Python<'_>, text: Text) -> PyResult<Vec<String>> {
     })
 }
 
-/// The words between white space, their ASCII letters in lower case.
+/// The words between white space, with ASCII letters in lower case.
 #[pyfunction]
 pub(crate) fn whitespace_words(py: Python<'_>, text: Text) -> PyResult<Vec<String>> {
     guard(py, || Ok(tokenize::whitespace::words(&text).collect()))
 }
 
-/// The terms of `lexical-4`, in order: those of a query, or of a text in the language that it is of.
+/// The terms by the analyser `lexical-4`, in order: those of a query, or those of a text in its own language.
 #[pyfunction]
 #[pyo3(signature = (text, *, own_language = false, among = None))]
 pub(crate) fn terms(
@@ -44,7 +44,7 @@ pub(crate) fn terms(
     })
 }
 
-/// The code of the language that a text is read in, among those of a choice.
+/// The code of the language in which a text is read, among the languages of a choice.
 #[pyfunction]
 #[pyo3(signature = (text, among = None))]
 pub(crate) fn language(py: Python<'_>, text: Text, among: Option<Text>) -> PyResult<&'static str> {

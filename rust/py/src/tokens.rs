@@ -1,4 +1,4 @@
-//! `text_size` and `text_sizes`: what token estimates are made from.
+//! The functions `text_size` and `text_sizes`, whose results token estimates are computed from.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
@@ -7,13 +7,13 @@ use siltstone_core::tokens::TextSize;
 use crate::error::guard_attached;
 use crate::text::{map_strings, with_bytes};
 
-/// Bytes of UTF-8 and code points of a text.
+/// The bytes of UTF-8 and the code points of a text.
 #[pyfunction]
 pub(crate) fn text_size(text: &Bound<'_, PyString>) -> PyResult<(usize, usize)> {
     guard_attached(text.py(), || size(text))
 }
 
-/// The same of many.
+/// The bytes of UTF-8 and the code points of each text.
 #[pyfunction]
 pub(crate) fn text_sizes(texts: &Bound<'_, PyList>) -> PyResult<Vec<(usize, usize)>> {
     guard_attached(texts.py(), || map_strings(texts, size))

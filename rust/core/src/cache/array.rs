@@ -1,4 +1,4 @@
-//! Numbers that lie in memory of their own, or in a mapped file.
+//! Arrays of numbers, in memory of their own or in a mapped file.
 
 use std::fmt::{self, Debug};
 use std::ops::{Deref, Range};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use memmap2::Mmap;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Numbers that any bits are a value of.
+/// A type of number for which any bits are a valid value.
 pub trait Number: Copy + Debug + FromBytes + IntoBytes + Immutable {}
 
 impl Number for u8 {}
@@ -19,28 +19,29 @@ impl Number for f32 {}
 #[cfg(test)]
 impl Number for [u8; 7] {}
 
-/// Numbers that do not change. To clone those of a file costs nothing.
+/// Numbers that do not change. A clone of an array in a file costs nothing.
 #[derive(Clone)]
 pub struct Array<T>(Place<T>);
 
 #[derive(Clone)]
 enum Place<T> {
     Own(Vec<T>),
-    /// Bytes of a file that are a whole number of `T`, at a place where one may stand.
+    /// A range of bytes in a file: a whole number of `T`, aligned for `T`.
     Mapped(Arc<Mmap>, Range<usize>),
 }
 
 impl<T: Number> Array<T> {
-    /// Those bytes of a file; None where they are no numbers of this size, or not at a place for them.
+    /// An array of those bytes of a file. None where their number or their alignment does not fit.
     pub(super) fn mapped(map: &Arc<Mmap>, range: Range<usize>) -> Option<Self> {
         <[T]>::ref_from_bytes(map.get(range.clone())?).ok()?;
         Some(Self(Place::Mapped(Arc::clone(map), range)))
     }
 }
 
-/// Whether numbers say where each of some runs of `len` things begins, and where the last ends.
+/// Whether `starts` are valid bounds of runs in an array of `len` items: the start of each run, and the end of the
+/// last.
 ///
-/// All of them are looked at, without a branch, since nearly always it is so.
+/// All numbers are read without a branch, because they are nearly always valid.
 #[must_use]
 pub fn are_bounds(starts: &[u32], len: usize) -> bool {
     let pairs = starts.iter().zip(starts.iter().skip(1));
@@ -67,7 +68,7 @@ impl<T: Number> Deref for Array<T> {
     fn deref(&self) -> &[T] {
         match &self.0 {
             Place::Own(numbers) => numbers,
-            // It was looked at when it was made.
+            // The range was checked when the array was made.
             Place::Mapped(map, range) => {
                 <[T]>::ref_from_bytes(&map[range.clone()]).unwrap_or_default()
             }

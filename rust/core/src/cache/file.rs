@@ -1,4 +1,4 @@
-//! Arrays in a file, one after another.
+//! The format of a file of arrays, its writer and its reader.
 //!
 //! ```text
 //! file    = head section* table end
@@ -8,12 +8,12 @@
 //! end     = table's begin:u64 sections:u64 checksum:u64
 //! ```
 //!
-//! Numbers are as this machine has them; `order` tells where another one has them otherwise. Checksums are
-//! xxh3-64: of a section, and, at the end, of the head, the table and what follows it. So a section is looked
-//! at when it is asked for, and one that nobody asks for is never read. The checksum at the end is that of
-//! all, since it is of the checksums of the sections, and what a file is known by.
+//! Numbers have the byte order of this machine, and `order` shows a file of another byte order. Checksums are
+//! xxh3-64: one of each section, and one of the head, the table and the rest of the end. So a section is checked
+//! when it is requested, and the others are never read. The checksum at the end covers the checksums of all
+//! sections, so it identifies the whole file.
 //!
-//! Sections that are asked for together are a group.
+//! Sections that are requested together form a group.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -31,14 +31,14 @@ use crate::cache::map::map;
 const MAGIC: &[u8; 8] = b"siltcach";
 /// The version that is written, and the only one that is read.
 pub const VERSION: u32 = 4;
-/// Has other bytes where numbers begin with their other end.
+/// Its bytes in the file show the byte order of the machine that wrote it.
 const ORDER: u32 = 0x0102_0304;
-/// What a section's begin is a multiple of: a line of the processor's cache.
+/// The alignment of sections: a cache line of the processor.
 const LINE: usize = 64;
 const CHECKSUM: usize = size_of::<u64>();
 const END: usize = 3 * size_of::<u64>();
 
-/// A row of the table: where a section begins, its bytes, its group and its checksum.
+/// A row of the table: the offset of a section, its bytes, its group and its checksum.
 type Row = [u64; 4];
 
 /// Writes arrays, one after another.
@@ -54,7 +54,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     ///
-    /// Those of `to`, as everywhere here.
+    /// The errors of `to`.
     pub fn new(to: W) -> io::Result<Self> {
         let mut writer = Self {
             to,
@@ -66,16 +66,16 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// The arrays that follow are of that group.
+    /// Starts a group: the following arrays belong to it.
     pub fn begin(&mut self, group: u64) {
         self.group = group;
     }
 
-    /// The next array.
+    /// Writes the next array.
     ///
     /// # Errors
     ///
-    /// Those of the file.
+    /// The errors of the file.
     pub fn put<T: Number>(&mut self, numbers: &[T]) -> io::Result<()> {
         let bytes = numbers.as_bytes();
         let zeros = &[0; LINE][..bytes.len().next_multiple_of(LINE) - bytes.len()];
@@ -89,11 +89,11 @@ impl<W: Write> Writer<W> {
         self.write(zeros)
     }
 
-    /// Ends the file, and gives the checksum that it is known by.
+    /// Ends the file, and gives its checksum.
     ///
     /// # Errors
     ///
-    /// Those of the file.
+    /// The errors of the file.
     pub fn finish(mut self) -> io::Result<(W, u64)> {
         let end = [self.at as u64, self.table.len() as u64];
         let table = std::mem::take(&mut self.table);
@@ -111,7 +111,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// What a file begins with.
+/// The head of a file.
 fn head() -> [u8; LINE] {
     let mut head = [0; LINE];
     let (magic, rest) = head.split_at_mut(MAGIC.len());
@@ -120,14 +120,14 @@ fn head() -> [u8; LINE] {
     head
 }
 
-/// The version of a file of arrays, as its head tells; None where it is another kind of file.
+/// The version in the head of a file of arrays; None for another kind of file.
 #[must_use]
 pub fn version(file: &[u8]) -> Option<u32> {
     let (version, _) = u32::read_from_prefix(file.strip_prefix(MAGIC)?).ok()?;
     Some(version)
 }
 
-/// What a file is known by.
+/// The checksum that identifies a file.
 fn checksum(head: &[u8], table: &[u8], end: &[u8]) -> u64 {
     let mut hash = Xxh3::new();
     for bytes in [head, table, end] {
@@ -136,17 +136,17 @@ fn checksum(head: &[u8], table: &[u8], end: &[u8]) -> u64 {
     hash.digest()
 }
 
-/// A section that nobody looked at yet.
+/// A section that was not checked yet.
 #[derive(Clone, Debug)]
 struct Section {
-    /// Its numbers, and the zeros behind them.
+    /// The range of its numbers, without the zeros behind them.
     bytes: Range<usize>,
     end: usize,
     group: u64,
     checksum: u64,
 }
 
-/// Hands out the arrays of a file, in their order, each if it is whole.
+/// Returns the arrays of a file in order. Each is checked when it is requested.
 #[derive(Clone, Debug)]
 pub struct Reader {
     map: Arc<Mmap>,
@@ -154,7 +154,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// The file at `path`, if it has that checksum. It is not to be changed from then on.
+    /// Opens the file at `path` if it has that checksum. The file must not change afterwards.
     #[must_use]
     pub fn open(path: &Path, checksum: u64) -> Option<Self> {
         let file = File::open(path).ok()?;
@@ -165,7 +165,7 @@ impl Reader {
         Self::of(map(&file).ok()?, checksum)
     }
 
-    /// A file that was read into memory, if it is whole. It is copied to where its arrays can lie.
+    /// A file in memory, if it is whole. It is copied, so that its arrays are aligned.
     #[must_use]
     pub fn of_bytes(bytes: &[u8]) -> Option<Self> {
         let known_by = u64::from_ne_bytes(*bytes.last_chunk()?);
@@ -208,7 +208,7 @@ impl Reader {
         })
     }
 
-    /// The arrays of that group; None where there are none.
+    /// A reader of the arrays of that group; None if the group is empty.
     #[must_use]
     pub fn group(&self, group: u64) -> Option<Self> {
         let sections = self.sections.as_slice().iter();
@@ -222,8 +222,8 @@ impl Reader {
         })
     }
 
-    /// The next array, where it lies in the file; None where there is none, it is not what was written, or not
-    /// of such numbers.
+    /// The next array, without a copy. None where there is no further array, it does not match its checksum, or its
+    /// size does not fit the type.
     pub fn array<T: Number>(&mut self) -> Option<Array<T>> {
         let section = self.sections.next()?;
         self.has(&section).then_some(())?;
@@ -235,18 +235,18 @@ impl Reader {
         bytes.is_some_and(|bytes| xxh3_64(bytes) == section.checksum)
     }
 
-    /// The numbers of the next array.
+    /// A copy of the next array.
     pub fn numbers<T: Number>(&mut self) -> Option<Vec<T>> {
         self.array().map(|array| array.to_vec())
     }
 
-    /// Whether all arrays were handed out.
+    /// Whether all arrays were requested.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.sections.len() == 0
     }
 
-    /// Whether all arrays are what was written.
+    /// Whether all remaining arrays match their checksums.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         let mut sections = self.sections.as_slice().iter();
@@ -254,7 +254,7 @@ impl Reader {
     }
 }
 
-/// Gives a forged file the checksums that are right for what stands there, as far as its table tells.
+/// Gives a forged file valid checksums, as far as its table allows.
 #[cfg(test)]
 pub(crate) fn renew(bytes: &mut [u8]) {
     let end = bytes.len() - END;
@@ -366,7 +366,7 @@ mod tests {
         assert!(reader.group(3).is_none());
     }
 
-    /// What a changed byte leads to where the checksums do not tell: None, or arrays within the file.
+    /// With valid checksums, a changed byte gives None, or arrays within the file.
     #[test]
     fn a_table_that_leads_out_of_the_file_is_none() {
         let (bytes, _) = written();

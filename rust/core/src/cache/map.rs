@@ -1,4 +1,4 @@
-//! A file as memory. Besides the kernels in `simd/`, no other file of this crate has unsafe code.
+//! Maps a file into memory. Only this file and the kernels in `simd/` have unsafe code.
 
 #![expect(unsafe_code, reason = "a mapped file may be changed by others")]
 
@@ -7,16 +7,16 @@ use std::io;
 
 use memmap2::{Mmap, MmapOptions};
 
-/// The bytes of `file`.
+/// Maps `file` into memory.
 ///
-/// The caller maps only what [`Writer`](super::Writer) wrote: such a file has its name from the moment it is
-/// whole, and nobody of this project opens it for writing again. It is replaced by another one under another
-/// name, and deleted; what is mapped stays as it is meanwhile.
+/// The caller maps only files of [`Writer`](super::Writer). Such a file gets its name when it is complete, and this
+/// project never opens it for writing again. It may be deleted, or replaced by a file of another name; the mapped bytes
+/// stay as they are.
 ///
-/// Who cuts such a file short from outside while it is mapped stops this process (SIGBUS), as he would by
-/// overwriting a library that is in use.
+/// Another program that truncates a mapped file stops this process (SIGBUS), as it would by overwriting a shared
+/// library that is in use.
 pub(super) fn map(file: &File) -> io::Result<Mmap> {
-    // SAFETY: nobody of this project changes a file of this kind once it has its name, see above; what is read
-    // from it is numbers, for which any bits are values, and every use of one is checked.
+    // SAFETY: this project does not change such a file once it has its name, see above. Only numbers are read
+    // from it, for which any bits are values, and every use of a number is checked.
     unsafe { MmapOptions::new().map(file) }
 }

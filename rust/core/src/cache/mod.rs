@@ -1,7 +1,8 @@
-//! A file of arrays that is mapped instead of read: disposable, checked before use, never trusted.
+//! Files of arrays that are mapped into memory: disposable, and checked before use.
 //!
-//! Its contents follow from the rest of a store. So a damaged one is no error, but as good as none. [`Writer`] puts arrays one after another, [`Reader`] hands them out in that order, and
-//! an [`Array`] is either memory of its own or a part of the mapped file.
+//! The contents of such a file can be computed again from a store. So a damaged file is no error, and counts as
+//! missing. [`Writer`] writes arrays one after another, and [`Reader`] returns them in that order. An [`Array`] is
+//! either memory of its own or a part of a mapped file.
 
 mod array;
 mod file;

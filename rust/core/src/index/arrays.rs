@@ -1,4 +1,4 @@
-//! The rows of exact search as arrays of a file: a cache of a store, or an index that a user saves.
+//! The exact index as arrays of a file: a cache file of a store, or an index that a user saves.
 
 use std::io::{self, Write};
 
@@ -9,34 +9,34 @@ use crate::index_file;
 use crate::postings::{BLOCK, Postings};
 use crate::simd::scan::{GROUP, root};
 
-/// What the label of a saved file begins with.
+/// The prefix of the label of a saved file.
 const KIND: &str = "exact ";
 
 impl HashedTfIndex {
-    /// The index as a file. `label` says what the rows are of.
+    /// The index as the bytes of a file. `label` describes its rows.
     ///
     /// # Errors
     ///
-    /// Those of [`index_file::to_bytes`].
+    /// The errors of [`index_file::to_bytes`].
     pub fn to_bytes(&self, label: &str) -> Result<Vec<u8>> {
         index_file::to_bytes(&format!("{KIND}{label}"), |to| self.write(to))
     }
 
-    /// The index of a file whose label `accept` takes, and what it makes of that.
+    /// Reads an index from a file. `accept` gets its label and refuses it with None; its result is returned as well.
     ///
     /// # Errors
     ///
-    /// Those of [`index_file::from_bytes`].
+    /// The errors of [`index_file::from_bytes`].
     pub fn from_bytes<T>(file: &[u8], accept: impl FnOnce(&str) -> Option<T>) -> Result<(Self, T)> {
         let accept = |label: &str| accept(label.strip_prefix(KIND)?);
         index_file::from_bytes(file, accept, Self::read)
     }
 
-    /// Writes all rows.
+    /// Writes all rows as arrays.
     ///
     /// # Errors
     ///
-    /// Those of the file.
+    /// The errors of the file.
     pub fn write<W: Write>(&self, to: &mut Writer<W>) -> io::Result<()> {
         self.postings.write(to)?;
         to.put(self.norms.as_flattened())?;
@@ -48,7 +48,7 @@ impl HashedTfIndex {
         to.put(&self.largest)
     }
 
-    /// The rows that were written; None for what never was.
+    /// Reads the rows that [`write`](Self::write) wrote. None for invalid arrays.
     #[must_use]
     pub fn read(from: &mut Reader) -> Option<Self> {
         let postings = Postings::read(from, FREQUENT)?;

@@ -1,13 +1,13 @@
-//! The promise of an index: every row that shares a bucket with the query, at its exact distance.
+//! The contract of an exact index: it finds every row that shares a bucket with the query, with its exact distance.
 
 use std::cmp::Ordering;
 
 use crate::top_k::TopK;
 use crate::vector::SparseRow;
 
-/// A row that was found, and how far it is from the query.
+/// A row that was found, and its distance from the query.
 ///
-/// The order is that of preference: the nearer is greater, and of equally near ones the smaller id.
+/// The better neighbour is greater: the nearer one, and of equally near ones the one with the smaller id.
 #[derive(Clone, Copy, Debug)]
 pub struct Neighbor {
     /// Its number in the index.
@@ -41,10 +41,10 @@ impl Eq for Neighbor {}
 
 /// Rows of counts, numbered from 0 in the order they were added.
 pub trait VectorIndex {
-    /// Adds a row and gives its number. A zero row has one too, and is never found.
+    /// Adds a row and gives its number. A zero row gets a number too, but is never found.
     fn add(&mut self, row: &SparseRow) -> u32;
 
-    /// How many rows were added.
+    /// The number of rows that were added.
     fn len(&self) -> usize;
 
     /// Whether no row was added.
@@ -63,8 +63,8 @@ pub trait VectorIndex {
     }
 }
 
-/// `1 - dot / sqrt(|a|^2 * |b|^2)`: one division and one root of exact integers, so the same on every
-/// machine, and 0 for rows of the same counts.
+/// `1 - dot / sqrt(|a|^2 * |b|^2)`: one division and one root of exact integers. So it is the same on every
+/// machine, and 0 for equal rows.
 #[expect(
     clippy::cast_precision_loss,
     reason = "a sum of squares above 2^53 needs 2^26 words at least"
@@ -74,7 +74,7 @@ pub fn distance(dot: u64, squared_norm: u64, other_squared_norm: u64) -> f64 {
     distance_of(dot as f64, squared_norm as f64, other_squared_norm as f64)
 }
 
-/// The same of integers that floats hold already.
+/// The same for integers that are floats already.
 #[inline]
 pub(super) fn distance_of(dot: f64, squared_norm: f64, other_squared_norm: f64) -> f64 {
     1.0 - dot / (squared_norm * other_squared_norm).sqrt()

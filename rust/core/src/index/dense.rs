@@ -6,45 +6,45 @@
 //! s_j          = sum of a_i * b_i over i = j, j + 8, j + 16 …
 //! ```
 //!
-//! Products of two float32 are exact in f64, and sums are taken in that order: the same bits everywhere.
+//! Products of two f32 are exact in f64, and the sums have a fixed order, so the bits are the same everywhere.
 
-/// Sums that run side by side.
+/// The number of parallel sums.
 const LANES: usize = 8;
 
-/// An entry, and how near its nearest passage is to the query.
+/// An entry, and the cosine of its nearest passage with the query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Near {
-    /// Its number.
+    /// The number of the entry.
     pub id: u32,
     /// 1 for the same direction, 0 for nothing in common, -1 for the opposite.
     pub cosine: f64,
-    /// The passage that is nearest, from 0; the first of equally near ones.
+    /// The nearest passage, from 0; of equally near ones the first.
     pub passage: u32,
-    /// How many the entry has.
+    /// The number of passages of the entry.
     pub passages: u32,
 }
 
-/// Vectors of entries, which come in any order. An exact one visits every entry, any other the nearest.
+/// An index of the vectors of entries. An exact index visits every entry, any other index visits the nearest.
 pub trait DenseIndex: Send + Sync {
-    /// Adds the vectors of entry `id`, which has none yet: one or more, one after another.
+    /// Adds the vectors of entry `id`, which has none yet: one or more vectors in one list. Entries come in any order.
     fn add(&mut self, id: u32, vectors: &[f32]);
 
-    /// How many entries have vectors.
+    /// The number of entries with vectors.
     fn len(&self) -> usize;
 
-    /// Whether no entry has.
+    /// Whether no entry has vectors.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes that it takes in memory, about.
+    /// The approximate bytes in memory.
     fn bytes(&self) -> usize;
 
     /// Calls `visit` once for each entry that may be near.
     fn for_each_near(&self, query: &[f32], visit: &mut dyn FnMut(Near));
 }
 
-/// All vectors one after another: exact, and every entry is visited, in the order of adding.
+/// All vectors in one list. The search is exact, and visits every entry in the order of adding.
 ///
 /// ```
 /// use siltstone_core::index::{DenseIndex, DenseScan};
@@ -60,14 +60,14 @@ pub trait DenseIndex: Send + Sync {
 pub struct DenseScan {
     dimension: usize,
     numbers: Vec<f32>,
-    /// Of each vector.
+    /// The norm of each vector.
     norms: Vec<f64>,
-    /// Of each entry: its number, and how many vectors it has.
+    /// The number of each entry, and the number of its vectors.
     entries: Vec<(u32, u32)>,
 }
 
 impl DenseScan {
-    /// An index of vectors of that many numbers; at least 1.
+    /// An empty index for vectors of `dimension` numbers, at least 1.
     #[must_use]
     pub fn new(dimension: usize) -> Self {
         Self {

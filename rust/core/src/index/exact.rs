@@ -1,21 +1,21 @@
-//! Exact cosine search: for each bucket the rows that hit it, a block of rows at a time.
+//! Exact cosine search over inverted lists: each bucket lists the rows that hit it, in blocks of rows.
 //!
-//! The dots of a block are sums of integers, 16 bits each, in 8 KB. Buckets that many rows hit are columns,
-//! which are multiplied and added a register at a time. What is left is one comparison a row, in f32 and
-//! with room for its rounding; the distance of a row that passes it is made of the integers, in f64. So
-//! every path of the kernels gives the same rows and the same bits.
+//! The dot products of a block are sums of 16-bit integers in 8 KB. Buckets with many rows are stored as columns,
+//! which are multiplied and added a register at a time. Then each row takes one comparison in f32, with a
+//! margin for rounding. For a row that passes, the distance is computed from the integers in f64. So
+//! every kernel gives the same rows and the same bits.
 
 use hashbrown::HashMap;
 
 use crate::postings::{Buckets, Postings};
 use crate::simd::scan::{GROUP, root};
 
-/// Rows of a block that make a bucket frequent: measured, a column costs less from there on.
+/// The number of rows in a block from which a bucket gets a column. Measured: a column is cheaper from here on.
 pub(super) const FREQUENT: usize = 512;
-/// From here on, 2^24, an f32 does not hold every integer.
+/// 2^24: an f32 does not hold every integer above it.
 pub(super) const LARGE: f32 = 16_777_216.0;
 
-/// Inverted lists over the buckets, with counts; dots are sums of integers.
+/// The exact index: inverted lists over the buckets, with counts. Dot products are sums of integers.
 ///
 /// ```
 /// use siltstone_core::index::{HashedTfIndex, VectorIndex};
@@ -32,13 +32,13 @@ pub(super) const LARGE: f32 = 16_777_216.0;
 #[derive(Clone, Debug)]
 pub struct HashedTfIndex {
     pub(super) postings: Postings<Buckets>,
-    /// The squared norm of each row, with zeros behind the last up to the end of a group.
+    /// The squared norm of each row. The last group is filled up with zeros.
     pub(super) norms: Vec<[f32; GROUP]>,
-    /// Its root, in the same places: what a block is scanned by.
+    /// The root of each norm, in the same places, for the scan of a block.
     pub(super) roots: Vec<[u16; GROUP]>,
-    /// Those that an f32 may not hold.
+    /// The exact squared norms that an f32 may not hold, by row.
     pub(super) large: HashMap<u32, u64>,
-    /// The largest of each block.
+    /// The largest squared norm of each block.
     pub(super) largest: Vec<u64>,
 }
 
@@ -55,19 +55,19 @@ impl Default for HashedTfIndex {
 }
 
 impl HashedTfIndex {
-    /// How many pairs of a row and a bucket it holds.
+    /// The number of pairs of a row and a bucket.
     #[must_use]
     pub fn postings(&self) -> usize {
         self.postings.postings()
     }
 
-    /// How many rows were removed.
+    /// The number of removed rows.
     #[must_use]
     pub fn removed(&self) -> usize {
         self.postings.removed()
     }
 
-    /// Bytes that it takes in memory.
+    /// Its bytes in memory.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let norms = size_of_val(&self.norms[..]) + size_of_val(&self.roots[..]);
@@ -75,20 +75,20 @@ impl HashedTfIndex {
         self.postings.bytes() + norms + largest
     }
 
-    /// Whether there is a row of that number that was not removed.
+    /// Whether there is a row of that number, and it was not removed.
     #[must_use]
     pub fn has(&self, id: u32) -> bool {
         self.postings.has(id)
     }
 
-    /// Removes a row: it is not found again, and its number is not used again.
+    /// Removes a row. It is not found again, and its number is not used again.
     ///
-    /// False if there is none of that number, or it was removed before.
+    /// False if there is no such row, or it was removed before.
     pub fn remove(&mut self, id: u32) -> bool {
         self.postings.remove(id)
     }
 
-    /// Puts together what was added and removed. It would happen by itself, a little with each row.
+    /// Merges added and removed rows into the postings now. Otherwise each added row merges a little.
     pub fn settle(&mut self) {
         self.postings.settle();
     }
@@ -129,7 +129,7 @@ impl HashedTfIndex {
         }
     }
 
-    /// The squared norm of a row that there is.
+    /// The squared norm of an existing row.
     #[inline]
     pub(super) fn squared_norm(&self, id: u32) -> f64 {
         let norm = self.norms[id as usize / GROUP][id as usize % GROUP];

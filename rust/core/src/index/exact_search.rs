@@ -1,4 +1,4 @@
-//! One search of the exact index: sums of integers a block at a time, and a distance for few of them.
+//! A search of the exact index: integer sums for each block, and distances for a few rows.
 
 use std::cell::Cell;
 use std::mem;
@@ -14,15 +14,15 @@ use crate::simd::scan::{GROUP, factor, next_above};
 use crate::top_k::TopK;
 use crate::vector::{BUCKETS, SparseRow};
 
-/// What rounding takes at most of either side of the comparison, and more.
+/// More than the relative rounding error of either side of the comparison.
 const ROOM: f64 = 1e-6;
 
-/// What a search writes to. A thread keeps one from search to search.
+/// The buffers of a search. A thread keeps them for its next search.
 struct Scratch {
     sums: Sums,
     /// The weight of each bucket; all 0 between searches.
     weights: [u16; BUCKETS],
-    /// What blocks have, kept for its room.
+    /// Empty lists of two blocks, kept for their memory.
     gathered: [Gathered<'static>; 2],
 }
 
@@ -44,14 +44,14 @@ impl HashedTfIndex {
     /// Calls `visit` with each row that shares a bucket with `query` and is near enough, in ascending order
     /// of number.
     ///
-    /// `visit` gives the largest distance that is of interest from now on, and may be called for some
-    /// that are farther.
+    /// `visit` returns the largest distance that is of interest from now on. It may still be called for
+    /// rows that are farther.
     pub fn for_each_near(&self, query: &SparseRow, visit: impl FnMut(Neighbor) -> f64) {
         let counts: Vec<_> = query.iter().collect();
         Search::run(self, &counts, None, visit);
     }
 
-    /// [`search`](VectorIndex::search) for these buckets and counts, each bucket once, in any order.
+    /// Like [`search`](VectorIndex::search), for these buckets and counts: each bucket once, in any order.
     #[must_use]
     pub fn search_counts(&self, counts: &[(u16, u32)], limit: usize) -> Vec<Neighbor> {
         let mut nearest: TopK<Neighbor> = TopK::new(limit);
@@ -90,37 +90,37 @@ impl VectorIndex for HashedTfIndex {
     }
 }
 
-/// Postings of a bucket, and the weight of it.
+/// The postings of a bucket, and the weight of the bucket in the query.
 struct Scattered<'a> {
     codes: &'a [u16],
     overflow: &'a [Overflow],
     weight: u16,
 }
 
-/// A search on its way through the blocks.
+/// The state of a search, which goes through the blocks.
 struct Search<'a> {
     index: &'a HashedTfIndex,
-    /// Buckets and their counts.
+    /// The buckets of the query and their counts.
     query: &'a [(u16, u32)],
     squared_norm: u64,
-    /// The same, as distances take it.
+    /// The same number as f64.
     wide_norm: f64,
     level: Level,
-    /// How many of the nearest are asked for, if it is known.
+    /// The number of nearest rows that are wanted, if it is known.
     limit: Option<usize>,
-    /// What is farther is of no interest.
+    /// Rows with a larger distance are of no interest.
     max_distance: f64,
-    /// A row whose dot squared is not above this times its squared norm is certainly farther.
+    /// A row is certainly farther if its squared dot product is not above this bound times its squared norm.
     bound: f32,
-    /// The same, of what was known before a row was visited.
+    /// The bound from the estimate before any row was visited.
     least_bound: f32,
-    /// Of the block at hand.
+    /// The postings of the present block.
     now: Gathered<'a>,
-    /// Of the block that comes, so that they are in the cache by then.
+    /// The postings of the next block, looked up early so that they are prefetched into the cache.
     next: Gathered<'a>,
 }
 
-/// What the buckets of the query have in a block.
+/// The postings of the query's buckets in a block.
 #[derive(Default)]
 struct Gathered<'a> {
     columns: Vec<(&'a Column, u16)>,
@@ -128,10 +128,10 @@ struct Gathered<'a> {
 }
 
 impl<'a> Gathered<'a> {
-    /// No lists, and the same memory.
+    /// Empty lists that reuse the same memory.
     fn emptied<'b>(mut self) -> Gathered<'b> {
         self.clear();
-        // The vectors are empty: only their types change, and their memory stays.
+        // The vectors are empty, so only their types change, and their memory is reused.
         Gathered {
             columns: self.columns.into_iter().map_while(|_| None).collect(),
             lists: self.lists.into_iter().map_while(|_| None).collect(),
@@ -156,10 +156,10 @@ impl<'a> Gathered<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// Calls `visit` with the rows that are near enough, in ascending order of number. It gives the largest
+    /// Calls `visit` with the rows that are near enough, in ascending order of number. `visit` returns the largest
     /// distance that is of interest from now on.
     ///
-    /// Where `limit` is given, rows that are certainly not among so many of the nearest may be left out.
+    /// With `limit`, rows may be left out that are certainly not among the `limit` nearest.
     fn run(
         index: &'a HashedTfIndex,
         query: &'a [(u16, u32)],
@@ -168,7 +168,7 @@ impl<'a> Search<'a> {
     ) {
         let squares = query.iter().map(|&(_, count)| u64::from(count).pow(2));
         let squared_norm = squares.sum();
-        // Taken, so that a search inside of `visit` has one of its own.
+        // The buffers are taken out, so that a search inside `visit` gets buffers of its own.
         let mut scratch = SCRATCH.with(Cell::take).unwrap_or_default();
         let [now, next] = mem::take(&mut scratch.gathered);
         #[expect(clippy::cast_precision_loss, reason = "as distances take it")]
@@ -194,7 +194,7 @@ impl<'a> Search<'a> {
             if number + 1 < blocks {
                 search.gather(number + 1);
             }
-            // By Cauchy and Schwarz no dot is above the root of the product.
+            // By the Cauchy-Schwarz inequality, no dot product is above the root of this product.
             let largest = search.squared_norm.checked_mul(index.largest[number]);
             if largest.is_some_and(|squared| squared < 1 << (2 * u16::BITS)) {
                 search.block(number, &mut scratch, &mut visit);
@@ -206,7 +206,7 @@ impl<'a> Search<'a> {
         SCRATCH.with(|cell| cell.set(Some(scratch)));
     }
 
-    /// The rows of a block whose dots are below 2^16.
+    /// Searches a block in which all dot products are below 2^16.
     fn block(
         &mut self,
         number: usize,
@@ -247,11 +247,11 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Looks up what the buckets of the query have in a block.
+    /// Looks up the postings of the query's buckets in a block.
     fn gather(&mut self, number: usize) {
         let (index, query) = (self.index, self.query);
         self.next.clear();
-        // Every product is part of a dot that is below 2^16.
+        // Blocks that use these weights have only dot products below 2^16, so a larger weight has no effect.
         let narrow = |weight| u16::try_from(weight).unwrap_or(u16::MAX);
         for part in index.postings.blocks()[number].parts() {
             for &(bucket, weight) in query {
@@ -281,7 +281,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The dot of each row of the block at hand.
+    /// Computes the dot product of each row of the present block.
     fn sum(&self, number: usize, entries: usize, scratch: &mut Scratch) {
         let Scratch { sums, weights, .. } = scratch;
         set_columns(self.level, sums, entries, &self.now.columns);
@@ -302,7 +302,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Rows that lie as they came: each of their buckets is looked up in the query.
+    /// Adds the newest rows, which are not in lists yet: each of their buckets is looked up in the query.
     fn add_few(&self, few: &Fresh<u16>, sums: &mut Sums, weights: &mut [u16; BUCKETS]) {
         if few.is_empty() {
             return;
@@ -328,9 +328,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Looks for a bound before any row is visited: as many rows reach it as are asked for.
+    /// Finds a bound before any row is visited, which at least `limit` rows reach.
     ///
-    /// No value is above the square of the query's length, by Cauchy and Schwarz.
+    /// By the Cauchy-Schwarz inequality, no value is above the squared norm of the query.
     #[expect(clippy::cast_possible_truncation, reason = "ROOM is more than is lost")]
     fn estimate(&mut self, sums: &[[u16; GROUP]], norms: &[[f32; GROUP]]) {
         let Some(limit) = self.limit.filter(|&limit| limit <= LANES / 2) else {
@@ -345,7 +345,7 @@ impl<'a> Search<'a> {
         (self.bound, self.least_bound) = (bound, bound);
     }
 
-    /// The rows of a block with a text so long that a dot may be of any size.
+    /// Searches a block with such a long text that dot products may reach 2^16.
     fn large_block(&mut self, number: usize, visit: &mut impl FnMut(Neighbor) -> f64) {
         let block = &self.index.postings.blocks()[number];
         let mut sums = vec![0_u64; BLOCK];
@@ -383,7 +383,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Visits a row by its exact distance, unless that is too far.
+    /// Visits a row with its exact distance, unless that is too far.
     #[inline]
     fn visit(&mut self, id: usize, dot: f64, visit: &mut impl FnMut(Neighbor) -> f64) {
         let id = u32::try_from(id).expect("numbers are below 2^32");
@@ -398,8 +398,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// `dot / sqrt(q * n) >= 1 - max_distance` is `dot^2 >= (1 - max_distance)^2 * q * n`, and what rounding
-/// takes goes off.
+/// The bound for a largest distance: `dot / sqrt(q * n) >= 1 - max_distance` is equivalent to
+/// `dot^2 >= (1 - max_distance)^2 * q * n`. A margin for rounding is subtracted.
 #[expect(clippy::cast_possible_truncation, reason = "ROOM is more than is lost")]
 fn bound(max_distance: f64, squared_norm: f64) -> f32 {
     let cosine = (1.0 - max_distance - f64::EPSILON * 8.0).max(0.0);

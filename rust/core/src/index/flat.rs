@@ -1,4 +1,4 @@
-//! Brute force: the query against every row. The oracle of every other index.
+//! Brute force: compares the query with every row. Tests compare the other indexes with it.
 
 use crate::index::base::{Neighbor, VectorIndex, distance};
 use crate::vector::SparseRow;

@@ -1,4 +1,4 @@
-//! A graph over rows of counts, as a store uses one: what it must do, and how an empty one is made.
+//! The interface of a graph over rows of counts, as a store uses it.
 
 use std::fmt;
 
@@ -12,21 +12,21 @@ pub trait GraphIndex: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Where there is no room for more rows.
+    /// An error where there is no room for more rows.
     fn add(&mut self, row: &SparseRow) -> Result<u32>;
 
-    /// Removes rows: all of them, or none.
+    /// Removes all of these rows, or none.
     ///
     /// # Errors
     ///
-    /// Where there is no row of one of these numbers.
+    /// An error where one of these rows does not exist.
     fn remove(&mut self, rows: &[u32]) -> Result<()>;
 
-    /// The nearest rows that the graph leads to, the nearest first: `limit` of them or more, where there are.
+    /// The nearest rows that the graph leads to, nearest first: at least `limit`, if the graph has as many.
     fn nearest(&self, row: &SparseRow, limit: usize) -> Vec<Neighbor>;
 }
 
-/// A kind of graph: its name, and how an empty one is made.
+/// A kind of graph: its name, and a function that makes an empty one.
 #[derive(Clone, Copy)]
 pub struct NewGraph {
     name: &'static str,
@@ -44,7 +44,7 @@ impl NewGraph {
     ///
     /// # Errors
     ///
-    /// Those of the kind.
+    /// The errors of the kind.
     pub fn make(self) -> Result<Box<dyn GraphIndex>> {
         (self.make)()
     }

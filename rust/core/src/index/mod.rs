@@ -1,6 +1,6 @@
-//! Search among rows of counts and of floats: `exact` over inverted lists, `dense` over the vectors of entries,
-//! and `flat`, which the others are compared with. `graph` says what a store asks of a graph over rows of
-//! counts; the graph itself is in the crate `siltstone-ann`, as is all search among rows without a store.
+//! Search among rows of counts and of floats. `exact` uses inverted lists, `dense` scans the vectors of entries,
+//! and `flat` is the slow reference for the others. `graph` is the interface of a store to a graph over rows of
+//! counts; the graph itself is in the crate `siltstone-ann`, like all search among rows without a store.
 
 mod arrays;
 mod base;

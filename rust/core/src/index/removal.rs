@@ -1,11 +1,11 @@
-//! Some rows of exact search leave it: what is left is an index that never had them.
+//! Removes rows from the exact index. The result equals an index that never had them.
 
 use crate::index::exact::HashedTfIndex;
 use crate::postings::BLOCK;
 
 impl HashedTfIndex {
-    /// The index of some of its rows alone, as if the others had never been added. `left` has their numbers, which
-    /// ascend. Numbers are given anew.
+    /// A copy of the index with only the rows `left`, as if the others had never been added. The numbers in `left` must
+    /// ascend. The rows get new numbers.
     #[must_use]
     pub fn only(&self, left: impl IntoIterator<Item = u32>) -> Self {
         let mut index = Self::default();
@@ -35,7 +35,7 @@ mod tests {
     }
 
     proptest! {
-        /// Runs of like rows fill blocks and columns; counts above 15, and norms that an f32 does not hold.
+        /// Tests runs of equal rows, which fill columns, counts above 15, and norms that an f32 does not hold.
         #[test]
         fn what_is_left_is_an_index_that_never_had_the_others(
             runs in proptest::collection::vec(

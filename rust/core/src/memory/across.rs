@@ -1,4 +1,4 @@
-//! A search of a namespace: all of its sessions at once, as one of them asks.
+//! A search of a namespace: one of its sessions asks, and all of them are searched.
 
 use std::sync::Arc;
 
@@ -16,29 +16,30 @@ use crate::memory::search::{Found, Hit, another_embedder, fetch};
 use crate::memory::store::Store;
 use crate::sqlite::{NewEntry, StoredEntry, entry, session, vectors};
 
-/// The bytes that indexes of single sessions may take, as a share of the bytes of their namespace's index.
+/// The share of the namespace index's bytes that the indexes of its single sessions may take.
 const SHARE_OF_SESSIONS: f64 = 0.3;
 
-/// The answer of a search of a namespace.
+/// The result of a search of a namespace.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Across {
     /// The hits.
     Found(Found),
-    /// Messages that the caller reads first. It hands their texts to [`Store::take_said`], and searches again.
+    /// Messages whose texts are missing. The caller reads them, passes them to [`Store::take_said`], and searches
+    /// again.
     Unread(Vec<Unread>),
 }
 
 impl Store {
-    /// The entries, and the messages in context, of all sessions in the namespace of `session` that are most like
+    /// The entries and the messages in context, of all sessions in the namespace of `session`, that are most similar to
     /// `query`, in the order of [`find`](Self::find). Messages in the context of `session` itself are left out. A
-    /// session without a namespace searches its own entries alone.
+    /// session without a namespace searches its own entries only.
     ///
-    /// Weights of words are computed over the whole namespace, messages that are left out included. The search
+    /// Weights of terms are computed over the whole namespace, including messages that are left out. The search
     /// uses the exact index, never a graph.
     ///
     /// # Errors
     ///
-    /// Those of [`find`](Self::find).
+    /// The errors of [`find`](Self::find).
     pub fn find_across(
         &self,
         session: &SessionId,
@@ -77,12 +78,12 @@ impl Store {
         self.with_namespace(&name, (query, &analysis), options, rank)
     }
 
-    /// Takes in the texts of messages that a search of the namespace lacked: for each message an entry or None, in
-    /// order.
+    /// Takes the texts of messages that a search of the namespace lacked: for each message an entry, or None for no
+    /// text, in order.
     ///
     /// # Errors
     ///
-    /// Those of a read.
+    /// The errors of a read.
     pub fn take_said(
         &self,
         session: &SessionId,
@@ -99,7 +100,7 @@ impl Store {
     }
 
     /// The key of the session and the name of its namespace; None for an unknown session, and for a session without a
-    /// namespace. Neither ever changes in a file, so they are looked up once.
+    /// namespace. Neither ever changes in a file, so the answer is remembered.
     pub(super) fn namespace_of(&self, session: &SessionId) -> Result<Option<(i64, Arc<str>)>> {
         if let Some(known) = self.scopes.namespace_of(session) {
             return Ok(Some(known));
@@ -115,8 +116,8 @@ impl Store {
         Ok(Some(found))
     }
 
-    /// Runs `rank` on the index of the namespace, and reads the entries that it found, both of the same state of
-    /// the database. If another writer was faster, the index catches up and the search starts over, as in
+    /// Runs `rank` on the index of the namespace, and reads the hits from the same state of the database. If a writer
+    /// has changed the namespace in the meantime, the index catches up and the search starts again, as in
     /// [`with_scope`](Self::with_scope).
     fn with_namespace(
         &self,
@@ -191,8 +192,8 @@ impl Store {
         }
     }
 
-    /// Brings the index of the namespace to the state of the database, and gives back the messages that must be read
-    /// for it.
+    /// Brings the index of the namespace to the state of the database. Returns the messages whose texts are missing for
+    /// that.
     fn catch_up_namespace(
         &self,
         name: &str,
@@ -217,8 +218,8 @@ impl Store {
         })
     }
 
-    /// Drops indexes if all together take too many bytes, the least recently searched first. A later search makes
-    /// them again, from a cache or from rows.
+    /// Drops indexes if all together take too many bytes, the least recently searched first. A later search builds
+    /// them again from a cache or from rows.
     pub(super) fn make_room(&self, namespace: &str) {
         self.make_room_in(namespace);
         for each in self.scopes.leaving() {
@@ -232,8 +233,8 @@ impl Store {
         }
     }
 
-    /// Drops indexes of single sessions of the namespace, the least recently searched first, until they take no more
-    /// than [`SHARE_OF_SESSIONS`] of the namespace's bytes.
+    /// Drops indexes of single sessions of the namespace, the least recently searched first, until they take at most
+    /// [`SHARE_OF_SESSIONS`] of the namespace's bytes.
     fn make_room_in(&self, name: &str) {
         let Some(namespace) = self.scopes.namespace(name).filter(|_| !name.is_empty()) else {
             return;
@@ -265,7 +266,7 @@ impl Store {
     }
 }
 
-/// The entry of a point, or the message that it stands for.
+/// The entry or the message of a point.
 fn read(
     namespace: &Namespace,
     entries: &mut entry::Reader<'_>,
@@ -284,7 +285,7 @@ fn read(
     fetch(entries, (session, namespace.name(session)), id)
 }
 
-/// The number of entries without a vector, if the ranker uses vectors. Messages never get vectors, and do not count.
+/// The number of entries without a vector, if the ranker uses vectors. Messages never get vectors, and are not counted.
 fn lacking(namespace: &Namespace, ranking: &Ranking) -> usize {
     match ranking.lacking {
         0 => 0,

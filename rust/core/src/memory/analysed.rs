@@ -1,4 +1,4 @@
-//! An entry as the indexes of its session take it.
+//! An entry in the form that the indexes of its session take.
 
 use crate::analyse::{Fields, LanguageChoice, Speaker, for_each_passage};
 use crate::bm25::Document;
@@ -8,13 +8,13 @@ use crate::memory::required_indexes::RequiredIndexes;
 use crate::sqlite::NewEntry;
 use crate::vector::SparseRow;
 
-/// An entry, analysed for the indexes that need it.
+/// An entry after analysis, for the indexes that need it.
 pub(super) struct Analysed {
-    /// For the postings of terms.
+    /// Its passages, for the postings of terms.
     pub(super) passages: Option<Vec<Document>>,
-    /// For the postings of buckets, and for the graph.
+    /// Its bucket counts, for the postings of buckets and for the graph.
     pub(super) row: Option<SparseRow>,
-    /// The speaker, for the postings of terms as well.
+    /// Its speaker, for the postings of terms.
     pub(super) speaker: Option<Speaker>,
     /// The messages it came from.
     pub(super) range: (i64, i64),
@@ -54,7 +54,7 @@ impl Analysed {
         }
     }
 
-    /// Whether it is analysed for these indexes.
+    /// Whether the analysis covers these indexes.
     pub(super) fn is_enough_for(&self, needs: RequiredIndexes) -> bool {
         let has_row = needs.buckets || needs.graph.is_some();
         (!needs.terms || self.passages.is_some()) && (!has_row || self.row.is_some())

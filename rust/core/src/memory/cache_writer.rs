@@ -1,7 +1,7 @@
-//! Writes the indexes of a session into a cache file, from which they are read when they are next needed.
+//! Writes the indexes of a session into a cache file, so that they can be read instead of built the next time.
 //!
-//! A file is written without a lock. Then a transaction writes its checksum into the database, if no entry left the
-//! session meanwhile. Nothing depends on a cache: a failure here changes nothing.
+//! The file is written without a lock. Then a transaction stores its checksum in the database, if no entry has left the
+//! session in the meantime. Nothing depends on a cache, so a failure here changes nothing.
 
 use hashbrown::HashMap;
 use rusqlite::Connection;
@@ -14,9 +14,9 @@ use crate::memory::store::Store;
 use crate::sqlite::{Finding, SessionRow, cached, session};
 
 impl Store {
-    /// Writes a cache of the session, if enough of it was analysed since the last one.
+    /// Writes a cache of the session, if enough entries were analysed since the last one.
     pub(super) fn keep(&self, session: &SessionId) {
-        // A search that reads the rows gives the same answers.
+        // A failure is harmless: a search that reads the rows gives the same answers.
         let _ = self.try_to_keep(session);
     }
 
@@ -27,7 +27,7 @@ impl Store {
         if !scope.read().is_worth_keeping() {
             return Ok(());
         }
-        // Indexes that only the old file has are read from it first, so that the new file has them too.
+        // Indexes that only the old file has are read first, so that the new file has them too.
         let kept_alone = scope.read().kept_alone();
         if !kept_alone.is_nothing() {
             self.catch_up(session, None, kept_alone, true)?;
@@ -50,7 +50,7 @@ impl Store {
         };
         let is_believed = self.database.writer().and_then(|mut writer| {
             writer.transaction(|transaction| {
-                // If something was forgotten meanwhile, the file is deleted already, or is not current.
+                // If something was forgotten in the meantime, the file is already deleted, or its epoch is old.
                 let is_of_use = is_current(transaction, &snapshot)?
                     && self.caches.has(snapshot.session, checksum);
                 if is_of_use {
@@ -72,8 +72,8 @@ impl Store {
         }
     }
 
-    /// Reads the needed indexes from the session's cache, if it fits the row of the session. Without `is_wanted` the
-    /// cache is dropped: a row that it led to was damaged.
+    /// Reads the needed indexes from the session's cache, if it fits the session's row. Without `is_wanted`, the
+    /// cache is dropped, because it led to a damaged row.
     pub(super) fn kept(
         &self,
         connection: &Connection,
@@ -98,7 +98,7 @@ impl Store {
         }
     }
 
-    /// The caches that the database names; none where it cannot be read, which another call will report.
+    /// The checksums of valid caches, by session; none if the database cannot be read, which another call will report.
     fn believed(&self) -> HashMap<i64, u64> {
         let believed = self.database.read(|transaction| cached::all(transaction));
         believed.unwrap_or_default()
@@ -124,7 +124,7 @@ impl Store {
 }
 
 impl Drop for Store {
-    /// Keeps the work of this store for the next one that opens the file.
+    /// Writes caches of the indexes, for the next process that opens the file.
     fn drop(&mut self) {
         for session in self.scopes.sessions() {
             self.keep(&session);
@@ -132,7 +132,7 @@ impl Drop for Store {
     }
 }
 
-/// Whether all that is in the snapshot is in the session.
+/// Whether the session still has all entries of the snapshot.
 fn is_current(connection: &Connection, snapshot: &Snapshot) -> Result<bool> {
     let row = session::by_key(connection, snapshot.session)?;
     Ok(row.is_some_and(|row| {

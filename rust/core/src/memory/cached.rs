@@ -1,4 +1,4 @@
-//! A scope in a file: what it indexes, and of which state of which session it is.
+//! The content of a cache file: the indexes of a scope, and the state of the session that they have.
 
 use std::io::{self, Write};
 
@@ -13,12 +13,13 @@ use crate::memory::required_indexes::RequiredIndexes;
 use crate::sqlite::SessionRow;
 use crate::tokenize::words;
 
-/// The groups of sections: the entries, and each index.
+/// The groups of sections in the file: the entries, and each index.
 const ENTRIES: u64 = 0;
 const TERMS: u64 = 1;
 const BUCKETS: u64 = 2;
 
-/// The indexes of a scope at one moment, to be written while the scope is searched. The postings are shared.
+/// The indexes of a scope at one moment. It can be written while the scope is searched, and shares the scope's
+/// postings.
 pub(super) struct Snapshot {
     pub(super) reading: Reading,
     pub(super) session: i64,
@@ -26,14 +27,14 @@ pub(super) struct Snapshot {
     pub(super) revision: i64,
     pub(super) entries: Vec<(EntryId, i64)>,
     pub(super) expiry: Expiry,
-    /// The indexes that there are, here or in the file that this was read from.
+    /// The indexes that exist, here or in the file from which this was read.
     pub(super) has: RequiredIndexes,
     pub(super) lexical: Option<LexicalIndex>,
     pub(super) cosine: Option<HashedTfIndex>,
 }
 
 impl Snapshot {
-    /// Writes it whole, and gives the checksum that the file is known by.
+    /// Writes all of it, and gives the checksum of the file.
     pub(super) fn write<W: Write>(&self, to: W) -> io::Result<(W, u64)> {
         let mut to = Writer::new(to)?;
         to.begin(ENTRIES);
@@ -57,8 +58,8 @@ impl Snapshot {
         to.finish()
     }
 
-    /// Reads the entries and the needed indexes from a file; None if entries have left the session since it was
-    /// written. Other indexes of the file are not looked at.
+    /// Reads the entries and the needed indexes from a file. None if the file is damaged, was made by other rules, or
+    /// if entries have left the session since. Other indexes of the file are not read.
     pub(super) fn read(
         file: &Reader,
         row: &SessionRow,
@@ -118,7 +119,7 @@ impl Snapshot {
     }
 }
 
-/// By which rules texts became what is in the file.
+/// The rules by which texts were read for the file.
 fn rules(reading: Reading) -> String {
     let Reading {
         hash_rule,
@@ -196,7 +197,7 @@ mod tests {
         )
     }
 
-    /// Points and scores of what both indexes find.
+    /// The points and scores that both indexes find.
     fn found(known: &Snapshot) -> Vec<(u32, u64)> {
         let mut found = Vec::new();
         let query = Query::of("river 17 stones of Ann");
@@ -256,7 +257,7 @@ mod tests {
         assert!(read(&bytes, &row(), other).is_none());
     }
 
-    /// Changes each byte of the file in turn: a change in a needed index is noticed, and no other.
+    /// Changes single bytes of the file: a change in a needed index is noticed, a change elsewhere is not.
     #[test]
     fn only_what_is_needed_is_looked_at_and_all_of_that_is() {
         let (bytes, checksum) = snapshot().write(Vec::new()).unwrap();
@@ -310,7 +311,7 @@ mod tests {
     }
 
     proptest! {
-        /// The checksum does not tell of somebody who makes a new one.
+        /// A checksum does not protect against a file with forged content and a matching checksum.
         #[test]
         fn a_forged_file_is_none_or_an_index_that_answers_something(
             changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),

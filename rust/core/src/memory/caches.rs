@@ -1,6 +1,6 @@
-//! The caches of a store: a file a session, in a directory beside the database.
+//! The caches of a store: one file for each session, in a directory beside the database.
 //!
-//! They are disposable. What fails here is not told: a search then reads the rows, as it does without.
+//! Caches are disposable. Failures here are not reported: a search then reads the rows instead.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -19,24 +19,24 @@ use crate::whole_file::{self, UNFINISHED};
 /// The suffix of a cache's name, and of a file that is being written.
 const ENDS: [&str; 2] = [".postings", UNFINISHED];
 
-/// Bytes that are written at once: the system keeps what was written so in large pieces, and maps those quickly.
+/// Bytes of one write. The system keeps data that is written in large pieces in large pages, which are fast to map.
 const BUFFER: usize = 4 << 20;
 
-/// Bytes that are brought to the disk at once, in some milliseconds.
+/// Bytes that are synced at once, which takes some milliseconds.
 const PIECE: usize = 1 << 20;
 
-/// Where the caches of a store are.
+/// The directory of the caches of a store.
 pub(super) struct Caches {
-    /// None for a store in memory, which has none.
+    /// None for a store in memory, which has no caches.
     directory: Option<PathBuf>,
-    /// The permissions of the files: those of the database.
+    /// The permissions of the files, which are those of the database.
     mode: Option<u32>,
-    /// Held by who writes one: the disk is the store's as well, where others wait for their commits.
+    /// Held while a cache is written. One at a time, because commits of the store wait for the same disk.
     turn: Mutex<()>,
 }
 
-/// A file that is brought to the disk piece by piece, as it is written. A commit that comes meanwhile waits for one
-/// piece, where a system would otherwise bring all of the file to the disk first.
+/// A file that is synced piece by piece while it is written. A commit in between waits for one piece. Without this,
+/// the system could write the whole file to the disk before the commit.
 struct Paced(File);
 
 impl Write for Paced {
@@ -61,7 +61,7 @@ impl Caches {
         }
     }
 
-    /// No caches: for a store in memory.
+    /// No caches, for a store in memory.
     pub(super) fn none() -> Self {
         Self {
             directory: None,
@@ -70,7 +70,7 @@ impl Caches {
         }
     }
 
-    /// Reads the needed indexes from the session's file of that checksum; None if the file is of no use.
+    /// Reads the needed indexes from the session's file of that checksum. None if the file cannot be used.
     pub(super) fn read(
         &self,
         row: &SessionRow,
@@ -82,7 +82,7 @@ impl Caches {
         Snapshot::read(&reader, row, reading, needs)
     }
 
-    /// Writes a file, which is whole when it has its name. The checksum that it is known by.
+    /// Writes a cache file, which gets its name when it is complete. Gives its checksum.
     pub(super) fn write(&self, snapshot: &Snapshot) -> io::Result<u64> {
         let Some(directory) = &self.directory else {
             return Err(io::ErrorKind::Unsupported.into());
@@ -103,13 +103,13 @@ impl Caches {
         Ok(checksum)
     }
 
-    /// Whether the session has a file of that checksum, by its name.
+    /// Whether there is a file of that session and checksum, by its name.
     pub(super) fn has(&self, session: i64, checksum: u64) -> bool {
         self.path(session, checksum)
             .is_some_and(|path| path.exists())
     }
 
-    /// Whether a file that is there is what its name says.
+    /// Whether the content of the file matches its checksum.
     pub(super) fn is_whole(&self, session: i64, checksum: u64) -> bool {
         self.path(session, checksum)
             .and_then(|path| Reader::open(&path, checksum))
@@ -119,11 +119,11 @@ impl Caches {
     /// Deletes a file.
     pub(super) fn discard(&self, session: i64, checksum: u64) {
         if let Some(path) = self.path(session, checksum) {
-            let _ = fs::remove_file(path); // one that stays is of no use to anybody
+            let _ = fs::remove_file(path); // a file that cannot be deleted does no harm
         }
     }
 
-    /// Whether there has never been a cache.
+    /// Whether the directory of the caches does not exist.
     pub(super) fn are_none(&self) -> bool {
         !self
             .directory
@@ -131,14 +131,14 @@ impl Caches {
             .is_some_and(|directory| directory.exists())
     }
 
-    /// Deletes the files of a session, but for that of the checksum `kept`; whether all of them are gone.
+    /// Deletes the files of a session, except the one with checksum `kept`. True if all of them are gone.
     pub(super) fn remove(&self, session: i64, kept: Option<u64>) -> bool {
         let prefix = format!("{session}-");
         let kept = kept.map(|checksum| name(session, checksum));
         self.remove_if(|name| name.starts_with(&prefix) && Some(name) != kept.as_deref())
     }
 
-    /// Deletes every file that the database does not name: those of writers that were killed.
+    /// Deletes every file that is not in `believed`, such as files of killed writers. True if all of them are gone.
     pub(super) fn sweep(&self, believed: &HashMap<i64, u64>) -> bool {
         let kept: Vec<String> = believed
             .iter()
@@ -147,7 +147,7 @@ impl Caches {
         self.remove_if(|name| !kept.iter().any(|kept| kept == name))
     }
 
-    /// Bytes that they take on the disk.
+    /// Bytes of the files on the disk.
     pub(super) fn bytes(&self) -> u64 {
         let sizes = self.files().into_iter().map(|(_, path)| path.metadata());
         sizes
@@ -158,7 +158,7 @@ impl Caches {
     fn remove_if(&self, is_meant: impl Fn(&str) -> bool) -> bool {
         let files = self.files().into_iter();
         let meant = files.filter(|(name, _)| is_meant(name));
-        // Each is tried, whatever becomes of the others.
+        // Each file is tried, even after a failure.
         meant.fold(true, |all, (_, path)| {
             let gone = match fs::remove_file(path) {
                 Err(error) => error.kind() == io::ErrorKind::NotFound,
@@ -168,7 +168,7 @@ impl Caches {
         })
     }
 
-    /// The files that are ours, by their names.
+    /// The cache files in the directory, with their names.
     fn files(&self) -> Vec<(String, PathBuf)> {
         let Some(Ok(entries)) = self.directory.as_ref().map(fs::read_dir) else {
             return Vec::new();

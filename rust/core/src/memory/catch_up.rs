@@ -1,4 +1,4 @@
-//! Brings a scope to the state of its session: from the entries of a commit, from a cache, or from rows.
+//! Brings a scope to the state of its session: by the entries of a commit, from a cache, or from rows.
 
 use std::mem;
 
@@ -16,7 +16,7 @@ use crate::sqlite::entry::{self, Listed};
 use crate::sqlite::{EmbedderRow, SessionRow, StoredEntry, vectors};
 
 impl Scope {
-    /// Reads the vectors of that embedder that it lacks. The scope itself must have caught up.
+    /// Reads the vectors of that embedder that the scope lacks. The scope itself must have caught up.
     pub(super) fn catch_up_vectors(
         &mut self,
         connection: &Connection,
@@ -30,8 +30,8 @@ impl Scope {
         let known = self.dense.take();
         let known = known.filter(|dense| dense.embedder == embedder.id);
         let mut dense = known.unwrap_or_else(new);
-        // Damaged vectors, and vectors of entries that are not here, are left out: to a search that entry has
-        // no vector, and a check finds it.
+        // Damaged vectors and vectors of unknown entries are left out: for a search, such an entry has no vector. A
+        // check reports them.
         vectors::for_each_after(connection, self.session, dense.revision, |row| {
             let point = self.entries.binary_search_by_key(&row.entry, |&(id, _)| id);
             let fits =
@@ -47,10 +47,10 @@ impl Scope {
         Ok(())
     }
 
-    /// Takes in what a commit added to the state `before`, and left as `after`.
+    /// Adds the entries of a commit that changed the state `before` to `after`.
     ///
-    /// A scope of another state is left alone, and one that got another index since the entries were analysed:
-    /// it catches up when it is needed.
+    /// A scope of another state stays as it is, and so does a scope that got another index after the entries were
+    /// analysed. It catches up at its next search.
     pub(super) fn advance(
         &mut self,
         before: &SessionRow,
@@ -65,16 +65,16 @@ impl Scope {
         self.revision = NO_REVISION;
         for (id, analysed) in added {
             if self.push(id, analysed).is_err() {
-                return; // of no state: the next search builds it anew, and says what is wrong
+                return; // the scope has no state now: the next search builds it again, and reports the error
             }
         }
         self.revision = after.revision;
     }
 
-    /// Brings it to the state that `row` describes, with the indexes that are needed: reads what is new, or
-    /// everything. What would be everything begins with what `cached` gives, where that is of use.
+    /// Brings the scope to the state of `row`, with the needed indexes. It reads only new rows where possible, and
+    /// otherwise begins with the snapshot of `cached`, where that can be used.
     ///
-    /// Whether so many rows were read that a cache of them is worth writing.
+    /// True if so many rows were read that a cache is worth writing.
     pub(super) fn catch_up(
         &mut self,
         connection: &Connection,
@@ -85,14 +85,14 @@ impl Scope {
         if let Some(kind) = needs.graph
             && self.made().graph != Some(kind)
         {
-            // The rows for a graph are in the database alone.
+            // Caches contain no graph, so its rows must be read from the database.
             *self = Self::new(self.reading);
             self.graph = Some(Graph::new(kind)?);
         }
         let mut first = usize::MAX;
         if self.session == row.id && self.epoch != row.epoch && self.revision != NO_REVISION {
             self.leave(connection, row)?;
-            first = 0; // whatever cache there was is of no use
+            first = 0; // an older cache cannot be used
         }
         let grew = (self.session, self.epoch) == (row.id, row.epoch);
         if grew && self.revision != NO_REVISION {
@@ -103,8 +103,8 @@ impl Scope {
                 first = first.min(self.follow(connection, row, needs, &cached)?);
             }
         }
-        // New, half changed, of a session that was dropped since, or of rows that are not what they were: that
-        // may be true of what a cache has, too.
+        // Build the scope from the beginning if it is new, half changed, of another session, or wrong. A cache may be
+        // wrong as well, so a second attempt does without it.
         for from_cache in [true, false] {
             if self.is_of(row) {
                 break;
@@ -116,7 +116,7 @@ impl Scope {
                 graph.keep(&self.entries)?;
             }
             if self.kept.lens() == [0; 2] {
-                break; // it was all read from rows
+                break; // everything was read from rows, so a second attempt would give the same
             }
         }
         if self.is_of(row) {
@@ -134,7 +134,7 @@ impl Scope {
         Err(Error::new(ErrorKind::StoreCorrupt, message).with("table", "entry"))
     }
 
-    /// Reads the roles, kinds and names that it lacks.
+    /// Reads the roles, kinds and names that the scope lacks.
     fn follow_labels(&mut self, connection: &Connection) -> Result<()> {
         let known = self.labels.len();
         let after = known
@@ -154,10 +154,10 @@ impl Scope {
         Err(Error::new(ErrorKind::StoreCorrupt, message).with("table", "entry"))
     }
 
-    /// Takes the entries that left out of all indexes, so that these are as if they had never had them: the
-    /// postings of those that are left are what they were, since an entry never changes.
+    /// Removes deleted entries from all indexes, which then equal indexes that never had them. An entry never changes,
+    /// so the postings of the other entries stay right.
     ///
-    /// Only the ids of the rows are read. Where their list is damaged, the scope is of no state afterwards.
+    /// Only the ids of rows are read. Where the list of ids is damaged, the scope has no state afterwards.
     fn leave(&mut self, connection: &Connection, row: &SessionRow) -> Result<()> {
         let before = mem::replace(&mut self.revision, NO_REVISION);
         let left = match entry::ids(connection, row) {
@@ -179,7 +179,7 @@ impl Scope {
         Ok(())
     }
 
-    /// Takes entries that do not stay out of the indexes, but for a graph. What is left is numbered anew.
+    /// Removes entries that do not stay from the indexes, except from a graph. The others are numbered again.
     pub(super) fn only(&mut self, stays: impl Fn(EntryId) -> bool) {
         let numbered = (0..).zip(&self.entries);
         let points: Vec<(u32, i64)> = numbered
@@ -195,17 +195,17 @@ impl Scope {
         self.labels.only(&self.entries, &stays);
         self.expiry.only(&points);
         self.entries.retain(|(id, _)| stays(*id));
-        self.dense = None; // its vectors are numbered as the entries were
+        self.dense = None; // vectors have the old numbers of entries
     }
 
-    /// Adds an entry to the indexes that there are.
+    /// Adds an entry to the existing indexes.
     pub(super) fn push(&mut self, id: EntryId, analysed: Analysed) -> Result<()> {
         self.expiry.push(self.entries.len(), analysed.expires_at);
         self.entries.push((id, analysed.created_at));
         self.add(id, analysed, self.made())
     }
 
-    /// Lets go of all but the graph, which the rows that are left are looked up in.
+    /// Empties the scope. A graph of the same session stays, and the rows that are read next are looked up in it.
     fn begin_anew(&mut self, row: &SessionRow) -> Result<()> {
         let graph = self.graph.take();
         let is_same = self.session == row.id;
@@ -220,8 +220,8 @@ impl Scope {
         Ok(())
     }
 
-    /// Makes the indexes that are needed and missing, of what `cached` has of them and of rows. From which
-    /// entry on rows were read.
+    /// Makes the needed indexes that are missing, from `cached` and from rows. Gives the position of the first entry
+    /// that was read from rows.
     fn follow(
         &mut self,
         connection: &Connection,
@@ -243,8 +243,9 @@ impl Scope {
         self.load(connection, row, needs)
     }
 
-    /// Adds the rows after its last, and to an index that lacks others those too; it is of that state if all
-    /// are then as many as they should be, and what they were. From which entry on rows were read.
+    /// Adds the rows after the last entry; for an index that lacks earlier entries, it also reads their rows. The scope
+    /// gets the revision of `row` if the number of entries is right afterwards. Gives the position of the first entry
+    /// that was read.
     fn load(
         &mut self,
         connection: &Connection,
@@ -291,8 +292,8 @@ impl Scope {
         Ok(first)
     }
 
-    /// Gives a row to the indexes that lack it: the entry at `place`, or the next one. False where another one
-    /// is there.
+    /// Adds a row to the indexes that lack it: the entry at `place`, or a new entry. False if another entry is at
+    /// `place`.
     fn take(&mut self, place: usize, stored: &StoredEntry) -> Result<bool> {
         let known = self.entries.get(place).map(|&(id, _)| id);
         if known.is_some_and(|id| id != stored.id) {
@@ -316,8 +317,7 @@ impl Scope {
         Ok(true)
     }
 
-    /// Takes the indexes that a cache has of the session, if it has no other entries than the scope, or the
-    /// scope has none yet.
+    /// Takes the indexes of a cache, if the scope is empty or its entries begin with those of the cache.
     fn restore(&mut self, known: Snapshot) {
         let is_first = self.entries.is_empty() && self.damaged.is_empty() && self.graph.is_none();
         if !is_first && !self.entries.starts_with(&known.entries) {
@@ -338,7 +338,7 @@ impl Scope {
         }
     }
 
-    /// Adds the next entry to those indexes.
+    /// Adds the next entry to the indexes `needs`.
     fn add(&mut self, id: EntryId, analysed: Analysed, needs: RequiredIndexes) -> Result<()> {
         if let Some(row) = &analysed.row {
             if let Some(graph) = self.graph.as_mut().filter(|_| needs.graph.is_some()) {

@@ -1,13 +1,13 @@
-//! Bounds of entries; blank entries are accepted and not stored.
+//! Checks the bounds of entries. Blank entries are accepted, but not stored.
 
 use crate::error::Result;
 use crate::memory::options::invalid;
 use crate::sqlite::NewEntry;
 
-/// Bytes of the longest text of an entry that a row can hold, and an index take. Callers have lower limits.
+/// Bytes of the longest text of an entry that rows and indexes can hold. Callers set lower limits.
 pub const MAX_TEXT_BYTES: usize = 256 * 1024 * 1024;
 
-/// Refuses the whole batch if one entry is out of bounds: it is stored whole, or not at all.
+/// Refuses the whole batch if one entry is out of bounds, because a batch is stored whole or not at all.
 pub(super) fn check(entries: &[NewEntry]) -> Result<()> {
     for (place, entry) in entries.iter().enumerate() {
         let name = entry.name.as_deref().unwrap_or_default();
@@ -38,7 +38,7 @@ pub(super) fn check(entries: &[NewEntry]) -> Result<()> {
     Ok(())
 }
 
-/// Whether the entry has nothing to find, and is therefore not stored.
+/// Whether the text is blank. Such an entry cannot be found, and is not stored.
 pub(super) fn is_blank(entry: &NewEntry) -> bool {
     entry.text.trim().is_empty()
 }

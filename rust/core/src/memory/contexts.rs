@@ -1,4 +1,4 @@
-//! The messages in context that a search of a namespace finds: their sources, their ids and their texts.
+//! The messages in context that a search of a namespace finds: their sources, ids and texts.
 
 use rusqlite::Connection;
 
@@ -7,14 +7,14 @@ use crate::id::EntryId;
 use crate::sqlite::session::{self, Standing};
 use crate::sqlite::{Message, NewEntry, SessionRow, compactions, entry, log};
 
-/// Messages of a session whose texts its namespace needs, in their order.
+/// Messages of a session whose texts the namespace's index needs, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unread {
     /// The session.
     pub session: String,
     /// Its key.
     pub(super) key: i64,
-    /// The session's count of redactions when the messages were read.
+    /// The session's number of redactions when the messages were read.
     pub(super) redactions: i64,
     /// The messages.
     pub messages: Vec<Message>,
@@ -24,11 +24,11 @@ pub struct Unread {
 #[derive(Debug)]
 pub(super) struct Said {
     pub(super) redactions: i64,
-    /// None for a message without a text to find.
+    /// None for a message without text.
     pub(super) entry: Option<NewEntry>,
 }
 
-/// The source of a point. Points of equal sources have the same terms, neighbours, day and time of expiry.
+/// The source of a point. Points with equal sources have the same terms, neighbours, day and expiry time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Source {
     pub(super) range: (i64, i64),
@@ -47,7 +47,7 @@ impl Source {
         }
     }
 
-    /// The same source without a time of expiry.
+    /// The same source without an expiry time.
     pub(super) fn lasting(self) -> Self {
         Self {
             expires_at: None,
@@ -56,19 +56,19 @@ impl Source {
     }
 }
 
-/// The id of a message among the ids of entries: a negative number.
+/// The id of a message in an index: a negative number, so that it differs from all ids of entries.
 pub(super) fn label(session: i64, seq: i64) -> i64 {
     -(session << 32 | seq)
 }
 
-/// The key of the session and the sequence number of a message, from its [`label`]; None for the id of an entry.
+/// The session's key and the sequence number of a [`label`]; None for the id of an entry.
 pub(super) fn message_of(id: EntryId) -> Option<(i64, i64)> {
     let key = id.0.checked_neg().filter(|&key| key > 0)?;
     Some((key >> 32, key & ((1 << 32) - 1)))
 }
 
-/// The messages `range` of a session as places of a chain that all sessions share, far from the places of any other
-/// session. A range beyond the end of every possible log gets no place.
+/// The messages `range` of a session as places of one chain for all sessions. Places of different sessions are far
+/// apart. A range beyond the longest possible log gets no place.
 pub(super) fn place((start, end): (i64, i64), session: i64) -> (i64, i64) {
     const LAST: i64 = (1 << 32) - 8;
     if end > LAST {
@@ -77,7 +77,7 @@ pub(super) fn place((start, end): (i64, i64), session: i64) -> (i64, i64) {
     ((session << 32) + start, (session << 32) + end)
 }
 
-/// The row of a session that a namespace lists.
+/// The whole row of a listed session. It is an error if the row differs from the list.
 pub(super) fn whole_row(connection: &Connection, standing: &Standing) -> Result<SessionRow> {
     match session::by_key(connection, standing.id)? {
         Some(row) if row.standing() == *standing => Ok(row),
@@ -90,7 +90,7 @@ pub(super) fn whole_row(connection: &Connection, standing: &Standing) -> Result<
     }
 }
 
-/// The messages that are in the context of a session, in their order.
+/// The sequence numbers of the messages in a session's context, ascending.
 pub(super) fn context(connection: &Connection, row: &SessionRow) -> Result<Vec<i64>> {
     let mut context = Vec::new();
     let mut next = 0;

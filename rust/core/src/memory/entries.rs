@@ -1,4 +1,4 @@
-//! Entries of a store: they are written, read by id, listed, counted and deleted here.
+//! Writes, reads, lists, counts and deletes the entries of a store.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
@@ -15,11 +15,11 @@ use crate::sqlite::{
 /// A page of a session's entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// The entries of the page that pass the filters, in order of id.
+    /// The entries of the page that match the arguments, in order of id.
     pub entries: Vec<StoredEntry>,
-    /// Rows of the page with a wrong checksum, whatever the filters.
+    /// Ids of the page's rows with a wrong checksum, whether they match or not.
     pub damaged: Vec<EntryId>,
-    /// Where the next page begins, None at the end.
+    /// The offset of the next page; None at the end.
     pub next_offset: Option<i64>,
 }
 
@@ -30,18 +30,18 @@ pub struct Figures {
     pub counts: Counts,
     /// Bytes of the store's files.
     pub disk_bytes: u64,
-    /// The sizes of its indexes, for one session.
+    /// The sizes of its indexes; None for a whole store.
     pub index: Option<IndexSizes>,
-    /// Entries that are damaged, as far as they were met, and those that a repair set aside.
+    /// The number of damaged entries that were found so far, and of set-aside entries.
     pub quarantined: i64,
 }
 
 impl Store {
-    /// Stores and indexes `entries`: all of them, or none. The id of each, None for a blank one.
+    /// Stores and indexes `entries`: all of them, or none. Gives the id of each entry, None for a blank one.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidEntry`] where one of them is out of bounds; otherwise those of a write.
+    /// [`ErrorKind::InvalidEntry`] where one of them is out of bounds; otherwise the errors of a write.
     pub fn insert(
         &self,
         session: &SessionId,
@@ -49,17 +49,17 @@ impl Store {
     ) -> Result<Vec<Option<EntryId>>> {
         if entries.iter().all(is_blank) {
             check(entries)?;
-            self.database.writer()?; // a store that is only to be read says so
+            self.database.writer()?; // a read-only store refuses even this
             return Ok(vec![None; entries.len()]);
         }
         self.write_entries(session, entries, |_, _| Ok(None))
     }
 
-    /// The entry of that id, and the name of its session. One that has expired is given.
+    /// The entry of that id, even if it has expired, and the name of its session.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::EntryNotFound`]; otherwise those of a read.
+    /// [`ErrorKind::EntryNotFound`]; otherwise the errors of a read.
     pub fn get(&self, id: EntryId) -> Result<(StoredEntry, String)> {
         let found = self.database.read(|transaction| {
             let Some(stored) = entry::get(transaction, id)? else {
@@ -71,7 +71,7 @@ impl Store {
                     .with("table", "entry")
                     .with("id", id.0)
             })?;
-            // Rows of a session that was deleted may be there for a while.
+            // Rows of a deleted session may still exist for a while.
             Ok((!owner.dropped).then_some((stored, owner.name)))
         })?;
         found.ok_or_else(|| {
@@ -82,12 +82,12 @@ impl Store {
 
     /// A page of the session's entries in order of id.
     ///
-    /// `offset` and `limit` count rows. Of the page, only entries whose range shares a message with
-    /// `overlaps` and which are newer than `since` are given, so it may be short. What has expired is given.
+    /// `offset` and `limit` count rows. Only rows are returned whose range shares a message with
+    /// `overlaps` and which are newer than `since`, so a page may be short. Expired entries are returned.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidEntry`] where an argument is out of bounds; otherwise those of a read.
+    /// [`ErrorKind::InvalidEntry`] where an argument is out of bounds; otherwise the errors of a read.
     pub fn page(
         &self,
         session: &SessionId,
@@ -129,17 +129,17 @@ impl Store {
         })
     }
 
-    /// Deletes the session: its entries, its log, its compactions. Returns the number of its entries.
+    /// Deletes the session: its entries, its log, its compactions and its facts. Gives the number of its entries.
     ///
-    /// One transaction deletes it; its rows in a file are then taken some at a time, so that nobody waits for all of
-    /// them.
+    /// One transaction deletes the session. In a file, its rows are then deleted in short transactions, so that other
+    /// writers wait only briefly.
     ///
-    /// A tombstone stays: later writes to it are accepted, and nothing of them is kept. A session that never wrote
+    /// A tombstone stays. It accepts later writes, and keeps nothing of them. A session that never wrote
     /// leaves no tombstone.
     ///
     /// # Errors
     ///
-    /// Those of a write.
+    /// The errors of a write.
     pub fn delete_session(&self, session: &SessionId) -> Result<i64> {
         let mut writer = self.database.writer()?;
         let dropped = writer.transaction(|transaction| {
@@ -150,20 +150,20 @@ impl Store {
             leaving::drop_session(transaction, row)?;
             cached::forget(transaction, id)?;
             if self.database.is_in_memory() {
-                // No other process waits, and the keeper of a mirror is handed all of it in one step.
+                // No other process waits, and the keeper of a mirror gets the whole deletion in one step.
                 leaving::take(transaction, &|| true)?;
             }
             Ok(Some((id, entries, namespace)))
         })?;
-        drop(writer); // who writes to others does not wait for what follows
+        drop(writer); // writers of other sessions do not wait for the following steps
         self.scopes.remove(session);
         let Some((id, entries, namespace)) = dropped else {
             return Ok(0);
         };
         self.scopes.leave_namespace(&namespace, id);
         self.caches.remove(id, None);
-        // The session is deleted, whatever becomes of this: what is left is taken by who opens the store next, or
-        // deletes or forgets something.
+        // The session is deleted, even if this fails. The remaining rows are deleted when the store is next opened, or
+        // when a call next deletes or forgets something.
         let _ = self.take_departing();
         Ok(entries)
     }
@@ -172,7 +172,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Those of a write.
+    /// The errors of a write.
     pub fn revive(&self, session: &SessionId) -> Result<bool> {
         self.take_departing()?;
         let mut writer = self.database.writer()?;
@@ -181,7 +181,7 @@ impl Store {
             else {
                 return Ok(false);
             };
-            leaving::take(transaction, &|| true)?; // else they would be its own again
+            leaving::take(transaction, &|| true)?; // otherwise old rows would belong to the new session
             row.dropped = false;
             row.revision += 1;
             row.epoch += 1;
@@ -194,13 +194,13 @@ impl Store {
         Ok(was_dropped)
     }
 
-    /// Deletes the session's entries that have expired at `now`, those from before `before`, and then the oldest
-    /// until `keep` are left; None keeps all. How many for each reason: age, number, expiry. The log stays as it
-    /// is. Where nothing is asked for, and nothing has expired, it only reads.
+    /// Deletes the session's entries that have expired at `now`, then entries from before `before`, then the oldest
+    /// until `keep` are left; None sets no limit. Gives the numbers by reason: age, number, expiry. The log stays as it
+    /// is. Without limits and without expired entries, the store is only read.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidEntry`] where `keep` is below 0; otherwise those of a read, and of a write.
+    /// [`ErrorKind::InvalidEntry`] where `keep` is below 0; otherwise the errors of a read, and of a write.
     pub fn expire(
         &self,
         session: &SessionId,
@@ -229,12 +229,12 @@ impl Store {
         Ok((aged, over, lapsed))
     }
 
-    /// Deletes the session's entries that have expired at `now`, and returns their number. Without such entries it
-    /// only reads.
+    /// Deletes the session's entries that have expired at `now`, and returns their number. Without such entries, the
+    /// store is only read.
     ///
     /// # Errors
     ///
-    /// Those of a read, and of a write.
+    /// The errors of a read, and of a write.
     pub fn lapse(&self, session: &SessionId, now: i64) -> Result<i64> {
         let is_any =
             self.database
@@ -260,7 +260,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Those of a read.
+    /// The errors of a read.
     pub fn figures(&self, session: Option<&SessionId>) -> Result<Figures> {
         let (counts, index, damaged) = match session {
             None => {
@@ -294,11 +294,11 @@ impl Store {
         })
     }
 
-    /// The entries of the session that are damaged, or were and are set aside: no search finds them.
+    /// The session's damaged and set-aside entries. No search finds them.
     ///
     /// # Errors
     ///
-    /// Those of a read.
+    /// The errors of a read.
     pub fn quarantined(&self, session: &SessionId) -> Result<Vec<EntryId>> {
         let damaged = self.with_scope(
             session,
@@ -316,7 +316,8 @@ impl Store {
     }
 }
 
-/// Half-open ranges share a message where each begins before the other ends; an empty one has none.
+/// Whether an entry matches. Half-open ranges share a message if each begins before the other ends; an empty range
+/// contains no message.
 fn passes(entry: &NewEntry, overlaps: Option<(i64, i64)>, since: Option<i64>) -> bool {
     let shares = overlaps.is_none_or(|(start, end)| entry.start.max(start) < entry.end.min(end));
     shares && since.is_none_or(|since| entry.created_at > since)

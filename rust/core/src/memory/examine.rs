@@ -1,4 +1,4 @@
-//! Is the store whole? Its rows, and the indexes in memory against them; and a copy that is.
+//! Checks, repairs and backs up a store.
 
 use std::path::Path;
 
@@ -10,26 +10,26 @@ use crate::sqlite::check::examine;
 use crate::sqlite::{Finding, modes};
 
 impl Store {
-    /// Makes a store in the directory `path` of what is committed now, while others go on with this one. Nothing
-    /// waits for it, and where there is a store at `path` afterwards, it is whole: everything in it was looked at.
+    /// Makes a copy of the committed state as a store in the directory `path`. Readers and writers of this store do not
+    /// wait for it. All rows of the copy are checked before it gets its name.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::StoreOpen`](crate::ErrorKind::StoreOpen) where `path` has a store already, or cannot be
-    /// written; [`ErrorKind::StoreCorrupt`](crate::ErrorKind::StoreCorrupt) where something is damaged; otherwise
-    /// those of a read. No store is left at `path` then.
+    /// written; [`ErrorKind::StoreCorrupt`](crate::ErrorKind::StoreCorrupt) where the store is damaged; otherwise
+    /// the errors of a read. After an error there is no store at `path`.
     pub fn backup(&self, path: &Path) -> Result<()> {
         let mode = modes::mode_of(self.database.file());
         self.database.backup(&store_path::file(path, false, mode)?)
     }
 
-    /// Computes again the values that follow from other rows, and sets aside entries with a wrong checksum. Gives every
-    /// fault that was found, and whether it is repaired.
+    /// Computes derived values again, and sets aside entries with a wrong checksum. Gives every fault that was found,
+    /// and whether it is repaired now.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreBusy`](crate::ErrorKind::StoreBusy) where another process is at such work; otherwise
-    /// those of a write. What could not be repaired whole is left as it was.
+    /// [`ErrorKind::StoreBusy`](crate::ErrorKind::StoreBusy) where another process does such work; otherwise
+    /// the errors of a write. The repair is one transaction, so an error leaves the store as it was.
     pub fn repair(&self, now: i64) -> Result<Vec<(Finding, bool)>> {
         let _exclusive = self.database.exclusive("repair")?;
         let before = self.check()?;
@@ -45,9 +45,9 @@ impl Store {
         Ok(repaired.into_iter().chain(left).collect())
     }
 
-    /// Everything in the file, and in the indexes in memory, that is not what it should be.
+    /// Finds every fault in the file, in the caches and in the indexes in memory.
     ///
-    /// Nothing is repaired, and nothing that is wrong ends the check. It reads one state of the database.
+    /// It repairs nothing, goes on after every fault, and reads one state of the database.
     ///
     /// # Errors
     ///

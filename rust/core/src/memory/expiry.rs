@@ -1,6 +1,6 @@
-//! The times from which on entries are found no more.
+//! The expiry times of entries.
 
-/// The points of a scope that expire, ascending, each with its time.
+/// The points of a scope that expire, ascending, each with its time in milliseconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Expiry {
     points: Vec<(u32, i64)>,
@@ -8,14 +8,14 @@ pub(super) struct Expiry {
 }
 
 impl Expiry {
-    /// The same from a list of points and times; None if the points do not ascend.
+    /// The same from a list of points and times. None if the points do not ascend.
     pub(super) fn of(points: Vec<(u32, i64)>) -> Option<Self> {
         let ascends = points.is_sorted_by(|one, next| one.0 < next.0);
         let soonest = points.iter().map(|&(_, at)| at).min();
         ascends.then_some(Self { points, soonest })
     }
 
-    /// Notes when the next point expires, if it does.
+    /// Adds the next point; a point without a time never expires.
     pub(super) fn push(&mut self, point: usize, at: Option<i64>) {
         if let (Some(at), Ok(point)) = (at, u32::try_from(point)) {
             self.points.push((point, at));
@@ -23,12 +23,12 @@ impl Expiry {
         }
     }
 
-    /// The points that expire, and when.
+    /// The points that expire, each with its time.
     pub(super) fn points(&self) -> &[(u32, i64)] {
         &self.points
     }
 
-    /// The points that have expired, ascending.
+    /// The points that have expired at `now`, ascending.
     pub(super) fn gone(&self, now: i64) -> Vec<u32> {
         match self.soonest {
             Some(soonest) if soonest <= now => {
@@ -39,7 +39,7 @@ impl Expiry {
         }
     }
 
-    /// Leaves out points that are not among `left`, which ascend, and numbers the others by their place there.
+    /// Keeps only points that are in `left`, which ascends. A point's new number is its position in `left`.
     pub(super) fn only(&mut self, left: &[(u32, i64)]) {
         let place = |point: u32| {
             let place = left.binary_search_by_key(&point, |&(point, _)| point);

@@ -13,97 +13,96 @@ use crate::sqlite::NewEntry;
 /// The parts of a score.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Explanation {
-    /// The scores of terms, and of entries beside the hit.
+    /// The score by terms: its terms, its neighbours and its day.
     Lexical(LexicalExplanation),
-    /// The cosine distance that the score was made of.
+    /// The cosine distance that gave the score.
     Cosine {
         /// 0 for the same direction, 1 for nothing in common.
         distance: f64,
     },
-    /// The two sides of the documented hybrid.
+    /// Both sides of the documented hybrid.
     Hybrid {
-        /// The cosine of the hashed term frequencies; 0 where that side did not find the entry.
+        /// The cosine of the hashed term frequencies; 0 where the cosine side did not find the entry.
         cosine: f64,
-        /// The part of the query's best BM25 that the entry has; 0 likewise.
+        /// The entry's share of the best BM25 score of the query; 0 where BM25 did not find the entry.
         share: f64,
-        /// The terms that this share comes from.
+        /// The terms that gave this share.
         lexical: LexicalExplanation,
     },
-    /// The nearest vector of the entry.
+    /// The vector of the entry that is nearest to the query.
     Dense(Near),
-    /// The two sides of `fused`: terms and vectors.
+    /// Both sides of the ranker `Fused`: terms and vectors.
     Fused(FusedExplanation),
 }
 
 /// The parts of a fused score.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FusedExplanation {
-    /// The score by `lexical`.
+    /// The score by terms.
     pub words: f64,
     /// The parts of that score.
     pub lexical: LexicalExplanation,
     /// The nearest vector of the entry; None if it has no vector yet.
     pub near: Option<Near>,
-    /// The way in which both were made one score.
+    /// The fusion of both scores.
     pub how: FusedBy,
 }
 
-/// The way in which two sides became one score.
+/// A fusion of two scores.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FusedBy {
     /// By z-scores.
     ZScore {
-        /// The distance of each side from the mean of the session, in standard deviations, terms first; 0 without a
-        /// vector.
+        /// The z-score of each side over the entries of the session, terms first; 0 without a vector.
         z: [f64; 2],
         /// The weights of the sides.
         weights: [f64; 2],
-        /// The weighted sum of both sides.
+        /// The weighted sum of both scores of the entry itself.
         own: f64,
-        /// The scores that the vectors of neighbours add or take.
+        /// The scores that the vectors of neighbours add or subtract.
         neighbors: Vec<ExplainedNeighbor>,
     },
-    /// By reciprocal ranks.
+    /// By reciprocal ranks: the rank of the entry by terms and by vectors, from 1.
     Ranks([Option<u32>; 2]),
 }
 
-/// The parts of a lexical score. The scores of terms, of neighbours and of the day sum up to the score of the hit; where
-/// that is cut at 1, they sum up to more.
+/// The parts of a lexical score. The scores of the passage, of the neighbours and of the day add up to the score of the
+/// hit; if they add up to more than 1, the score is 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LexicalExplanation {
-    /// The terms that the entry's best passage has in common with the query.
+    /// The terms that the query shares with the entry's best passage.
     pub terms: Vec<ExplainedTerm>,
-    /// The number of that passage, from 0.
+    /// The number of the best passage, from 0.
     pub passage: u32,
     /// The number of passages of the entry.
     pub passages: u32,
-    /// The score of that passage.
+    /// The score of the best passage.
     pub own: f64,
-    /// The entries beside the hit that have a term of the query: those before it first.
+    /// The neighbours of the entry that contain a term of the query. Neighbours before it come first.
     pub neighbors: Vec<ExplainedNeighbor>,
-    /// The score that entries of the same day add.
+    /// The score that other entries of the same day add.
     pub day: f64,
-    /// The language that the text was read in.
+    /// The language in which the text was read.
     pub language: Language,
-    /// The factor on all of these but the day: more than 1 if the query names the speaker of the entry.
+    /// The factor on all scores but the day's. It is above 1 if the query names the speaker of the entry.
     pub speaker: f64,
 }
 
-/// A term that a passage has in common with the query.
+/// A term that the query shares with a passage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExplainedTerm {
     /// Its score.
     pub part: Part,
-    /// In which fields it stands, and how often.
+    /// The fields that contain it, each with the number of occurrences.
     pub fields: Vec<(&'static str, u32)>,
 }
 
-/// An entry beside one that was found.
+/// A neighbour of a hit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExplainedNeighbor {
-    /// Its id; 0 for a message that is no entry yet.
+    /// Its id; 0 for a message in context, which has no entry.
     pub id: EntryId,
-    /// Its distance from the hit: -4 to -1, or 1 to 4.
+    /// Its distance from the hit in the conversation: -4 to -1 before it, 1 to 4 after it.
     pub place: i64,
     /// Its score.
     pub score: f64,
@@ -153,7 +152,7 @@ pub(super) fn explain(
     }
 }
 
-/// The id of an entry; 0 for what is none.
+/// The id of an entry; 0 for a message in context.
 fn entry_id(id: EntryId) -> EntryId {
     id.max(EntryId(0))
 }
@@ -199,7 +198,7 @@ fn explain_fused(
     }
 }
 
-/// The explanation of an entry by itself, scaled: its terms add up to `share`.
+/// Scales the explanation of an entry without neighbours: its terms add up to `share` afterwards.
 fn by_itself(mut lexical: LexicalExplanation, share: f64) -> LexicalExplanation {
     let scale = if lexical.own > 0.0 {
         share / lexical.own

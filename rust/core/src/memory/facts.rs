@@ -7,14 +7,14 @@ use crate::memory::store::Store;
 use crate::sqlite::{Fact, NewFact, fact, forgotten, session};
 
 impl Store {
-    /// Writes `facts` of the session in one transaction, each over the one whose id it has. Their ids; none for a
-    /// session that was deleted.
+    /// Writes `facts` of the session in one transaction, and gives their ids. A fact with an id replaces the fact of
+    /// that id. A deleted session keeps nothing, and gives no ids.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidEntry`] where neither the session nor its namespace has a fact of such an id;
-    /// [`ErrorKind::StoreConflict`] where one does not say any more what it was to say; otherwise those of a write.
-    /// Nothing is written then.
+    /// [`ErrorKind::InvalidEntry`] where neither the session nor its namespace has a fact of a given id;
+    /// [`ErrorKind::StoreConflict`] where the body of a fact is no longer the expected one; otherwise the errors of a
+    /// write. Nothing is written then.
     pub fn put_facts(&self, session: &SessionId, facts: &[NewFact], now: i64) -> Result<Vec<i64>> {
         self.database.writer()?.transaction(|transaction| {
             let row = session::find_or_create(transaction, session)?;
@@ -28,11 +28,11 @@ impl Store {
         })
     }
 
-    /// The facts of the session, in the order of their first writes; those in that state, where one is given.
+    /// The facts of the session in the order of their first writes; with `state`, only the facts of that state.
     ///
     /// # Errors
     ///
-    /// Those of a read.
+    /// The errors of a read.
     pub fn facts(&self, session: &SessionId, state: Option<&str>) -> Result<Vec<Fact>> {
         self.database
             .read(|transaction| match session::find(transaction, session)? {
@@ -41,21 +41,21 @@ impl Store {
             })
     }
 
-    /// A text that changes with every change of a fact, whoever made it; empty before the first fact. None where its
-    /// row is damaged, and facts must be read.
+    /// A text that changes with every change of any fact in the store; empty before the first fact. None where its row
+    /// is damaged, so the facts themselves must be read.
     ///
     /// # Errors
     ///
-    /// Those of a read.
+    /// The errors of a read.
     pub fn facts_revision(&self) -> Result<Option<String>> {
         self.database.read_once(fact::revision)
     }
 
-    /// The facts of all sessions of the namespace, as [`facts`](Self::facts) gives those of one.
+    /// The facts of all sessions of the namespace, in the order and with the filter of [`facts`](Self::facts).
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`] for an empty name, which is that of no namespace; otherwise those of a read.
+    /// [`ErrorKind::InvalidArgument`] for an empty name, which stands for no namespace; otherwise the errors of a read.
     pub fn namespace_facts(&self, namespace: &str, state: Option<&str>) -> Result<Vec<Fact>> {
         if namespace.is_empty() {
             let message = "a namespace must not be empty: sessions without one share nothing";
@@ -67,12 +67,12 @@ impl Store {
             .read(|transaction| fact::of_namespace(transaction, namespace, state))
     }
 
-    /// The salt of digests of the session's messages: 128 random bits as text, of this store, or of the one that the
-    /// session was copied from.
+    /// The salt for digests of the session's messages: 128 random bits as text. It is this store's salt, or the salt of
+    /// the store from which the session was copied.
     ///
     /// # Errors
     ///
-    /// Those of a read.
+    /// The errors of a read.
     pub fn salt(&self, session: &SessionId) -> Result<String> {
         self.database.read(|transaction| {
             let row = session::find_any(transaction, session)?;
@@ -80,12 +80,12 @@ impl Store {
         })
     }
 
-    /// The digests of what was forgotten in the session: of a message with its place, of a summary with its id
-    /// as a negative number, in that order.
+    /// The digests of what was forgotten in the session, ordered by number: the sequence number of a message, or the id
+    /// of a summary as a negative number.
     ///
     /// # Errors
     ///
-    /// Those of a read.
+    /// The errors of a read.
     pub fn forgotten(&self, session: &SessionId) -> Result<Vec<(i64, Vec<u8>)>> {
         self.database
             .read(|transaction| match session::find(transaction, session)? {

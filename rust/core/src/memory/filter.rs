@@ -1,47 +1,47 @@
 //! Filters of a search: by time, speaker and kind.
 //!
-//! A filter decides what is given back. Weights of terms, neighbours and days are those of all entries, so a score
-//! does not depend on it.
+//! A filter only selects results. Weights of terms, neighbours and days are computed over all entries, so a score
+//! does not depend on the filter.
 
 use hashbrown::HashMap;
 
 use crate::id::EntryId;
 
-/// Conditions on entries; all that are given must hold.
+/// Conditions on entries. All given conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Said then or later: milliseconds since 1970, UTC.
+    /// The earliest time: milliseconds since 1970, UTC.
     pub since: Option<i64>,
-    /// Said before.
+    /// The end of the time range, exclusive.
     pub until: Option<i64>,
-    /// Their role, exactly.
+    /// The exact role.
     pub role: Option<String>,
-    /// Their kind.
+    /// The exact kind.
     pub kind: Option<String>,
-    /// Their speaker's or tool's name.
+    /// The exact name of the speaker or the tool.
     pub name: Option<String>,
 }
 
 impl Filter {
-    /// Whether nothing is asked for.
+    /// Whether there is no condition.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether it asks for more than a time.
+    /// Whether there is a condition on the role, the kind or the name.
     pub(super) fn is_labelled(&self) -> bool {
         self.role.is_some() || self.kind.is_some() || self.name.is_some()
     }
 }
 
-/// The number of a text among those that entries have; 0 is no text.
+/// The number of a text among the labels of the entries; 0 stands for no text.
 type Code = u32;
 
-/// Stands for a text that no entry has.
+/// The code of a text that no entry has.
 const UNKNOWN: Code = Code::MAX;
 
-/// The role, the kind and the name of each entry of a scope, by their numbers.
+/// The role, the kind and the name of each entry of a scope, as codes.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     codes: HashMap<String, Code>,
@@ -49,31 +49,31 @@ pub(super) struct Labels {
 }
 
 impl Labels {
-    /// Bytes that they take, about.
+    /// Their approximate bytes.
     pub(super) fn bytes(&self) -> usize {
         self.rows.capacity() * size_of::<[Code; 3]>()
     }
 
-    /// Adds those of the next entry.
+    /// Adds the labels of the next entry.
     pub(super) fn push(&mut self, role: &str, kind: &str, name: Option<&str>) {
         let name = name.map_or(0, |name| self.code(name));
         let row = [self.code(role), self.code(kind), name];
         self.rows.push(row);
     }
 
-    /// The number of entries whose labels are known.
+    /// The number of entries with known labels.
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Leaves out those of entries that do not stay, of `entries`, which they are the first of.
+    /// Removes the labels of entries that do not stay. The labels belong to the first of `entries`, in their order.
     pub(super) fn only(&mut self, entries: &[(EntryId, i64)], stays: impl Fn(EntryId) -> bool) {
         let mut entries = entries.iter();
         self.rows
             .retain(|_| entries.next().is_some_and(|&(id, _)| stays(id)));
     }
 
-    /// The labels of a filter, as numbers.
+    /// The labels of a filter, as codes.
     pub(super) fn wanted(&self, filter: &Filter) -> [Option<Code>; 3] {
         [&filter.role, &filter.kind, &filter.name].map(|text| {
             let code = |text: &String| self.codes.get(text).copied().unwrap_or(UNKNOWN);
@@ -81,7 +81,7 @@ impl Labels {
         })
     }
 
-    /// Whether an entry has what is wanted.
+    /// Whether an entry has the wanted labels.
     pub(super) fn has(&self, point: u32, wanted: [Option<Code>; 3]) -> bool {
         let row = self.rows.get(point as usize);
         row.is_some_and(|row| {

@@ -1,4 +1,4 @@
-//! Forgetting: what was said leaves the log, the entries, the summaries and the file.
+//! Forgetting: removes what was said from the log, the entries, the summaries and the file.
 
 use crate::error::{ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
@@ -15,20 +15,21 @@ use crate::sqlite::{
 pub struct Target {
     /// The session.
     pub session: SessionId,
-    /// Sequence numbers of messages, and the JSON text that takes the place of each.
+    /// Sequence numbers of messages, each with the JSON text that replaces the message.
     pub messages: Vec<(i64, String)>,
-    /// Entries. Those that came from one of the messages go as well.
+    /// Ids of entries. Entries that came from one of the messages are deleted as well.
     pub entries: Vec<i64>,
-    /// Derived texts, and what takes the place of each. Those that stand for one of the messages go as well: a
-    /// substitute becomes what its message becomes.
+    /// Ids of derived texts, each with its replacement. Derived texts that cover one of the messages are replaced as
+    /// well: a substitute of a message gets the replacement of the message.
     pub derived: Vec<(i64, String)>,
-    /// Entries that wait. Those that came from one of the messages go as well.
+    /// Keys of waiting entries. Waiting entries that came from one of the messages are deleted as well.
     pub staged: Vec<i64>,
-    /// Facts.
+    /// Ids of facts.
     pub facts: Vec<i64>,
-    /// Digests of the messages, by which they are known when they are sent again.
+    /// Digests of the messages. They recognise a forgotten message that is sent again.
     pub digests: Vec<(i64, Vec<u8>)>,
-    /// Where messages are forgotten: the text of the first request that is left, empty for none. It is cut.
+    /// If messages are forgotten: the text of the first request that is left, empty for none. It is cut to the length
+    /// of a title.
     pub title: String,
 }
 
@@ -49,20 +50,20 @@ impl Target {
     }
 }
 
-/// The numbers of what was forgotten.
+/// The numbers of forgotten things.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forgotten {
-    /// Sessions that something was forgotten of.
+    /// Sessions that something was removed from.
     pub sessions: i64,
-    /// Messages that are tombstones now.
+    /// Messages that became tombstones.
     pub messages: i64,
-    /// Entries that were deleted, those that waited included.
+    /// Entries that were deleted, waiting and set-aside entries included.
     pub entries: i64,
     /// Derived texts that were replaced.
     pub derived: i64,
     /// Facts that were deleted.
     pub facts: i64,
-    /// Whether the bytes are gone from the files too; else another process was in the way.
+    /// Whether the bytes are gone from the files too. If not, the erasure is tried again later.
     pub erased: bool,
 }
 
@@ -76,14 +77,14 @@ fn seqs(target: &Target) -> Vec<i64> {
 impl Store {
     /// Forgets `targets` in one transaction, and then erases their bytes from the files.
     ///
-    /// `replacement` takes the place of every summary that goes because it covers a message.
+    /// `replacement` replaces every summary that covers a forgotten message.
     ///
     /// # Errors
     ///
-    /// Those of a write.
+    /// The errors of a write.
     pub fn forget(&self, targets: &[Target], replacement: &str) -> Result<Forgotten> {
-        self.take_departing()?; // what is said there is to be forgotten as well
-        // Read before the right to write is asked for: others wait for that.
+        self.take_departing()?; // rows of deleted sessions must be erased as well
+        // This read may be long, so it runs before the right to write is taken, which others wait for.
         let sources = self.database.read(|transaction| {
             let sources = targets.iter().map(|target| {
                 let seqs = seqs(target);
@@ -163,7 +164,7 @@ impl Store {
         Ok(forgotten)
     }
 
-    /// Deletes what is left of sessions that were deleted, some rows at a time, so that nobody waits for all of them.
+    /// Deletes the remaining rows of deleted sessions in short transactions, so that other writers wait only briefly.
     pub(super) fn take_departing(&self) -> Result<()> {
         if self
             .database
@@ -175,10 +176,10 @@ impl Store {
         self.database.in_turns(leaving::take)
     }
 
-    /// Takes what left the session out of its indexes in memory, which hold words of it.
+    /// Removes deleted entries from the session's indexes in memory, which hold their terms.
     fn let_go(&self, session: &SessionId) {
         let made = self.scopes.get(session).map(|scope| scope.read().made());
-        // A graph only marks what is removed from it.
+        // A graph only marks rows as removed, and keeps their counts. So the whole scope is dropped.
         let is_gone = made.is_some_and(|made| {
             made.graph.is_none()
                 && self
@@ -190,12 +191,12 @@ impl Store {
         }
     }
 
-    /// Gives a derived text that was forgotten a new one, made of what is left of what it covers. The session's
-    /// version then; None where there is no such text, and for a session that was deleted.
+    /// Gives a redacted text a new text, made from the messages that are left of its range. Returns the session's new
+    /// version; None where there is no such text, and for a deleted session.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreConflict`] where the session has another version; otherwise those of a write.
+    /// [`ErrorKind::StoreConflict`] where the session has another version; otherwise the errors of a write.
     pub fn renew(
         &self,
         session: &SessionId,
@@ -211,20 +212,20 @@ impl Store {
             if !derived::renew(transaction, &row, derived, raw)? {
                 return Ok(None);
             }
-            row.redactions += 1; // views that hold the old one are stale
+            row.redactions += 1; // views with the old text are stale
             row.count(write.id);
             session::save(transaction, &row)?;
             Ok(Some(row.version()))
         })
     }
 
-    /// Overwrites what was freed, if something was forgotten since it was last done.
+    /// Erases freed bytes from the files, if something was forgotten since the last erasure.
     ///
-    /// False where it could not be done now: another process is in the way, or the disk is full.
+    /// False where this is not possible now: another process is in the way, or the disk is full.
     pub(super) fn erase(&self) -> Result<bool> {
         match self.database.meta(meta::ERASURE) {
             Ok(mark) if mark == meta::DONE => return Ok(true),
-            // A damaged mark counts as due: to erase once more does no harm.
+            // A damaged mark counts as due, because another erasure does no harm.
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::StoreCorrupt => {}
             Err(error) => return Err(error),

@@ -1,25 +1,26 @@
 //! The `fused` ranker: terms and vectors in one score.
 //!
 //! ```text
-//! l(e)     = the score of `lexical`, with what stands beside and the day
-//! c(e)     = the cosine of the nearest passage; the mean of all where the entry has no vector yet
+//! l(e)     = the score by `lexical`, with neighbours and the day
+//! c(e)     = the cosine of the nearest passage; the mean of all c where the entry has no vector yet
 //! mix(e)   = w_l * l(e) + w_c * c(e), with the weights of z-scores (`fusion::weights`)
 //! beside(e)= w_c * (0.3 * (d(e-1) + d(e+1)) + 0.15 * (d(e-2) + d(e+2))), with d(e) = c(e) - mean of c
 //! score(e) = mix(e) + beside(e), cut to 0..1
 //! ```
 //!
-//! That is the order of the sums of z-scores over the session's entries, on a scale that compares between
-//! queries; cosines are smoothed as `lexical` does it in its own way. Entries at 0 are not found.
+//! The order of `mix` is the order by the sum of z-scores over the session's entries, but on a scale that can be
+//! compared between queries. Cosines of neighbours are added like `lexical` adds its neighbours. Entries with score 0
+//! are not found.
 
 use crate::bm25::Query;
 use crate::fusion::{Spread, weights};
 use crate::index::{DenseIndex, Near};
 use crate::memory::scope::Scope;
 
-/// The shares that the nearest neighbour on either side adds, and the second nearest.
+/// The shares of the cosines of the nearest and of the second nearest neighbour, on either side.
 const SHARES: [f64; 2] = [0.3, 0.15];
 
-/// Both sides of every entry of a session, for one query.
+/// Both scores of every entry of a session, for one query.
 pub(super) struct Sides {
     /// The score of each entry by `lexical`.
     pub(super) lexical: Vec<f64>,
@@ -65,8 +66,8 @@ impl Sides {
         self.mix[point as usize] + beside(0) + beside(1)
     }
 
-    /// The neighbours of an entry: point, distance, and the score that it adds or takes. Neighbours before it come
-    /// first.
+    /// The neighbours of an entry: point, distance, and the score that it adds or subtracts. Neighbours before the
+    /// entry come first.
     pub(super) fn beside(&self, scope: &Scope, point: u32) -> Vec<(u32, i64, f64)> {
         let mut found = Vec::new();
         for (side, sign) in scope.lexical.neighbors(point).into_iter().zip([-1, 1]) {
@@ -88,7 +89,7 @@ impl Sides {
     }
 }
 
-/// The nearest vector of each entry of the scope, in their order.
+/// The nearest vector of each entry of the scope, in the order of the entries.
 pub(super) fn near(scope: &Scope, index: &dyn DenseIndex, vector: &[f32]) -> Vec<Option<Near>> {
     let mut near = vec![None; scope.entries.len()];
     index.for_each_near(vector, &mut |found| near[found.id as usize] = Some(found));

@@ -1,7 +1,7 @@
-//! The graph over the rows of one session, for searches that ask for one.
+//! The graph over the rows of one session, for searches that ask for a graph.
 //!
-//! It is made from the rows of the database when a search first asks for it, follows what is written, and
-//! stays when entries leave: their rows are removed, not the graph.
+//! The first such search builds it from the rows of the database. Later writes are added to it. When entries are
+//! deleted, their rows are removed from it.
 
 use hashbrown::HashMap;
 
@@ -10,21 +10,21 @@ use crate::id::EntryId;
 use crate::index::{GraphIndex, NewGraph};
 use crate::vector::SparseRow;
 
-/// Bytes of a row, about: some 50 counts, and its links.
+/// The approximate bytes of a row: some 50 counts, and its links.
 const ROW_BYTES: usize = 640;
 
-/// Rows of counts, each of an entry, and the graph over them.
+/// The rows of bucket counts, one for each entry, and the graph over them.
 pub(super) struct Graph {
     kind: NewGraph,
     index: Box<dyn GraphIndex>,
     /// The entry of each row that was added.
     entries: Vec<EntryId>,
-    /// The row of each entry that is left.
+    /// The row of each entry that was not removed.
     rows: HashMap<EntryId, u32>,
 }
 
 impl Graph {
-    /// No rows yet.
+    /// An empty graph.
     pub(super) fn new(kind: NewGraph) -> Result<Self> {
         Ok(Self {
             kind,
@@ -34,17 +34,17 @@ impl Graph {
         })
     }
 
-    /// Bytes that it takes, about.
+    /// Its approximate bytes.
     pub(super) fn bytes(&self) -> usize {
         self.entries.len() * ROW_BYTES
     }
 
-    /// What kind of graph it is.
+    /// The kind of the graph.
     pub(super) fn kind(&self) -> NewGraph {
         self.kind
     }
 
-    /// Adds the row of an entry; nothing where it has that one already. An entry's text never changes.
+    /// Adds the row of an entry. An entry that the graph has already is skipped, because its text never changes.
     pub(super) fn add(&mut self, id: EntryId, row: &SparseRow) -> Result<()> {
         if !self.rows.contains_key(&id) {
             let added = self.index.add(row)?;
@@ -54,7 +54,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Removes the rows of entries that are not among `left`, which ascend.
+    /// Removes the rows of entries that are not in `left`, which ascends.
     pub(super) fn keep(&mut self, left: &[(EntryId, i64)]) -> Result<()> {
         let is_left = |id: EntryId| left.binary_search_by_key(&id, |&(id, _)| id).is_ok();
         let gone = self.rows.extract_if(|&id, _| !is_left(id));
@@ -62,13 +62,13 @@ impl Graph {
         self.index.remove(&gone)
     }
 
-    /// Whether most of its rows are of entries that left: one that is made anew takes less memory.
+    /// Whether most of its rows were removed. A new graph takes less memory then.
     pub(super) fn is_mostly_gone(&self) -> bool {
         self.rows.len() < self.entries.len() / 2
     }
 
-    /// Entries that share a bucket with `row`, the nearest that the graph leads to, with their distances:
-    /// `limit` of them, and more, so that ties and what age takes are the caller's to settle.
+    /// The nearest entries that share a bucket with `row`, with their distances. It gives `limit` of them and some
+    /// more, so that the caller can settle ties and the effect of age.
     pub(super) fn nearest(
         &self,
         row: &SparseRow,

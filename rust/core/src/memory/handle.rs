@@ -1,4 +1,4 @@
-//! A caller's handle on a store, until the caller closes it or forks.
+//! A caller's handle on a store. It is valid until the caller closes it or forks.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::memory::store::Store;
 use crate::memory::store_path;
 use crate::sqlite::Keeper;
 
-/// A store that is open until this handle, and every other on its file, is closed.
+/// A handle on a store. The store stays open until all handles on its file are closed.
 ///
-/// Closing the last one empties the write-ahead log into the file.
+/// Closing the last handle empties the write-ahead log into the file.
 pub struct Handle {
     path: PathBuf,
-    /// Connections to SQLite do not survive a fork: the child must not use them, nor close them.
+    /// The process that opened it. A forked child must neither use nor close the connections of its parent.
     process: u32,
     hash_rule: HashRule,
     read_only: bool,
@@ -26,10 +26,10 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Opens the store in the directory `path`, or makes one.
+    /// Opens the store in the directory `path`, or makes a new one.
     ///
-    /// Where it cannot be written, it is open for reading. `hash_rule` is that of a new store; None takes
-    /// what is stored.
+    /// A store that cannot be written is opened for reading only. `hash_rule` is the rule of a new store; None takes
+    /// the stored rule, or the default for a new store.
     ///
     /// # Errors
     ///
@@ -39,13 +39,13 @@ impl Handle {
         Self::open_with(path, read_only, hash_rule, None)
     }
 
-    /// The same; new files get the permissions `mode`, as `chmod` takes them, whatever the umask of the process is.
-    /// None lets the owner alone read and write.
+    /// Opens the store like [`open`](Self::open). New files get the permissions `mode`, as for `chmod`, whatever the
+    /// umask of the process is. With None, only the owner can read and write them.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), and [`ErrorKind::StoreForked`] in a process that was forked while a store was at
-    /// work for too long.
+    /// The errors of [`open`](Self::open), and [`ErrorKind::StoreForked`] in a forked process whose parent had a store
+    /// at work for too long when it forked.
     pub fn open_with(
         path: &Path,
         read_only: bool,
@@ -73,21 +73,22 @@ impl Handle {
         Ok(Self::of(path.to_owned(), store))
     }
 
-    /// A store in memory, which ends with this handle. It has no file and no caches; otherwise it is as any other.
+    /// A store in memory. It ends with this handle, and has no file and no caches. Otherwise it is like any other
+    /// store.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreIo`] where there is no memory.
+    /// [`ErrorKind::StoreIo`] where memory is exhausted.
     pub fn open_memory(hash_rule: Option<HashRule>) -> Result<Self> {
         let store = Arc::new(Store::in_memory(hash_rule)?);
         Ok(Self::of(PathBuf::from(":memory:"), store))
     }
 
-    /// A store in memory that mirrors rows which `keeper` keeps: each write is handed to it before it is done here.
+    /// A store in memory that mirrors rows of `keeper`. Each write is passed to the keeper before it is committed here.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreIo`] where there is no memory.
+    /// [`ErrorKind::StoreIo`] where memory is exhausted.
     pub fn open_mirror(hash_rule: HashRule, keeper: Box<dyn Keeper>) -> Result<Self> {
         let store = Arc::new(Store::mirror(hash_rule, keeper)?);
         Ok(Self::of(PathBuf::from(":mirror:"), store))
@@ -108,7 +109,7 @@ impl Handle {
     /// # Errors
     ///
     /// [`ErrorKind::StoreClosed`] after [`close`](Self::close), and [`ErrorKind::StoreForked`] in a process that
-    /// was forked since it was opened.
+    /// was forked after the store was opened.
     pub fn store(&self) -> Result<Arc<Store>> {
         let process = std::process::id();
         if process != self.process {
@@ -126,27 +127,27 @@ impl Handle {
         })
     }
 
-    /// Lets go of the store. Closing twice is fine.
+    /// Releases the store. A second call does nothing.
     pub fn close(&self) {
         if std::process::id() == self.process {
             let store = self.store.write().take();
-            drop(store); // after the lock: closing the file takes its time
+            drop(store); // outside the lock, because closing the file takes time
         }
     }
 
-    /// The directory it was opened by.
+    /// The directory with which it was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The rule of the cosine embedding.
+    /// The rule of the hashed embedding.
     #[must_use]
     pub fn hash_rule(&self) -> HashRule {
         self.hash_rule
     }
 
-    /// Whether it can only be read.
+    /// Whether the store is open for reading only.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.read_only
@@ -156,7 +157,7 @@ impl Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         if std::process::id() != self.process {
-            // The parent's connections: closing them here could empty a log that it is writing.
+            // The connections belong to the parent. Closing them here could empty a log that the parent is writing.
             std::mem::forget(self.store.get_mut().take());
         }
     }

@@ -1,4 +1,4 @@
-//! The list of sessions, a page at a time.
+//! Lists sessions, page by page.
 
 use crate::error::Result;
 use crate::memory::options::check_page;
@@ -22,9 +22,9 @@ pub struct SessionFigures {
     pub compactions: i64,
     /// Tokens of all its messages.
     pub tokens: i64,
-    /// When its first message was appended: milliseconds since 1970, UTC.
+    /// The time of its first message: milliseconds since 1970, UTC.
     pub first_at: Option<i64>,
-    /// When its last message was.
+    /// The time of its last message.
     pub last_at: Option<i64>,
 }
 
@@ -45,12 +45,12 @@ impl From<SessionRow> for SessionFigures {
 }
 
 impl Store {
-    /// A page of the sessions that were not deleted, in the order of their first writes, and where the next
-    /// page begins: None at the end. With `namespace` those of it alone.
+    /// A page of the sessions that were not deleted, in the order of their first writes, and the offset of the next
+    /// page, None at the end. With `namespace`, only sessions of that namespace.
     ///
     /// # Errors
     ///
-    /// [`crate::ErrorKind::InvalidEntry`] for a limit below 1 or an offset below 0; otherwise those of a read.
+    /// [`crate::ErrorKind::InvalidEntry`] for a limit below 1 or an offset below 0; otherwise the errors of a read.
     pub fn sessions(
         &self,
         namespace: Option<&str>,
@@ -68,12 +68,12 @@ impl Store {
         Ok((rows.into_iter().map(SessionFigures::from).collect(), next))
     }
 
-    /// The first session whose settings have the text `has`, and not the text `lacks` where that is not empty: its
-    /// name and its settings.
+    /// The name and the settings of the first session whose settings contain the text `has` and do not contain the text
+    /// `lacks`; an empty `lacks` excludes nothing.
     ///
     /// # Errors
     ///
-    /// Those of a read.
+    /// The errors of a read.
     pub fn session_with_settings(
         &self,
         has: &str,

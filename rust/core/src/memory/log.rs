@@ -1,7 +1,8 @@
-//! The log of a session: appended to, read back, compacted. Conflicts are found, never overwritten.
+//! The log of a session: appends to it, reads it, and compacts it. Conflicting writes are refused.
 //!
-//! Every write names the version of the session that its writer read. The transaction compares it. Every write also
-//! carries an id that the writer chose: by it, a writer that was interrupted can see whether the write was done.
+//! Every write names the version of the session that its writer read, and the transaction compares it. Every write also
+//! carries an id that the writer chose. After an interruption, the writer can see by this id whether the write was
+//! done.
 
 use crate::error::{Error, ErrorKind, Field, Result};
 use crate::id::{EntryId, SessionId};
@@ -11,10 +12,10 @@ use crate::sqlite::{
     SessionVersion, compactions, derived, leaving, log, recall, session,
 };
 
-/// Characters of the longest title.
+/// The length of the longest title, in characters.
 const TITLE: usize = 200;
 
-/// Where a log stands.
+/// The state of a session's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogState {
     /// The version that a writer must name.
@@ -27,7 +28,7 @@ pub struct LogState {
     pub namespace: String,
     /// The caller's id of the last write of the session's own state; 0 at first.
     pub write_id: i64,
-    /// Whether it was deleted: writes to it are accepted, and nothing of them is kept.
+    /// Whether it was deleted. Writes to a deleted session are accepted, and nothing of them is kept.
     pub deleted: bool,
     /// The beginning of its first request; empty without one.
     pub title: String,
@@ -47,38 +48,38 @@ impl From<SessionRow> for LogState {
     }
 }
 
-/// The version that a write is based on, and the id by which it is known.
+/// The version that a write is based on, and the id of the write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Write {
     /// The version that its writer read.
     pub expected: SessionVersion,
-    /// The writer's own id of it.
+    /// The id that the writer chose for it.
     pub id: i64,
 }
 
-/// Messages on their way into the log, and what is written with them.
+/// Messages to be appended, with the other changes of the same transaction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Append<'a> {
-    /// The messages, which become `expected.next_seq` and onward.
+    /// The messages, whose sequence numbers begin at `expected.next_seq`.
     pub messages: &'a [NewMessage],
     /// The caller's own state.
     pub clock: &'a str,
-    /// The text of the first request among them, for a session without a title. It is cut.
+    /// The text of the first request among them, for a session without a title. It is cut to the length of a title.
     pub title: &'a str,
-    /// What the session recalled since its last write.
+    /// The recalls of the session since its last write.
     pub recalls: &'a [Recall],
 }
 
-/// The ids that a commit wrote, and the version after it.
+/// The ids that a commit gave, and the session's version after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Committed {
-    /// The compaction's id; 0 where the session was deleted, and nothing was written.
+    /// The compaction's id; 0 where the session was deleted and nothing was written.
     pub compaction: i64,
     /// The ids of the derived texts that it brought.
     pub derived: Vec<i64>,
     /// The id of each entry, None for a blank one.
     pub entries: Vec<Option<EntryId>>,
-    /// The session's version now; None where it was deleted.
+    /// The session's new version; None where it was deleted.
     pub version: Option<SessionVersion>,
 }
 
@@ -87,18 +88,18 @@ pub struct Committed {
 pub struct Undone {
     /// The compaction whose view is current now.
     pub head: Option<i64>,
-    /// The number of entries whose messages are in the view again, and that are found no more.
+    /// The number of deleted entries: their messages are in the view again.
     pub entries: i64,
-    /// The session's version now; None where it was deleted.
+    /// The session's new version; None where it was deleted.
     pub version: Option<SessionVersion>,
 }
 
 impl Store {
-    /// Where the session's log stands; at its beginning for a session that never wrote.
+    /// The state of the session's log; the default for a session that never wrote.
     ///
     /// # Errors
     ///
-    /// Those of a read.
+    /// The errors of a read.
     pub fn log_state(&self, session: &SessionId) -> Result<LogState> {
         let row = self
             .database
@@ -106,11 +107,11 @@ impl Store {
         Ok(row.map_or_else(LogState::default, LogState::from))
     }
 
-    /// The session's version: one row is read. None for a session that was deleted.
+    /// The session's version, from a read of one row. None for a deleted session.
     ///
     /// # Errors
     ///
-    /// Those of a read.
+    /// The errors of a read.
     pub fn version(&self, session: &SessionId) -> Result<Option<SessionVersion>> {
         let row = self
             .database
@@ -122,12 +123,12 @@ impl Store {
         })
     }
 
-    /// Where the session's log stands, if the session is of that namespace; None skips this check. A new session is
-    /// begun where a namespace is given.
+    /// The state of the session's log. With a namespace, checks that the session belongs to it, and makes a new session
+    /// in it if there is none.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`] where the session is of another namespace; otherwise those of a write.
+    /// [`ErrorKind::InvalidArgument`] where the session is of another namespace; otherwise the errors of a write.
     pub fn open_session(&self, session: &SessionId, namespace: Option<&str>) -> Result<LogState> {
         let accepted = |state: LogState| match namespace {
             Some(asked) if asked != state.namespace => {
@@ -163,12 +164,12 @@ impl Store {
         }
     }
 
-    /// Writes messages at the end of the log, and the caller's clock: all, or nothing. Gives the session's version
-    /// then; None for a session that was deleted, where nothing is written.
+    /// Appends messages to the log, and stores the caller's clock: all, or nothing. Gives the session's new version;
+    /// None for a deleted session, which keeps nothing.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreConflict`] where the session has another version; otherwise those of a write.
+    /// [`ErrorKind::StoreConflict`] where the session has another version; otherwise the errors of a write.
     pub fn append(
         &self,
         session: &SessionId,
@@ -180,11 +181,11 @@ impl Store {
         })
     }
 
-    /// The messages `start..end`, as far as the log goes, in order.
+    /// The messages `start..end`, cut at the end of the log, in order.
     ///
     /// # Errors
     ///
-    /// Those of a read.
+    /// The errors of a read.
     pub fn messages(&self, session: &SessionId, start: i64, end: i64) -> Result<Vec<Message>> {
         self.database
             .read(|transaction| match session::find(transaction, session)? {
@@ -193,12 +194,11 @@ impl Store {
             })
     }
 
-    /// Writes `entries`, the compaction with the texts that it brings, the new head and the clock in one
-    /// transaction.
+    /// Writes `entries`, the compaction with its texts, the new head and the clock in one transaction.
     ///
     /// # Errors
     ///
-    /// Those of [`append_compacted`](Self::append_compacted).
+    /// The errors of [`append_compacted`](Self::append_compacted).
     pub fn commit_compaction(
         &self,
         session: &SessionId,
@@ -214,14 +214,14 @@ impl Store {
         self.append_compacted(session, write, append, compaction, entries)
     }
 
-    /// Writes messages at the end of the log and a compaction of what it is then, with `entries`, in one
-    /// transaction: nobody ever sees the messages without the view that was made of them.
+    /// Appends messages to the log, and a compaction of the log with them, with `entries`, in one
+    /// transaction. So no reader sees the messages without the new view.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreConflict`] where the session has another version, [`ErrorKind::InvalidEntry`] where an
-    /// entry is out of bounds, [`ErrorKind::InvalidArgument`] where the view is no view; otherwise those of a
-    /// write.
+    /// [`ErrorKind::StoreConflict`] where the session has another version, [`ErrorKind::InvalidEntry`] where an entry
+    /// is out of bounds, [`ErrorKind::InvalidArgument`] where the view or its texts are malformed; otherwise the errors
+    /// of a write.
     pub fn append_compacted(
         &self,
         session: &SessionId,
@@ -236,7 +236,7 @@ impl Store {
         })
     }
 
-    /// Writes `entries` and the compaction that `work` writes; a session that was deleted takes neither.
+    /// Writes `entries` and the compaction of `work`. A deleted session keeps neither.
     pub(super) fn commit(
         &self,
         session: &SessionId,
@@ -257,13 +257,13 @@ impl Store {
         Ok(done)
     }
 
-    /// Makes the view before the head current again, and takes back the entries that it brought.
+    /// Makes the view of the head's parent current again, and deletes the entries that the head brought.
     ///
-    /// The compaction itself and its texts stay in the log. Where there is no head nothing is written.
+    /// The compaction itself and its texts stay in the log. A session without a head keeps its state.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreConflict`] where the session has another version; otherwise those of a write.
+    /// [`ErrorKind::StoreConflict`] where the session has another version; otherwise the errors of a write.
     pub fn undo_compaction(
         &self,
         session: &SessionId,
@@ -292,11 +292,11 @@ impl Store {
         })
     }
 
-    /// Writes the caller's clock alone. Gives the session's version then, as [`append`](Self::append) does.
+    /// Stores the caller's clock. Gives the session's new version, like [`append`](Self::append).
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreConflict`] where the session has another version; otherwise those of a write.
+    /// [`ErrorKind::StoreConflict`] where the session has another version; otherwise the errors of a write.
     pub fn save_clock(
         &self,
         session: &SessionId,
@@ -309,12 +309,11 @@ impl Store {
         })
     }
 
-    /// Writes the settings that the caller gave the session. Gives the session's version then, as
-    /// [`append`](Self::append).
+    /// Stores the caller's settings for the session. Gives the session's new version, like [`append`](Self::append).
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreConflict`] where the session has another version; otherwise those of a write.
+    /// [`ErrorKind::StoreConflict`] where the session has another version; otherwise the errors of a write.
     pub fn save_settings(
         &self,
         session: &SessionId,
@@ -327,11 +326,11 @@ impl Store {
         })
     }
 
-    /// Every compaction of the session, in the order of their commits.
+    /// All compactions of the session, in the order of their commits.
     ///
     /// # Errors
     ///
-    /// Those of a read.
+    /// The errors of a read.
     pub fn compactions(&self, session: &SessionId) -> Result<Vec<Compaction>> {
         self.of_session(session, |transaction, row| {
             compactions::of_session(transaction, row)
@@ -342,7 +341,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Those of a read.
+    /// The errors of a read.
     pub fn compactions_after(
         &self,
         session: &SessionId,
@@ -355,11 +354,11 @@ impl Store {
         })
     }
 
-    /// The compactions that led to `head`, itself first, up to `until`, which is left out; at most `limit`.
+    /// The chain of compactions from `head` to its ancestors, newest first: at most `limit`, and without `until`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreCorrupt`] where one of them is not there; otherwise those of a read.
+    /// [`ErrorKind::StoreCorrupt`] where a compaction of the chain is missing; otherwise the errors of a read.
     pub fn chain(
         &self,
         session: &SessionId,
@@ -372,11 +371,11 @@ impl Store {
         })
     }
 
-    /// The newest recalls of the session, at most `limit` and [`RECALLS`](crate::memory::RECALLS), the newest first.
+    /// The newest recalls of the session, newest first: at most `limit` and [`RECALLS`](crate::memory::RECALLS).
     ///
     /// # Errors
     ///
-    /// Those of a read.
+    /// The errors of a read.
     pub fn recalls(&self, session: &SessionId, limit: i64) -> Result<Vec<Recall>> {
         self.of_session(session, |transaction, row| {
             recall::of_session(transaction, row, limit)
@@ -387,7 +386,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Those of a read.
+    /// The errors of a read.
     pub fn compaction(&self, session: &SessionId, id: i64) -> Result<Option<Compaction>> {
         self.of_session(session, |transaction, row| {
             let found = compactions::get(transaction, id)?;
@@ -399,18 +398,18 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Those of a read.
+    /// The errors of a read.
     pub fn derived_after(&self, session: &SessionId, after: i64) -> Result<Vec<Derived>> {
         self.of_session(session, |transaction, row| {
             derived::of_session(transaction, row.id, after)
         })
     }
 
-    /// The derived texts of those ids, in their order.
+    /// The derived texts with those ids, in the order of `ids`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreCorrupt`] where one is not there, or of another session; otherwise those of a read.
+    /// [`ErrorKind::StoreCorrupt`] where a text is missing or of another session; otherwise the errors of a read.
     pub fn derived(&self, session: &SessionId, ids: &[i64]) -> Result<Vec<Derived>> {
         self.of_session(session, |transaction, row| {
             let texts = ids.iter().map(|&id| derived::of(transaction, row, id));
@@ -418,11 +417,11 @@ impl Store {
         })
     }
 
-    /// For each text the derived texts of the session that are equal to it, the newest first.
+    /// The derived texts of the session that equal each of `texts`, newest first.
     ///
     /// # Errors
     ///
-    /// Those of a read.
+    /// The errors of a read.
     pub fn derived_like(&self, session: &SessionId, texts: &[String]) -> Result<Vec<Vec<Derived>>> {
         let none = || vec![Vec::new(); texts.len()];
         let found = self.of_session(session, |transaction, row| {
@@ -432,7 +431,7 @@ impl Store {
         Ok(if found.is_empty() { none() } else { found })
     }
 
-    /// Calls `read` with the session; the default for a session that never wrote, or was deleted.
+    /// Calls `read` with the session's row. Gives the default for a session that never wrote, or was deleted.
     fn of_session<T: Default>(
         &self,
         session: &SessionId,
@@ -465,7 +464,7 @@ impl Store {
     }
 }
 
-/// Checks that nobody wrote to the session since its writer read that version of it.
+/// Checks that the session still has the version that the writer read.
 pub(super) fn stands_on(row: &SessionRow, expected: SessionVersion) -> Result<()> {
     let found = row.version();
     if found == expected {
@@ -494,7 +493,7 @@ pub(super) fn stands_on(row: &SessionRow, expected: SessionVersion) -> Result<()
         .with("found", numbers(found)))
 }
 
-/// A version as an error carries it.
+/// A version as a field of an error.
 fn numbers(version: SessionVersion) -> Field {
     Field::Integers(vec![
         Some(version.next_seq),
@@ -508,7 +507,7 @@ fn head(head: Option<i64>) -> String {
     head.map_or_else(|| "none".to_owned(), |id| id.to_string())
 }
 
-/// Writes messages at the end of the log of `row`, and what belongs to them into it.
+/// Appends messages to the log of `row`, and updates the row's clock and title.
 fn append_to(
     transaction: &rusqlite::Transaction<'_>,
     row: &mut SessionRow,
@@ -523,7 +522,7 @@ fn append_to(
     recall::put(transaction, row, append.recalls)
 }
 
-/// A title of at most [`TITLE`] characters.
+/// The first [`TITLE`] characters of `text`.
 pub(super) fn cut_title(text: &str) -> String {
     text.chars().take(TITLE).collect()
 }

@@ -1,10 +1,10 @@
-//! One store: rows in SQLite, one scope of indexes a session, and the log they came from.
+//! A store: rows in SQLite, the indexes of each session (its scope), and the log of messages.
 //!
-//! This is the one place where a row and a point of an index meet. Locks are taken in one order: writer,
-//! scope map, scope; who reads takes a connection last.
+//! Only this room joins rows and indexes. Locks are taken in one order: the right to write,
+//! the map of scopes, a scope. A reader takes its connection last.
 //!
-//! Every read may end with `StoreIo`, `StoreCorrupt` or `StoreBusy`; every write with these, and with
-//! `ReadOnlyStore`. What failed left nothing behind.
+//! Every read may fail with `StoreIo`, `StoreCorrupt` or `StoreBusy`; every write may also fail with
+//! `ReadOnlyStore`. A failed write leaves nothing behind.
 //!
 //! ```
 //! use siltstone_core::id::SessionId;

@@ -1,10 +1,10 @@
 //! The index of a namespace: the messages of its sessions, in their contexts or discarded.
 //!
-//! It has the entries of every session of the namespace, and of each the messages that are in its context, which
-//! are no entries yet. Neighbours are of one session; days and the weights of terms are computed over all sessions.
-//! The source of a point may change while its terms stay: a message that leaves the context becomes an entry.
+//! It holds the entries of every session of the namespace, and the messages in the context of each session, which are
+//! not entries yet. Neighbours are entries of one session; days and weights of terms are computed over all sessions.
+//! When a message leaves the context and becomes an entry, its point gets the id of the entry and keeps its terms.
 //!
-//! Two indexes of the same state find the same, in whatever order their points came.
+//! Two indexes of the same state give the same results, in whatever order their points were added.
 
 use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
@@ -24,33 +24,33 @@ use crate::sqlite::entry::{self, Listed};
 use crate::sqlite::session::{self, Pulse, Standing};
 use crate::sqlite::{EmbedderRow, NewEntry, SessionRow, vectors};
 
-/// Messages whose texts are asked for at once.
+/// The number of messages whose texts are requested at once.
 const STRETCH: usize = 4_096;
 
-/// A session of the namespace, as far as the index has it.
+/// A session of the namespace in the state that the index has.
 #[derive(Debug)]
 struct Known {
     name: String,
     standing: Standing,
     /// Its points, ascending.
     points: Vec<u32>,
-    /// Its last entry that was read.
+    /// The last entry that was read.
     last: EntryId,
-    /// Entries that are damaged.
+    /// The number of damaged entries.
     damaged: usize,
-    /// The revision of the vectors that were read.
+    /// The revision of the vectors that were read; 0 for none.
     vectors: i64,
 }
 
 /// All sessions of a namespace in one index.
 ///
-/// A point of its scope has the id of an entry, or the [`label`] of a message, which is below 0.
+/// A point of its scope has the id of an entry, or the [`label`] of a message, which is negative.
 pub(super) struct Namespace {
     pub(super) scope: Scope,
-    /// For each point the key of its session, and its source.
+    /// The key of the session and the source of each point.
     sources: Vec<(i64, Source)>,
     sessions: HashMap<i64, Known>,
-    /// For each session, by sequence number, the texts of the messages in its context.
+    /// The texts of the messages in context, by session and sequence number.
     said: HashMap<i64, HashMap<i64, Said>>,
     /// The pulse of the namespace when the index was last found to be current.
     pulse: Mutex<Option<Pulse>>,
@@ -67,7 +67,7 @@ impl Namespace {
         }
     }
 
-    /// Whether it is current: of the state that the namespace `name` is in.
+    /// Whether the index has the current state of the namespace `name`.
     pub(super) fn is_current(&self, connection: &Connection, name: &str) -> Result<bool> {
         if self.scope.revision == NO_REVISION {
             return Ok(false);
@@ -93,7 +93,7 @@ impl Namespace {
         self.sessions.contains_key(&session)
     }
 
-    /// Whether its vectors are those of that embedder, as they are now.
+    /// Whether its vectors are the current ones of that embedder.
     pub(super) fn has_vectors(&self, connection: &Connection, embedder: i64) -> Result<bool> {
         if self.scope.dense.as_ref().map(|dense| dense.embedder) != Some(embedder) {
             return Ok(false);
@@ -106,12 +106,12 @@ impl Namespace {
         Ok(true)
     }
 
-    /// Whether a search of `session` may give a point: a message of its own context is left out.
+    /// Whether a search of `session` may return a point. Messages in the context of `session` itself are left out.
     pub(super) fn admits(&self, point: u32, session: i64) -> bool {
         self.sources[point as usize].0 != session || self.scope.id(point).0 >= 0
     }
 
-    /// The key of the session and the text of a point that stands for a message; None for the point of an entry.
+    /// The key of the session and the text of a message's point; None for the point of an entry.
     pub(super) fn message(&self, point: u32) -> Option<(i64, &NewEntry)> {
         let (session, seq) = message_of(self.scope.id(point))?;
         let said = self.said.get(&session)?.get(&seq)?;
@@ -145,7 +145,7 @@ impl Namespace {
         self.scope.ids().filter(|id| id.0 < 0).count()
     }
 
-    /// The ids of a session's entries, ascending; None if the index has the session in another state, or not at all.
+    /// The ids of a session's entries, ascending; None if the index has no state or another state of the session.
     pub(super) fn ids(&self, row: &SessionRow) -> Option<Vec<EntryId>> {
         let known = self.sessions.get(&row.id)?;
         if known.standing != row.standing() {
@@ -157,7 +157,7 @@ impl Namespace {
         Some(ids)
     }
 
-    /// Bytes that its index and the messages in it take, about.
+    /// The approximate bytes of the index and of the messages in it.
     pub(super) fn bytes(&self) -> usize {
         let said = self.said.values().flat_map(HashMap::values);
         let texts = said.filter_map(|said| said.entry.as_ref());
@@ -166,15 +166,15 @@ impl Namespace {
         self.scope.bytes()
             + texts
             + messages * size_of::<(i64, Said)>()
-            + size_of_val(&self.sources[..]) * 2 // once here, and once by session
+            + size_of_val(&self.sources[..]) * 2 // once in `sources`, and once in the session
     }
 
-    /// Takes in the texts of messages that were unread, one for each message.
+    /// Takes the texts of messages of `unread`, one for each message, in their order.
     pub(super) fn take(&mut self, unread: &Unread, said: Vec<Option<NewEntry>>) {
         let known = self.said.entry(unread.key).or_default();
         for (message, entry) in unread.messages.iter().zip(said) {
             let seq = message.seq;
-            // The entry belongs to this message, whatever range the caller gave it.
+            // The entry gets the range of its message, whatever range the caller gave it.
             let entry = entry.map(|entry| NewEntry {
                 start: seq,
                 end: seq + 1,
@@ -188,7 +188,8 @@ impl Namespace {
         }
     }
 
-    /// Brings it to the state `standings`. If messages must be read for that, they are given back, and it stays behind.
+    /// Brings the index to the state `standings`. Where texts of messages are missing, it returns these messages and
+    /// stays behind.
     pub(super) fn catch_up(
         &mut self,
         connection: &Connection,
@@ -196,7 +197,7 @@ impl Namespace {
         needs: RequiredIndexes,
     ) -> Result<Vec<Unread>> {
         let needs = RequiredIndexes {
-            labels: false, // it always has them
+            labels: false, // the index always has them
             ..needs.and(self.scope.made)
         };
         if self.scope.revision == NO_REVISION && !self.sources.is_empty()
@@ -234,7 +235,7 @@ impl Namespace {
         Ok(unread)
     }
 
-    /// Reads the vectors of that embedder that it lacks.
+    /// Reads the vectors of that embedder that the index lacks.
     pub(super) fn catch_up_vectors(
         &mut self,
         connection: &Connection,
@@ -280,7 +281,7 @@ impl Namespace {
         Ok(())
     }
 
-    /// Removes a session and the texts of its messages: nothing of it is left in memory.
+    /// Removes a session and the texts of its messages from memory.
     pub(super) fn forget(&mut self, session: i64) {
         *self.pulse.lock() = None;
         self.said.remove(&session);
@@ -289,7 +290,7 @@ impl Namespace {
         }
     }
 
-    /// Drops all but the texts of messages.
+    /// Drops everything except the texts of messages.
     fn begin_anew(&mut self) {
         let made = self.scope.made;
         self.scope = Scope::new(self.scope.reading);
@@ -298,7 +299,7 @@ impl Namespace {
         self.sessions.clear();
     }
 
-    /// Takes out the sessions that are not there any more.
+    /// Removes the sessions that are not in `standings`.
     fn leave(&mut self, standings: &[Standing]) {
         let stays = |id: &i64| standings.binary_search_by_key(id, |each| each.id).is_ok();
         let gone: Vec<i64> = self
@@ -312,7 +313,7 @@ impl Namespace {
         }
     }
 
-    /// The messages of a context that were not read yet, as they are now.
+    /// The messages of the context whose texts were not read since the last redaction.
     fn lacking(&self, row: &SessionRow, context: &[i64]) -> Vec<i64> {
         let known = self.said.get(&row.id);
         let is_read = |seq: i64| {
@@ -326,16 +327,16 @@ impl Namespace {
             .collect()
     }
 
-    /// Brings a session to the state of `row`, whose context has been read.
+    /// Brings a session to the state of `row`. The texts of its context must have been read.
     fn follow(&mut self, connection: &Connection, row: &SessionRow, context: &[i64]) -> Result<()> {
         if !self.take_in(connection, row, context)? {
-            // The order of points decides between equal hits. The session is taken in again, in the one order.
+            // The order of points breaks ties between hits. So the session is added again, in the standard order.
             if let Some(known) = self.sessions.remove(&row.id) {
                 self.remove(&known.points);
             }
             self.take_in(connection, row, context)?;
         }
-        // A message that left the context may be found by its entry only.
+        // The text of a message that left the context is dropped. Its entry may still be found.
         if let Some(said) = self.said.get_mut(&row.id) {
             said.retain(|seq, _| context.binary_search(seq).is_ok());
         }
@@ -343,7 +344,7 @@ impl Namespace {
     }
 
     /// Adds the entries and messages that the index lacks, and removes those that the session lost. False if points of
-    /// the same messages are in another order than if all had been added at once.
+    /// the same messages are in another order than after adding all of them at once.
     fn take_in(
         &mut self,
         connection: &Connection,
@@ -362,7 +363,7 @@ impl Namespace {
         });
         let is_grown = grew.is_some();
 
-        // Points that are free now: each may get a new source, or is removed.
+        // Free points: an entry or a message of the same source takes one below. The others are removed.
         let mut free: HashMap<Source, Vec<u32>> = HashMap::new();
         let mut is_entry: HashSet<Source> = HashSet::new();
         for &point in &points {
@@ -400,7 +401,7 @@ impl Namespace {
             };
             let source = Source::of(entry);
             if is_entry.contains(&source) {
-                continue; // it is found as that
+                continue; // searches find its entry instead
             }
             match claim(&mut free, source, |point| self.scope.id(point).0 == label) {
                 Some(point) => self.scope.entries[point as usize].0 = EntryId(label),
@@ -410,7 +411,7 @@ impl Namespace {
         new.rotate_left(entries); // messages first
         let gone: Vec<u32> = free.into_values().flatten().collect();
         if !gone.is_empty() {
-            // The remaining points get other numbers by that.
+            // The removal renumbers the remaining points.
             let left: HashSet<u32> = gone.iter().copied().collect();
             points.retain(|point| !left.contains(point));
             self.remember(row, standing, points, last, damaged, vectors);
@@ -462,7 +463,7 @@ impl Namespace {
         self.sessions.insert(row.id, known);
     }
 
-    /// Whether points that begin at the same message are in the order of their ids, as if all had been added at once.
+    /// Whether points that begin at the same message are in the order of their ids, as after adding all at once.
     fn is_ordered(&self, points: &[u32]) -> bool {
         let placed = points.iter().map(|&point| {
             let range = self.sources[point as usize].1.range;
@@ -490,7 +491,7 @@ impl Namespace {
         Ok(point)
     }
 
-    /// Takes points out of the indexes, so that these are as if they had never had them.
+    /// Removes points from the indexes, which then equal indexes that never had these points.
     fn remove(&mut self, gone: &[u32]) {
         if gone.is_empty() {
             return;
@@ -518,12 +519,12 @@ impl Namespace {
             for point in &mut known.points {
                 *point = numbers[*point as usize];
             }
-            known.vectors = 0; // they are numbered as the points were
+            known.vectors = 0; // vectors have the old numbers of points, and are read again
         }
     }
 }
 
-/// Takes a free point of `source`, if there is one: a point that `is_own`, if possible.
+/// Takes a free point of `source`, if there is one; preferably one for which `is_own` is true.
 fn claim(
     free: &mut HashMap<Source, Vec<u32>>,
     source: Source,

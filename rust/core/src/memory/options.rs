@@ -8,19 +8,19 @@ use crate::index::NewGraph;
 use crate::memory::filter::Filter;
 use crate::memory::required_indexes::RequiredIndexes;
 
-/// Hits that a search returns at most, whatever the caller asks for.
+/// The highest number of hits of a search, whatever the caller asks for.
 ///
-/// This and the other bounds of this module are what the core can take. What a caller should ask for is
-/// less, and settled above it.
+/// The bounds of this module are the limits of the core. Callers should set lower limits.
 pub const MAX_LIMIT: usize = 1_000_000;
 
-/// Bytes of the longest query.
+/// The length of the longest query in bytes.
 pub const MAX_QUERY_BYTES: usize = 16 * 1024 * 1024;
 
-/// A way to score hits.
+/// A method of scoring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Ranker {
-    /// BM25 over terms of passages, names and dates, lifted by neighbours, on the query's ceiling.
+    /// BM25 over the terms of passages, names and dates. Neighbours raise the score, which is divided by the best score
+    /// that the query could have.
     #[default]
     Lexical,
     /// The cosine of the hashed term frequencies: `score = 1 - distance / 2`.
@@ -29,7 +29,7 @@ pub enum Ranker {
     Hybrid,
     /// The cosine of an embedder's vectors: `score = 1 - distance / 2`.
     Dense,
-    /// The terms of `Lexical` and the cosine of `Dense` in one score, then lifted by neighbours.
+    /// Terms and vectors in one score, which neighbours then raise.
     Fused,
 }
 
@@ -46,20 +46,20 @@ impl Ranker {
         }
     }
 
-    /// Whether it looks at vectors of an embedder.
+    /// Whether it uses vectors of an embedder.
     #[must_use]
     pub fn is_dense(self) -> bool {
         matches!(self, Self::Dense | Self::Fused)
     }
 }
 
-/// A way to make one score of two, for `Fused`.
+/// A fusion of two scores, for `Fused`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fusion {
-    /// By z-scores over the entries of the session: how far an entry stands out on either side.
+    /// By z-scores over the entries of the session: how far the entry is from the mean on either side.
     #[default]
     ZScore,
-    /// By reciprocal ranks: only the order on either side counts.
+    /// By reciprocal ranks: only the order on either side matters.
     ReciprocalRank,
 }
 
@@ -80,12 +80,12 @@ impl FromStr for Fusion {
     }
 }
 
-/// A query as an embedder sees it.
+/// The vector of a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryVector {
-    /// The key of the embedder that made it, as [`Store::use_embedder`](super::Store::use_embedder) gave it.
+    /// The key of the embedder that made it, from [`Store::use_embedder`](super::Store::use_embedder).
     pub embedder: i64,
-    /// As many numbers as that embedder's vectors have.
+    /// The numbers of the vector, as many as the embedder's dimension.
     pub numbers: Vec<f32>,
 }
 
@@ -114,32 +114,32 @@ impl FromStr for Ranker {
 /// The index that the ranker `Cosine` searches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SearchIndex {
-    /// Inverted lists: every entry that shares a bucket with the query, at its exact distance.
+    /// Inverted lists: finds every entry that shares a bucket with the query, with its exact distance.
     #[default]
     Exact,
-    /// A graph of that kind over the rows of the session: approximate.
+    /// A graph of that kind over the rows of the session, whose results are approximate.
     Graph(NewGraph),
 }
 
-/// The options of a search; the query itself is apart.
+/// The options of a search. The query is separate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchOptions {
-    /// At most this many hits; 0 gives none, more than [`MAX_LIMIT`] gives that many.
+    /// The highest number of hits; 0 gives none, and more than [`MAX_LIMIT`] counts as that.
     pub limit: i64,
     /// The ranker that scores hits.
     pub ranker: Ranker,
-    /// The index that the ranker `Cosine` searches; other rankers have their own.
+    /// The index for the ranker `Cosine`; other rankers have their own.
     pub index: SearchIndex,
-    /// Leaves out hits with a lower score, 0 to 1.
+    /// The least score of a hit, 0 to 1.
     pub min_score: f64,
-    /// Whether hits say how their scores came about.
+    /// Whether hits come with explanations of their scores.
     pub explain: bool,
-    /// The decay of scores by age; None is the default of the ranker: `Hybrid` has one, others have none.
+    /// The decay of scores by age. None for the ranker's default: `Hybrid` has a decay, the others have none.
     pub decay: Option<Decay>,
-    /// The time of the search, in milliseconds since 1970: ages are counted from it, and entries that have expired by
+    /// The time of the search, in milliseconds since 1970. Ages are computed from it, and entries that have expired by
     /// then are not found.
     pub now: i64,
-    /// The way in which `Fused` makes one score of two.
+    /// The fusion of both scores of `Fused`.
     pub fusion: Fusion,
     /// Conditions on entries.
     pub filter: Filter,
@@ -162,7 +162,7 @@ impl Default for SearchOptions {
 }
 
 impl SearchOptions {
-    /// The indexes that a search looks into. Where there are no vectors to compare with, terms rank.
+    /// The indexes that a search reads. `Dense` and `Fused` need terms, too, in case there are no vectors.
     pub(super) fn needs(&self) -> RequiredIndexes {
         let needs = match (self.ranker, self.index) {
             (Ranker::Cosine, SearchIndex::Exact) => RequiredIndexes::BUCKETS,
@@ -176,7 +176,8 @@ impl SearchOptions {
         }
     }
 
-    /// The same, but with the exact index if there is a filter: a graph might lead to too few entries that pass it.
+    /// The same options; with a filter, they use the exact index. A graph could lead to too few entries that pass the
+    /// filter.
     pub(super) fn of_filter(&self) -> Self {
         let mut options = self.clone();
         if !self.filter.is_none() {
@@ -205,7 +206,7 @@ impl SearchOptions {
     }
 }
 
-/// Refuses a page that cannot be.
+/// Refuses a limit below 1 and an offset below 0.
 pub(super) fn check_page(offset: i64, limit: i64) -> Result<()> {
     if limit < 1 {
         return Err(invalid(format!("limit must be at least 1, got {limit}")));

@@ -1,4 +1,4 @@
-//! Ranks the entries of a session, by each ranker.
+//! Ranks the entries of a session with each ranker.
 
 use std::collections::BTreeMap;
 
@@ -15,18 +15,18 @@ use crate::memory::scope::Scope;
 use crate::top_k::TopK;
 use crate::vector::SparseRow;
 
-/// A query as one of the rankers takes it.
+/// A query in the form that its ranker takes.
 pub(super) enum Analysis {
     Lexical(Query),
     Cosine(SparseRow),
     Hybrid(Query, SparseRow),
-    /// The query's terms too: they rank where there are no vectors.
+    /// Includes the terms of the query, which give the score where there are no vectors.
     Dense(Query, QueryVector),
     Fused(Query, QueryVector),
 }
 
 impl Analysis {
-    /// `vector` is what `Dense` and `Fused` need; without it, terms rank.
+    /// `vector` is the vector for `Dense` and `Fused`. Without it, the score is by terms.
     pub(super) fn of(
         query: &str,
         vector: Option<&QueryVector>,
@@ -43,7 +43,7 @@ impl Analysis {
         }
     }
 
-    /// What was looked for, once it was held against texts of those languages.
+    /// The terms of the query, as read in those languages.
     pub(super) fn asked(&self, query: &str, languages: LanguageChoice) -> Asked {
         match self {
             Self::Lexical(terms)
@@ -54,7 +54,7 @@ impl Analysis {
         }
     }
 
-    /// The embedder whose vectors it is compared with.
+    /// The embedder of the query's vector, if there is one.
     pub(super) fn embedder(&self) -> Option<i64> {
         match self {
             Self::Dense(_, vector) | Self::Fused(_, vector) => Some(vector.embedder),
@@ -72,22 +72,22 @@ impl Analysis {
     }
 }
 
-/// The parts of a score, as far as its ranker has them.
+/// The parts of a score. Each ranker fills its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Parts {
     /// The cosine of the hashed term frequencies.
     pub(super) cosine: f64,
     /// The nearest vector of the entry.
     pub(super) near: Option<Near>,
-    /// Its place by terms and by vectors, from 1.
+    /// The ranks of the entry by terms and by vectors, from 1.
     pub(super) ranks: [Option<u32>; 2],
-    /// The part of the query's best BM25 that the entry has.
+    /// The entry's share of the best BM25 score of the query.
     pub(super) share: f64,
-    /// The factor that age left of the score.
+    /// The factor by which age lowered the score.
     pub(super) decay: f64,
 }
 
-/// An entry that matches: the better is greater, of equal scores the newer, then the smaller id.
+/// An entry that matches. The better entry is greater; of equal scores the newer one, then the one with the smaller id.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ranked {
     pub(super) score: f64,
@@ -129,7 +129,7 @@ pub(super) struct Ranking {
     pub(super) ranker: Ranker,
     /// The number of entries without a vector, if the ranker uses vectors.
     pub(super) lacking: usize,
-    /// Both sides of z-scores.
+    /// Both sides of the fusion by z-scores, if it was used.
     pub(super) sides: Option<Sides>,
 }
 
@@ -138,13 +138,13 @@ struct Best<'a> {
     scope: &'a Scope,
     decay: Option<Decay>,
     options: &'a SearchOptions,
-    /// Whether a point may be found.
+    /// Whether a search may return the point.
     admits: &'a dyn Fn(u32) -> bool,
     kept: TopK<Ranked>,
 }
 
 impl Best<'_> {
-    /// The least score that may still be among the best; age only lowers a score.
+    /// Offers an entry. Gives the least score that can still be among the best; age can only lower a score.
     fn offer(&mut self, point: u32, score: f64, parts: Parts) -> f64 {
         let ranked = self.scope.ranked(point, score, parts);
         let factor = |decay: Decay| decay.factor(ranked.created_at, self.options.now);
@@ -164,8 +164,8 @@ impl Best<'_> {
 }
 
 impl Scope {
-    /// The `limit` best entries that are admitted, with a score of at least what the options ask for, the best
-    /// first. Those that are not weigh as ever.
+    /// The `limit` best entries that `admits` accepts, with at least the options' score, best first. Entries that it
+    /// rejects still count for the weights of terms, neighbours and days.
     pub(super) fn rank(
         &self,
         query: &Analysis,
@@ -184,7 +184,7 @@ impl Scope {
         let ranker = match query {
             Analysis::Lexical(query) => self.by_terms(query, &mut best),
             Analysis::Cosine(row) if options.index != SearchIndex::Exact => {
-                // Without a graph the search starts over, with one.
+                // Without a graph, this gives nothing: the search builds the graph and starts again.
                 let graph = self.graph.iter();
                 let wanted = limit + self.expiry.gone(options.now).len();
                 for (id, distance) in graph.flat_map(|graph| graph.nearest(row, wanted)) {
@@ -254,7 +254,7 @@ impl Scope {
         Ranker::Lexical
     }
 
-    /// By the place that an entry has among those that terms find, and among those that have vectors.
+    /// Scores by reciprocal ranks: the rank of an entry by terms, and its rank by vectors.
     fn by_ranks(&self, terms: &Query, near: &[Option<Near>], best: &mut Best<'_>) {
         let mut ranks = vec![[None; 2]; self.entries.len()];
         let mut said = Vec::new();
@@ -280,8 +280,8 @@ impl Scope {
         }
     }
 
-    /// The cosine and the BM25 share of every entry that either of them finds; the side that did not find it counts 0.
-    /// Every entry is scored, so the best one does not depend on the limit.
+    /// The cosine and the BM25 share of every entry that either side finds; a side that does not find it counts 0.
+    /// Every entry is scored, so the best score does not depend on the limit.
     fn sides(&self, query: &Query, row: &SparseRow) -> BTreeMap<u32, Parts> {
         let mut found: BTreeMap<u32, Parts> = BTreeMap::new();
         self.cosine.for_each_match(row, &mut |neighbor| {
@@ -317,8 +317,8 @@ fn of_distance(distance: f64) -> Parts {
     }
 }
 
-/// The largest distance that may score as much. Two distances that differ in their last bits alone have
-/// the same score.
+/// The largest distance that can still have that score. Distances that differ only in their last bits can have the
+/// same score.
 fn farthest(score: f64) -> f64 {
     2.0 * (1.0 - score) + f64::EPSILON
 }

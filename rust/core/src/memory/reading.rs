@@ -1,4 +1,4 @@
-//! How the texts of a store are read: what was settled when it was made, or since.
+//! The rules by which a store reads texts. They are chosen when the store is made, or later.
 
 use crate::analyse::LanguageChoice;
 use crate::embed::hash::HashRule;
@@ -6,8 +6,8 @@ use crate::embed::hash::HashRule;
 /// The rules by which texts become rows of the indexes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
-    /// Of the cosine embedding.
+    /// The rule of the hashed embedding.
     pub(super) hash_rule: HashRule,
-    /// Of the terms of entries.
+    /// The languages in which terms are read.
     pub(super) languages: LanguageChoice,
 }

@@ -1,4 +1,4 @@
-//! Recall: the entries of a session that fit a query well, and are not in its context.
+//! Recall: the entries of a session that fit a query well and are not in its context.
 
 use rusqlite::Transaction;
 
@@ -17,15 +17,15 @@ use crate::sqlite::{StoredEntry, entry, quarantine};
 pub struct RecallOptions {
     /// The options of the search.
     pub search: SearchOptions,
-    /// The score that the best hit must reach; otherwise nothing is recalled.
+    /// The least score of the best hit. If no hit reaches it, nothing is recalled.
     pub least: f64,
-    /// The share of that score that every other hit must reach.
+    /// The share of `least` that every other hit must reach.
     pub share: f64,
-    /// The number of entries on either side of the best hit that are recalled with it.
+    /// The number of neighbours on either side of the best hit that are recalled with it.
     pub distance: i64,
-    /// The share of the best hit's score that each step away from it takes.
+    /// The share of the best hit's score that each step away from it costs.
     pub step: f64,
-    /// The messages in context.
+    /// The messages that are in context, which are not recalled.
     pub context: InContext,
 }
 
@@ -34,14 +34,14 @@ pub struct RecallOptions {
 pub struct InContext {
     /// The end of its log.
     pub end: i64,
-    /// The messages that have left, as ranges that ascend and are disjoint.
+    /// The messages that have left the context: disjoint, ascending ranges.
     pub left: Vec<(i64, i64)>,
-    /// Messages that are shown in part, ascending.
+    /// Messages of which only a part is in context, ascending.
     pub cut: Vec<i64>,
 }
 
 impl InContext {
-    /// Whether one of the messages `start..end` is shown as it was said.
+    /// Whether one of the messages `start..end` is in context in full.
     fn shows(&self, start: i64, end: i64) -> bool {
         if end - start == 1 && self.cut.binary_search(&start).is_ok() {
             return false;
@@ -63,16 +63,16 @@ impl InContext {
 pub struct RecallFound {
     /// The entries, each once.
     pub details: Vec<Detail>,
-    /// The ranker that scored them, as in [`Found`](super::Found).
+    /// The ranker that scored them; see [`Found`](super::Found).
     pub ranker: Ranker,
     /// Whether the search had any hit.
     pub is_any: bool,
-    /// The number of hits that are not in context and score too little.
+    /// The number of hits that are not in context, and whose score is too low.
     pub below: usize,
     /// The number of entries without a vector, if the ranker uses vectors.
     pub lacking: usize,
-    /// The number of entries that do not match their checksums and are not found: met by this search, or set aside
-    /// before.
+    /// The number of entries with wrong checksums, which are not found: those that this search met, and those that a
+    /// repair set aside before.
     pub damaged: usize,
 }
 
@@ -81,16 +81,16 @@ pub struct RecallFound {
 pub enum RecallAcross {
     /// The entries.
     Found(RecallFound),
-    /// Messages that the caller reads first, as in [`Across::Unread`].
+    /// Messages whose texts the caller must read first; see [`Across::Unread`].
     Unread(Vec<Unread>),
 }
 
 impl Store {
-    /// The entries that fit `query` well enough, and the entries stored directly beside the best of them.
+    /// The entries that fit `query` well, and the entries stored directly beside the best of them.
     ///
     /// # Errors
     ///
-    /// Those of [`find`](Self::find).
+    /// The errors of [`find`](Self::find).
     pub fn recall(
         &self,
         session: &SessionId,
@@ -127,12 +127,12 @@ impl Store {
         }))
     }
 
-    /// The same over all sessions of the namespace of `session`, or over itself if it has none. The entries beside the
-    /// best hit are of the session of that hit.
+    /// Recalls from all sessions of the namespace of `session`, or from `session` alone if it has no namespace. The
+    /// entries beside the best hit are of the session of that hit.
     ///
     /// # Errors
     ///
-    /// Those of [`find_across`](Self::find_across).
+    /// The errors of [`find_across`](Self::find_across).
     pub fn recall_across(
         &self,
         session: &SessionId,
@@ -177,7 +177,7 @@ impl RecallOptions {
         stored.session == own && self.context.shows(stored.entry.start, stored.entry.end)
     }
 
-    /// The relevant ones of `hits` with the entries beside the best of them, and how many score too little.
+    /// The relevant hits with the entries beside the best of them, and the number of hits that score too little.
     fn details(
         &self,
         transaction: &Transaction<'_>,
@@ -189,7 +189,7 @@ impl RecallOptions {
         let home = hits.first().map(|hit| hit.stored.session);
         let details = hits.into_iter().map(|hit| detail(hit.stored, hit.score));
         let mut details: Vec<Detail> = details.collect();
-        // A message that is in a context has no entry, and nothing beside it.
+        // A message in context has no entry, so there are no entries beside it.
         if let Some((best, home)) = best.zip(home).filter(|((id, _), _)| id.0 > 0) {
             let near = beside(transaction, home, best.0, self)?;
             self.add(&mut details, best, near, own);
@@ -197,8 +197,8 @@ impl RecallOptions {
         Ok((details, below))
     }
 
-    /// The hits that are not in context and score enough, and how many score too little; the best of them decides
-    /// whether there is any.
+    /// The hits that are not in context and score high enough, and the number of hits that score too little. If the
+    /// best hit scores too low, there are none.
     fn relevant(&self, mut hits: Vec<Hit>, own: i64) -> (Vec<Hit>, usize) {
         hits.retain(|hit| !self.shows(&hit.stored, own));
         let all = hits.len();
@@ -211,7 +211,7 @@ impl RecallOptions {
         (hits, below)
     }
 
-    /// Adds the entries beside the best hit; on either side an entry that is in context ends them.
+    /// Adds the entries beside the best hit. On either side, an entry in context ends the row.
     fn add(
         &self,
         details: &mut Vec<Detail>,
@@ -237,9 +237,8 @@ impl RecallOptions {
     }
 }
 
-/// The entries of the session that were stored directly before and after `id`, each with its distance: first the
-/// entries before, then those after, each side the nearest first. An id without an entry, or whose entry is damaged or
-/// has expired, ends its side.
+/// The entries of the session with the ids directly before and after `id`, each with its distance: first the
+/// entries before it, then those after it, each side nearest first. A missing, damaged or expired entry ends its side.
 fn beside(
     transaction: &Transaction<'_>,
     session: i64,

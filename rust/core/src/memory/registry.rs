@@ -1,7 +1,7 @@
-//! The stores that are open in this process. Two handles on one file share one store.
+//! The stores that are open in this process. Handles on the same file share one store.
 //!
-//! So they share its indexes and its writer, and a session is never indexed twice. A store whose file was replaced is
-//! shared no more: who opens its path has the file that is there now.
+//! So they share its indexes and its writer, and each session is indexed once. A store whose file was replaced is
+//! no longer shared: a new handle opens the new file.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::fork;
 use crate::memory::store::Store;
 
-/// The key of a shared store. A process that was forked has none of its parent's stores.
+/// The key of a shared store. It contains the process, so a forked child shares no store with its parent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) file: PathBuf,
@@ -22,13 +22,13 @@ pub(super) struct Key {
     pub(super) read_only: bool,
 }
 
-/// The place of a store that is open, or is being opened by who holds its lock.
+/// The slot of a store. Its lock is held while the store is opened.
 type Slot = Arc<Mutex<Weak<Store>>>;
 
-/// Locked for a look-up only, and by who is about to fork.
+/// Locked for look-ups, and while a fork is prepared.
 static SLOTS: Mutex<Option<HashMap<Key, Slot>>> = Mutex::new(None);
 
-/// The open store of that key, or else what `open` makes.
+/// The open store of that key, or a new one from `open`.
 pub(super) fn share(key: &Key, open: impl FnOnce() -> Result<Store>) -> Result<Arc<Store>> {
     let slot = slot(key);
     let mut held = slot.lock();
@@ -45,28 +45,28 @@ pub(super) fn share(key: &Key, open: impl FnOnce() -> Result<Store>) -> Result<A
 fn slot(key: &Key) -> Slot {
     let mut slots = SLOTS.lock();
     let slots = slots.get_or_insert_default();
-    // A slot that only the map holds is in nobody's hands: it may go if its store is closed.
+    // A slot that only the map refers to can be removed, once its store is closed.
     slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.lock().strong_count() > 0);
     Arc::clone(slots.entry_ref(key).or_default())
 }
 
-/// For who is about to fork: nobody is at work from now on, and every connection to a file is closed, unless work
-/// takes longer than [`fork::PATIENCE`]. The stores open them again when they are next used.
+/// Prepares a fork: waits until no work is running and closes all connections to files, for [`fork::PATIENCE`] at most.
+/// The stores open them again when they are next used.
 pub fn before_fork() {
     fork::before(close_connections);
 }
 
-/// After a fork, in the process that forked.
+/// Ends the preparation in the process that forked.
 pub fn after_fork_in_parent() {
     fork::after_in_parent();
 }
 
-/// After a fork, in the child, before anything else. Handles of the parent are of no use there.
+/// Ends the preparation in the child, which must call this first. Handles of the parent cannot be used there.
 pub fn after_fork_in_child() {
     fork::after_in_child();
 }
 
-/// Whether every connection to a file is closed by then.
+/// Closes all connections to files. False if some are still open at `deadline`.
 fn close_connections(deadline: Instant) -> bool {
     let Some(slots) = SLOTS.try_lock_until(deadline) else {
         return false;

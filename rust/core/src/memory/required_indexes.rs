@@ -1,22 +1,22 @@
-//! A set of the indexes of one session: those that a search needs, or those that are in memory.
+//! A set of the indexes of one session: the indexes that a search needs, or those in memory.
 
 use crate::index::NewGraph;
 
 /// Some of the indexes of one session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RequiredIndexes {
-    /// The postings of terms, with what stands beside what, and the days.
+    /// The postings of terms, with the neighbours and the days of entries.
     pub(super) terms: bool,
-    /// The postings of buckets.
+    /// The postings of buckets, for the hashed embedding.
     pub(super) buckets: bool,
-    /// A graph over the rows of buckets, and of which kind.
+    /// A graph of that kind over the rows of buckets.
     pub(super) graph: Option<NewGraph>,
-    /// The role, kind and name of each entry, for filters. No cache has them.
+    /// The role, kind and name of each entry, for filters. Cache files do not contain them.
     pub(super) labels: bool,
 }
 
 impl RequiredIndexes {
-    /// The rows alone: which entries there are.
+    /// No index: only the list of entries.
     pub(super) const NOTHING: Self = Self {
         terms: false,
         buckets: false,
@@ -46,7 +46,7 @@ impl RequiredIndexes {
         }
     }
 
-    /// These, and those of `other`.
+    /// The union with `other`. Of two graphs, this one's stays.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             terms: self.terms || other.terms,
@@ -56,7 +56,7 @@ impl RequiredIndexes {
         }
     }
 
-    /// These, but for those of `other`.
+    /// These without those of `other`.
     pub(super) fn without(self, other: Self) -> Self {
         Self {
             terms: self.terms && !other.terms,
@@ -66,7 +66,7 @@ impl RequiredIndexes {
         }
     }
 
-    /// Whether there is nothing.
+    /// Whether the set is empty.
     pub(super) fn is_nothing(self) -> bool {
         self == Self::NOTHING
     }

@@ -1,4 +1,4 @@
-//! What a copy of a session needs beside the calls of a host: how it was left by what was forgotten.
+//! Restores the marks of forgetting in a copy of a session from another store.
 
 use rusqlite::Connection;
 
@@ -7,23 +7,25 @@ use crate::id::SessionId;
 use crate::memory::store::Store;
 use crate::sqlite::{SessionRow, derived, forgotten, meta, session};
 
-/// What forgetting left in a session of another store.
+/// The marks that forgetting left in a session of another store.
 #[derive(Clone, Copy, Debug)]
 pub struct Marks<'a> {
-    /// What the digests were made with.
+    /// The salt of the digests.
     pub salt: &'a str,
-    /// Digests of messages with their places, and of derived texts with their ids in this store as negative numbers.
+    /// Digests of messages with their sequence numbers, and of derived texts with their ids in this store as negative
+    /// numbers.
     pub digests: &'a [(i64, Vec<u8>)],
-    /// Derived texts of this store that stand in the place of others.
+    /// Ids of derived texts of this store that replaced forgotten texts.
     pub redacted: &'a [i64],
 }
 
 impl Store {
-    /// Gives a session the marks that it had in the store it was copied from, and the salt of them.
+    /// Gives a session the marks that it had in the store it was copied from, and their salt. A session that does not
+    /// exist stays so.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`] where the session has digests of another salt; otherwise those of a write.
+    /// [`ErrorKind::InvalidArgument`] where the session has digests of another salt; otherwise the errors of a write.
     pub fn restore_marks(&self, session: &SessionId, marks: Marks<'_>) -> Result<()> {
         self.database.writer()?.transaction(|transaction| {
             let Some(mut row) = session::find(transaction, session)? else {
@@ -51,7 +53,7 @@ impl Store {
     }
 }
 
-/// What digests of the session are made with: its own salt, or the store's.
+/// The salt of the session's digests: its own, or the store's.
 pub(super) fn salt_of(connection: &Connection, session: Option<&SessionRow>) -> Result<String> {
     let own = session.map(|row| forgotten::own_salt(connection, row.id));
     match own.transpose()?.flatten() {

@@ -1,4 +1,4 @@
-//! Views that no compaction made: of a past that was rewritten, or that was restored.
+//! Views that no compaction made: views of a history that the host rewrote, and of a session that was restored.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
@@ -9,30 +9,30 @@ use crate::sqlite::{NewCompaction, NewEntry, NewMessage, compactions, leaving, l
 /// The changes of a rewrite, all in one transaction.
 #[derive(Clone, Copy, Debug)]
 pub struct Rewrite<'a> {
-    /// The compactions whose entries are taken back: the new view does not stand on them.
+    /// The compactions that the new view no longer depends on. Their entries are deleted.
     pub withdrawn: &'a [i64],
-    /// Messages that the new view does not stand on, ascending: entries that came from one leave, whatever brought
-    /// them.
+    /// The messages that the new view no longer depends on, ascending. Every entry that came from one of them is
+    /// deleted.
     pub gone: &'a [i64],
-    /// The row that the new one follows; None for one that follows the bare log.
+    /// The parent of the new compaction row; None for a view of the bare log.
     pub parent: Option<i64>,
-    /// Messages that follow the new view.
+    /// New messages, which follow the new view.
     pub messages: &'a [NewMessage],
-    /// The new view.
+    /// The new view, as a compaction row.
     pub row: &'a NewCompaction,
-    /// The entries to be found beside it; an entry that the session has already keeps its id.
+    /// New entries. An entry that the session already has keeps its id.
     pub entries: &'a [NewEntry],
 }
 
 impl Store {
     /// Makes the view of `rewrite` the current one. A worker that read the session before must read it again,
-    /// as after messages were forgotten.
+    /// as after a redaction.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::StoreConflict`] where the session has another version, [`ErrorKind::InvalidEntry`] where an
-    /// entry is out of bounds, [`ErrorKind::StoreCorrupt`] where the parent is not of the session; otherwise
-    /// those of a write.
+    /// entry is out of bounds, [`ErrorKind::InvalidArgument`] where the view ends after the log,
+    /// [`ErrorKind::StoreCorrupt`] where the parent is not of the session; otherwise the errors of a write.
     pub fn rewrite(
         &self,
         session: &SessionId,

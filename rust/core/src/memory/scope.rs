@@ -1,4 +1,4 @@
-//! The indexes of one session, in memory; the texts stay in SQLite.
+//! The indexes of one session in memory. The texts stay in SQLite.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -13,12 +13,12 @@ use crate::memory::reading::Reading;
 use crate::memory::required_indexes::RequiredIndexes;
 use crate::sqlite::SessionRow;
 
-/// The mark of a scope that is being changed. If the change fails halfway, the scope is built again.
+/// The revision of a scope that is being changed. If the change fails halfway, the scope is built again.
 pub(super) const NO_REVISION: i64 = -1;
 
-/// The least number of entries that gets a cache: fewer are analysed in a few milliseconds.
+/// The least number of entries that are worth a cache. Fewer entries are analysed in a few milliseconds.
 const FEWEST: usize = 512;
-/// A cache is written again when it lacks more than one of so many entries.
+/// A cache is written again when it lacks more than this fraction of its entries: 1/8.
 const GROWTH: usize = 8;
 
 /// The sizes of the indexes of one session.
@@ -30,26 +30,27 @@ pub struct IndexSizes {
     pub terms: usize,
     /// Pairs of a term and a passage that has it.
     pub term_postings: usize,
-    /// Pairs of a bucket and an entry that hits it.
+    /// Pairs of a bucket and an entry with words in it.
     pub bucket_postings: usize,
-    /// Entries that a cache has, so that they need not be analysed when the store is next opened.
+    /// The number of entries for which the cache file has the postings of terms and of buckets. They need no analysis
+    /// when the store is next opened.
     pub cached: usize,
 }
 
-/// The indexes of one session, as it was at one revision. Only indexes that a search has needed are there.
+/// The indexes of one session at one revision. Only indexes that a search has needed are built.
 pub(super) struct Scope {
     pub(super) reading: Reading,
     pub(super) session: i64,
     pub(super) revision: i64,
-    /// A session of another epoch has lost entries: the scope is then built again.
+    /// The session's epoch. In another epoch the session has lost entries.
     pub(super) epoch: i64,
-    /// Id and time of each point, ids ascending.
+    /// The id and the time of each point, ids ascending.
     pub(super) entries: Vec<(EntryId, i64)>,
-    /// The entries that expire.
+    /// The expiry times of entries.
     pub(super) expiry: Expiry,
-    /// Damaged rows of the session, which are in no index; ids ascending.
+    /// The ids of damaged rows of the session, ascending. No index has them.
     pub(super) damaged: Vec<EntryId>,
-    /// The indexes that were made. Others are empty.
+    /// The indexes that were built. Others are empty.
     pub(super) made: RequiredIndexes,
     pub(super) lexical: LexicalIndex,
     pub(super) cosine: HashedTfIndex,
@@ -60,14 +61,14 @@ pub(super) struct Scope {
     pub(super) kept: Kept,
     /// The roles, kinds and names of the first entries, once a filter needed them.
     pub(super) labels: Labels,
-    /// When it was last searched, on a clock that counts searches.
+    /// The time of the last search, on a clock that counts searches.
     used: AtomicU64,
 }
 
 /// Counts searches.
 static CLOCK: AtomicU64 = AtomicU64::new(0);
 
-/// The numbers of entries, from the first on, whose postings of terms and of buckets a cache has.
+/// The number of leading entries whose postings of terms and of buckets the cache file has.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     terms: AtomicUsize,
@@ -75,7 +76,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Notes the content of a cache that was read or written.
+    /// Records the content of a cache that was read or written.
     pub(super) fn set(&self, snapshot: &Snapshot) {
         let len = |is_there| if is_there { snapshot.entries.len() } else { 0 };
         self.terms.store(len(snapshot.has.terms), Ordering::Relaxed);
@@ -88,12 +89,12 @@ impl Kept {
     }
 }
 
-/// Whether so many entries are worth a cache where `kept` of them are in one.
+/// Whether a cache of `entries` entries is worth writing, where an old one has the first `kept`.
 pub(super) fn is_worth(entries: usize, kept: usize) -> bool {
     entries.saturating_sub(kept) >= FEWEST.max(kept / GROWTH)
 }
 
-/// The vectors that one embedder made of a session's entries, as they were at one revision.
+/// The vectors of one embedder for a session's entries, at one revision.
 pub(super) struct Dense {
     pub(super) embedder: i64,
     pub(super) revision: i64,
@@ -101,7 +102,7 @@ pub(super) struct Dense {
 }
 
 impl Scope {
-    /// A scope that indexes no state of any session yet.
+    /// A scope without the state of any session.
     pub(super) fn new(reading: Reading) -> Self {
         Self {
             reading,
@@ -122,18 +123,18 @@ impl Scope {
         }
     }
 
-    /// Notes that it was searched now.
+    /// Records that it is searched now.
     pub(super) fn touch(&self) {
         let now = CLOCK.fetch_add(1, Ordering::Relaxed);
         self.used.store(now, Ordering::Relaxed);
     }
 
-    /// When it was last searched.
+    /// The time of the last search, on the clock that counts searches.
     pub(super) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Whether enough was analysed since the last cache to write a new one.
+    /// Whether enough entries were analysed since the last cache to write a new one.
     pub(super) fn is_worth_keeping(&self) -> bool {
         let [terms, buckets] = self.kept.lens();
         let is_worth = |kept| is_worth(self.entries.len(), kept);
@@ -142,7 +143,7 @@ impl Scope {
         is_whole && self.graph.is_none() && lacks
     }
 
-    /// The indexes that a cache has, and the scope has not.
+    /// The indexes that the cache file has, and the scope lacks.
     pub(super) fn kept_alone(&self) -> RequiredIndexes {
         let [terms, buckets] = self.kept.lens().map(|len| len > 0);
         RequiredIndexes {
@@ -153,7 +154,7 @@ impl Scope {
         .without(self.made)
     }
 
-    /// The content of a cache of it.
+    /// The content for a cache file.
     pub(super) fn snapshot(&self) -> Snapshot {
         Snapshot {
             reading: self.reading,
@@ -168,19 +169,19 @@ impl Scope {
         }
     }
 
-    /// Notes that a cache has this snapshot.
+    /// Records that a cache file has this snapshot.
     pub(super) fn keeps(&self, snapshot: &Snapshot) {
         if (self.session, self.epoch) == (snapshot.session, snapshot.epoch) {
             self.kept.set(snapshot);
         }
     }
 
-    /// Whether it indexes the session as `row` describes it.
+    /// Whether it indexes the state of the session in `row`.
     pub(super) fn is_of(&self, row: &SessionRow) -> bool {
         self.session == row.id && self.revision == row.revision
     }
 
-    /// The indexes that were made.
+    /// The indexes that are built.
     pub(super) fn made(&self) -> RequiredIndexes {
         RequiredIndexes {
             graph: self.graph.as_ref().map(Graph::kind),
@@ -189,12 +190,12 @@ impl Scope {
         }
     }
 
-    /// Whether all of the needed indexes were made.
+    /// Whether all needed indexes are built.
     pub(super) fn has(&self, needs: RequiredIndexes) -> bool {
         needs.without(self.made()).is_nothing()
     }
 
-    /// Whether its vectors are those of that embedder, as they are at that revision.
+    /// Whether it has the vectors of that embedder at that revision.
     pub(super) fn has_vectors(&self, embedder: i64, revision: i64) -> bool {
         let known = self.dense.as_ref();
         known.is_some_and(|dense| (dense.embedder, dense.revision) == (embedder, revision))
@@ -219,17 +220,17 @@ impl Scope {
         }
     }
 
-    /// The number of rows of the session that it has read.
+    /// The number of rows of the session that it has read, damaged rows included.
     pub(super) fn found(&self) -> usize {
         self.entries.len() + self.damaged.len()
     }
 
-    /// The damaged rows, which it leaves out.
+    /// The ids of damaged rows, which are in no index.
     pub(super) fn damaged(&self) -> &[EntryId] {
         &self.damaged
     }
 
-    /// The entries it indexes, in ascending order.
+    /// The ids of its entries, ascending.
     pub(super) fn ids(&self) -> impl Iterator<Item = EntryId> {
         self.entries.iter().map(|&(id, _)| id)
     }
@@ -239,18 +240,18 @@ impl Scope {
         self.lexical.why(query, point)
     }
 
-    /// The same without the neighbours of the entry and without its day.
+    /// The parts of the lexical score of a point, without its neighbours and its day.
     pub(super) fn why_alone(&self, query: &Query, point: u32) -> Why {
         self.lexical.why_alone(query, point)
     }
 
-    /// The point of an entry that it indexes.
+    /// The point of an entry; None if the scope lacks it.
     pub(super) fn point(&self, id: EntryId) -> Option<u32> {
         let place = self.entries.binary_search_by_key(&id, |&(id, _)| id);
         place.ok().and_then(|place| u32::try_from(place).ok())
     }
 
-    /// Bytes that its entries and all of its indexes take, about.
+    /// The approximate bytes of its entries and all of its indexes.
     pub(super) fn bytes(&self) -> usize {
         let entries = self.entries.capacity() * size_of::<(EntryId, i64)>();
         let dense = self.dense.as_ref().map_or(0, |dense| dense.index.bytes());

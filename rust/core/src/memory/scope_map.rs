@@ -1,4 +1,4 @@
-//! The indexes in memory: of sessions and of namespaces. The least recently searched leave when they take too much.
+//! The indexes in memory, of sessions and of namespaces. When they take too much, the least recently searched leave.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use crate::memory::namespace::Namespace;
 use crate::memory::reading::Reading;
 use crate::memory::scope::Scope;
 
-/// Bytes that the indexes of a store may take in memory, about, however often it was opened.
+/// The approximate number of bytes that the indexes of a store may take in memory, however many handles it has.
 pub const MAX_INDEX_BYTES: usize = 256 << 20;
 
-/// Bytes of a scope beside its indexes: its own fields, its name, and the overhead of the allocator. Measured with
+/// The bytes of a scope without its indexes: its fields, its name, and the overhead of the allocator. Measured with
 /// 4,000 sessions of 100 entries.
 const OWN_BYTES: usize = 40 << 10;
 
-/// The eighths of the limit that indexes take after some had to leave, so that not every search drops one.
+/// The eighths of the limit that are left in use after indexes had to leave. So not every search drops one.
 const LEFT: usize = 7;
 
-/// An index whose bytes are counted, from its measuring until nobody holds it any more.
+/// An index whose bytes are counted until its last holder drops it.
 pub(super) struct Counted<T> {
     index: RwLock<T>,
     bytes: AtomicUsize,
@@ -31,7 +31,7 @@ pub(super) struct Counted<T> {
 }
 
 impl<T> Counted<T> {
-    /// Notes the bytes that it takes now.
+    /// Records the bytes that the index takes now.
     pub(super) fn measure(&self, bytes: usize) {
         let bytes = bytes + OWN_BYTES;
         self.total.fetch_add(bytes, Ordering::Relaxed);
@@ -61,20 +61,20 @@ pub(super) type HeldScope = Arc<Counted<Scope>>;
 /// The index of a namespace.
 pub(super) type HeldNamespace = Arc<Counted<Namespace>>;
 
-/// An index that may go.
+/// An index to be dropped.
 pub(super) enum Leaving {
     Session(SessionId),
     Namespace(String),
 }
 
-/// The scopes that searches have needed so far. The map is locked for a look-up only, never while a scope works.
+/// The indexes that searches have needed so far. The maps are locked for look-ups only, never while an index works.
 pub(super) struct ScopeMap {
     reading: RwLock<Reading>,
     scopes: RwLock<HashMap<SessionId, HeldScope>>,
     namespaces: RwLock<HashMap<String, HeldNamespace>>,
-    /// The keys of sessions, and their namespaces, as far as they were searched.
+    /// The key and the namespace of each session that a search of a namespace asked for.
     members: RwLock<HashMap<SessionId, (i64, Arc<str>)>>,
-    /// Bytes of all indexes, indexes included that left the map while a search still holds them.
+    /// The bytes of all indexes, including indexes that left the map while a search still holds them.
     total: Arc<AtomicUsize>,
     /// The limit of these bytes.
     most: AtomicUsize,
@@ -92,30 +92,30 @@ impl ScopeMap {
         }
     }
 
-    /// How texts are read.
+    /// The rules by which texts are read.
     pub(super) fn reading(&self) -> Reading {
         *self.reading.read()
     }
 
-    /// Reads texts otherwise from now on: every index begins anew.
+    /// Changes the rules by which texts are read, and drops every index.
     pub(super) fn read_as(&self, reading: Reading) {
         *self.reading.write() = reading;
         self.clear();
     }
 
-    /// Lets indexes take that many bytes, about.
+    /// Changes the limit of bytes.
     #[cfg(test)]
     pub(super) fn set_most(&self, bytes: usize) {
         self.most.store(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that the indexes take, about.
+    /// The approximate bytes of the indexes.
     pub(super) fn bytes(&self) -> usize {
         self.total.load(Ordering::Relaxed)
     }
 
-    /// The indexes that must leave, if all together take too many bytes: the least recently searched. The most recently
-    /// searched index stays.
+    /// The indexes that must leave, if all together take too many bytes: the least recently searched ones. The most
+    /// recently searched index always stays.
     pub(super) fn leaving(&self) -> Vec<Leaving> {
         let most = self.most.load(Ordering::Relaxed);
         if self.bytes() <= most {
@@ -123,7 +123,7 @@ impl ScopeMap {
         }
         let mut held = Vec::new();
         for (name, scope) in self.scopes.read().iter() {
-            // A locked scope is being made or changed: it was not measured yet, and is not the least recently used.
+            // A locked scope is being built or changed, so it was searched recently and is not measured yet.
             if let Some(known) = scope.try_read() {
                 let bytes = scope.bytes.load(Ordering::Relaxed);
                 held.push((known.used(), bytes, Leaving::Session(name.clone())));
@@ -137,7 +137,7 @@ impl ScopeMap {
         }
         held.sort_unstable_by_key(|&(used, ..)| used);
         held.pop();
-        // An index that left the map before is freed by the search that holds it.
+        // Indexes that left the map earlier are counted in `over`, too; the searches that hold them free them.
         let mut over = self.bytes().saturating_sub(most / 8 * LEFT);
         let mut leaving = Vec::new();
         for (_, bytes, each) in held {
@@ -158,12 +158,12 @@ impl ScopeMap {
         })
     }
 
-    /// The scope of the session, if it was needed before.
+    /// The scope of the session; None if no search needed it yet.
     pub(super) fn get(&self, session: &SessionId) -> Option<HeldScope> {
         self.scopes.read().get(session).cloned()
     }
 
-    /// The scope of the session; an empty one if it was not needed before.
+    /// The scope of the session; an empty one if no search needed it yet.
     pub(super) fn get_or_create(&self, session: &SessionId) -> HeldScope {
         if let Some(scope) = self.get(session) {
             return scope;
@@ -180,7 +180,7 @@ impl ScopeMap {
         self.scopes.read().keys().cloned().collect()
     }
 
-    /// The number of damaged entries that all scopes together leave out.
+    /// The number of damaged entries in all scopes.
     pub(super) fn damaged(&self) -> usize {
         let scopes: Vec<_> = self.scopes.read().values().cloned().collect();
         scopes
@@ -189,12 +189,12 @@ impl ScopeMap {
             .sum()
     }
 
-    /// The index of the namespace, if it was needed before.
+    /// The index of the namespace; None if no search needed it yet.
     pub(super) fn namespace(&self, name: &str) -> Option<HeldNamespace> {
         self.namespaces.read().get(name).cloned()
     }
 
-    /// The index of the namespace; an empty one if it was not needed before.
+    /// The index of the namespace; an empty one if no search needed it yet.
     pub(super) fn namespace_or_new(&self, name: &str) -> HeldNamespace {
         if let Some(namespace) = self.namespace(name) {
             return namespace;
@@ -206,36 +206,36 @@ impl ScopeMap {
         Arc::clone(namespace)
     }
 
-    /// The key of a session and its namespace, if it was asked for before.
+    /// The key and the namespace of a session, if they are known.
     pub(super) fn namespace_of(&self, session: &SessionId) -> Option<(i64, Arc<str>)> {
         self.members.read().get(session).cloned()
     }
 
-    /// Notes the key of a session and its namespace.
+    /// Records the key and the namespace of a session.
     pub(super) fn remember_namespace(&self, session: &SessionId, found: &(i64, Arc<str>)) {
         self.members.write().insert(session.clone(), found.clone());
     }
 
-    /// Lets go of the index of a namespace.
+    /// Drops the index of a namespace.
     pub(super) fn remove_namespace(&self, name: &str) {
         self.namespaces.write().remove(name);
     }
 
-    /// Takes a session out of the index of its namespace, if there is one.
+    /// Removes a session from the index of its namespace, if there is one.
     pub(super) fn leave_namespace(&self, name: &str, session: i64) {
         if let Some(namespace) = self.namespace(name) {
             namespace.write().forget(session);
         }
     }
 
-    /// Lets go of every scope, and of every namespace.
+    /// Drops all indexes.
     pub(super) fn clear(&self) {
         self.scopes.write().clear();
         self.namespaces.write().clear();
         self.members.write().clear();
     }
 
-    /// Drops the session's scope. A search that still holds it finds that it is not current.
+    /// Drops the session's scope. A search that holds it finishes with it, if it is still current.
     pub(super) fn remove(&self, session: &SessionId) {
         self.scopes.write().remove(session);
     }

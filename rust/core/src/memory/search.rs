@@ -1,4 +1,4 @@
-//! A search: rank in memory, fetch from the same state of the database.
+//! A search: ranks in memory, and then reads the hits from the same state of the database.
 
 use rusqlite::Transaction;
 
@@ -14,18 +14,18 @@ use crate::memory::scope_map::HeldScope;
 use crate::memory::store::Store;
 use crate::sqlite::{SessionRow, StoredEntry, entry, session, vectors};
 
-/// An entry that was found.
+/// A hit of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
-    /// The entry. A message that is still in the context of its session has no entry: its id is 0.
+    /// The entry. A message in the context of its session has no entry: its id is 0 then.
     pub stored: StoredEntry,
-    /// The session that said it, where several were searched.
+    /// The name of the hit's session, where several sessions were searched.
     pub session: Option<String>,
-    /// 0..1, higher is better. Each ranker has its own scale.
+    /// The score, 0 to 1. Higher is better. Each ranker has its own scale.
     pub score: f64,
-    /// The factor that age left of the score; 1 takes nothing.
+    /// The factor by which age lowered the score; 1 for no effect.
     pub decay: f64,
-    /// The parts of the score, if they were asked for.
+    /// The parts of the score, if the search asked for them.
     pub explanation: Option<Explanation>,
 }
 
@@ -34,33 +34,34 @@ pub struct Hit {
 pub struct Found {
     /// The best first.
     pub hits: Vec<Hit>,
-    /// The ranker that scored them: `Lexical` where `Dense` or `Fused` was asked for and there is no vector to
-    /// compare with.
+    /// The ranker that scored the hits: `Lexical` if the search asked for `Dense` or `Fused`, and there are no vectors
+    /// to compare with.
     pub ranker: Ranker,
     /// The number of entries of the session without a vector, if the ranker uses vectors.
     pub lacking: usize,
-    /// The terms that were looked for, to show where hits have them.
+    /// The terms of the query, so that they can be shown in the hits.
     pub asked: Asked,
 }
 
-/// The result of a search, and the state of the database that it read.
+/// The result of a search, with the transaction that it read.
 pub(super) struct Looked<'a, 'b> {
     pub(super) transaction: &'a Transaction<'b>,
     /// The key of the session.
     pub(super) session: i64,
-    /// The number of its entries that did not match their checksums.
+    /// The number of the session's entries with wrong checksums.
     pub(super) damaged: usize,
     pub(super) found: Found,
 }
 
 impl Store {
-    /// The entries of the session most like `query`: the best first, of equal scores the newer, then by id.
+    /// The entries of the session that are most similar to `query`, best first. Ties go to the newer entry, then to the
+    /// lower id.
     ///
-    /// Entries that have nothing in common with the query are left out.
+    /// Entries with nothing in common with the query are left out.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidEntry`] where the query or an option is out of bounds; otherwise those of a read.
+    /// [`ErrorKind::InvalidEntry`] where the query or an option is out of bounds; otherwise the errors of a read.
     pub fn search(
         &self,
         session: &SessionId,
@@ -70,14 +71,14 @@ impl Store {
         Ok(self.find(session, query, None, options)?.hits)
     }
 
-    /// The same, with the vector of the query by the store's embedder, for `Dense` and `Fused`.
+    /// Searches with the vector of the query by the store's embedder, for `Dense` and `Fused`.
     ///
-    /// Without a vector, or with a vector of another embedder, terms rank.
+    /// Without a vector, or with a vector of another embedder, the score is by terms.
     ///
     /// # Errors
     ///
-    /// Those of [`search`](Self::search), and [`ErrorKind::InvalidEntry`] where the vector has not as many
-    /// numbers as those of the store.
+    /// The errors of [`search`](Self::search), and [`ErrorKind::InvalidEntry`] where the length of the vector differs
+    /// from the store's vectors.
     pub fn find(
         &self,
         session: &SessionId,
@@ -94,7 +95,7 @@ impl Store {
         }))
     }
 
-    /// The same, and then calls `then` with the result; None for an unknown session, and for a limit of 0.
+    /// Searches, and then calls `then` with the result. None for an unknown session, and for a limit of 0.
     pub(super) fn look<T>(
         &self,
         session: &SessionId,
@@ -151,7 +152,7 @@ impl Store {
         )
     }
 
-    /// The vector, if the store's are of the same embedder.
+    /// The vector, if the store's vectors are of the same embedder.
     pub(super) fn comparable<'a>(
         &self,
         vector: &'a QueryVector,
@@ -172,15 +173,15 @@ impl Store {
         }
     }
 
-    /// Runs `rank` on the session's indexes, then `fetch` on the state of the database that they are of.
+    /// Runs `rank` on the session's indexes, and then `fetch` on the same state of the database.
     ///
-    /// Ranking holds no lock of the database, so that searches run side by side. Afterwards the session's
-    /// revision says whether another writer, in this process or elsewhere, was faster; then the scope
-    /// catches up, and the search starts over; likewise where it lacks an index that is needed. With an
-    /// `embedder`, its vectors must be those of that state too. None for a session that does not exist.
+    /// Ranking holds no lock of the database, so searches run side by side. After it, the session's
+    /// revision shows whether a writer has changed the session in the meantime. Then the scope
+    /// catches up, and the search starts again. The same happens where the scope lacks a needed index. With an
+    /// `embedder`, its vectors must be of the same state too. None for a session that does not exist.
     ///
-    /// A row that was damaged after it was indexed is found out when it is fetched: the scope is then made
-    /// anew, without it.
+    /// A row that was damaged after it was indexed is noticed when it is fetched. Then the scope is built
+    /// again without it.
     pub(super) fn with_scope<R, T>(
         &self,
         session: &SessionId,
@@ -237,7 +238,7 @@ impl Store {
                 Ok(Outcome::NoSession) => return Ok(None),
                 Ok(Outcome::Stale) => {
                     drop(guard);
-                    // Others may let go of it meanwhile: this search has it until it is done.
+                    // Other threads may remove the scope from the map. This search keeps it until it is done.
                     let scope = self.scopes.get_or_create(session);
                     is_worth_keeping |=
                         self.bring_up(&scope, session, embedder, needs, !is_anew)?;
@@ -247,7 +248,7 @@ impl Store {
         }
     }
 
-    /// Brings the session's scope to the state of the database. Whether a cache of it is worth writing.
+    /// Brings the session's scope to the state of the database. True if a cache of it is worth writing.
     pub(super) fn catch_up(
         &self,
         session: &SessionId,
@@ -282,7 +283,7 @@ impl Store {
                     scope.catch_up_vectors(transaction, &current)?;
                     Ok(is_worth_keeping)
                 }
-                // Another embedder took its place since the search began.
+                // Another embedder has replaced it since the search began.
                 _ => Err(another_embedder()),
             }
         })
@@ -290,13 +291,13 @@ impl Store {
 }
 
 enum Outcome<T> {
-    /// And the namespace of the session.
+    /// The result, and the namespace of the session.
     Done(T, String),
     NoSession,
     Stale,
 }
 
-/// An entry of the session of that key and name.
+/// The entry `id` of the session with that key and name.
 pub(super) fn fetch(
     entries: &mut entry::Reader<'_>,
     (key, name): (i64, &str),

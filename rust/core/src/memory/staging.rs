@@ -1,7 +1,7 @@
-//! Staging, for hosts that keep their own history: entries wait, unseen, until the host has committed.
+//! Staging, for hosts that keep their own history: staged entries cannot be found until the host has committed.
 //!
-//! The host stages a batch, writes the token into its own history, and finalizes the batch. Wherever it is
-//! stopped in between, `reconcile` with the tokens of its history brings the store in step again.
+//! The host stages a batch, writes its token into its own history, and then finalizes the batch. If the host is
+//! stopped in between, `reconcile` with the tokens of its history makes the store agree with that history again.
 
 use hashbrown::HashSet;
 
@@ -18,25 +18,24 @@ pub const MAX_FINGERPRINT_BYTES: usize = 1024;
 /// The result of a reconciliation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reconciled {
-    /// Tokens of batches that waited, were committed, and are found now.
+    /// Tokens of waiting batches that were committed. They are finalized now.
     pub finalized: Vec<String>,
-    /// Tokens of batches that waited, were not committed, and are gone.
+    /// Tokens of waiting batches that were not committed. They are deleted.
     pub aborted: Vec<String>,
-    /// Tokens that were committed and that the store does not have, or not whole: to be handed over again.
+    /// Tokens of committed batches that the store does not have, or that are damaged. The host hands them over again.
     pub lost: Vec<String>,
 }
 
 impl Store {
-    /// Keeps `entries` for the session, durably and unseen. The token of the batch.
+    /// Keeps `entries` for the session durably, without making them findable. Gives the token of the batch.
     ///
-    /// The same content under the same fingerprint is the same batch, whenever it is handed over and whatever
-    /// became of it; times are not part of the content.
+    /// The same content under the same fingerprint is the same batch, even if it was finalized or its session was
+    /// deleted. Times are not part of the content.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidEntry`] where an entry or the fingerprint is out of bounds,
-    /// [`ErrorKind::StoreConflict`] where the fingerprint stands for another content; otherwise those of a
-    /// write.
+    /// [`ErrorKind::StoreConflict`] where the fingerprint stands for other content; otherwise the errors of a write.
     pub fn stage(
         &self,
         session: &SessionId,
@@ -57,12 +56,12 @@ impl Store {
         })
     }
 
-    /// Makes the entries of a batch findable. The id of each, None for a blank one, and for every one of a
-    /// session that was dropped. What is finalized already gives the same answer again.
+    /// Makes the entries of a batch findable. Gives the id of each entry: None for a blank entry, and for every entry
+    /// of a deleted session. A finalized batch gives the same ids again.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StageNotFound`]; otherwise those of a write.
+    /// [`ErrorKind::StageNotFound`]; otherwise the errors of a write.
     pub fn finalize(&self, token: &str) -> Result<Vec<Option<EntryId>>> {
         self.database.writer()?.transaction(|transaction| {
             let found = stage::find(transaction, token)?.ok_or_else(|| unknown(token))?;
@@ -70,11 +69,11 @@ impl Store {
         })
     }
 
-    /// Deletes a batch that waits. False where there is none of that token.
+    /// Deletes a waiting batch. False where no batch of that token waits.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreConflict`] where it was finalized; otherwise those of a write.
+    /// [`ErrorKind::StoreConflict`] where it was finalized; otherwise the errors of a write.
     pub fn abort(&self, token: &str) -> Result<bool> {
         self.database.writer()?.transaction(|transaction| {
             let Some(found) = stage::find(transaction, token)? else {
@@ -93,13 +92,14 @@ impl Store {
         })
     }
 
-    /// Brings what waits in step with what the host committed: finalizes the one, and aborts the other.
+    /// Makes waiting batches agree with the host's history: committed batches are finalized, and the others are
+    /// aborted.
     ///
-    /// Of what was not committed, only batches of `session`, and only those from `before`, go; None takes all.
+    /// Only batches of `session` that were staged before `before` are aborted; None sets no such limit.
     ///
     /// # Errors
     ///
-    /// Those of a write.
+    /// The errors of a write.
     pub fn reconcile(
         &self,
         committed: &[String],
@@ -143,11 +143,11 @@ impl Store {
         })
     }
 
-    /// The batches that wait, each with the name of its session, in the order they were handed over.
+    /// The waiting batches, each with the name of its session, in the order in which they were handed over.
     ///
     /// # Errors
     ///
-    /// Those of a read.
+    /// The errors of a read.
     pub fn stages(&self, session: Option<&SessionId>) -> Result<Vec<(Stage, String)>> {
         self.database.read(|transaction| {
             let row = match session {
@@ -166,11 +166,11 @@ impl Store {
         })
     }
 
-    /// The entries of the session that wait: `forget` looks through them, too.
+    /// The waiting entries of the session. A call that forgets looks through them, too.
     ///
     /// # Errors
     ///
-    /// Those of a read.
+    /// The errors of a read.
     pub fn staged_entries(&self, session: &SessionId) -> Result<Vec<StagedEntry>> {
         self.database
             .read(|transaction| match session::find(transaction, session)? {
@@ -180,7 +180,7 @@ impl Store {
     }
 }
 
-/// Finalizes a batch. Scopes read the new rows when they are next asked.
+/// Finalizes a batch. Scopes read its rows at their next search.
 fn publish(transaction: &rusqlite::Transaction<'_>, found: Stage) -> Result<Vec<Option<EntryId>>> {
     let mut row = session::by_key(transaction, found.session)?.ok_or_else(|| {
         let message = format!("batch {} belongs to no session", found.token);

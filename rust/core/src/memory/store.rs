@@ -1,4 +1,4 @@
-//! The store of one file: the database, the scopes, and the writes that couple them.
+//! The store of one file: its database, its scopes, and the writes that change both.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,11 +18,12 @@ use crate::memory::scope_map::ScopeMap;
 use crate::sqlite::{Database, Keeper, NewEntry, SessionRow, entry, meta, session};
 use crate::tokenize::words;
 
-/// How long a writer waits for the lock of a scope, while all other writers wait for it: longer than a search takes,
-/// and shorter than building an index takes. A scope that the writer could not tell catches up at its next search.
+/// The time that a writer waits for the lock of a scope, while other writers wait for it. It is longer than most
+/// searches and shorter than the building of an index. A scope that the writer could not update catches up at its next
+/// search.
 const MOMENT: Duration = Duration::from_millis(2);
 
-/// The memory of sessions, in one file. Safe to use from many threads.
+/// The memory of many sessions, in one file. It is safe to use from many threads.
 pub struct Store {
     pub(super) database: Database,
     pub(super) scopes: ScopeMap,
@@ -30,7 +31,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the file, or makes it. `hash_rule` is that of a new store.
+    /// Opens the file, or makes a new store with `hash_rule`.
     ///
     /// # Errors
     ///
@@ -42,7 +43,7 @@ impl Store {
         mode: Option<u32>,
     ) -> Result<Self> {
         let database = Database::open(file, read_only, mode, &birth(hash_rule))?;
-        // Texts are stored, and terms are not: a store of another analyser needs no more than this.
+        // The store keeps texts, not terms. So a store of another analyser only needs the new analyser's name.
         database.remember(meta::ANALYSER, analyse::ID)?;
         let store = Self {
             scopes: ScopeMap::new(stored_reading(&database)?),
@@ -51,14 +52,14 @@ impl Store {
         };
         if !store.is_read_only() {
             store.sweep();
-            // What a process deleted or forgot that was killed before it was done.
+            // Finishes deletions and erasures of processes that were killed.
             store.take_departing()?;
             store.erase()?;
         }
         Ok(store)
     }
 
-    /// A store in memory, by that rule. It has no file, and no caches.
+    /// A store in memory with that rule. It has no file and no caches.
     pub(super) fn in_memory(hash_rule: Option<HashRule>) -> Result<Self> {
         let database = Database::in_memory(&birth(hash_rule))?;
         Ok(Self {
@@ -68,7 +69,7 @@ impl Store {
         })
     }
 
-    /// A store in memory that mirrors rows which `keeper` keeps.
+    /// A store in memory that mirrors rows. `keeper` keeps the rows themselves.
     pub(super) fn mirror(hash_rule: HashRule, keeper: Box<dyn Keeper>) -> Result<Self> {
         let database = Database::mirror(&birth(Some(hash_rule)), keeper)?;
         Ok(Self {
@@ -78,17 +79,17 @@ impl Store {
         })
     }
 
-    /// Whether the file at its path is still the one that was opened.
+    /// Whether the file at the path is still the one that was opened.
     pub(super) fn is_current(&self) -> bool {
         self.database.is_current()
     }
 
-    /// Closes the connections until they are next needed; whether all of them are closed by then.
+    /// Closes the connections until they are needed again. True if all of them are closed by `deadline`.
     pub(super) fn suspend(&self, deadline: Instant) -> bool {
         self.database.suspend(deadline)
     }
 
-    /// Refuses a rule that is not the store's; None is accepted.
+    /// Refuses a rule that differs from the store's. None is accepted.
     pub(super) fn accepts(&self, asked: Option<HashRule>) -> Result<()> {
         let stored = self.hash_rule();
         match asked.filter(|&asked| asked != stored) {
@@ -106,32 +107,32 @@ impl Store {
         }
     }
 
-    /// The rule of the cosine embedding.
+    /// The rule of the hashed embedding.
     #[must_use]
     pub fn hash_rule(&self) -> HashRule {
         self.reading().hash_rule
     }
 
-    /// How texts are read.
+    /// The rules by which texts are read.
     pub(super) fn reading(&self) -> Reading {
         self.scopes.reading()
     }
 
-    /// The languages that texts are read in.
+    /// The languages in which texts are read.
     #[must_use]
     pub fn languages(&self) -> LanguageChoice {
         self.reading().languages
     }
 
-    /// Reads texts in these languages from now on: the store keeps them, and nobody settles others, unless `anew`.
-    /// Indexes of what was read otherwise are made anew when they are next needed.
+    /// Chooses the languages in which texts are read from now on. The store keeps the choice, and only a call with
+    /// `anew` can change it. Indexes that were made with other languages are built again when they are needed.
     ///
-    /// A store that can only be read takes them for itself where nobody has settled any.
+    /// A read-only store without a stored choice uses these languages for itself.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`] where others were settled, and not `anew`; [`ErrorKind::ReadOnlyStore`] where it is,
-    /// and the store can only be read; and those of a write.
+    /// [`ErrorKind::InvalidArgument`] where other languages are stored, without `anew`; [`ErrorKind::ReadOnlyStore`]
+    /// where a read-only store would have to change its stored languages; otherwise the errors of a write.
     pub fn settle_languages(&self, asked: LanguageChoice, anew: bool) -> Result<()> {
         let refused = |known: Option<LanguageChoice>| match known {
             Some(known) if known != asked && !anew => Err(self.other_languages(known, asked)),
@@ -141,7 +142,7 @@ impl Store {
         refused(known)?;
         if known != Some(asked) && !(known.is_none() && self.is_read_only()) {
             self.database.writer()?.transaction(|transaction| {
-                refused(stored_languages(transaction)?)?; // another process may have been faster
+                refused(stored_languages(transaction)?)?; // another process may have chosen meanwhile
                 meta::put(transaction, meta::LANGUAGES, &asked.to_string())
             })?;
         }
@@ -149,7 +150,7 @@ impl Store {
         Ok(())
     }
 
-    /// Reads texts in the languages that were settled, by whomever, if any were.
+    /// Uses the languages that are stored, if there are any.
     pub(super) fn follow_languages(&self) -> Result<()> {
         if let Some(known) = self.database.read(stored_languages)? {
             self.read_in(known);
@@ -178,18 +179,17 @@ impl Store {
             .with("value", asked.to_string())
     }
 
-    /// Whether it can only be read.
+    /// Whether the store is open for reading only.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.database.is_read_only()
     }
 
-    /// Writes `entries`, and the changes that `also` makes to the session, in one transaction, then indexes the
-    /// entries.
+    /// Writes `entries` and the changes of `also` to the session in one transaction, and then indexes the entries.
     ///
-    /// `also` gives the compaction that discarded the entries, if there is one. Returns the id of each entry, None
-    /// for a blank entry, which is not stored. An entry that the session has already keeps its id. A session that
-    /// was deleted accepts the write, and stores nothing.
+    /// `also` returns the compaction that discarded the entries, if there is one. The result has the id of each entry,
+    /// None for a blank entry, which is not stored. An entry that the session already has keeps its id. A deleted
+    /// session accepts the write, and stores nothing.
     pub(super) fn write_entries(
         &self,
         session: &SessionId,
@@ -198,10 +198,10 @@ impl Store {
     ) -> Result<Vec<Option<EntryId>>> {
         check(entries)?;
         let kept: Vec<&NewEntry> = entries.iter().filter(|entry| !is_blank(entry)).collect();
-        // Analysed before the transaction, and only for the indexes in memory: an index that a later search needs,
-        // or makes meanwhile, reads the rows.
+        // The entries are analysed before the transaction, and only for the indexes in memory. An index that is built
+        // later reads the rows.
         let needs = match self.scopes.get(session) {
-            // A scope that is being made just now is not waited for: it catches up at its next search.
+            // Do not wait for a scope that is being built: it catches up at its next search.
             Some(scope) => match scope.try_read_for(MOMENT) {
                 Some(scope) => scope.made(),
                 None => RequiredIndexes::NOTHING,
@@ -227,7 +227,7 @@ impl Store {
         let Some((before, after, placed)) = written else {
             return Ok(vec![None; entries.len()]);
         };
-        // The writer is still held, so scopes see commits in their order. A scope that lost entries is built again
+        // The right to write is still held, so scopes see commits in their order. A scope that lost entries catches up
         // at its next search.
         if before.epoch == after.epoch
             && let Some(held) = self.scopes.get(session)
@@ -258,7 +258,7 @@ impl Store {
     }
 }
 
-/// The settings that a new store keeps, by which its rows are read later.
+/// The settings of a new store, which say how its rows are read.
 fn birth(hash_rule: Option<HashRule>) -> [(&'static str, &'static str); 4] {
     [
         (meta::HASH_RULE, hash_rule.unwrap_or_default().name()),
@@ -268,7 +268,7 @@ fn birth(hash_rule: Option<HashRule>) -> [(&'static str, &'static str); 4] {
     ]
 }
 
-/// The languages that somebody settled.
+/// The stored languages, if there are any.
 fn stored_languages(transaction: &Transaction<'_>) -> Result<Option<LanguageChoice>> {
     let stored = meta::find(transaction, meta::LANGUAGES)?;
     stored.map(|name| name.parse()).transpose()
@@ -341,7 +341,7 @@ mod tests {
             assert_eq!(found(&store, name, "silt"), 1, "{name}");
             assert!(store.scopes.bytes() <= all / 4);
         }
-        store.scopes.set_most(1); // the one that was searched last stays, and answers
+        store.scopes.set_most(1); // the index that was searched last stays, and answers
         assert_eq!(found(&store, "39", "silt"), 1);
         insert(&store, "38", "gravel");
         assert_eq!(found(&store, "38", "gravel"), 1);
@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(found(&store, "a", "silt"), 1);
         let scope = store.scopes.get(&SessionId::new("a").unwrap()).unwrap();
         let being_made = scope.write();
-        insert(&store, "a", "gravel on the bank"); // in this very thread: to wait would be for ever
+        insert(&store, "a", "gravel on the bank"); // the same thread holds the lock, so waiting would never end
         drop(being_made);
         assert_eq!(
             (found(&store, "a", "gravel"), found(&store, "a", "silt")),
@@ -376,7 +376,7 @@ mod tests {
         );
     }
 
-    /// The session is deleted, and its process killed before all of its rows had left.
+    /// Deletes a session, and stops before all of its rows are deleted, as if the process had been killed.
     fn delete_some(store: &Store, name: &str) -> i64 {
         let name = SessionId::new(name).unwrap();
         let delete = |transaction: &Transaction<'_>| {
@@ -423,7 +423,7 @@ mod tests {
         assert_eq!(store.figures(None).unwrap().counts.text_bytes, 17);
         let error = store.get(EntryId(90)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::EntryNotFound);
-        store.delete_session(&SessionId::new("c").unwrap()).unwrap(); // there is none: all that is due is done
+        store.delete_session(&SessionId::new("c").unwrap()).unwrap(); // none: the due deletion is done
         store.forget(&[], "").unwrap();
         assert_eq!(rows(&store), 1);
     }

@@ -1,4 +1,4 @@
-//! Where is a store's file, and may it be there?
+//! Finds the file of a store, and checks that a store can be there.
 
 use std::fs;
 use std::io::ErrorKind as Io;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::modes;
 
-/// The file of the store at `path`, by its one canonical name: `path/memory/memory.sqlite3`.
+/// The canonical path of the file of the store at `path`: `path/memory/memory.sqlite3`.
 ///
-/// Directories are made, durably, unless the store is only to be read: for those whom `mode` lets read files, or
-/// else for their owner alone. Those that are there stay as they are.
+/// Unless the store is read-only, missing directories are made durably, with permissions from `mode`; by default only
+/// the owner can enter them. Existing directories stay as they are.
 pub(super) fn file(path: &Path, read_only: bool, mode: Option<u32>) -> Result<PathBuf> {
     let directory = path.join("memory");
     if !read_only {
@@ -26,11 +26,11 @@ pub(super) fn file(path: &Path, read_only: bool, mode: Option<u32>) -> Result<Pa
         Err(error) => return Err(unopened(path, &error.to_string()).caused_by(error)),
     };
     let file = directory.join("memory.sqlite3");
-    // A link is followed, so that a store has one name whatever way leads to it.
+    // Links are followed, so that a store has one name, whatever path leads to it.
     Ok(file.canonicalize().unwrap_or(file))
 }
 
-/// Makes `directory` and what leads to it; a name is durable once its parent is synced.
+/// Makes `directory` and its missing parents. A new name is durable once its parent directory is synced.
 fn make(directory: &Path, mode: Option<u32>) -> std::io::Result<()> {
     if directory.is_dir() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Vectors of entries: whose they are, which are missing, and how they come in.
+//! Vectors of entries: chooses the embedder, finds entries without vectors, and stores vectors.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::EntryId;
@@ -9,31 +9,31 @@ use crate::sqlite::{EmbedderRow, StoredEntry, vectors};
 /// The numbers of entries with and without vectors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Embedded {
-    /// Entries that have.
+    /// Entries with vectors.
     pub with: i64,
-    /// Entries that have none.
+    /// Entries without vectors.
     pub without: i64,
 }
 
 impl Store {
-    /// The embedder whose vectors there are, if one was ever used.
+    /// The embedder of the store; None if none was ever used.
     ///
     /// # Errors
     ///
-    /// Those of a read.
+    /// The errors of a read.
     pub fn embedder(&self) -> Result<Option<EmbedderRow>> {
         self.database
             .read(|transaction| vectors::embedder(transaction))
     }
 
-    /// Makes that the embedder of the store, and gives its key. Vectors of different ones are never mixed:
-    /// where there are some of another, they are deleted if `replace`, or else it is refused.
+    /// Makes `name` the embedder of the store, and gives its key. Vectors of different embedders are never mixed:
+    /// vectors of another embedder are deleted with `replace`, and otherwise refused.
     ///
-    /// A store that is only to be read, and has no vectors, gives a key of none: 0.
+    /// A read-only store without an embedder gives the key 0, which no embedder has.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`] where the store has vectors of another one; otherwise those of a write.
+    /// [`ErrorKind::InvalidArgument`] where the store has vectors of another embedder; otherwise the errors of a write.
     pub fn use_embedder(&self, name: &str, dimension: usize, replace: bool) -> Result<i64> {
         let is_it = |row: &EmbedderRow| row.name == name && row.dimension == dimension;
         if let Some(row) = self.embedder()?.filter(is_it) {
@@ -76,7 +76,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Those of a read.
+    /// The errors of a read.
     pub fn embedded(&self) -> Result<Embedded> {
         let (with, without) = self
             .database
@@ -84,12 +84,12 @@ impl Store {
         Ok(Embedded { with, without })
     }
 
-    /// At most `limit` entries above `after` that have no vectors, in order of id, and the id up to which
-    /// was looked. That is `after` where there is nothing more to look at.
+    /// At most `limit` entries with an id above `after` that have no vectors, in order of id; and the last id that was
+    /// examined, which is `after` at the end.
     ///
     /// # Errors
     ///
-    /// Those of a read.
+    /// The errors of a read.
     pub fn missing_vectors(
         &self,
         after: EntryId,
@@ -99,13 +99,13 @@ impl Store {
             .read(|transaction| vectors::missing(transaction, after, limit))
     }
 
-    /// Stores the vectors that the embedder of that key made, one or more an entry, one after another. How
-    /// many entries took them: those that left meanwhile, and those that have vectors, do not.
+    /// Stores vectors that the embedder of that key made: for each entry one or more vectors in one list. Gives the
+    /// number of entries that were written; deleted entries, and entries with vectors, are skipped.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreConflict`] where the store has another embedder by now; [`ErrorKind::InvalidEntry`]
-    /// where numbers are not finite, or no whole number of vectors; otherwise those of a write.
+    /// [`ErrorKind::StoreConflict`] where the store has another embedder now; [`ErrorKind::InvalidEntry`]
+    /// where a number is not finite, or the numbers are no whole number of vectors; otherwise the errors of a write.
     pub fn store_vectors(&self, embedder: i64, rows: &[(EntryId, Vec<f32>)]) -> Result<usize> {
         self.database.writer()?.transaction(|transaction| {
             let current = vectors::embedder(transaction)?.filter(|row| row.id == embedder);

@@ -1,4 +1,4 @@
-//! Ids of entries: each is new, and no id is given twice.
+//! Allocates the ids of entries. Each id is given once.
 
 use rusqlite::{Connection, Transaction, params};
 
@@ -11,8 +11,8 @@ pub(super) const TABLE: &str = "allocator";
 
 /// Reserves `count` consecutive ids and gives the first.
 ///
-/// The high-water mark moves in the transaction that writes the rows: a rollback gives the ids back, and
-/// no other process can take them meanwhile.
+/// The high-water mark moves in the transaction that writes the rows. So a rollback returns the ids, and
+/// no other process can take them in between.
 pub(crate) fn take(transaction: &Transaction<'_>, count: usize) -> Result<EntryId> {
     let first = high_water(transaction)?.max(max_id(transaction)?) + 1;
     let last = i64::try_from(count)
@@ -37,7 +37,7 @@ pub(super) fn create(transaction: &Transaction<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Sets the mark, whatever is there: for a repair alone.
+/// Sets the mark without a check. Only a repair calls this.
 pub(super) fn put(transaction: &Transaction<'_>, high_water: i64) -> Result<()> {
     transaction
         .prepare_cached(

@@ -1,4 +1,4 @@
-//! Copies a store into a second file, while others may write to the first one.
+//! Copies a store into a new file, while others may write to the store.
 
 use std::fs;
 use std::io::ErrorKind as Io;
@@ -11,15 +11,15 @@ use crate::sqlite::exclusive::Exclusive;
 use crate::sqlite::{meta, modes};
 
 impl Database {
-    /// Writes the committed state to the file `target`, after every row of the copy was checked.
+    /// Writes the committed state to the file `target`, and checks every row of the copy.
     ///
-    /// Writers do not wait for it. The file gets its name last, so a file of that name is whole.
+    /// Writers do not wait for it. The copy gets its name last, so a file of that name is complete.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreOpen`] where `target` is taken or cannot be written, [`ErrorKind::StoreCorrupt`] where
-    /// something is damaged, [`ErrorKind::StoreBusy`] where another process is making `target`. Nothing is
-    /// left under that name then.
+    /// [`ErrorKind::StoreOpen`] where `target` exists or cannot be written, [`ErrorKind::StoreCorrupt`] where
+    /// the store is damaged, [`ErrorKind::StoreBusy`] where another process is making `target`. After an error there is
+    /// no file of that name.
     pub(crate) fn backup(&self, target: &Path) -> Result<()> {
         let _exclusive = Exclusive::wait(target, "make")?;
         if target.exists() {
@@ -28,14 +28,14 @@ impl Database {
         let part = part_of(target);
         let outcome = self.write(&part, target);
         if outcome.is_err() {
-            let _ = remove(&part); // where that fails, it is still no store: it has another name
+            let _ = remove(&part); // if this fails, the rest is still no store, because of its name
         }
         outcome
     }
 
     fn write(&self, part: &Path, target: &Path) -> Result<()> {
         let failed = |error: std::io::Error| unwritten(target, &error.to_string()).caused_by(error);
-        remove(part).map_err(failed)?; // of a process that was killed
+        remove(part).map_err(failed)?; // left by a process that was killed
         let name = part
             .to_str()
             .ok_or_else(|| unwritten(target, "its name is no text"))?;
@@ -43,11 +43,12 @@ impl Database {
         if self.is_in_memory() {
             self.copy_into(name)?;
         } else {
-            // A connection of its own, so that nobody waits.
+            // A connection of its own, so that readers do not wait for this one.
             Self::open(self.file(), true, None, &[])?.copy_into(name)?;
         }
         let copy = rusqlite::Connection::open(part)?;
-        // It is another store from now on: who has this one open would not take it for its own.
+        // The copy is another store, and gets a mark of its own: a process must not mistake it for the store it has
+        // open.
         meta::set(&copy, meta::LINEAGE, &meta::random(&copy)?)?;
         drop(copy);
         let damage = Self::open(part, true, None, &[])?
@@ -75,7 +76,7 @@ impl Database {
     }
 }
 
-/// Where the copy of `target` is made.
+/// The name of the copy of `target` while it is made.
 fn part_of(target: &Path) -> PathBuf {
     let mut name = target.as_os_str().to_owned();
     name.push("-part");

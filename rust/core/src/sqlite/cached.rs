@@ -1,9 +1,9 @@
 //! The valid cache files: the database keeps the checksum of at most one file for each session.
 //!
-//! The row is written after the file, in a transaction that sees the state which the file holds. So a database
-//! that has the row was in that state, and every later change shows in the row of the session: a file either
-//! holds an earlier state of this database, or it has another checksum. The same is true of a database that was
-//! restored from a copy, whatever files lie beside it.
+//! The row is written after the file, in a transaction that reads the state of the file. So a database
+//! that has the row was once in that state, and every later change shows in the row of the session. A cache file
+//! therefore holds an earlier state of this database, or it has another checksum. This is also true of a database
+//! that was restored from a copy, whatever files lie beside it.
 
 use hashbrown::HashMap;
 use rusqlite::Connection;
@@ -11,18 +11,18 @@ use rusqlite::Connection;
 use crate::error::Result;
 use crate::sqlite::meta;
 
-/// The beginning of the keys of these rows in `meta`; the key of the session follows.
+/// The prefix of these keys in `meta`; the key of the session follows.
 const PREFIX: &str = "postings-";
-/// Above all keys that begin so.
+/// A key above all keys with this prefix.
 const ABOVE: &str = "postings.";
 
-/// The checksum of the session's file. None without a file, and where the row has a wrong checksum.
+/// The checksum of the session's file. None without a file, or where the row is damaged.
 pub(crate) fn find(connection: &Connection, session: i64) -> Option<u64> {
     let value = meta::find(connection, &key(session)).ok()??;
     u64::from_str_radix(&value, 16).ok()
 }
 
-/// All sessions that have a file, with its checksum. Damaged rows are left out.
+/// The checksum of each session's file, by the key of the session. Damaged rows are left out.
 pub(crate) fn all(connection: &Connection) -> Result<HashMap<i64, u64>> {
     let mut statement =
         connection.prepare_cached("SELECT key FROM meta WHERE key > ?1 AND key < ?2")?;
@@ -39,7 +39,7 @@ pub(crate) fn all(connection: &Connection) -> Result<HashMap<i64, u64>> {
     Ok(found)
 }
 
-/// Makes the file of that checksum the only valid one of the session.
+/// Makes the file of that checksum the only valid file of the session.
 pub(crate) fn put(connection: &Connection, session: i64, checksum: u64) -> Result<()> {
     meta::put(connection, &key(session), &format!("{checksum:016x}"))
 }

@@ -1,4 +1,4 @@
-//! Checks a store: every row is read, and every fault is listed.
+//! Checks a store: reads every row, and lists every fault.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
@@ -14,24 +14,24 @@ use crate::sqlite::{
 /// A fault of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The kind of damage, a word that does not change: `checksum`, `count`, `head` …
+    /// The kind of damage as a fixed word: `checksum`, `count`, `head` …
     pub code: &'static str,
-    /// The table it was found in, empty where that is not known.
+    /// The table with the fault; empty where it is not known.
     pub table: &'static str,
-    /// The key of the row, where the fault is in one row.
+    /// The key of the row, if the fault is in one row.
     pub id: Option<i64>,
-    /// One sentence.
+    /// One sentence about the fault.
     pub message: String,
 }
 
-/// The faults of a file, and the rows whose checksums are right.
+/// The faults of a store, and its intact sessions.
 pub(crate) struct Examined {
     pub findings: Vec<Finding>,
-    /// The sessions that are whole, with the ids of their entries in ascending order.
+    /// The sessions with intact rows, each with the ids of its intact entries, ascending.
     pub sessions: Vec<(SessionRow, Vec<EntryId>)>,
 }
 
-/// Reads everything. What cannot be read is a finding, and not an error.
+/// Reads all rows. A row that cannot be read is a finding, not an error.
 pub(crate) fn examine(connection: &Connection) -> Examined {
     let mut check = Check::default();
     check.pages(connection);
@@ -80,7 +80,7 @@ pub(crate) fn examine(connection: &Connection) -> Examined {
     }
 }
 
-/// The part of an entry that the check keeps: its text may be long.
+/// The part of an entry that the check keeps. It leaves out the text, which may be long.
 pub(super) struct Entry {
     pub(super) id: EntryId,
     pub(super) session: i64,
@@ -122,7 +122,7 @@ impl Check {
         self.found(code, table, id, error.to_string());
     }
 
-    /// The findings of SQLite's own checks: of pages, and of rows that refer to others.
+    /// Lists the findings of SQLite's own checks: damaged pages, and references to missing rows.
     fn pages(&mut self, connection: &Connection) {
         let problems = || -> rusqlite::Result<Vec<String>> {
             let mut statement = connection.prepare("PRAGMA integrity_check")?;
@@ -137,7 +137,7 @@ impl Check {
             Err(error) => self.found("unreadable", "", None, Error::from(error).to_string()),
         }
         let orphans = || -> rusqlite::Result<Vec<(String, Option<i64>, String)>> {
-            // A message and a recall have their session in their keys, where SQLite does not look.
+            // The session of a message or a recall is part of its key, which SQLite does not check.
             let mut statement = connection.prepare(
                 "SELECT \"table\", rowid, parent FROM pragma_foreign_key_check
                  UNION ALL
@@ -160,7 +160,7 @@ impl Check {
         }
     }
 
-    /// How the rows are to be read.
+    /// Checks the settings in `meta`.
     fn rules(&mut self, connection: &Connection) {
         let keys = [meta::HASH_RULE, meta::TOKENIZER, meta::ERASURE];
         for key in keys.into_iter().chain([meta::SALT, meta::LINEAGE]) {
@@ -170,7 +170,7 @@ impl Check {
         }
     }
 
-    /// The sessions that were deleted, and of whose rows some may be left.
+    /// The keys of deleted sessions that may still have rows.
     fn departing(&mut self, connection: &Connection) -> Vec<i64> {
         departing::all(connection).unwrap_or_else(|error| {
             self.failed("meta", &error);
@@ -178,7 +178,7 @@ impl Check {
         })
     }
 
-    /// The rows of a table whose checksums are right; each other row is a finding.
+    /// The rows of a table with right checksums. Each other row is a finding.
     pub(super) fn rows<T>(
         &mut self,
         connection: &Connection,
@@ -204,14 +204,14 @@ impl Check {
             }
             Ok(())
         };
-        // A page that cannot be read ends the walk: what lies behind it cannot be reached this way.
+        // A page that cannot be read ends the loop: the rows behind it cannot be reached this way.
         if let Err(error) = walk() {
             self.failed(table, &error);
         }
         believed
     }
 
-    /// The derived texts whose checksums are right, each with its session. A text without its digest is a finding.
+    /// The derived texts with right checksums, each with its session. A text with a wrong digest is a finding.
     fn texts(&mut self, connection: &Connection) -> Vec<(i64, i64)> {
         let texts = self.rows(connection, derived::TABLE, derived::SELECT_ALL, |row| {
             let found = derived::read(row)?;
@@ -226,8 +226,8 @@ impl Check {
         places.collect()
     }
 
-    /// Each fact is of the namespace of its session; digests of forgotten messages and recalls are as they were
-    /// written.
+    /// Checks that each fact has the namespace of its session, and compares the checksums of the forgotten digests and
+    /// of recalls.
     fn facts(&mut self, connection: &Connection, sessions: &[SessionRow]) {
         for fact in self.rows(connection, fact::TABLE, fact::SELECT_ALL, fact::read) {
             let owner = sessions.iter().find(|row| row.id == fact.session);
@@ -241,7 +241,7 @@ impl Check {
         let _ = self.rows(connection, recall::TABLE, recall::SELECT_ALL, recall::read);
     }
 
-    /// The allocator knows every id that was given, and each entry has its fingerprint.
+    /// Checks that no entry has an id above the allocator's mark, and that each entry has the right fingerprint.
     fn ids(&mut self, connection: &Connection, entries: &[Entry]) {
         match allocator::high_water(connection) {
             Err(error) => self.found("checksum", allocator::TABLE, None, error.to_string()),

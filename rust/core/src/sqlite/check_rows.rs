@@ -1,5 +1,5 @@
-//! Checks that the rows of a store agree: each session with its log, its lineage and its entries, each batch with
-//! its entries.
+//! Checks that the rows of a store agree: each session with its log, its compactions and its entries, each batch with
+//! its waiting entries.
 
 use hashbrown::{HashMap, HashSet};
 
@@ -14,7 +14,7 @@ use crate::sqlite::staged::StagedEntry;
 use crate::sqlite::{entry, log};
 
 impl Check {
-    /// Each batch has as many entries as it should, and only one that waits has any.
+    /// Checks the number of waiting entries of each batch. Only a staged batch may have any.
     pub(super) fn stages(&mut self, batches: &[Stage], waiting: &[StagedEntry]) {
         let mut held: HashMap<i64, i64> = HashMap::new();
         for found in waiting {
@@ -84,7 +84,7 @@ impl Check {
         self.found("count", table, Some(row.id), message);
     }
 
-    /// The log counts from 0 without a gap.
+    /// Checks that the sequence numbers of the log begin at 0 and have no gap.
     fn sequence(&mut self, row: &SessionRow, seqs: &[i64]) {
         let gap = (0..).zip(seqs).find(|(expected, seq)| expected != *seq);
         if let Some((expected, seq)) = gap {
@@ -96,7 +96,7 @@ impl Check {
         }
     }
 
-    /// The head and every parent are there, parents are older, and views stay within the log.
+    /// Checks that the head and every parent exist, that parents are older, and that views stay within the log.
     fn lineage(&mut self, row: &SessionRow, views: &[&Compaction]) {
         let known: HashSet<i64> = views.iter().map(|view| view.id).collect();
         if let Some(head) = row.head.filter(|head| !known.contains(head)) {
@@ -137,7 +137,7 @@ impl Check {
         }
     }
 
-    /// Every text that a view shows, and that a compaction brought, is there.
+    /// Checks that every text exists which a view shows or a compaction brought.
     fn shown(&mut self, views: &[&Compaction], known: Option<&HashSet<i64>>) {
         for view in views {
             let pieces = ranges::parse(&view.body.view).unwrap_or_default();
@@ -160,7 +160,7 @@ impl Check {
         }
     }
 
-    /// The entries of a compaction are there only as long as the view stands on it.
+    /// Checks that entries of a compaction exist only while the compaction is the head or one of its ancestors.
     fn origins(&mut self, row: &SessionRow, views: &[&Compaction], texts: &[&Entry]) {
         let parents: HashMap<i64, Option<i64>> =
             views.iter().map(|view| (view.id, view.parent)).collect();
@@ -187,7 +187,7 @@ impl Check {
     }
 }
 
-/// Whether `text` is a list of ascending ranges, none of them empty, in `0..end`.
+/// Whether `text` is a list of ascending, non-empty ranges within `0..end`. Ids of texts are allowed with `with_texts`.
 fn is_within(text: &str, end: i64, with_texts: bool) -> bool {
     let Some(pieces) = ranges::parse(text) else {
         return false;

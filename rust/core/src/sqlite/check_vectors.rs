@@ -1,4 +1,4 @@
-//! Checks vectors: each must be of an existing entry, and all must be of one embedder.
+//! Checks vectors: each must have the session of its entry, and all must be of the current embedder.
 
 use hashbrown::HashMap;
 use rusqlite::Connection;
@@ -8,7 +8,7 @@ use crate::sqlite::check::Check;
 use crate::sqlite::vectors::{self, EMBEDDER, SELECT_ALL, SELECT_EMBEDDERS, TABLE};
 
 impl Check {
-    /// Looks at every vector; `entries` are those with right checksums, with their sessions.
+    /// Checks every vector. `entries` are the entries with right checksums, each with its session.
     pub(super) fn vectors(
         &mut self,
         connection: &Connection,

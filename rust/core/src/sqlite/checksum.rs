@@ -1,15 +1,15 @@
 //! Checksums of rows: xxh3-64 over one unambiguous form of all columns.
 //!
-//! SQLite checks the structure of its pages, not the values in them: in a trial without checksums, 758 of
-//! 1,000 bits flipped at random gave back a wrong value in silence.
+//! SQLite checks the structure of its pages, but not the values in them. In a trial without checksums, 758 of
+//! 1,000 random bit flips gave a wrong value without an error.
 
 use rusqlite::types::ValueRef;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::{Error, ErrorKind, Field, Result};
 
-/// Hashes a row column by column: the table's name first, then each value with its kind and length, so
-/// that no two rows share a form.
+/// Hashes a row column by column: first the name of the table, then each value with its kind and length. So
+/// no two rows have the same form.
 pub(super) struct Checksum(Xxh3);
 
 impl Checksum {
@@ -67,7 +67,7 @@ impl Checksum {
         self.0.digest().cast_signed()
     }
 
-    /// 128 bits, as text: for values that no checksum tells apart later, should two be equal.
+    /// A checksum of 128 bits as text, for tokens: no later check would notice that two of them are equal.
     pub(super) fn finish_wide(self) -> String {
         format!("{:032x}", self.0.digest128())
     }
@@ -81,7 +81,7 @@ impl Checksum {
     }
 }
 
-/// The error of a row whose checksum is wrong.
+/// The error of a damaged row; `what` says how it is damaged.
 pub(super) fn corrupt(table: &str, key: ValueRef<'_>, what: &str) -> Error {
     let (shown, id) = match key {
         ValueRef::Integer(id) => (id.to_string(), Field::Integer(id)),
@@ -96,7 +96,7 @@ pub(super) fn corrupt(table: &str, key: ValueRef<'_>, what: &str) -> Error {
         .with("id", id)
 }
 
-/// The value that was read; None where its checksum is wrong.
+/// The value that was read; None where the row is damaged.
 pub(super) fn believed<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Ok(value) => Ok(Some(value)),

@@ -1,4 +1,4 @@
-//! The compactions of a session: each leaves a view, and names the compaction whose view it rewrote.
+//! The compactions of a session. Each one leaves a view, and names its parent: the compaction whose view it rewrote.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, Transaction, params};
@@ -12,7 +12,7 @@ use crate::sqlite::session::SessionRow;
 
 pub(super) const TABLE: &str = "compaction";
 
-/// The columns in the order of `read`, and then a condition.
+/// A query of the columns that `read` expects, with a condition.
 macro_rules! select {
     ($condition:literal) => {
         concat!(
@@ -24,7 +24,7 @@ macro_rules! select {
     };
 }
 
-/// Every row, to be checked.
+/// Selects every row, for a check or a repair.
 pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
 
 /// The content of a compaction: its ranges, its view and its figures.
@@ -36,16 +36,16 @@ pub struct CompactionBody {
     pub reason: String,
     /// The policy's own state, as JSON; empty for none.
     pub state: String,
-    /// The ranges of messages that left the view up to now, as JSON.
+    /// The ranges of messages that have left the view so far, as JSON.
     pub covers: String,
-    /// The view it leaves, as JSON: `[start, end]` for messages, and the id of each derived text. Of a
-    /// compaction on its way into the log, -1 is the first of the texts that it brings, -2 the second.
+    /// The view that it leaves, as JSON: `[start, end]` for messages, and the id of each derived text. In a new
+    /// compaction, -1 stands for the first of its own texts, -2 for the second.
     pub view: String,
-    /// Messages from here on follow the view.
+    /// The first message after the view.
     pub next_seq: i64,
-    /// The model that wrote its texts.
+    /// The model that wrote its texts; empty for none.
     pub model: String,
-    /// The model calls, as JSON.
+    /// The model calls and their tokens, as JSON.
     pub usage: String,
     /// Tokens of the view before.
     pub tokens_before: i64,
@@ -57,11 +57,11 @@ pub struct CompactionBody {
     pub messages_after: i64,
     /// Milliseconds since 1970, UTC.
     pub created_at: i64,
-    /// The caller's account of how it was made, as JSON; empty for none.
+    /// The caller's account of how the compaction was made, as JSON; empty for none.
     pub notes: String,
 }
 
-/// A compaction on its way into the log.
+/// A compaction to be written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewCompaction {
     /// Its content.
@@ -85,7 +85,7 @@ pub struct Compaction {
     pub body: CompactionBody,
 }
 
-/// Writes a compaction, with the texts that it brings, as the session's head; the caller saves `session`.
+/// Writes a compaction and its texts, and makes it the session's head. The caller saves `session`.
 pub(crate) fn append(
     transaction: &Transaction<'_>,
     session: &mut SessionRow,
@@ -166,7 +166,7 @@ pub(crate) fn append(
     Ok(row)
 }
 
-/// Every compaction of the session, in the order of their commits.
+/// All compactions of the session, in the order of their commits.
 pub(crate) fn of_session(connection: &Connection, session: &SessionRow) -> Result<Vec<Compaction>> {
     let compactions = page(connection, session, 0, i64::MAX)?;
     let ids = compactions.iter().map(|compaction| compaction.id);
@@ -192,7 +192,7 @@ pub(crate) fn page(
     Ok(compactions)
 }
 
-/// The compactions that led to `head`, itself first, and up to `until`, which is left out; at most `limit`.
+/// The chain of compactions from `head` to its ancestors, newest first: at most `limit`, and without `until`.
 pub(crate) fn chain(
     connection: &Connection,
     session: &SessionRow,
@@ -203,7 +203,7 @@ pub(crate) fn chain(
     let mut found: Vec<Compaction> = Vec::new();
     let mut next = Some(head);
     while let Some(id) = next.filter(|&id| Some(id) != until && found.len() < limit) {
-        // A parent is older than its child: what is not would be followed for ever.
+        // A parent is older than its child. Otherwise a damaged row could make this loop endless.
         if found.last().is_some_and(|last| last.id <= id) {
             return Err(corrupt(
                 TABLE,
@@ -218,14 +218,14 @@ pub(crate) fn chain(
     Ok(found)
 }
 
-/// The compaction of that id.
+/// The compaction of that id, if it exists.
 pub(crate) fn get(connection: &Connection, id: i64) -> Result<Option<Compaction>> {
     let mut statement = connection.prepare_cached(select!("WHERE id = ?1"))?;
     let mut rows = statement.query([id])?;
     rows.next()?.map(read).transpose()
 }
 
-/// The compaction of that id, which the session stands on.
+/// The compaction of that id. It is an error if the session has no such compaction.
 pub(crate) fn of(connection: &Connection, session: &SessionRow, id: i64) -> Result<Compaction> {
     match get(connection, id)? {
         Some(found) if found.session == session.id => Ok(found),
@@ -245,7 +245,7 @@ pub(crate) fn of(connection: &Connection, session: &SessionRow, id: i64) -> Resu
     }
 }
 
-/// The messages that the view of a compaction shows as they were said: half-open ranges, in its order.
+/// The messages that the view of a compaction shows unchanged: half-open ranges, in the order of the view.
 pub(crate) fn messages_of(body: &CompactionBody) -> Result<Vec<(i64, i64)>> {
     let pieces = ranges::parse(&body.view).ok_or_else(|| refused("view", &body.view))?;
     let shown = pieces.into_iter().filter_map(|piece| match piece {
@@ -316,7 +316,7 @@ pub(super) fn checksum(row: &Compaction) -> Checksum {
         .integer(body.messages_before)
         .integer(body.messages_after)
         .integer(body.created_at);
-    // Rows of earlier versions have none, and keep their checksums.
+    // Rows of earlier versions have no notes. Their checksums stay valid, because empty notes add nothing.
     if body.notes.is_empty() {
         checksum
     } else {

@@ -1,4 +1,4 @@
-//! Opens the file so that a commit survives a power cut.
+//! Opens a database so that its commits survive a loss of power.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,32 +9,32 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 /// The time that a write waits for another process that is writing.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Pages that a connection keeps in memory.
+/// KiB of pages that a connection keeps in memory.
 const CACHE_KIB: i64 = 8 * 1024;
 
-/// Statements that a connection keeps prepared: all there are.
+/// The number of prepared statements that a connection keeps.
 const STATEMENTS: usize = 64;
 
-/// Up to 3.51.2 a write-ahead log could be reset while another connection still needed it.
+/// SQLite up to 3.51.2 could reset a write-ahead log that another connection still needed.
 const OLDEST_SQLITE: i32 = 3_051_003;
 
-/// `PRAGMA synchronous`: the log reaches the disk before a commit returns. Weaker settings lost
-/// acknowledged commits in a third of simulated power cuts; `kill -9` alone does not tell them apart.
+/// The value of `PRAGMA synchronous` that writes the log to the disk before a commit returns. Weaker settings lost
+/// acknowledged commits in a third of the simulated power losses. A test with `kill -9` alone does not show this.
 const SYNCHRONOUS_FULL: i64 = 2;
 
-/// Opens the file for writing, and creates it where there is none.
+/// Opens the file for writing, and creates it if it does not exist.
 ///
 /// Fails with `SQLITE_READONLY` or `SQLITE_CANTOPEN` where the file or its directory cannot be written.
 pub(super) fn writable(file: &Path) -> rusqlite::Result<Connection> {
     for_writing(file, OpenFlags::SQLITE_OPEN_CREATE)
 }
 
-/// Opens the file for writing, which must be there.
+/// Opens the file for writing. The file must exist.
 pub(super) fn existing(file: &Path) -> rusqlite::Result<Connection> {
     for_writing(file, OpenFlags::empty())
 }
 
-/// A database in memory, for this one connection.
+/// A database in memory, which only this connection can use.
 pub(super) fn in_memory() -> rusqlite::Result<Connection> {
     let connection = Connection::open_in_memory()?;
     set_up(&connection)?;
@@ -42,10 +42,10 @@ pub(super) fn in_memory() -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Closes a connection, and leaves what is in the log there: the file, or whose file it is, is not looked at.
+/// Closes a connection without a checkpoint: the log stays, because the file at the path may be another store's.
 pub(super) fn leave(connection: Option<Connection>) {
     if let Some(connection) = connection {
-        // Where that fails it is closed all the same, in whatever way it closes.
+        // If this fails, the connection still closes, possibly with a checkpoint.
         let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     }
 }
@@ -61,7 +61,7 @@ fn for_writing(file: &Path, more: OpenFlags) -> rusqlite::Result<Connection> {
     }
     write_ahead(&connection)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // On macOS fsync leaves the data in the drive's cache; these have no effect elsewhere.
+    // On macOS, fsync leaves the data in the drive's cache. These settings have no effect elsewhere.
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     set_up_writes(&connection)?;
@@ -72,7 +72,7 @@ fn for_writing(file: &Path, more: OpenFlags) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Opens an existing file for reading, beside whoever writes it.
+/// Opens an existing file for reading. Other processes may write it meanwhile.
 pub(super) fn readable(file: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(
         file,
@@ -83,9 +83,9 @@ pub(super) fn readable(file: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Opens an existing file for reading, creating nothing beside it and taking no lock.
+/// Opens an existing file for reading, without creating a file beside it and without a lock.
 ///
-/// It sees the file alone: not what is still in a write-ahead log, nor what is written meanwhile.
+/// It reads the file alone: neither the write-ahead log nor later writes are visible.
 pub(super) fn immutable(file: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(
         uri(file, "immutable=1"),
@@ -104,7 +104,7 @@ fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     }
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    // A file from elsewhere cannot run code of its own, nor be made to damage itself.
+    // A file from an unknown source must not run its own code, and must not damage itself.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.pragma_update(None, "cell_size_check", true)?;
@@ -114,14 +114,14 @@ fn set_up(connection: &Connection) -> rusqlite::Result<()> {
 
 fn set_up_writes(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "foreign_keys", true)?;
-    // What is deleted is overwritten with zeros, not only given up.
+    // Deleted bytes are overwritten with zeros.
     connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))
 }
 
 /// Switches a new file to write-ahead logging.
 ///
-/// SQLite does not wait for a lock here, so two processes that create a store at once would see one of
-/// them fail.
+/// SQLite does not wait for a lock here. Without this loop, one of two processes that create a store at the same
+/// time would fail.
 fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     const PAUSE: Duration = Duration::from_millis(10);
     let mut patience = BUSY_TIMEOUT;
@@ -145,7 +145,7 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-/// Whether another process was in the way.
+/// Whether another process holds the lock.
 fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -157,7 +157,7 @@ fn failure(code: std::ffi::c_int, message: &str) -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(ffi::Error::new(code), Some(message.to_owned()))
 }
 
-/// The file's name as SQLite's URI: every byte that might mean something is escaped.
+/// The file's name as a URI of SQLite. Every byte that might have a meaning is escaped.
 fn uri(file: &Path, query: &str) -> String {
     let mut uri = String::from("file:");
     let path = file.as_os_str().as_encoded_bytes();

@@ -1,5 +1,5 @@
-//! An open database file: a connection that writes, connections that read, and transactions on them. Or a database in
-//! memory, with one connection for both.
+//! An open database. A database file has one connection that writes and several that read. A database in memory has one
+//! connection for both.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -19,18 +19,18 @@ use crate::sqlite::wal::{self, Damage};
 use crate::sqlite::writer::WriteConnection;
 use crate::sqlite::{connection, meta, modes, repair};
 
-/// Bytes of the smallest page: no SQLite database is shorter, unless it is empty.
+/// Bytes of the smallest SQLite page. A shorter file is empty, or no SQLite database.
 const SMALLEST_PAGE: u64 = 512;
 
 /// The name of a database in memory.
 const MEMORY: &str = ":memory:";
 
-/// The suffixes of the write-ahead log beside the file, and of the memory that processes share.
+/// The suffixes of the two files beside the database: the write-ahead log, and the memory that processes share.
 pub(super) const BESIDE: [&str; 2] = ["-wal", "-shm"];
 
 /// The database of a store.
 ///
-/// Its lock comes first in the order of locks: a writer is taken before anything in memory is locked.
+/// The write lock comes first in the order of locks: take it before any lock of the structures in memory.
 pub(crate) struct Database {
     file: PathBuf,
     connections: Connections,
@@ -39,17 +39,17 @@ pub(crate) struct Database {
 enum Connections {
     File {
         place: Box<Place>,
-        /// Closed before the writer: the connection that closes last moves the write-ahead log into the file, and
-        /// only a writer can.
+        /// They close before the writer, because the last connection to close moves the write-ahead log into the file,
+        /// and only a connection that writes can do this.
         readers: Readers,
         writer: Option<Mutex<WriteConnection>>,
     },
     Memory {
-        /// Held by a writer. The connection itself is locked for one transaction only, so that a writer may wait
-        /// for a search, which reads.
+        /// A writer holds this. It locks the connection for one transaction at a time, so that it can wait
+        /// for a search, which reads through the same connection.
         turn: Mutex<()>,
         connection: Mutex<Connection>,
-        /// Of a mirror: who keeps its rows.
+        /// The keeper of the rows of a mirror; None for a database that is no mirror.
         keeper: Option<Box<dyn Keeper>>,
     },
 }
@@ -70,13 +70,13 @@ enum Held<'database> {
 }
 
 impl Database {
-    /// Opens the file; a new store is made where there is none, remembering `birth`, and readable as `mode` says.
+    /// Opens the file, or makes a new store with the settings `birth` and the permissions `mode`.
     ///
-    /// A file that cannot be written is opened for reading, and so is a file with several names (hard links).
+    /// A file is opened for reading only, if it cannot be written or has several names (hard links).
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreOpen`] and [`ErrorKind::StoreVersion`], naming the file, which is left as it was.
+    /// [`ErrorKind::StoreOpen`] and [`ErrorKind::StoreVersion`] name the file, which stays as it was.
     pub(crate) fn open(
         file: &Path,
         read_only: bool,
@@ -93,7 +93,7 @@ impl Database {
             }
             return Self::open_for_reading(file, content);
         }
-        // Through another name the log beside it would be another one.
+        // Each name of a file would have a write-ahead log of its own.
         let is_alone = file
             .metadata()
             .map_or(true, |metadata| place::names(&metadata) <= 1);
@@ -112,7 +112,7 @@ impl Database {
         }
     }
 
-    /// A database in memory, remembering `birth`. It ends with the one connection that it has.
+    /// A new database in memory with the settings `birth`. It ends with its only connection.
     pub(crate) fn in_memory(birth: &[(&str, &str)]) -> Result<Self> {
         let file = Path::new(MEMORY);
         let mut connection = connection::in_memory()?;
@@ -127,7 +127,7 @@ impl Database {
         })
     }
 
-    /// A database in memory that mirrors rows which `keeper` keeps.
+    /// A database in memory that mirrors rows. `keeper` keeps the rows themselves.
     pub(crate) fn mirror(birth: &[(&str, &str)], keeper: Box<dyn Keeper>) -> Result<Self> {
         let mut database = Self::in_memory(birth)?;
         if let Connections::Memory {
@@ -174,8 +174,8 @@ impl Database {
         let mut open_reader: readers::Open = connection::readable;
         let reader = match connection::readable(file) {
             Ok(reader) => reader,
-            // If no file can be created beside it, SQLite cannot read a store that was closed cleanly. Without a
-            // log beside it, the file is complete by itself.
+            // SQLite cannot read a cleanly closed store where it may create no file beside it. A file without a log is
+            // complete, so it can be read as immutable.
             Err(error) if is_unwritable(&error) && !has_log(file) => {
                 open_reader = connection::immutable;
                 connection::immutable(file).map_err(|error| refused(file, error))?
@@ -204,19 +204,19 @@ impl Database {
         &self.file
     }
 
-    /// Whether it is in memory, and in no file.
+    /// Whether the database is in memory, without a file.
     #[must_use]
     pub(crate) fn is_in_memory(&self) -> bool {
         matches!(self.connections, Connections::Memory { .. })
     }
 
-    /// Whether it can only be read.
+    /// Whether the database is open for reading only.
     #[must_use]
     pub(crate) fn is_read_only(&self) -> bool {
         matches!(self.connections, Connections::File { writer: None, .. })
     }
 
-    /// Bytes of the file and of the log beside it.
+    /// Bytes of the file and of its write-ahead log; 0 in memory.
     #[must_use]
     pub(crate) fn disk_bytes(&self) -> u64 {
         if self.is_in_memory() {
@@ -228,7 +228,7 @@ impl Database {
             .sum()
     }
 
-    /// The value of the setting `key`, which the store was made with.
+    /// The value of the setting `key`.
     pub(crate) fn meta(&self, key: &'static str) -> Result<String> {
         self.read(|transaction| meta::get(transaction, key))
     }
@@ -243,7 +243,7 @@ impl Database {
             .transaction(|transaction| meta::put(transaction, key, value))
     }
 
-    /// Runs `work` on one state of the database.
+    /// Runs `work` in a read transaction: all its reads see one state of the database.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
         self.with_reader(|connection| {
             let transaction = Transaction::new(connection, TransactionBehavior::Deferred)?;
@@ -251,7 +251,7 @@ impl Database {
         })
     }
 
-    /// Runs `work`, which is a single statement: a state of the database by itself, without a transaction around it.
+    /// Runs `work`, which must be a single statement. One statement sees one state, so it needs no transaction.
     pub(crate) fn read_once<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         self.with_reader(|connection| work(connection))
     }
@@ -318,7 +318,7 @@ impl Database {
         })
     }
 
-    /// Where the file is; None for a database in memory.
+    /// The file's place on the disk; None for a database in memory.
     pub(super) fn place(&self) -> Option<&Place> {
         match &self.connections {
             Connections::File { place, .. } => Some(place),
@@ -326,7 +326,7 @@ impl Database {
         }
     }
 
-    /// Whether the file at its path is still the one that was opened.
+    /// Whether the file at the path is still the one that was opened. If not, the connections close.
     pub(crate) fn is_current(&self) -> bool {
         let Connections::File { place, .. } = &self.connections else {
             return true;
@@ -338,13 +338,13 @@ impl Database {
         is_current
     }
 
-    /// Closes the connections until they are next needed, and leaves the log as it is. True if all of them were idle
+    /// Closes the connections until they are needed again, and leaves the log as it is. True if all of them were idle
     /// and closed by `deadline`.
     pub(crate) fn suspend(&self, deadline: Instant) -> bool {
         self.close(None, deadline)
     }
 
-    /// The same; `held` is the connection that writes, where the caller has its lock.
+    /// Closes the connections. `held` is the connection that writes, where the caller holds its lock.
     fn close(&self, held: Option<&mut WriteConnection>, deadline: Instant) -> bool {
         let Connections::File {
             place,
@@ -367,8 +367,8 @@ impl Database {
         is_closed
     }
 
-    /// Closes a file that was replaced by another one. The last writes of this process must not get into the new
-    /// file: the log that belongs to the old file is renamed.
+    /// Closes the connections to a file that was replaced. The log of the old file is renamed, so that the last writes
+    /// of this process do not get into the new file.
     fn abandon(&self, held: Option<&mut WriteConnection>) {
         let Connections::File { place, .. } = &self.connections else {
             return;
@@ -376,7 +376,7 @@ impl Database {
         let is_ours = place.is_replaced() && place.has_own_log();
         if self.close(held, Instant::now()) && is_ours {
             for suffix in BESIDE {
-                // A file that is not there, or cannot be moved, stays as it is.
+                // A missing file, or one that cannot be renamed, stays as it is.
                 let aside = beside(&self.file, &format!("{suffix}-replaced"));
                 let _ = std::fs::rename(beside(&self.file, suffix), aside);
             }
@@ -385,13 +385,13 @@ impl Database {
 }
 
 impl Writer<'_> {
-    /// Runs `work` in one transaction: when this returns, all of it is on the disk, or nothing.
+    /// Runs `work` in one transaction. When this returns, all its writes are on the disk, or none.
     ///
-    /// The lock is taken at once (`IMMEDIATE`): a transaction that reads first and then wants to write
-    /// is refused without waiting when another process wrote meanwhile.
+    /// The transaction takes the lock at its beginning (`IMMEDIATE`). A transaction that reads first and then writes
+    /// would fail at once if another process wrote in between.
     ///
-    /// A process of a newer version may have brought the file up to date: then this one, which does not know
-    /// what its rows must be, writes no more.
+    /// The transaction fails if a process of a newer version has migrated the file: this process does not know the
+    /// rules of the new rows.
     pub(crate) fn transaction<T>(
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T>,
@@ -422,7 +422,7 @@ impl Writer<'_> {
 }
 
 impl Writer<'_> {
-    /// Gives the right to write to who has waited longest for it.
+    /// Gives the right to write to the thread that has waited longest.
     pub(super) fn pass_on(self) {
         match self.held {
             Held::File(writer, _) => MutexGuard::unlock_fair(writer),
@@ -440,7 +440,7 @@ impl Writer<'_> {
 }
 
 impl Database {
-    /// Keeps other processes from such work as long as the answer lives; see `exclusive.rs`.
+    /// Keeps other processes from long work of this kind while the returned lock lives; see `exclusive.rs`.
     pub(crate) fn exclusive(&self, work: &'static str) -> Result<Exclusive> {
         if self.is_in_memory() {
             return Ok(Exclusive::unneeded());
@@ -448,7 +448,7 @@ impl Database {
         Exclusive::wait(&self.file, work)
     }
 
-    /// Writes one state of the database to the file `name`, which there is not yet, or which is empty.
+    /// Writes one state of the database to the file `name`, which must be new or empty.
     pub(super) fn copy_into(&self, name: &str) -> Result<()> {
         self.with_reader(|connection| {
             connection.execute("VACUUM INTO ?1", [name])?;
@@ -456,7 +456,7 @@ impl Database {
         })
     }
 
-    /// Makes indexes and counts again from the other rows, and sets aside rows that do not match their checksums.
+    /// Rebuilds indexes and counts from the other rows, and sets aside rows with wrong checksums.
     pub(crate) fn repair(&self, now: i64) -> Result<()> {
         self.writer()?.transaction(|transaction| {
             repair::repair(transaction, now)?;
@@ -468,10 +468,10 @@ impl Database {
     }
 }
 
-/// Looks at an existing file without changing it or any file beside it.
+/// Finds the kind of an existing file, without changing it or any file beside it.
 ///
-/// Gives the kind of the file, and the content of a store that has no log. The kind is None if only a writer can tell:
-/// a process that was killed while it made the store leaves a journal, which only a writer can roll back.
+/// Also gives the content of a store without a log. The kind is None if only a writer can find it out:
+/// a process that is killed while it creates a store leaves a journal, and only a writer can roll it back.
 fn probe(file: &Path) -> Result<(Option<Found>, Option<Content>)> {
     match file.metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -481,7 +481,7 @@ fn probe(file: &Path) -> Result<(Option<Found>, Option<Content>)> {
         Ok(metadata) if metadata.is_dir() => {
             return Err(unopened(file, "it is a directory, not a file"));
         }
-        // SQLite would throw the log away and begin anew.
+        // SQLite would delete the log and begin an empty database.
         Ok(metadata) if metadata.len() == 0 && has_bytes(&beside(file, "-wal")) => {
             return Err(unopened(
                 file,
@@ -533,7 +533,7 @@ fn check_end(connection: &Connection, file: &Path) -> Result<()> {
     Err(unopened(file, &why))
 }
 
-/// Refuses a log with commits behind a damaged part: SQLite would drop these commits.
+/// Refuses a log with commits behind a damaged part, because SQLite would drop these commits.
 fn check_log(file: &Path) -> Result<()> {
     let log = beside(file, "-wal");
     let damage = wal::damage(&log);
@@ -551,7 +551,7 @@ fn check_log(file: &Path) -> Result<()> {
         .with("path", log.to_string_lossy().into_owned()))
 }
 
-/// Whether a log or journal beside the file holds a part of the data.
+/// Whether a log or a journal beside the file is not empty, and so may hold a part of the data.
 fn has_log(file: &Path) -> bool {
     ["-wal", "-journal"]
         .iter()

@@ -1,21 +1,21 @@
-//! Sessions that were deleted, and whose rows are still leaving: many rows are deleted in many transactions.
+//! The deleted sessions that still have rows. Many rows are deleted in many transactions.
 
 use rusqlite::Connection;
 
 use crate::error::Result;
 use crate::sqlite::meta;
 
-/// What the keys of these rows in `meta` begin with; the key of the session follows.
+/// The prefix of their keys in `meta`; the key of the session follows.
 const PREFIX: &str = "departing-";
-/// Above all keys that begin so.
+/// A key above all keys with this prefix.
 const ABOVE: &str = "departing.";
 
-/// Remembers that rows of the session are to leave.
+/// Records that the session's rows are still to be deleted.
 pub(crate) fn add(connection: &Connection, session: i64) -> Result<()> {
     meta::put(connection, &key(session), meta::DUE)
 }
 
-/// All of the session's rows have left.
+/// Removes the record, once all rows of the session are deleted.
 pub(crate) fn remove(connection: &Connection, session: i64) -> Result<()> {
     connection
         .prepare_cached("DELETE FROM meta WHERE key = ?1")?
@@ -23,7 +23,7 @@ pub(crate) fn remove(connection: &Connection, session: i64) -> Result<()> {
     Ok(())
 }
 
-/// The sessions whose rows are still leaving. The value of a row is not looked at: its key says all.
+/// The keys of sessions whose rows are still to be deleted. The values in `meta` are not read, so no checksum matters.
 pub(crate) fn all(connection: &Connection) -> Result<Vec<i64>> {
     let mut statement =
         connection.prepare_cached("SELECT key FROM meta WHERE key > ?1 AND key < ?2")?;

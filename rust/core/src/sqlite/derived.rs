@@ -1,6 +1,6 @@
-//! Texts that stand in a view in the place of messages: summaries, and substitutes of single messages.
+//! Texts that a view shows in place of messages: summaries, and substitutes of single messages.
 //!
-//! A text is written once, with the compaction that brings it, and named by every later view that shows it.
+//! A compaction writes its texts once. Later views that show a text name its id.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, Transaction, params};
@@ -14,7 +14,7 @@ use crate::sqlite::session::SessionRow;
 
 pub(super) const TABLE: &str = "derived";
 
-/// The columns in the order of `read`, and then a condition.
+/// A query of the columns that `read` expects, with a condition.
 macro_rules! select {
     ($condition:literal) => {
         concat!(
@@ -26,16 +26,16 @@ macro_rules! select {
     };
 }
 
-/// Every row, to be checked, with its digest at the end.
+/// Selects every row, with its digest, for a check or a repair.
 pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
 
 /// The kinds of derived texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DerivedKind {
-    /// The content of a message that sums others up.
+    /// The content of a message that summarises others.
     #[default]
     Summary,
-    /// A whole message, as JSON, in the place of one.
+    /// A whole message, as JSON, in place of one message.
     Substitute,
 }
 
@@ -69,18 +69,18 @@ impl DerivedKind {
     }
 }
 
-/// A derived text on its way into the store.
+/// A derived text to be written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewDerived {
     /// Its kind.
     pub kind: DerivedKind,
-    /// The message that a substitute stands in for.
+    /// The message that a substitute replaces; None for a summary.
     pub seq: Option<i64>,
     /// A summary's level.
     pub level: i64,
     /// Whether it was made without the intended model.
     pub degraded: bool,
-    /// The ranges of messages it stands for, as JSON.
+    /// The ranges of messages that it replaces, as JSON.
     pub covers: String,
     /// A summary's text, or a substitute's message as JSON.
     pub raw: String,
@@ -95,7 +95,7 @@ pub struct Derived {
     pub id: i64,
     /// The key of its session.
     pub(crate) session: i64,
-    /// Whether it was forgotten, and another text stands in its place.
+    /// Whether its first text was forgotten and replaced.
     pub redacted: bool,
     /// Milliseconds since 1970, UTC.
     pub created_at: i64,
@@ -103,7 +103,7 @@ pub struct Derived {
     pub text: NewDerived,
 }
 
-/// Writes a text of the session; its id.
+/// Writes a text of the session, and gives its id.
 pub(super) fn insert(
     transaction: &Transaction<'_>,
     session: i64,
@@ -150,7 +150,7 @@ pub(super) fn insert(
     Ok(row.id)
 }
 
-/// The text of that id, which a view of the session shows.
+/// The text of that id. It is an error if the session has no such text.
 pub(crate) fn of(connection: &Connection, session: &SessionRow, id: i64) -> Result<Derived> {
     let mut statement = connection.prepare_cached(select!("WHERE id = ?1"))?;
     let mut rows = statement.query([id])?;
@@ -188,7 +188,7 @@ pub(crate) fn of_session(
     Ok(texts)
 }
 
-/// The texts of the session that are exactly `raw`, the newest first.
+/// The texts of the session that equal `raw`, newest first.
 pub(crate) fn like(
     connection: &Connection,
     session: &SessionRow,
@@ -208,9 +208,11 @@ pub(crate) fn like(
     Ok(texts)
 }
 
-/// Puts another text in the place of each that is one of `ids`, stands in for a message of `messages`, or
-/// covers one of them. `ids` and `messages` come with the text that takes the place, and `messages` ascend;
-/// `replacement` is for summaries that cover one. How many there were.
+/// Replaces forgotten texts of the session, and gives their number. Texts that were redacted before stay.
+///
+/// - A text of `ids` gets the text beside its id.
+/// - A substitute of a message of `messages` gets the text beside the message. `messages` ascend.
+/// - Any other text that covers a message of `messages` gets `replacement`.
 pub(crate) fn redact(
     transaction: &Transaction<'_>,
     session: &SessionRow,
@@ -242,7 +244,7 @@ pub(crate) fn redact(
     Ok(redacted)
 }
 
-/// Replaces a forgotten text of the session. False where there is no such text.
+/// Gives a redacted text of the session a new text. False where there is no such text.
 pub(crate) fn renew(
     transaction: &Transaction<'_>,
     session: &SessionRow,
@@ -258,7 +260,7 @@ pub(crate) fn renew(
     }
 }
 
-/// Marks those texts of the session as ones that stand in the place of others that were forgotten.
+/// Marks texts of the session as redacted, without changing them: they replaced forgotten texts in another store.
 pub(crate) fn mark(transaction: &Transaction<'_>, session: &SessionRow, ids: &[i64]) -> Result<()> {
     for id in ids {
         let row = of(transaction, session, *id)?;
@@ -291,7 +293,7 @@ fn put(transaction: &Transaction<'_>, row: Derived, raw: &str, redacted: bool) -
     Ok(())
 }
 
-/// The messages that it stands for.
+/// The messages that the text replaces.
 fn covers(row: &Derived) -> Result<Vec<Range>> {
     parse_ranges(&row.text.covers).ok_or_else(|| {
         corrupt(
@@ -325,7 +327,7 @@ pub(super) fn read(row: &Row<'_>) -> Result<Derived> {
     Ok(found)
 }
 
-/// The digest by which a text is found. It follows from the text, and is not part of the checksum.
+/// The digest by which a text is found. It is computed from the text, so the checksum does not cover it.
 pub(super) fn digest(raw: &str) -> i64 {
     xxh3_64(raw.as_bytes()).cast_signed()
 }

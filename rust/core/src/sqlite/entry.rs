@@ -1,4 +1,4 @@
-//! The entries of a session, which searches find.
+//! The entries of a session. Searches find entries.
 
 use hashbrown::HashMap;
 use rusqlite::{CachedStatement, Connection, Row, Transaction, params};
@@ -12,7 +12,7 @@ use crate::sqlite::session::SessionRow;
 
 pub(super) const TABLE: &str = "entry";
 
-/// The columns in the order of `read`, and then a condition.
+/// A query of the columns that `read` expects, with a condition.
 macro_rules! select {
     ($condition:literal) => {
         concat!(
@@ -24,15 +24,15 @@ macro_rules! select {
     };
 }
 
-/// Every row, to be checked, with its fingerprint at the end.
+/// Selects every row, with its fingerprint, for a check or a repair.
 pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
 
-/// An entry on its way into the store.
+/// An entry to be written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewEntry {
-    /// Its text, which is indexed and given back.
+    /// Its text. The indexes read it, and searches return it.
     pub text: String,
-    /// Whether the text had lone surrogates, which became U+FFFD.
+    /// Whether the text had lone surrogates, each replaced by U+FFFD.
     pub repaired: bool,
     /// The first message it came from.
     pub start: i64,
@@ -46,14 +46,15 @@ pub struct NewEntry {
     pub kind: String,
     /// Milliseconds since 1970, UTC.
     pub created_at: i64,
-    /// The caller's own labels: a JSON list of texts, empty for none.
+    /// The caller's labels as a JSON list of texts; empty for none.
     pub tags: String,
-    /// From when on it is not found any more: milliseconds since 1970, UTC. None is never.
+    /// The time from which searches no longer find it: milliseconds since 1970, UTC. None for an entry that never
+    /// expires.
     pub expires_at: Option<i64>,
 }
 
 impl NewEntry {
-    /// Whether it is not found any more at `now`.
+    /// Whether it has expired at `now`.
     #[must_use]
     pub fn is_expired(&self, now: i64) -> bool {
         self.expires_at.is_some_and(|at| at <= now)
@@ -67,37 +68,37 @@ pub struct StoredEntry {
     pub id: EntryId,
     /// The key of its session.
     pub session: i64,
-    /// The compaction that discarded it; None for one that a caller indexed.
+    /// The compaction that discarded it; None for an entry that a caller indexed.
     pub compaction: Option<i64>,
     /// The entry.
     pub entry: NewEntry,
 }
 
-/// A row of a list: an entry, or damaged.
+/// A row of a list of entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Listed {
-    /// An entry.
+    /// An intact row.
     Whole(StoredEntry),
-    /// A row with a wrong checksum: it is counted, and never given back.
+    /// A row with a wrong checksum. It is counted, but never returned.
     Damaged(EntryId),
 }
 
-/// Where an entry that was handed over is now.
+/// The outcome of writing one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placed {
     /// Its id.
     pub id: EntryId,
-    /// Whether it was written now; else the store had it.
+    /// Whether this call wrote it. Otherwise the store had it already.
     pub is_new: bool,
-    /// When it expires: as the last of its twins in the batch says.
+    /// The time at which the stored entry expires. Equal entries of a batch expire at the time of the last of them.
     pub expires_at: Option<i64>,
 }
 
-/// Writes those of `entries` that the session does not have; the caller saves `session`, whose figures move.
+/// Writes the `entries` that the session does not have yet. The figures in `session` change, and the caller saves it.
 ///
-/// `compaction` is the one that discarded them, None where a caller indexes them: what a caller indexed
-/// stays when a compaction is undone. Who hands an entry over last says when it expires: where that is another
-/// time, the one that there was leaves, and a new one takes its place.
+/// `compaction` is the compaction that discarded them; None where a caller indexes them. An entry that a caller
+/// indexed stays when a compaction is undone. The last writer of an entry decides when it expires: if the
+/// stored entry expires at another time, it is deleted, and a new entry with a new id replaces it.
 pub(crate) fn insert(
     transaction: &Transaction<'_>,
     session: &mut SessionRow,
@@ -161,7 +162,7 @@ pub(crate) fn insert(
                     Twin::Left(before) => before.and(compaction),
                     _ => compaction,
                 };
-                let later; // the entry, where another one of the batch says when it expires
+                let later; // a copy with the time from the last equal entry of the batch
                 let entry = if entry.expires_at == end {
                     *entry
                 } else {
@@ -189,12 +190,12 @@ pub(crate) fn insert(
     Ok(placed)
 }
 
-/// Where the same entry is already.
+/// The place of an equal entry, if there is one.
 enum Twin {
     None,
     InBatch(usize),
     Stored(StoredEntry),
-    /// It was, and expired at another time; the compaction that had discarded it.
+    /// An equal entry was stored, and was deleted because it expired at another time. Holds its compaction.
     Left(Option<i64>),
 }
 
@@ -230,8 +231,8 @@ fn write(
     Ok(())
 }
 
-/// The stored entry of the session that equals `entry`. An entry without a source equals no other, and a damaged
-/// row equals nothing.
+/// The stored entry of the session that equals `entry`. An entry without a source and a damaged row equal no
+/// other entry.
 fn find_twin(
     connection: &Connection,
     session: i64,
@@ -253,7 +254,7 @@ fn find_twin(
     Ok(None)
 }
 
-/// The same words of the same messages by the same speaker: the time of the call does not matter.
+/// Whether two entries have the same text, source, speaker and kind. The time of the call does not matter.
 fn are_one(one: &NewEntry, other: &NewEntry) -> bool {
     one.start < one.end
         && (one.start, one.end) == (other.start, other.end)
@@ -261,7 +262,7 @@ fn are_one(one: &NewEntry, other: &NewEntry) -> bool {
         && one.text == other.text
 }
 
-/// Makes an entry of a compaction one of the caller's own.
+/// Turns an entry of a compaction into an entry of the caller.
 fn keep(transaction: &Transaction<'_>, stored: &StoredEntry) -> Result<()> {
     let checksum = checksum(stored.id.0, stored.session, None, &stored.entry).finish();
     transaction
@@ -270,12 +271,12 @@ fn keep(transaction: &Transaction<'_>, stored: &StoredEntry) -> Result<()> {
     Ok(())
 }
 
-/// The entry of that id.
+/// The entry of that id, if it exists.
 pub(crate) fn get(connection: &Connection, id: EntryId) -> Result<Option<StoredEntry>> {
     Reader::of(connection)?.get(id)
 }
 
-/// Whether entries of the session have expired at `now`. None but those that expire are looked at.
+/// Whether an entry of the session has expired at `now`. An index finds it without reading the other entries.
 pub(crate) fn is_any_expired(connection: &Connection, session: i64, now: i64) -> Result<bool> {
     let mut statement = connection.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM entry WHERE session = ?1 AND expires_at <= ?2)",
@@ -283,7 +284,7 @@ pub(crate) fn is_any_expired(connection: &Connection, session: i64, now: i64) ->
     Ok(statement.query_row([session, now], |row| row.get(0))?)
 }
 
-/// Reads one entry after another.
+/// A prepared statement that reads entries by id.
 pub(crate) struct Reader<'a>(CachedStatement<'a>);
 
 impl<'a> Reader<'a> {
@@ -292,14 +293,14 @@ impl<'a> Reader<'a> {
         Ok(Self(statement))
     }
 
-    /// The entry of that id.
+    /// The entry of that id, if it exists.
     pub(crate) fn get(&mut self, id: EntryId) -> Result<Option<StoredEntry>> {
         let mut rows = self.0.query([id.0])?;
         rows.next()?.map(read).transpose()
     }
 }
 
-/// Hands over the entries of the session with an id above `after`, in order of id.
+/// Passes each entry of the session with an id above `after` to `take`, in order of id.
 pub(crate) fn for_each_after(
     connection: &Connection,
     session: i64,
@@ -320,8 +321,9 @@ pub(crate) fn for_each_after(
     Ok(())
 }
 
-/// Hands over role, kind and name of the session's entries with an id above `after`, in order of id. The rows are
-/// not compared with their checksums, which takes their texts: what is found is read again, and is.
+/// Passes the role, kind and name of each entry of the session with an id above `after` to `take`, in order of id.
+/// Checksums are not compared, because that needs the texts. A search reads each hit again, and that read compares
+/// them.
 pub(crate) fn for_each_label(
     connection: &Connection,
     session: i64,
@@ -341,7 +343,7 @@ pub(crate) fn for_each_label(
     Ok(())
 }
 
-/// The ids of the session's entries, in ascending order. The rows themselves are not looked at.
+/// The ids of the session's entries, ascending. Only an index is read, not the rows.
 pub(crate) fn ids(connection: &Connection, session: &SessionRow) -> Result<Vec<EntryId>> {
     let mut statement =
         connection.prepare_cached("SELECT id FROM entry WHERE session = ?1 ORDER BY id")?;
@@ -356,7 +358,7 @@ pub(crate) fn ids(connection: &Connection, session: &SessionRow) -> Result<Vec<E
     Ok(ids)
 }
 
-/// At most `limit` entries of the session in order of id, after leaving out the first `offset`.
+/// At most `limit` entries of the session in order of id, after the first `offset`.
 pub(crate) fn page(
     connection: &Connection,
     session: &SessionRow,
@@ -379,7 +381,7 @@ pub(crate) fn page(
     Ok(entries)
 }
 
-/// Checks a row that an index gave as one of `session`: the row itself may name another session.
+/// Checks that a row belongs to `session`: a damaged index can lead to a row of another session.
 fn listed(row: &Row<'_>, session: i64) -> Result<Listed> {
     match read(row) {
         Ok(stored) if stored.session == session => Ok(Listed::Whole(stored)),
@@ -420,8 +422,8 @@ pub(super) fn read(row: &Row<'_>) -> Result<StoredEntry> {
     })
 }
 
-/// The fingerprint of the fields that make two entries equal. It follows from the row, and is not part of the
-/// checksum.
+/// The fingerprint of the fields that make two entries equal. It is computed from the row, so the checksum does not
+/// cover it.
 pub(crate) fn fingerprint(entry: &NewEntry) -> i64 {
     Checksum::of(TABLE)
         .integer(entry.start)

@@ -1,13 +1,13 @@
-//! Takes forgotten bytes out of the file, and out of the log beside it, while others read and write.
+//! Erases forgotten bytes from the file and from the write-ahead log, while others read and write.
 //!
-//! What was deleted is overwritten when it is deleted (`secure_delete`). What rows left behind that had been moved from
-//! page to page is overwritten here, page by page (`pages.rs`):
+//! SQLite overwrites deleted bytes when it deletes them (`secure_delete`). But when rows move to another page, their
+//! bytes stay behind in the old one. These leftovers are overwritten here, page by page (`pages.rs`):
 //!
-//! 1. Somebody begins to read, so that from now on the log keeps what is written.
-//! 2. The pages of that state are looked at, for as long as it takes: nobody waits.
-//! 3. Those that have leftovers are overwritten, some in each transaction. What others have written since, they may have
-//!    moved: so each transaction looks first at all pages that the log has since the last one.
-//! 4. The log is emptied.
+//! 1. A read transaction begins. While it lasts, the log keeps every page that is written from now on.
+//! 2. The pages of that state are searched for leftovers. Nobody waits, however long this takes.
+//! 3. The pages with leftovers are overwritten, some in each transaction. Other writers may have moved rows since, so
+//!    each transaction first overwrites the leftovers of all pages that were written since the last one.
+//! 4. The log is copied into the file and emptied.
 
 use std::path::PathBuf;
 use std::thread;
@@ -21,15 +21,15 @@ use crate::sqlite::database::{BESIDE, Database, beside};
 use crate::sqlite::wal::{self, Moment};
 use crate::sqlite::{connection, meta, pages};
 
-/// Pages that one transaction overwrites at most: they are synced while others wait.
+/// The highest number of pages in one transaction. Other writers wait while these are synced.
 const PAGES: usize = 128;
 
 impl Database {
-    /// Overwrites what the file has that is in no row, and empties the log beside it. Those who read go on meanwhile,
-    /// and who writes waits for moments.
+    /// Overwrites the bytes of the file that are in no row, and empties the log. Readers go on meanwhile, and writers
+    /// wait for moments only.
     ///
-    /// False where another process writes, or somebody reads an earlier state for too long: then it is still to
-    /// be done.
+    /// False where another process writes, or a reader holds an earlier state for too long. The erasure is still due
+    /// then.
     pub(crate) fn erase(&self) -> Result<bool> {
         let _exclusive = self.exclusive("erase what was forgotten from")?;
         match self.overwrite().and_then(|()| self.empty_log()) {
@@ -44,7 +44,7 @@ impl Database {
         Ok(true)
     }
 
-    /// Overwrites what the pages have that is in no row.
+    /// Overwrites the bytes in pages that belong to no row.
     fn overwrite(&self) -> Result<()> {
         if self.is_in_memory() {
             return self.writer()?.transaction(|transaction| {
@@ -55,7 +55,8 @@ impl Database {
             });
         }
         self.read(|earlier| {
-            // It reads this state from now on, of which no frame can leave the log.
+            // The first query of `earlier` fixes its state. From now on the log cannot begin anew, so it keeps all its
+            // frames.
             let mut since = self.writer()?.transaction(|_| {
                 earlier.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |_| Ok(()))?;
                 self.moment()
@@ -86,7 +87,7 @@ impl Database {
         beside(self.file(), BESIDE[0])
     }
 
-    /// What was read of the log.
+    /// Turns an error of reading the log into an error of the store.
     fn of_log<T>(&self, read: std::io::Result<T>) -> Result<T> {
         read.map_err(|error| {
             let message = format!("could not read '{}': {error}", self.log().display());
@@ -94,16 +95,17 @@ impl Database {
         })
     }
 
-    /// This moment in the life of the log, for who keeps others from writing.
+    /// The present position in the log. The caller must keep others from writing.
     fn moment(&self) -> Result<Moment> {
         let frames = self.committed_frames()?;
         self.of_log(Moment::now(&self.log(), frames))
     }
 
-    /// Empties the log into the file, as soon as nobody reads an earlier state. Whether it is empty.
+    /// Copies the log into the file and empties it, once no reader holds an earlier state. False if one does for too
+    /// long.
     ///
-    /// Who writes waits for moments only: what is long is done beside him, and between two looks the right to
-    /// write is free.
+    /// Writers wait for moments only: most of the log is copied without the right to write, and that right is free
+    /// between two attempts.
     fn empty_log(&self) -> Result<bool> {
         const PAUSE: Duration = Duration::from_millis(10);
         if self.is_in_memory() {
@@ -125,7 +127,7 @@ impl Database {
         }
     }
 
-    /// Deletes logs of files that were replaced, which say what those said. Whether there are none left.
+    /// Deletes the logs of files that were replaced, because they may hold forgotten bytes. True if none are left.
     fn remove_aside(&self) -> bool {
         BESIDE.iter().all(|suffix| {
             let aside = beside(self.file(), &format!("{suffix}-replaced"));
@@ -134,7 +136,7 @@ impl Database {
     }
 }
 
-/// The pages that have bytes that are in no row, in the order of the file.
+/// The numbers of the pages with bytes that are in no row, ascending.
 fn with_leftovers(connection: &Connection) -> Result<Vec<u32>> {
     let mut numbers: Vec<u32> = pages::of_trees(connection)?.into_iter().collect();
     numbers.sort_unstable();
@@ -147,7 +149,7 @@ fn with_leftovers(connection: &Connection) -> Result<Vec<u32>> {
     Ok(found)
 }
 
-/// Whether the log is empty now: nobody read an earlier state.
+/// Tries to empty the log. False where a reader holds an earlier state.
 fn truncate_log(connection: &mut Connection) -> Result<bool> {
     connection.busy_timeout(Duration::ZERO)?;
     let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {

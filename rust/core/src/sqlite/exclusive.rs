@@ -1,7 +1,7 @@
-//! Work that one process does at a time: bringing a file up to date, repairing it, rewriting it.
+//! A lock for work that only one process may do at a time: migrating, repairing, erasing or copying a file.
 //!
-//! `SQLite` sees to it that transactions do not mix. This lock is about work of several of them: it is
-//! advisory, held by the system for the directory of the file, and gone with the process that held it.
+//! `SQLite` keeps single transactions apart, but this work takes several transactions. The lock is
+//! advisory. The system holds it on the directory of the file, and releases it when the process ends.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::connection::BUSY_TIMEOUT;
 
-/// Held for as long as this lives. Who asks for it again, in this process or in another, waits.
+/// The lock, held while this lives. Another request, in this process or another, waits.
 pub(crate) struct Exclusive(Option<File>);
 
 impl Exclusive {
-    /// Waits for the right to do `work`, a few words that the error names.
+    /// Waits for the right to do `work`, a verb that the error names.
     ///
-    /// Where the file system knows no such locks there is nothing to wait for.
+    /// Where the file system has no such locks, the right is given at once.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreBusy`], with how long was waited, and for what.
+    /// [`ErrorKind::StoreBusy`] names the work and the time that was waited.
     pub(super) fn wait(file: &Path, work: &'static str) -> Result<Self> {
         Self::wait_for(file, work, BUSY_TIMEOUT)
     }
@@ -52,14 +52,14 @@ impl Exclusive {
 impl Drop for Exclusive {
     fn drop(&mut self) {
         if let Some(lock) = &self.0 {
-            // By name, and not by closing: a child that was forked meanwhile has the file open as well.
+            // An explicit unlock: closing is not enough, because a forked child may have the file open as well.
             drop(lock.unlock());
         }
     }
 }
 
-/// What is locked: the directory, so that no file is left behind. Never the database itself: closing another
-/// descriptor of it would let go of `SQLite`'s own locks.
+/// The file to lock: the directory, so that no lock file is left behind. The database itself must not be used, because
+/// closing a second descriptor of it would release `SQLite`'s own locks.
 fn lock_file(file: &Path) -> std::io::Result<File> {
     if cfg!(windows) {
         let mut name = file.as_os_str().to_owned();

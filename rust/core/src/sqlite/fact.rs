@@ -1,4 +1,4 @@
-//! The rows of facts of a session or its namespace, in the caller's own form.
+//! Facts of a session or of its namespace. The body of a fact has the caller's own form.
 
 use rusqlite::{Connection, Row, Transaction, params};
 
@@ -10,7 +10,7 @@ use crate::sqlite::session::SessionRow;
 
 pub(super) const TABLE: &str = "fact";
 
-/// The columns in the order of `read`, and then a condition.
+/// A query of the columns that `read` expects, with a condition.
 macro_rules! select {
     ($condition:literal) => {
         concat!(
@@ -20,13 +20,13 @@ macro_rules! select {
     };
 }
 
-/// Every row, to be checked.
+/// Selects every row, for a check or a repair.
 pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
 
-/// A fact on its way into the store.
+/// A fact to be written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewFact {
-    /// The fact that it takes the place of; None for a new one.
+    /// The id of the fact that this one replaces; None for a new fact.
     pub id: Option<i64>,
     /// The caller's key.
     pub key: String,
@@ -55,16 +55,16 @@ pub struct Fact {
     pub body: String,
     /// When it was first written: milliseconds since 1970, UTC.
     pub created_at: i64,
-    /// And last.
+    /// The time of the last write, in the same unit.
     pub changed_at: i64,
 }
 
-/// Writes a fact of the session, over the one of its id where it has one; its id.
+/// Writes a fact of the session, and gives its id. With an id, it replaces the fact of that id.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidEntry`] where its namespace, or for a session without one the session itself, has no fact
-/// of that id; [`ErrorKind::StoreConflict`] where the body of that fact is not the expected one any more.
+/// [`ErrorKind::InvalidEntry`] where the session and its namespace have no fact of that id.
+/// [`ErrorKind::StoreConflict`] where the body of that fact is no longer the expected one.
 pub(crate) fn put(
     transaction: &Transaction<'_>,
     session: &SessionRow,
@@ -124,7 +124,7 @@ pub(crate) fn put(
     Ok(row.id)
 }
 
-/// A text that changes with every change of a fact of the store; empty before the first fact. None where its row
+/// A text that changes with every change of any fact in the store. Empty before the first fact; None where its row
 /// is damaged.
 pub(crate) fn revision(connection: &Connection) -> Result<Option<String>> {
     match meta::find(connection, meta::FACTS) {
@@ -134,7 +134,7 @@ pub(crate) fn revision(connection: &Connection) -> Result<Option<String>> {
     }
 }
 
-/// The facts of the session, in the order of their first writes; those of one state, where it is given.
+/// The facts of the session in the order of their first writes; with `state`, only the facts of that state.
 pub(crate) fn of_session(
     connection: &Connection,
     session: &SessionRow,
@@ -151,7 +151,7 @@ pub(crate) fn of_session(
     Ok(facts)
 }
 
-/// The facts of the namespace, as for a session.
+/// The facts of the namespace, in the same order and with the same filter as [`of_session`].
 pub(crate) fn of_namespace(
     connection: &Connection,
     namespace: &str,
@@ -168,7 +168,8 @@ pub(crate) fn of_namespace(
     Ok(facts)
 }
 
-/// Deletes those of `ids` that are the session's, or of its namespace. How many.
+/// Deletes the facts `ids`, as far as they belong to the session or to its namespace. Gives the number of deleted
+/// facts.
 pub(crate) fn forget(
     transaction: &Transaction<'_>,
     session: &SessionRow,
@@ -194,7 +195,7 @@ fn get(connection: &Connection, id: i64) -> Result<Option<Fact>> {
     rows.next()?.map(read).transpose()
 }
 
-/// Whether the fact may be changed from the session: its own, or one of its namespace.
+/// Whether the session may change the fact: it is the session's own, or of the same namespace.
 fn is_of(fact: &Fact, session: &SessionRow) -> bool {
     let shared = !session.namespace.is_empty() && fact.namespace == session.namespace;
     fact.session == session.id || shared

@@ -1,4 +1,4 @@
-//! Errors of SQLite as errors of the store.
+//! Turns errors of SQLite into errors of the store.
 
 use std::error::Error as _;
 
@@ -14,7 +14,7 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
-/// Whether the disk failed, and not only ran full.
+/// Whether the disk failed. A full disk is not a failure of the disk.
 pub(super) fn is_of_the_disk(error: &Error) -> bool {
     let cause = error.source().and_then(|source| source.downcast_ref());
     cause.and_then(rusqlite::Error::sqlite_error_code) == Some(ErrorCode::SystemIoFailure)
@@ -46,7 +46,7 @@ fn failure(error: &rusqlite::Error) -> (ErrorKind, String) {
             ErrorKind::ReadOnlyStore,
             format!("the store cannot be written: {error}"),
         ),
-        // The file ends before a page that the rows lead to.
+        // The file is shorter than its pages say.
         Some(ErrorCode::SystemIoFailure) if is_short(error) => (
             ErrorKind::StoreCorrupt,
             format!("the store's file is damaged: its end is missing ({error})"),
@@ -55,7 +55,7 @@ fn failure(error: &rusqlite::Error) -> (ErrorKind, String) {
             ErrorKind::StoreCorrupt,
             format!("the store's file is damaged: {error}"),
         ),
-        // The rows disagree with the counters that lead to them.
+        // A row exists where a counter says that there is none.
         Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch) => (
             ErrorKind::StoreCorrupt,
             format!("the store's rows contradict each other: {error}"),

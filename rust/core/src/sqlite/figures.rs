@@ -16,9 +16,9 @@ pub struct Counts {
     pub entries: i64,
     /// Compactions.
     pub compactions: i64,
-    /// Bytes of the entries' texts, summed up without reading them.
+    /// Bytes of the entries' texts. SQLite sums their lengths without reading them.
     pub text_bytes: i64,
-    /// Entries that wait for their host to commit.
+    /// Entries of batches that wait for their host to commit.
     pub staged: i64,
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn of_store(connection: &Connection) -> Result<Counts> {
             .query_row([], |row| row.get(0))?,
         ..Counts::default()
     };
-    // Row by row, each against its checksum: a sum would count what a damaged row says.
+    // The rows are read one by one, and their checksums are compared. An SQL sum would include damaged values.
     let mut statement = connection.prepare_cached(session::SELECT_ALL)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {

@@ -1,8 +1,8 @@
-//! Salted digests of forgotten messages, by which a message is recognised when it is sent again.
+//! Salted digests of forgotten messages. They recognise a forgotten message that is sent again.
 //!
-//! The digests are the caller's, of whatever it takes for the same message; the salt is the store's
-//! (`meta.rs`), so that those of two stores do not compare. A summary that was forgotten stands beside them
-//! with its id as a negative number: a host may have taken it over into its list.
+//! The caller computes the digests, and decides which messages count as the same. The salt is the store's (`meta.rs`),
+//! so digests of two stores cannot be compared. The digest of a forgotten summary is stored with the negative id of the
+//! summary as its sequence number, because a host may send a summary back as a message.
 
 use rusqlite::{Connection, Row, Transaction, params};
 
@@ -12,14 +12,14 @@ use crate::sqlite::row::Columns;
 
 pub(super) const TABLE: &str = "forgotten";
 
-/// In the place of a message: the row has the session's own salt.
+/// The sequence number of the row that holds the session's own salt.
 const SALT: i64 = i64::MIN;
 
-/// Every row, to be checked.
+/// Selects every row, for a check or a repair.
 pub(super) const SELECT_ALL: &str =
     "SELECT session, seq, digest, checksum FROM forgotten ORDER BY session, seq, digest";
 
-/// Remembers digests of messages of the session, each with the message's place.
+/// Stores digests of messages of the session, each with the message's sequence number.
 pub(crate) fn add(
     transaction: &Transaction<'_>,
     session: i64,
@@ -35,7 +35,7 @@ pub(crate) fn add(
     Ok(())
 }
 
-/// What the session's digests are made with, where that is not the salt of the store: it was copied with its own.
+/// The session's own salt. Only a session that was copied from another store has one; None means the store's salt.
 pub(crate) fn own_salt(connection: &Connection, session: i64) -> Result<Option<String>> {
     let mut statement = connection.prepare_cached(
         "SELECT session, seq, digest, checksum FROM forgotten WHERE session = ?1 AND seq = ?2",
@@ -53,7 +53,7 @@ pub(crate) fn set_salt(transaction: &Transaction<'_>, session: i64, salt: &str) 
     add(transaction, session, &[(SALT, salt.into())])
 }
 
-/// All that are remembered of the session, in the order of the messages.
+/// All digests of the session, ordered by sequence number.
 pub(crate) fn of_session(connection: &Connection, session: i64) -> Result<Vec<(i64, Vec<u8>)>> {
     let mut statement = connection.prepare_cached(
         "SELECT session, seq, digest, checksum FROM forgotten WHERE session = ?1 AND seq <> ?2

@@ -1,5 +1,5 @@
-//! Deletes rows: entries with their compaction, entries and batches that are forgotten, entries that are too many or
-//! too old, and all rows of a session that was deleted.
+//! Deletes rows: the entries of an undone compaction, forgotten entries and batches, entries that are too many or
+//! too old, and all rows of a deleted session.
 
 use rusqlite::{Connection, Transaction};
 
@@ -10,10 +10,10 @@ use crate::sqlite::ranges::Range;
 use crate::sqlite::session::{self, SessionRow};
 use crate::sqlite::{departing, meta, stage};
 
-/// Rows that are deleted before somebody looks at the time.
+/// The number of rows that are deleted between two looks at the time.
 const ROWS: i64 = 64;
 
-/// Deletes the entries that `compaction` brought; the caller saves `session`, whose figures move.
+/// Deletes the entries that `compaction` brought. The figures in `session` change, and the caller saves it.
 pub(crate) fn withdraw(
     transaction: &Transaction<'_>,
     session: &mut SessionRow,
@@ -25,8 +25,8 @@ pub(crate) fn withdraw(
     Ok(left(session, gone))
 }
 
-/// The entries of the session above `after` that came from a message of `seqs`, which ascend, and the last id of all
-/// that were looked at. An entry never changes, so what was found stays right.
+/// The entries of the session with an id above `after` that came from a message of `seqs`, which ascend; and the last
+/// id that was read. An entry never changes its source, so a second call can go on from there.
 pub(crate) fn that_came_from(
     connection: &Connection,
     session: i64,
@@ -50,7 +50,7 @@ pub(crate) fn that_came_from(
     Ok((found, last))
 }
 
-/// Deletes the entries of the session with those ids; the caller saves `session`, whose figures move.
+/// Deletes the session's entries with those ids. The figures in `session` change, and the caller saves it.
 pub(crate) fn forget(
     transaction: &Transaction<'_>,
     session: &mut SessionRow,
@@ -65,8 +65,8 @@ pub(crate) fn forget(
     Ok(left(session, gone))
 }
 
-/// Deletes the entries of the session that are from before `before`, and then the oldest, until `keep` are left;
-/// the caller saves `session`, whose figures move. How many for either reason.
+/// Deletes the session's entries from before `before`, and then the oldest until `keep` are left. Gives the number for
+/// each reason. The figures in `session` change, and the caller saves it.
 pub(crate) fn expire(
     transaction: &Transaction<'_>,
     session: &mut SessionRow,
@@ -91,8 +91,8 @@ pub(crate) fn expire(
     Ok((left(session, aged), left(session, over)))
 }
 
-/// Deletes the entries of the session that have expired at `now`; the caller saves `session`, whose figures move.
-/// How many.
+/// Deletes the session's entries that have expired at `now`, and gives their number. The figures in `session` change,
+/// and the caller saves it.
 pub(crate) fn lapse(
     transaction: &Transaction<'_>,
     session: &mut SessionRow,
@@ -104,8 +104,8 @@ pub(crate) fn lapse(
     Ok(left(session, lapsed))
 }
 
-/// Deletes the session, and leaves a tombstone in its place: its name and its namespace. Nobody finds anything of it
-/// from now on. Its rows are still to be taken, see [`take`].
+/// Deletes the session, and leaves a tombstone: a row with its name and its namespace. From now on searches
+/// find nothing of it. [`take`] deletes its other rows.
 pub(crate) fn drop_session(transaction: &Transaction<'_>, row: SessionRow) -> Result<()> {
     transaction
         .prepare_cached("DELETE FROM fact WHERE session = ?1")?
@@ -127,9 +127,9 @@ pub(crate) fn drop_session(transaction: &Transaction<'_>, row: SessionRow) -> Re
     session::save(transaction, &tombstone)
 }
 
-/// Deletes rows of sessions that were deleted, for as long as `is_time`; whether none are left.
+/// Deletes rows of deleted sessions while `is_time` is true. True if no such rows are left.
 pub(crate) fn take(transaction: &Transaction<'_>, is_time: &dyn Fn() -> bool) -> Result<bool> {
-    // An entry takes its vector along, and what refers to others goes first.
+    // Rows that refer to other rows go first. A vector would also go with its entry.
     const TABLES: [&str; 7] = [
         "DELETE FROM vector WHERE entry IN (SELECT entry FROM vector WHERE session = ?1 LIMIT ?2)",
         "DELETE FROM entry WHERE id IN (SELECT id FROM entry WHERE session = ?1 LIMIT ?2)",
@@ -158,7 +158,7 @@ pub(crate) fn take(transaction: &Transaction<'_>, is_time: &dyn Fn() -> bool) ->
     Ok(true)
 }
 
-/// Subtracts `gone` entries from the figures of the session, and makes indexes that have them stale.
+/// Subtracts `gone` entries from the figures of the session, and raises its epoch, so that its indexes are stale.
 fn left(session: &mut SessionRow, gone: usize) -> i64 {
     let gone = i64::try_from(gone).unwrap_or(i64::MAX);
     if gone > 0 {

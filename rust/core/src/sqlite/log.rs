@@ -1,6 +1,6 @@
-//! The messages of a session, in order. Messages are added, and never changed except to be forgotten.
+//! The messages of a session, in order. Messages are appended. A message changes only when it is forgotten.
 //!
-//! The key of a message is made of its session and its sequence number, so the log of a session lies together in the
+//! The key of a message combines its session and its sequence number. So the log of a session is one stretch of the
 //! table, and needs no index.
 
 use rusqlite::{Connection, Row, Transaction, params};
@@ -12,7 +12,7 @@ use crate::sqlite::session::SessionRow;
 
 pub(super) const TABLE: &str = "message";
 
-/// The columns in the order of `read_row`, and then a condition.
+/// A query of the columns that `read_row` expects, with a condition.
 macro_rules! select {
     ($condition:literal) => {
         concat!(
@@ -22,16 +22,16 @@ macro_rules! select {
     };
 }
 
-/// Every row, to be checked.
+/// Selects every row, for a check or a repair.
 pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
 
 /// The provenance of a message that was forgotten.
 const TOMBSTONE: &str = "placeholder";
 
-/// How many messages the log of a session can have.
+/// The highest number of messages in the log of a session.
 pub(super) const CAPACITY: i64 = 1 << 32;
 
-/// A message on its way into the log.
+/// A message to be appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMessage {
     /// Its JSON text.
@@ -40,9 +40,9 @@ pub struct NewMessage {
     pub role: String,
     /// The dialect of `raw`.
     pub dialect: String,
-    /// Where it came from.
+    /// Its origin, a word of the caller's.
     pub provenance: String,
-    /// Its estimate when it was appended.
+    /// Its estimated tokens when it was appended.
     pub tokens: i64,
     /// Milliseconds since 1970, UTC.
     pub created_at: i64,
@@ -64,12 +64,12 @@ pub(super) fn key(session: i64, seq: i64) -> i64 {
     session << 32 | seq
 }
 
-/// The session and the sequence number that a key is made of.
+/// The session and the sequence number of a key.
 pub(super) fn place(key: i64) -> (i64, i64) {
     (key >> 32, key & (CAPACITY - 1))
 }
 
-/// Writes `messages` at the end of the session's log; the caller saves `session`, whose figures move.
+/// Appends `messages` to the session's log. The figures in `session` change, and the caller saves it.
 pub(crate) fn append(
     transaction: &Transaction<'_>,
     session: &mut SessionRow,
@@ -99,7 +99,7 @@ pub(crate) fn append(
     Ok(())
 }
 
-/// Takes a message into the session's figures.
+/// Adds a message to the session's figures.
 pub(super) fn count_in(session: &mut SessionRow, message: &NewMessage) {
     let stamp = Some(message.created_at);
     session.tokens = session.tokens.saturating_add(message.tokens);
@@ -133,7 +133,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// The messages `start..end` of the session, as far as its log goes.
+/// The messages `start..end` of the session, cut at the end of its log.
 pub(crate) fn read(
     connection: &Connection,
     session: &SessionRow,
@@ -155,8 +155,8 @@ pub(crate) fn read(
     Ok(messages)
 }
 
-/// Puts `raw` in the place of what message `seq` said: a tombstone, which is indexed by nobody and keeps
-/// its place and its tokens. Whether there was something to forget.
+/// Replaces the text of message `seq` with `raw`. The result is a tombstone: it is not indexed, and keeps its
+/// position and its tokens. False where there is no such message, or it is this tombstone already.
 pub(crate) fn redact(
     transaction: &Transaction<'_>,
     session: &SessionRow,
@@ -184,7 +184,7 @@ pub(crate) fn redact(
     Ok(true)
 }
 
-/// Checks the number of rows: no index names the rows of a log, so a lost row leaves no other trace.
+/// Checks that no message is missing. No index lists the rows of a log, so a lost row leaves no other trace.
 fn complete(session: &SessionRow, start: i64, end: i64, messages: &[Message]) -> Result<()> {
     let mut found = messages.iter();
     let missing = (start..end).find(|&seq| found.next().is_none_or(|message| message.seq != seq));
@@ -199,7 +199,7 @@ fn complete(session: &SessionRow, start: i64, end: i64, messages: &[Message]) ->
     }
 }
 
-/// The session and the sequence number of a row that was checked.
+/// The session and the sequence number of a row, after its checksum was compared.
 pub(super) fn read_place(row: &Row<'_>) -> Result<(i64, i64)> {
     let (session, message) = read_row(row)?;
     Ok((session, message.seq))

@@ -1,4 +1,4 @@
-//! Settings of a store, most of them fixed when it is made: they say how its rows are read.
+//! Settings of a store. Most of them say how its rows are read, and are fixed when the store is made.
 
 use rusqlite::{Connection, params};
 
@@ -8,29 +8,29 @@ use crate::sqlite::row::Columns;
 
 const TABLE: &str = "meta";
 
-/// Key of the rule that gives a word its bucket.
+/// Key of the hash rule: how the hashed embedding assigns words to buckets.
 pub(crate) const HASH_RULE: &str = "hash_rule";
-/// Key of the analyser that cuts a text into words.
+/// Key of the tokenizer, which splits texts into words.
 pub(crate) const TOKENIZER: &str = "tokenizer";
-/// Key of the analyser that makes terms of texts; stores of the first version lack it.
+/// Key of the analyser, which turns texts into terms. Stores of the first version lack it.
 pub(crate) const ANALYSER: &str = "analyser";
 
-/// Key of the languages that texts are read in; stores lack it where nobody said.
+/// Key of the languages in which texts are read. A store lacks it until a caller has chosen languages.
 pub(crate) const LANGUAGES: &str = "languages";
 
-/// Key of what digests of forgotten messages are made with: 128 random bits, as text.
+/// Key of the salt for digests of forgotten messages: 128 random bits, as text.
 pub(crate) const SALT: &str = "salt";
-/// Key of what tells this store from every other, its copies included: 128 random bits, as text.
+/// Key of the store's mark, which no other store has, not even a backup of it: 128 random bits, as text.
 pub(crate) const LINEAGE: &str = "lineage";
 
-/// Key of whether freed bytes are still to be overwritten: [`DUE`] or [`DONE`].
+/// Key of the state of erasure: [`DUE`] or [`DONE`].
 pub(crate) const ERASURE: &str = "erasure";
-/// Something was forgotten, and its bytes may still be in the files.
+/// Forgotten bytes may still be in the files.
 pub(crate) const DUE: &str = "due";
-/// Whatever was forgotten is gone from the files.
+/// All forgotten bytes are gone from the files.
 pub(crate) const DONE: &str = "done";
 
-/// Key of what changes whenever a fact does: 128 random bits, as text. Stores without facts lack it.
+/// Key of a value that changes with every change of a fact: 128 random bits, as text. Stores without facts lack it.
 pub(crate) const FACTS: &str = "facts";
 
 /// The value of `key`.
@@ -55,7 +55,7 @@ pub(crate) fn find(connection: &Connection, key: &str) -> Result<Option<String>>
     Ok(Some(value))
 }
 
-/// Writes the value of `key`, over another one if need be.
+/// Writes the value of `key`. It replaces an existing value.
 pub(crate) fn put(connection: &Connection, key: &str, value: &str) -> Result<()> {
     connection
         .prepare_cached("INSERT OR REPLACE INTO meta (key, value, checksum) VALUES (?1, ?2, ?3)")?
@@ -63,7 +63,7 @@ pub(crate) fn put(connection: &Connection, key: &str, value: &str) -> Result<()>
     Ok(())
 }
 
-/// Changes the value of `key`.
+/// Changes the value of an existing `key`. A missing key stays missing.
 pub(crate) fn set(connection: &Connection, key: &str, value: &str) -> Result<()> {
     connection
         .prepare_cached("UPDATE meta SET value = ?2, checksum = ?3 WHERE key = ?1")?
@@ -71,7 +71,7 @@ pub(crate) fn set(connection: &Connection, key: &str, value: &str) -> Result<()>
     Ok(())
 }
 
-/// Gives `key` a value that it never had.
+/// Gives `key` a new random value.
 pub(super) fn renew(connection: &Connection, key: &str) -> Result<()> {
     put(connection, key, &random(connection)?)
 }

@@ -1,4 +1,4 @@
-//! Is a file ours, and of which version? Makes a new one, and brings an older one up to date.
+//! Recognises the version of a file, makes a new store, and migrates an older one.
 
 use std::path::Path;
 
@@ -11,24 +11,24 @@ use crate::sqlite::{allocator, meta, reshape};
 /// The kind of a file. A file of any other kind is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// A database with nothing in it: new, or left behind by a creation that was killed.
+    /// An empty database: new, or left behind when its creation was killed.
     Nothing,
     /// A store of this version.
     Store,
-    /// A store of an earlier version: as many steps as it has.
+    /// A store of an earlier version, which is the number of its steps.
     Older(usize),
 }
 
-/// Recognises the database, reading only.
+/// Finds the kind of the database. It only reads.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::StoreOpen`] where it is not SQLite, or not a store; [`ErrorKind::StoreVersion`] where it
-/// was written by a newer version.
+/// [`ErrorKind::StoreOpen`] where it is no SQLite database, or no store; [`ErrorKind::StoreVersion`] where a
+/// newer version wrote it.
 pub(super) fn identify(connection: &Connection, file: &Path) -> Result<Found> {
     let read =
         |error| not_a_store(file, "it cannot be read as an SQLite database").caused_by(error);
-    // All of it is of one moment: another process may be making the store.
+    // One transaction for all reads, because another process may be creating the store.
     let begun = connection
         .is_autocommit()
         .then(|| connection.unchecked_transaction());
@@ -60,11 +60,11 @@ pub(super) fn identify(connection: &Connection, file: &Path) -> Result<Found> {
     })
 }
 
-/// Checks that the file is still of this version.
+/// Checks that the file still has this version.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::StoreVersion`] where another process has brought it to a newer one.
+/// [`ErrorKind::StoreVersion`] where another process has migrated it to a newer version.
 pub(super) fn check_version(connection: &Connection, file: &Path) -> Result<()> {
     let mut statement = connection.prepare_cached("PRAGMA user_version")?;
     let version: i64 = statement.query_row([], |row| row.get(0))?;
@@ -79,16 +79,16 @@ pub(super) fn check_version(connection: &Connection, file: &Path) -> Result<()> 
     Err(newer(message, file, version))
 }
 
-/// Makes a store of an empty database, brings one of an earlier version up to date, and leaves one of this
-/// version as it is: in one transaction, so that it is of one version or another, whatever happens.
+/// Makes a store in an empty database, or migrates a store of an earlier version. A store of this version stays as
+/// it is. All of it is one transaction, so an interruption leaves the file in its old version.
 ///
-/// `birth` is what a new store remembers of how its rows are to be read.
+/// `birth` are the settings of a new store, which say how its rows are read.
 pub(super) fn create(
     connection: &mut Connection,
     file: &Path,
     birth: &[(&str, &str)],
 ) -> Result<()> {
-    // Tables are made anew under their names, and what refers to them by name must not notice.
+    // Tables are created again under their names, and other tables must keep referring to these names.
     connection.pragma_update(None, "foreign_keys", false)?;
     connection.pragma_update(None, "legacy_alter_table", true)?;
     let outcome = bring_up_to_date(connection, file, birth);
@@ -102,7 +102,7 @@ fn bring_up_to_date(
     file: &Path,
     birth: &[(&str, &str)],
 ) -> Result<()> {
-    // Another process may be at it too: who gets the lock second finds a store.
+    // Another process may do the same. The second one to get the lock finds a finished store.
     let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
     let done = match identify(&transaction, file)? {
         Found::Store => return Ok(()),
@@ -130,7 +130,7 @@ fn bring_up_to_date(
         }
     }
     if done <= BEFORE_RESHAPE {
-        // A later version has them: digests of what was forgotten are of that salt.
+        // Stores of a later version have both. Their salt must stay, because digests of forgotten messages use it.
         meta::put(&transaction, meta::SALT, &meta::random(&transaction)?)?;
         meta::put(&transaction, meta::LINEAGE, &meta::random(&transaction)?)?;
     }
@@ -138,7 +138,7 @@ fn bring_up_to_date(
     Ok(transaction.commit()?)
 }
 
-/// Makes the tables of the first `steps` steps in an empty database.
+/// Runs the first `steps` steps on an empty database.
 fn make(connection: &Connection, steps: usize) -> rusqlite::Result<()> {
     for (number, step) in STEPS[..steps].iter().enumerate() {
         if number == BEFORE_RESHAPE {
@@ -151,7 +151,7 @@ fn make(connection: &Connection, steps: usize) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Names and definitions of all tables and indexes; SQLite keeps the text of each statement.
+/// The names and definitions of all tables and indexes. SQLite keeps the text of each definition.
 fn shape(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
     let mut statement = connection.prepare(
         "SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
@@ -160,7 +160,7 @@ fn shape(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
     rows.collect()
 }
 
-/// The schema that the first `steps` steps make.
+/// The schema after the first `steps` steps.
 fn expected_shape(steps: usize) -> Result<Vec<(String, String)>> {
     let scratch = Connection::open_in_memory()?;
     scratch.pragma_update(None, "foreign_keys", false)?;

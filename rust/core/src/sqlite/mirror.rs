@@ -1,8 +1,8 @@
-//! A database in memory that mirrors rows which are kept elsewhere: who keeps them is handed what a transaction
-//! has changed before it commits here, and may refuse it.
+//! A database in memory that mirrors rows which are kept elsewhere. Before a transaction commits, its changes are
+//! passed to the keeper of the rows, who may refuse them.
 //!
-//! Triggers of the connection note the keys of rows that change. A refusal takes the transaction back, so the
-//! mirror never has what the keeper has not. What others wrote is taken in by [`take`], which nobody is told of.
+//! Triggers of the connection record the keys of changed rows. A refusal rolls the transaction back, so the
+//! mirror has no row that the keeper lacks. [`take`] writes rows of others into the mirror, without telling the keeper.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ToSql, Transaction, params_from_iter};
@@ -10,9 +10,9 @@ use rusqlite::{Connection, ToSql, Transaction, params_from_iter};
 use crate::error::Result;
 use crate::sqlite::{allocator, fact, meta};
 
-/// The tables that are mirrored, those that others refer to first, and the column of each that is its key.
+/// The mirrored tables, each with its key column. Tables that others refer to come first.
 ///
-/// `forgotten` has no key of one column: its rows are added one at a time, and leave with their session.
+/// `forgotten` has no key of one column. Its rows are added one at a time, and are all deleted with their session.
 const TABLES: [(&str, &str); 13] = [
     ("session", "id"),
     ("message", "id"),
@@ -31,54 +31,54 @@ const TABLES: [(&str, &str); 13] = [
 
 const FORGOTTEN: &str = "forgotten";
 
-/// What a column of a row holds.
+/// The value of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Nothing.
+    /// NULL.
     Null,
     /// A whole number.
     Integer(i64),
-    /// UTF-8; of a damaged row any bytes.
+    /// UTF-8; in a damaged row any bytes.
     Text(Vec<u8>),
     /// Bytes.
     Blob(Vec<u8>),
 }
 
-/// What became of the rows of a table.
+/// The changes of one table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
     /// The table.
     pub table: String,
-    /// Rows that are new, or not what they were, in the order of its columns.
+    /// New and changed rows, with their values in the order of the table's columns.
     pub rows: Vec<Vec<Value>>,
-    /// Keys of rows that are there no more; of `forgotten` the sessions whose rows are there no more.
+    /// Keys of deleted rows; for `forgotten`, the sessions whose rows were deleted.
     pub gone: Vec<i64>,
 }
 
-/// What a transaction changes.
+/// The changes of one transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Tables with changes.
     pub tables: Vec<Changed>,
-    /// The highest id that was given to an entry.
+    /// The highest id that an entry ever got.
     pub high_water: i64,
-    /// By the name of its table, the highest key that was ever given.
+    /// The highest key that was ever given in each table, with the name of the table.
     pub sequences: Vec<(String, i64)>,
-    /// What digests of forgotten messages are made with. Empty where it is not known: then it stays what it is.
+    /// The salt of digests of forgotten messages. An empty salt leaves the salt of the mirror unchanged.
     pub salt: String,
 }
 
-/// Keeps what a mirror shows.
+/// The keeper of the rows that a mirror shows.
 pub trait Keeper: Send + Sync {
-    /// Keeps `changes`, all of them or none, before the mirror commits them.
+    /// Stores all of `changes`, or none, before the mirror commits them.
     ///
     /// # Errors
     ///
-    /// Whatever there is against it: the transaction is taken back.
+    /// Any error rolls the transaction of the mirror back.
     fn keep(&self, changes: &Changes) -> Result<()>;
 }
 
-/// The names of a table's columns, in order, and whether they hold text.
+/// The columns of a table in order: the name of each, and whether it holds text.
 pub type Columns = Vec<(String, bool)>;
 
 /// The columns of a mirrored table.
@@ -89,12 +89,12 @@ pub(crate) fn columns(connection: &Connection, table: &str) -> Result<Columns> {
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
-/// The mirrored tables, those that others refer to first.
+/// The mirrored tables. Tables that others refer to come first.
 pub(crate) fn tables() -> impl Iterator<Item = &'static str> {
     TABLES.iter().map(|&(table, _)| table)
 }
 
-/// Notes from now on which rows of the connection change.
+/// Creates the triggers that record changed rows of the connection.
 pub(super) fn begin(connection: &Connection) -> Result<()> {
     connection.execute_batch(
         "CREATE TEMP TABLE changed (place INTEGER, id INTEGER, PRIMARY KEY (place, id)) WITHOUT ROWID;
@@ -117,7 +117,7 @@ pub(super) fn begin(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// Hands what the transaction has changed to the keeper, changed or not.
+/// Passes the changes of the transaction to the keeper. The keeper is called even if no row has changed.
 pub(super) fn hand_over(transaction: &Transaction<'_>, keeper: &dyn Keeper) -> Result<()> {
     let mut changes = Changes {
         high_water: allocator::high_water(transaction)?,
@@ -147,11 +147,11 @@ pub(super) fn hand_over(transaction: &Transaction<'_>, keeper: &dyn Keeper) -> R
     keeper.keep(&changes)
 }
 
-/// Takes in what others wrote. Indexes in memory notice it as they notice the write of another process.
+/// Writes rows of others into the mirror. Indexes in memory notice them like the writes of another process.
 ///
-/// The rows are not compared with one another, nor with their checksums: who reads them does so.
+/// Neither references between rows nor checksums are checked here; a read of a row compares its checksum.
 pub(super) fn take(connection: &mut Connection, changes: &Changes) -> Result<()> {
-    // Rows come in any order, and the children of one that leaves are named themselves.
+    // Rows come in any order. When a row with dependent rows is deleted, the changes name the dependent rows too.
     connection.pragma_update(None, "foreign_keys", false)?;
     let outcome = take_in(connection, changes);
     connection.pragma_update(None, "foreign_keys", true)?;
@@ -194,7 +194,7 @@ fn take_in(connection: &mut Connection, changes: &Changes) -> Result<()> {
     Ok(transaction.commit()?)
 }
 
-/// Writes rows over those of the same keys.
+/// Inserts rows. A row replaces an existing row of the same key.
 fn put(transaction: &Transaction<'_>, table: &str, key: &str, rows: &[Vec<Value>]) -> Result<()> {
     let columns = columns(transaction, table)?;
     let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
@@ -207,7 +207,7 @@ fn put(transaction: &Transaction<'_>, table: &str, key: &str, rows: &[Vec<Value>
         let set: Vec<String> = others
             .map(|name| format!("{name} = excluded.{name}"))
             .collect();
-        // Not REPLACE, which would delete the row first, and what refers to it.
+        // `REPLACE` would first delete the row, and with it the rows that refer to it.
         format!(
             "INSERT INTO {table} ({names_in}) VALUES ({places}) ON CONFLICT ({key}) DO UPDATE SET {}",
             set.join(", ")
@@ -226,7 +226,7 @@ fn put(transaction: &Transaction<'_>, table: &str, key: &str, rows: &[Vec<Value>
     Ok(())
 }
 
-/// A value on its way in: bytes of a column of text are text.
+/// A value to be written. Bytes become text in a column of text.
 struct Bound<'value> {
     value: &'value Value,
     is_text: bool,
@@ -255,7 +255,7 @@ fn forget_changes(transaction: &Transaction<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The places of the tables that have changed, ascending.
+/// The places in `TABLES` of the changed tables, ascending.
 fn changed_places(transaction: &Transaction<'_>) -> Result<Vec<usize>> {
     let mut statement = transaction.prepare_cached(
         "SELECT DISTINCT place FROM temp.changed UNION SELECT ?1 FROM temp.noted ORDER BY 1",
@@ -294,7 +294,7 @@ fn rows(
     Ok(found)
 }
 
-/// A place in `TABLES` as SQLite has it.
+/// A place in `TABLES` as an integer of SQLite.
 fn place_in_sql(place: usize) -> i64 {
     i64::try_from(place).unwrap_or(i64::MAX)
 }
@@ -304,7 +304,7 @@ fn value(value: ValueRef<'_>) -> Value {
         ValueRef::Integer(number) => Value::Integer(number),
         ValueRef::Text(bytes) => Value::Text(bytes.to_owned()),
         ValueRef::Blob(bytes) => Value::Blob(bytes.to_owned()),
-        // Tables are strict, and no column is of this kind.
+        // The tables are strict, and no column holds real numbers.
         ValueRef::Null | ValueRef::Real(_) => Value::Null,
     }
 }

@@ -1,7 +1,7 @@
 //! The file of a store: its rows, its transactions and its checks.
 //!
-//! Nothing here knows an index or a word. Every value is bound, never spliced into SQL; every write is
-//! one `BEGIN IMMEDIATE` transaction; every row carries a checksum that is compared on every read.
+//! This room knows no index and no words. Every value is bound, never spliced into SQL. Every write is one
+//! `BEGIN IMMEDIATE` transaction. Every row carries a checksum, and every read of the row compares it.
 
 pub(crate) mod allocator;
 mod backup;

@@ -1,32 +1,32 @@
-//! Permissions of the files of a store: its owner alone can read them, whatever the mask of the process, unless the
-//! caller says otherwise.
+//! Permissions of the files of a store. By default only the owner can read them, whatever the umask of the process;
+//! the caller can choose another mode.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The mode of a new file by default: for its owner alone.
+/// The default mode of a new file: only its owner reads and writes it.
 const OWNER: u32 = 0o600;
 
-/// Makes an empty file that its owner alone can read, or those whom `mode` allows. A file that exists stays as it
-/// is; where no file can be made, the one who opens it gets the error.
+/// Makes an empty file with the permissions `mode`; by default only its owner can read it. An existing file stays as
+/// it is. A failure is not reported here: the open that follows reports it.
 pub(crate) fn make_file(file: &Path, mode: Option<u32>) {
     let _ = try_to_make(file, mode.unwrap_or(OWNER) & 0o666);
 }
 
-/// Makes a directory that its owner alone can enter, or those whom `mode` allows to read files.
+/// Makes a directory with the permissions `mode`; by default only its owner can enter it.
 pub(crate) fn make_directory(directory: &Path, mode: Option<u32>) -> io::Result<()> {
     let mode = mode.unwrap_or(OWNER) & 0o666;
-    let searched = (mode & 0o444) >> 2; // who may read may also look for names
+    let searched = (mode & 0o444) >> 2; // a user who may read files may also enter the directory
     make_one(directory, mode | searched)
 }
 
-/// The permissions of `file`, which the files beside it get as well.
+/// The permissions of `file`. The files beside it get the same.
 pub(crate) fn mode_of(file: &Path) -> Option<u32> {
     file.metadata().ok().and_then(|metadata| bits(&metadata))
 }
 
-/// Sets the mode of an open file, whatever the mask of the process.
+/// Sets the mode of an open file, whatever the umask of the process.
 #[cfg(unix)]
 pub(crate) fn set_mode(file: &fs::File, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -43,7 +43,7 @@ fn try_to_make(file: &Path, mode: u32) -> io::Result<()> {
         .create_new(true)
         .mode(mode)
         .open(file)?;
-    // The mask may have taken some of it.
+    // The umask may have removed some bits.
     set_mode(&created, mode)
 }
 

@@ -1,7 +1,7 @@
-//! The pages of the file, and what lies in them that is in no row.
+//! The pages of the file, and the bytes in them that belong to no row.
 //!
-//! Where rows move from one page to another, SQLite leaves their bytes behind in the room that is free then.
-//! `secure_delete` does not reach them: it overwrites what is deleted, and not what was moved before.
+//! When SQLite moves rows to another page, their bytes stay behind in the free space of the old page.
+//! `secure_delete` overwrites deleted rows, but not these leftovers.
 //!
 //! Source of the format: <https://www.sqlite.org/fileformat2.html#b_tree_pages>.
 
@@ -15,13 +15,15 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Bytes of the file's own header, on the first page.
 const FILE_HEADER: usize = 100;
-/// Of a free piece inside the rows of a page: where the next one is, and how long this one is.
+/// Bytes at the start of a free block: two for the offset of the next block, two for the length of this one.
 const FREE_HEADER: usize = 4;
 
-/// The numbers of the pages that hold rows and keys, or lead to them. The others are free, and were overwritten when
-/// they became so, or hold the ends of long rows, and nothing else.
+/// The numbers of all B-tree pages, interior pages and leaves.
 ///
-/// Of those that hold rows none is read, but one of each that leads to them.
+/// Other pages need no erasure: free pages were overwritten when they became free, and overflow pages hold the
+/// ends of long rows and nothing else.
+///
+/// Leaf pages are not read, except roots and the first leaf below each interior page, which tells the depth.
 pub(super) fn of_trees(connection: &Connection) -> Result<FxHashSet<u32>> {
     let mut statement =
         connection.prepare_cached("SELECT rootpage FROM sqlite_schema WHERE rootpage > 0")?;
@@ -39,7 +41,7 @@ pub(super) fn of_trees(connection: &Connection) -> Result<FxHashSet<u32>> {
         let Some(&first) = below.first() else {
             continue;
         };
-        // All leaves of a tree are as far from its root.
+        // All leaves of a tree have the same depth.
         if read(connection, first, |page| children(page, first))?.is_empty() {
             found.extend(below);
         } else {
@@ -49,7 +51,7 @@ pub(super) fn of_trees(connection: &Connection) -> Result<FxHashSet<u32>> {
     Ok(found)
 }
 
-/// Whether the page has bytes that are in no row.
+/// Whether the page has non-zero bytes that belong to no row.
 pub(super) fn has_leftovers(connection: &Connection, number: u32) -> Result<bool> {
     read(connection, number, |page| {
         let free = free(page, number)?;
@@ -57,7 +59,7 @@ pub(super) fn has_leftovers(connection: &Connection, number: u32) -> Result<bool
     })
 }
 
-/// Overwrites the bytes of the page that are in no row; whether there were any.
+/// Overwrites the bytes of the page that belong to no row with zeros. True if there were any.
 pub(super) fn overwrite(connection: &Connection, number: u32) -> Result<bool> {
     let page = read(connection, number, |page| {
         let free = free(page, number)?;
@@ -73,7 +75,7 @@ pub(super) fn overwrite(connection: &Connection, number: u32) -> Result<bool> {
     let Some(page) = page else {
         return Ok(false);
     };
-    // SQLite refuses to write pages as they are, and rightly so, but for this.
+    // SQLite's defensive mode forbids writing raw pages. It is switched off for this one statement.
     let guard = DbConfig::SQLITE_DBCONFIG_DEFENSIVE;
     let is_guarded = connection.db_config(guard)?;
     connection.set_db_config(guard, false)?;
@@ -103,10 +105,10 @@ fn is_used(room: &[u8]) -> bool {
     room.iter().any(|&byte| byte != 0)
 }
 
-/// The head of a page of a tree.
+/// The header of a B-tree page.
 struct Head {
     at: usize,
-    /// Where the places of its rows begin.
+    /// The offset of the cell pointers.
     places: usize,
     rows: usize,
     leads: bool,
@@ -132,13 +134,13 @@ impl Head {
         Ok(head)
     }
 
-    /// Where the places of its rows end.
+    /// The end of the cell pointers.
     fn end(&self) -> usize {
         self.places + 2 * self.rows
     }
 }
 
-/// The pages that this one leads to, none for one that holds rows.
+/// The children of an interior page; none for a leaf.
 fn children(page: &[u8], number: u32) -> Result<Vec<u32>> {
     let head = Head::of(page, number)?;
     if !head.leads {
@@ -156,11 +158,11 @@ fn children(page: &[u8], number: u32) -> Result<Vec<u32>> {
     Ok(found)
 }
 
-/// The room of a page of a tree that no row has: between the places of its rows and the first of them, and pieces
-/// inside, without what links these to one another.
+/// The free space of a B-tree page: the gap between the cell pointers and the first cell, and the free blocks, without
+/// the headers that link these blocks.
 fn free(page: &[u8], number: u32) -> Result<Vec<Range<usize>>> {
     let head = Head::of(page, number)?;
-    // The number is of 16 bits, and 0 stands for 65,536.
+    // The offset has 16 bits, and 0 stands for 65,536.
     let first = match number_at(page, head.at + 5, number)? {
         0 => 1 << 16,
         first => first,
@@ -206,7 +208,7 @@ fn damaged(number: u32) -> Error {
 mod tests {
     use super::*;
 
-    /// A database whose rows were written in random order, and moved from page to page meanwhile.
+    /// A database whose rows were written in random order, so that SQLite moved them from page to page.
     fn database() -> Connection {
         let connection = Connection::open_in_memory().unwrap();
         connection
@@ -297,7 +299,7 @@ mod tests {
             .query_row("PRAGMA integrity_check", [], |row| row.get(0))
             .unwrap();
         assert_eq!(checked, "ok");
-        // What is free is free still, and takes rows.
+        // Free space is still free, and takes new rows.
         for id in &gone {
             let text = text(*id, 300);
             connection

@@ -1,8 +1,8 @@
-//! Is the file at the path still the one that is open?
+//! Checks whether the file at the path is still the file that is open.
 //!
-//! A file that is deleted, moved, restored from a copy or overwritten while it is open still takes writes, and
-//! these writes are lost. So a store looks before it writes, and again before it acknowledges: at the
-//! result of `stat`, and, where that has changed, at the content of the file.
+//! The system still accepts writes to an open file that was deleted, moved or overwritten, and these writes are lost.
+//! So a store checks its file before it writes, and again before it acknowledges a write. It compares the
+//! result of `stat`, and where that has changed, the content of the file.
 
 use std::fs::Metadata;
 use std::io::ErrorKind as Io;
@@ -18,15 +18,15 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::checksum::believed;
 use crate::sqlite::{connection, meta};
 
-/// The identity of a file among all that were ever at its path. It is empty on systems other than Unix, where an
-/// open file cannot be replaced.
+/// The identity of a file, which another file at the same path does not share. There is none on systems other than
+/// Unix, where an open file cannot be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
     device: u64,
     number: u64,
 }
 
-/// When a file was last written, as far as `stat` says.
+/// The length and the time of the last write of a file, from `stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Written {
     bytes: u64,
@@ -34,23 +34,24 @@ struct Written {
     nanoseconds: i64,
 }
 
-/// How many changes the file holds, without the log beside it. The number never falls.
+/// A store's mark and the number of changes in its file, without the changes that are only in the write-ahead log. The
+/// number never falls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Content {
     lineage: String,
     progress: i64,
 }
 
-/// The state of a store's file when it was last looked at.
+/// The state of a store's file at the last check.
 #[derive(Debug, Default)]
 struct Seen {
-    /// The store's own mark; None where its row has a wrong checksum.
+    /// The random mark of the store; None where its row has a wrong checksum.
     lineage: Option<String>,
-    /// When the file was written; None where it is to be looked at again.
+    /// The time and length of the file's last known write; None where the content must be read again.
     written: Option<Written>,
-    /// Its content then, without the log; None if that was not known, or it had no mark yet.
+    /// The content at that time, without the log; None where it was not known, or the file had no mark yet.
     content: Option<Content>,
-    /// The log beside it that the connections have open; None where there was none yet.
+    /// The log beside the file that the connections have open; None where there was no log yet.
     log: Option<Identity>,
 }
 
@@ -63,7 +64,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The place of `file`, which `connection` has opened. `content` is what the file held before, if that is
+    /// The place of `file`, which `connection` has opened. `content` is the earlier content of the file, where it is
     /// known.
     pub(super) fn of(
         file: &Path,
@@ -71,7 +72,7 @@ impl Place {
         content: Option<Content>,
     ) -> Result<Self> {
         let metadata = file.metadata().ok();
-        // Where it is not known what the file holds, it is looked at before the first acknowledgement.
+        // With unknown content, the file is read before the first acknowledgement.
         let written = metadata
             .as_ref()
             .and_then(written)
@@ -102,7 +103,7 @@ impl Place {
         let metadata = match self.file.metadata() {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == Io::NotFound => return Err(self.found_replaced()),
-            Err(_) => return Ok(()), // nobody can tell, and whoever needs the file finds out
+            Err(_) => return Ok(()), // not known: the next read or write reports its own error
         };
         if self.identity.is_some() && identity(&metadata) != self.identity {
             return Err(self.found_replaced());
@@ -110,7 +111,7 @@ impl Place {
         Ok(())
     }
 
-    /// Checks that the file at the path is the one that was opened, and that nobody wrote another one over it.
+    /// Checks that the file at the path is the one that was opened, and that no other store was written over it.
     ///
     /// # Errors
     ///
@@ -127,9 +128,10 @@ impl Place {
         if seen.written == Some(now) {
             return Ok(());
         }
-        // Somebody wrote: the log was copied into the file, by this process or another, or something else was.
+        // The file was written: a checkpoint of any process copied the log into it, or another store was copied over
+        // it.
         let Ok(found) = self.read() else {
-            return Ok(()); // it is being written right now: the next one who asks finds out
+            return Ok(()); // another process is writing it now; the next check sees the result
         };
         let is_ours = match (&seen.content, &found) {
             (_, Some(found))
@@ -153,8 +155,8 @@ impl Place {
         Ok(())
     }
 
-    /// Checks that `connection` reads the store that was opened: another process may have put another store in
-    /// its place, and merged its log into that.
+    /// Checks that `connection` reads the store that was opened. Another process may have put another store in
+    /// its place, and the log of the first store may have been merged into it.
     ///
     /// # Errors
     ///
@@ -167,8 +169,7 @@ impl Place {
         }
     }
 
-    /// Accepts the store that `connection` reads. It was repaired, so its figures may be lower, and its mark may be
-    /// another one.
+    /// Accepts the store that `connection` reads, after a repair. A repair may lower its figures and draw a new mark.
     pub(super) fn take_over(&self, connection: &Connection) -> Result<()> {
         *self.seen.lock() = Seen {
             lineage: believed(meta::get(connection, meta::LINEAGE))?,
@@ -178,19 +179,19 @@ impl Place {
         Ok(())
     }
 
-    /// Whether the log beside the file is the one of the file that was opened. It is not that of the file that
-    /// is there now, if that was replaced.
+    /// Whether the log beside the file is the log that this process has open. After a replacement the log may belong to
+    /// the new file.
     pub(super) fn has_own_log(&self) -> bool {
         let own = self.seen.lock().log;
         own.is_some() && identity_of(&log_of(&self.file)) == own
     }
 
-    /// Lets go of the log: whoever opens the file next may begin another one.
+    /// Forgets the log: the next process that opens the file may begin another one.
     pub(super) fn let_go_of_log(&self) {
         self.seen.lock().log = None;
     }
 
-    /// Whether the file was found to be replaced. The connection is of no use then, whatever file comes back.
+    /// Whether the file was found to be replaced. This store stays closed then, even if the first file comes back.
     pub(super) fn is_replaced(&self) -> bool {
         self.replaced.load(Ordering::Acquire)
     }
@@ -199,7 +200,7 @@ impl Place {
     fn read(&self) -> Result<Option<Content>> {
         const PAUSE: Duration = Duration::from_millis(5);
         let look = || content(&connection::immutable(&self.file)?);
-        // Another process may be copying the log into it, so that it is of no one state for a moment.
+        // Another process may be copying the log into the file, and then the file is inconsistent for a moment.
         for _ in 0..2 {
             if let Ok(found) = look() {
                 return Ok(found);
@@ -225,7 +226,7 @@ impl Place {
     }
 }
 
-/// The content of the file by a connection to it alone; None for a file without a mark.
+/// The content of the file, which the connection reads without a log; None for a file without a mark.
 pub(super) fn content(connection: &Connection) -> Result<Option<Content>> {
     let tables: i64 = connection.query_row(
         "SELECT COUNT(*) FROM sqlite_schema WHERE name IN ('meta', 'session')",
@@ -247,7 +248,7 @@ pub(super) fn content(connection: &Connection) -> Result<Option<Content>> {
     Ok(Some(Content { lineage, progress }))
 }
 
-/// The log beside the file.
+/// The path of the write-ahead log beside the file.
 fn log_of(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push("-wal");
@@ -258,7 +259,7 @@ fn identity_of(file: &Path) -> Option<Identity> {
     identity(&file.metadata().ok()?)
 }
 
-/// How many names the file has.
+/// The number of names (hard links) of the file.
 #[cfg(unix)]
 pub(super) fn names(metadata: &Metadata) -> u64 {
     std::os::unix::fs::MetadataExt::nlink(metadata)

@@ -1,4 +1,4 @@
-//! Entries that a repair set aside because their checksums are wrong. No search finds them; figures count them.
+//! Entries that a repair set aside, because their checksums were wrong. Searches do not find them; figures count them.
 
 use rusqlite::{Connection, Transaction, params};
 
@@ -9,7 +9,7 @@ use crate::sqlite::session;
 
 const TABLE: &str = "quarantine";
 
-/// The ids of what was set aside, of one session or of all.
+/// The ids of set-aside entries, of one session or of all.
 pub(crate) fn of(connection: &Connection, session: Option<&SessionId>) -> Result<Vec<EntryId>> {
     let key = match session {
         None => None,
@@ -21,7 +21,7 @@ pub(crate) fn of(connection: &Connection, session: Option<&SessionId>) -> Result
     of_key(connection, key)
 }
 
-/// The same, of the session of that key.
+/// The ids of set-aside entries of the session with that key, or of all sessions.
 pub(crate) fn of_key(connection: &Connection, key: Option<i64>) -> Result<Vec<EntryId>> {
     let mut statement = connection
         .prepare_cached("SELECT id FROM quarantine WHERE ?1 IS NULL OR session = ?1 ORDER BY id")?;
@@ -29,7 +29,7 @@ pub(crate) fn of_key(connection: &Connection, key: Option<i64>) -> Result<Vec<En
     Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Moves a row of `entry` here, as far as it can be read.
+/// Moves a row of `entry` into quarantine: its id, its session and the bytes of its text.
 pub(super) fn take(transaction: &Transaction<'_>, id: i64, now: i64) -> Result<()> {
     let (session, text): (i64, Vec<u8>) = transaction
         .prepare_cached("SELECT session, CAST(text AS BLOB) FROM entry WHERE id = ?1")?
@@ -45,7 +45,7 @@ pub(super) fn take(transaction: &Transaction<'_>, id: i64, now: i64) -> Result<(
     Ok(())
 }
 
-/// Deletes those of `ids` that were the session's. How many.
+/// Deletes set-aside entries `ids` of the session. Gives the number of deleted entries.
 pub(crate) fn forget(transaction: &Transaction<'_>, session: i64, ids: &[i64]) -> Result<i64> {
     let mut statement =
         transaction.prepare_cached("DELETE FROM quarantine WHERE id = ?1 AND session = ?2")?;

@@ -1,4 +1,5 @@
-//! Views and ranges as a compaction keeps them: `[[0, 3], 17, [5, 9]]` are messages, a derived text, messages.
+//! Views and ranges as a compaction keeps them. `[[0, 3], 17, [5, 9]]` means: messages 0 to 2, derived text 17,
+//! messages 5 to 8.
 
 use std::fmt::Write as _;
 
@@ -10,7 +11,7 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// Whether one of `seqs`, which ascend, is in it.
+    /// Whether one of `seqs`, which ascend, is in the range.
     pub(crate) fn holds_one(self, seqs: &[i64]) -> bool {
         let first = seqs.partition_point(|&seq| seq < self.start);
         seqs.get(first).is_some_and(|&seq| seq < self.end)

@@ -1,4 +1,4 @@
-//! The connections that read a file: one for each reader at the moment, so that nobody waits for a long read.
+//! A pool of connections that read a file. Each reader has its own, so a long read does not delay the others.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -9,33 +9,34 @@ use rusqlite::Connection;
 use crate::error::{Error, Result};
 use crate::sqlite::connection;
 
-/// Connections that stay open when nobody reads: each keeps pages and statements for who comes next.
+/// The number of idle connections that stay open. Each keeps its pages and statements for the next reader.
 const IDLE: usize = 4;
 
-/// Connections that are open at most. Who comes then waits for the first that is free.
+/// The number of connections in use at the same time. A further reader waits for a free one.
 const MOST: usize = 32;
 
 /// A function that opens a connection.
 pub(super) type Open = fn(&Path) -> rusqlite::Result<Connection>;
 
-/// The connections of one file that read.
+/// The connections that read one file.
 pub(super) struct Readers {
     file: PathBuf,
     open: Open,
     pool: Mutex<Pool>,
-    /// Told whenever a connection is given back.
+    /// Notified when a connection is given back.
     given_back: Condvar,
 }
 
 struct Pool {
-    /// The one that was used last is the last.
+    /// The most recently used connection is the last.
     idle: Vec<Connection>,
     busy: usize,
-    /// Rises when all are to be closed: one that was at work then is closed when it is given back.
+    /// Raised when all connections are to be closed. A busy connection of an earlier generation closes when it is given
+    /// back.
     generation: u64,
 }
 
-/// A connection while somebody reads with it.
+/// A connection in use.
 struct Lease<'readers> {
     readers: &'readers Readers,
     connection: Option<Connection>,
@@ -43,7 +44,7 @@ struct Lease<'readers> {
 }
 
 impl Readers {
-    /// The readers of `file`, of which `first` is open.
+    /// The pool for `file`, with the open connection `first`.
     pub(super) fn new(file: &Path, open: Open, first: Connection) -> Self {
         Self {
             file: file.to_owned(),
@@ -57,7 +58,7 @@ impl Readers {
         }
     }
 
-    /// Runs `work` on a connection that nobody else has meanwhile. `refused` says why none could be opened.
+    /// Runs `work` on a connection of its own. `refused` turns a failure to open one into an error.
     pub(super) fn with<T>(
         &self,
         refused: impl FnOnce(rusqlite::Error) -> Error,
@@ -71,8 +72,8 @@ impl Readers {
         work(connection)
     }
 
-    /// Closes those that nobody reads with, waits for the others until `deadline`, and closes them too; whether
-    /// all are closed. One that is at work for longer is closed when it is given back.
+    /// Closes idle connections, and waits until `deadline` for the busy ones, which close when they are given back.
+    /// True if all are closed by then. A connection that is busy for longer closes later.
     pub(super) fn close(&self, deadline: Instant) -> bool {
         let Some(mut pool) = self.pool.try_lock_until(deadline) else {
             return false;
@@ -110,7 +111,7 @@ impl Drop for Lease<'_> {
             if pool.generation == self.generation && pool.idle.len() < IDLE {
                 pool.idle.extend(self.connection.take());
             }
-            // `close` waits for this one: it is closed before it counts as given back.
+            // `close` waits for this connection, so it is closed before it counts as given back.
             if pool.generation != self.generation {
                 connection::leave(self.connection.take());
             }

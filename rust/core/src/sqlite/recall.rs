@@ -1,7 +1,7 @@
-//! What a session recalled before a call of a model: ids and figures of entries, and no text of them.
+//! The recalls of a session before calls of a model: ids and figures of entries, without their texts.
 //!
-//! The key of a row is made of its session and of the number of messages that its log had, as the key of a message is:
-//! of two recalls at one place the later one is kept.
+//! The key of a row combines its session and the number of messages in its log, like the key of a message. A
+//! second recall at the same place replaces the first.
 
 use rusqlite::{Connection, Row, Transaction, params};
 
@@ -13,13 +13,14 @@ use crate::sqlite::session::SessionRow;
 
 pub(super) const TABLE: &str = "recall";
 
-/// The recalls of a session that are told; the oldest leave first.
+/// The number of recalls of a session that can be read. Older recalls are deleted from time to time.
 pub const RECALLS: i64 = 1_000;
 
-/// Rows of a session are counted when its log has passed a multiple of so many messages: a count reads them all.
+/// Old recalls are deleted when the log has passed a multiple of this number of messages, because each deletion reads
+/// all recalls of the session.
 const STEP: i64 = 64;
 
-/// The columns in the order of `read`, and then a condition.
+/// A query of the columns that `read` expects, with a condition.
 macro_rules! select {
     ($condition:literal) => {
         concat!(
@@ -29,21 +30,21 @@ macro_rules! select {
     };
 }
 
-/// Every row, to be checked.
+/// Selects every row, for a check or a repair.
 pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
 
 /// A recall of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recall {
-    /// The number of messages that the log had.
+    /// The number of messages in the log at that time.
     pub seq: i64,
-    /// When: milliseconds since 1970, UTC.
+    /// The time: milliseconds since 1970, UTC.
     pub created_at: i64,
-    /// The caller's account of it, as JSON.
+    /// The caller's account of the recall, as JSON.
     pub body: String,
 }
 
-/// Writes recalls of the session, over those of the same places; the oldest leave.
+/// Writes recalls of the session. A recall replaces an earlier one at the same place, and the oldest are deleted.
 pub(crate) fn put(
     transaction: &Transaction<'_>,
     session: &SessionRow,
@@ -71,7 +72,7 @@ pub(crate) fn put(
     Ok(())
 }
 
-/// The newest recalls of the session, at most `limit`, the newest first.
+/// The newest recalls of the session, newest first: at most `limit` and [`RECALLS`].
 pub(crate) fn of_session(
     connection: &Connection,
     session: &SessionRow,
@@ -89,7 +90,7 @@ pub(crate) fn of_session(
     Ok(found)
 }
 
-/// Deletes rows that do not match their checksums, and rows without a session.
+/// Deletes rows with wrong checksums, and rows without a session.
 pub(super) fn repair(transaction: &Transaction<'_>) -> Result<()> {
     let mut damaged = Vec::new();
     let mut statement = transaction.prepare(SELECT_ALL)?;
@@ -111,7 +112,7 @@ pub(super) fn repair(transaction: &Transaction<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The place of the session's newest recall.
+/// The place of the session's newest recall; None if it has no recalls.
 fn newest(connection: &Connection, session: &SessionRow) -> Result<Option<i64>> {
     let (first, end) = keys(session);
     let found: Option<i64> = connection
@@ -120,7 +121,7 @@ fn newest(connection: &Connection, session: &SessionRow) -> Result<Option<i64>> 
     Ok(found.map(|id| log::place(id).1))
 }
 
-/// Deletes the oldest recalls of the session above [`RECALLS`].
+/// Deletes the oldest recalls of the session beyond [`RECALLS`].
 fn thin(transaction: &Transaction<'_>, session: &SessionRow) -> Result<()> {
     let (first, end) = keys(session);
     transaction

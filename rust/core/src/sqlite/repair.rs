@@ -1,8 +1,8 @@
-//! Repairs a store: values that follow from other rows are computed again, and rows with a wrong checksum are
-//! set aside.
+//! Repairs a store: computes derived values again from other rows, and sets rows with a wrong checksum
+//! aside.
 //!
-//! The log is the truth, and nothing can replace it: a damaged message or compaction stays as it is, and a read
-//! of it is an error. Everything here is one transaction.
+//! Messages and compactions cannot be computed from anything else. So a damaged message or compaction stays as it is,
+//! and a read of it is an error. The whole repair is one transaction.
 
 use hashbrown::{HashMap, HashSet};
 use rusqlite::{Connection, Transaction, params};
@@ -16,10 +16,10 @@ use crate::sqlite::{
     stage, staged,
 };
 
-/// How far the allocator jumps where the ids that were given are not known: no store has given so many.
+/// The jump of the allocator where the highest id is not known. No store has given as many ids.
 const JUMP: i64 = 1 << 32;
 
-/// Repairs everything that can be. `now` is the time that set-aside rows get.
+/// Repairs all that can be repaired. `now` is the time that set-aside rows get.
 pub(super) fn repair(transaction: &Transaction<'_>, now: i64) -> Result<()> {
     transaction.execute_batch("REINDEX")?;
     leaving::take(transaction, &|| true)?;
@@ -34,7 +34,7 @@ pub(super) fn repair(transaction: &Transaction<'_>, now: i64) -> Result<()> {
     repair_vectors::repair(transaction)
 }
 
-/// Sets aside damaged entries and entries without a session; writes the fingerprint of every other one again.
+/// Sets aside damaged entries and entries without a session, and corrects the fingerprints of the other entries.
 fn entries(transaction: &Transaction<'_>, now: i64) -> Result<()> {
     let sessions: HashSet<i64> = column(transaction, "SELECT id FROM session")?;
     let (mut damaged, mut lost) = (Vec::new(), Vec::new());
@@ -63,7 +63,7 @@ fn entries(transaction: &Transaction<'_>, now: i64) -> Result<()> {
     Ok(())
 }
 
-/// Writes the digest of each derived text again, by which it is found.
+/// Corrects the digests of derived texts. A text is found by its digest.
 fn texts(transaction: &Transaction<'_>) -> Result<()> {
     let mut lost = Vec::new();
     let mut statement = transaction.prepare(derived::SELECT_ALL)?;
@@ -84,7 +84,7 @@ fn texts(transaction: &Transaction<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Draws new marks, which are random, for damaged ones. With a new salt, messages that were forgotten before are not
+/// Draws new random marks in place of damaged ones. With a new salt, forgotten messages are not
 /// recognised when they are sent again.
 fn marks(transaction: &Transaction<'_>) -> Result<()> {
     for key in [meta::SALT, meta::LINEAGE] {
@@ -95,7 +95,7 @@ fn marks(transaction: &Transaction<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Deletes batches that are not whole. Their host still has them, and learns of it when it reconciles.
+/// Deletes incomplete batches. Their host still has them, and learns of the loss when it reconciles.
 fn batches(transaction: &Transaction<'_>) -> Result<()> {
     let mut broken = Vec::new();
     let mut statement = transaction.prepare(stage::SELECT_ALL)?;
@@ -120,7 +120,7 @@ fn batches(transaction: &Transaction<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Makes sure that no id is given a second time.
+/// Raises the allocator's mark, so that no id is given a second time.
 fn ids(transaction: &Transaction<'_>) -> Result<()> {
     let highest: i64 = transaction.query_row(
         "SELECT MAX(COALESCE((SELECT MAX(id) FROM entry), 0), COALESCE((SELECT MAX(id) FROM quarantine), 0))",
@@ -160,9 +160,9 @@ fn sessions(transaction: &Transaction<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Makes a session whose row is damaged from its other rows; None where its name is damaged, too.
+/// Rebuilds a session with a damaged row from its other rows; None where the name is damaged, too.
 ///
-/// Its clock, its settings and its title are empty afterwards: no other row has them.
+/// Its clock, its settings and its title are empty afterwards, because no other row has them.
 fn remade(transaction: &Transaction<'_>, row: &rusqlite::Row<'_>) -> Result<Option<SessionRow>> {
     let (Ok(id), Ok(name)) = (row.get::<_, i64>(0), row.get::<_, String>(1)) else {
         return Ok(None);
@@ -190,7 +190,7 @@ fn remade(transaction: &Transaction<'_>, row: &rusqlite::Row<'_>) -> Result<Opti
         name,
         namespace: row.get(2).unwrap_or_default(),
         next_seq,
-        entries: -1, // so that it counts as changed
+        entries: -1, // so that `settle` sees a change
         compactions,
         revision: raised(6),
         epoch: raised(7),
@@ -206,7 +206,7 @@ fn remade(transaction: &Transaction<'_>, row: &rusqlite::Row<'_>) -> Result<Opti
     Ok(Some(remade))
 }
 
-/// Counts the rows of the session again, and makes an existing compaction its head.
+/// Counts the rows of the session again, and makes an intact compaction its head.
 fn settle(transaction: &Transaction<'_>, mut row: SessionRow, views: &[Compaction]) -> Result<()> {
     let before = row.clone();
     let parents: HashMap<i64, Option<i64>> = views
@@ -214,7 +214,8 @@ fn settle(transaction: &Transaction<'_>, mut row: SessionRow, views: &[Compactio
         .map(|view| (view.id, view.parent.filter(|&parent| parent < view.id)))
         .collect();
     if let Some(head) = row.head.filter(|head| !parents.contains_key(head)) {
-        // What a damaged row says of its parent is taken if there is such a one: else the bare log is the view.
+        // The parent in the damaged row is used if it is intact itself. Otherwise the session has no compaction in its
+        // view.
         let parent: Option<i64> = transaction
             .query_row(
                 "SELECT parent FROM compaction WHERE id = ?1 AND session = ?2",
@@ -224,7 +225,8 @@ fn settle(transaction: &Transaction<'_>, mut row: SessionRow, views: &[Compactio
             .unwrap_or_default();
         row.head = parent.filter(|parent| *parent < head && parents.contains_key(parent));
     }
-    // What the view does not stand on any more is in context again, or was undone: it is not found.
+    // Entries of a compaction outside the view's chain are deleted: their messages are in the context again, or the
+    // compaction was undone.
     let mut standing = Vec::new();
     let mut next = row.head;
     while let Some(id) = next {
@@ -249,7 +251,7 @@ fn settle(transaction: &Transaction<'_>, mut row: SessionRow, views: &[Compactio
     if row == before {
         return Ok(());
     }
-    // No index and no view of before may go on.
+    // Indexes and views from before the repair become stale.
     row.revision += 1;
     row.epoch += 1;
     row.counter += 1;

@@ -1,4 +1,4 @@
-//! Deletes vectors with a wrong checksum: an embedder makes them again.
+//! Deletes vectors with a wrong checksum. The embedder can compute them again.
 
 use hashbrown::{HashMap, HashSet};
 use rusqlite::Transaction;
@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::sqlite::checksum::believed;
 use crate::sqlite::{session, vectors};
 
-/// Deletes damaged vectors, those of no entry or of another session than their entry, and those that are not of
-/// the embedder of the store. Where the row of the embedder is damaged, the store has none afterwards.
+/// Deletes damaged vectors, vectors without an entry or of another session than their entry, and vectors of another
+/// embedder. Where the embedder's row is damaged, all vectors and the embedder are deleted.
 pub(super) fn repair(transaction: &Transaction<'_>) -> Result<()> {
     let current = believed(vectors::embedder(transaction))?.flatten();
     let Some(current) = current else {
@@ -48,7 +48,7 @@ pub(super) fn repair(transaction: &Transaction<'_>) -> Result<()> {
         statement.execute([entry])?;
         sessions.extend(owner);
     }
-    // An index that holds one of them may be of the revision that its successor gets.
+    // The revision rises, so that an index which holds a deleted vector becomes stale.
     for id in sessions {
         if let Some(Some(mut row)) = believed(session::by_key(transaction, id))? {
             row.revision += 1;

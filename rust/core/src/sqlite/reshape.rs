@@ -1,8 +1,8 @@
 //! Moves the rows of a store of version 3 into the tables of version 4.
 //!
-//! The old tables are set aside under other names, the new ones made, and every row is moved: all of it in the
-//! transaction of the migration. A row that did not match its checksum does not match its new one either, so
-//! a row that was damaged before is damaged afterwards.
+//! The old tables get other names, the new tables are created, and every row is moved, all in the
+//! transaction of the migration. A row with a wrong checksum gets a wrong checksum in the new table too, so
+//! damage stays visible.
 
 use hashbrown::HashMap;
 use rusqlite::types::ValueRef;
@@ -18,9 +18,9 @@ use crate::sqlite::schema::RESHAPED;
 use crate::sqlite::session::{self, SessionRow};
 use crate::sqlite::{ranges, staged};
 
-/// Gives the old tables other names, and takes their indexes away.
+/// Renames the old tables, and drops their indexes.
 ///
-/// `foreign_keys` must be off and `legacy_alter_table` on, so that other tables go on referring to the names.
+/// `foreign_keys` must be off and `legacy_alter_table` on, so that other tables keep referring to the old names.
 pub(super) fn set_aside(transaction: &Transaction<'_>) -> Result<()> {
     let mut statement = transaction.prepare(
         "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = ?1 AND sql IS NOT NULL",
@@ -35,7 +35,7 @@ pub(super) fn set_aside(transaction: &Transaction<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Moves every row into the new tables, and drops the old ones.
+/// Moves every row into the new tables, and drops the old tables.
 pub(super) fn move_rows(transaction: &Transaction<'_>) -> Result<()> {
     let figures = messages(transaction)?;
     sessions(transaction, &figures)?;
@@ -43,7 +43,7 @@ pub(super) fn move_rows(transaction: &Transaction<'_>) -> Result<()> {
     entries(transaction)?;
     staged_entries(transaction)?;
     for table in ["session", "compaction"] {
-        // No id comes back, not even one that only rows had which left since.
+        // Keeps the highest key that was ever given, so that keys of deleted rows are not given again.
         transaction.execute("DELETE FROM sqlite_sequence WHERE name = ?1", [table])?;
         transaction.execute(
             "INSERT INTO sqlite_sequence (name, seq)
@@ -57,7 +57,7 @@ pub(super) fn move_rows(transaction: &Transaction<'_>) -> Result<()> {
     Ok(())
 }
 
-/// An old row, column by column, hashed on the way as its version did.
+/// A row of the old version, read column by column. The checksum of its version is computed on the way.
 struct Old<'row> {
     row: &'row Row<'row>,
     column: usize,
@@ -114,9 +114,9 @@ impl<'row> Old<'row> {
         Ok(value)
     }
 
-    /// The checksum that the new row gets, which is `right` where the old one was.
+    /// The checksum of the new row: `right` if the old row matched its checksum, else a wrong one.
     ///
-    /// The next column must be the old checksum.
+    /// The next column of the old row must be its checksum.
     fn carried(&mut self, right: Checksum) -> Result<i64> {
         let stored = match self.value()? {
             ValueRef::Integer(stored) => Some(stored),
@@ -129,7 +129,7 @@ impl<'row> Old<'row> {
     }
 }
 
-/// Moves the messages. What those of each session sum up to.
+/// Moves the messages. Gives the tokens and the times of each session's log.
 fn messages(transaction: &Transaction<'_>) -> Result<HashMap<i64, SessionRow>> {
     let mut figures: HashMap<i64, SessionRow> = HashMap::new();
     let mut statement = transaction.prepare(
@@ -153,7 +153,7 @@ fn messages(transaction: &Transaction<'_>) -> Result<HashMap<i64, SessionRow>> {
         if old.is_whole {
             log::count_in(figures.entry(session).or_default(), &message);
         } else if log::place(key) != (session, seq) {
-            continue; // it says a place where no message can be: its own is found to be missing
+            continue; // its key names no possible place, so a check reports the message as missing
         }
         log::write(transaction, key, 0, &message, checksum)?;
     }
@@ -216,8 +216,8 @@ fn sessions(transaction: &Transaction<'_>, figures: &HashMap<i64, SessionRow>) -
     Ok(())
 }
 
-/// A compaction had its summary in its own row. Rows that showed the summary of another one repeated it: they
-/// name one text now.
+/// Moves the compactions, and their summaries into a table of their own. An old row repeated the summary that its
+/// view showed. New rows that showed the same summary name one text.
 fn compactions_and_texts(transaction: &Transaction<'_>) -> Result<()> {
     let mut insert = transaction.prepare(
         "INSERT INTO compaction (id, session, parent, policy, reason, state, covers, view, derived, next_seq,
@@ -257,7 +257,7 @@ fn compactions_and_texts(transaction: &Transaction<'_>) -> Result<()> {
         body.messages_after = old.integer()?;
         body.created_at = old.integer()?;
         let redacted = old.integer()? != 0;
-        // The checksum is compared before the text of the row is written.
+        // The old checksum is compared before the row's text is written.
         let is_whole = old.carried(Checksum::of(compactions::TABLE)).is_ok() && old.is_whole;
         if new.body.view.contains("null") || !raw.is_empty() {
             let text = Derived {
@@ -419,7 +419,7 @@ fn staged_entries(transaction: &Transaction<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The common columns of an entry and a waiting entry, without the text, which comes last.
+/// The columns that an entry and a waiting entry have in common, without the text, which is the last one.
 fn old_entry(old: &mut Old<'_>) -> Result<NewEntry> {
     Ok(NewEntry {
         start: old.integer()?,

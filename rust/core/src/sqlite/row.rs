@@ -55,12 +55,12 @@ impl<'row> Columns<'row> {
         }
     }
 
-    /// The row is damaged: `what` says how.
+    /// The error of a damaged row; `what` says how it is damaged.
     pub(super) fn damaged(&self, column: usize, what: &str) -> Error {
         self.corrupt(column, what)
     }
 
-    /// Compares the last column with what the others give.
+    /// Compares the checksum in the last column with the checksum of the other columns.
     pub(super) fn verify(&self, checksum: Checksum, column: usize) -> Result<()> {
         let stored = self.integer(column)?;
         checksum.verify(self.table, self.row.get_ref(0)?, stored)
@@ -77,10 +77,9 @@ impl<'row> Columns<'row> {
     }
 }
 
-/// Checks that an index led to that many rows of the session, each once.
-///
-/// A checksum says that a row is right, not that it is the row that should have come: a damaged index
-/// leaves rows out, or gives one of them twice.
+/// Checks that an index led to `expected` rows of the session, each row once and in ascending order.
+/// A damaged index leaves rows out or gives a row twice. Checksums do not show this, because each row is correct by
+/// itself.
 pub(super) fn check_list(
     table: &'static str,
     session: &str,

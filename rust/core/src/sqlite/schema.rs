@@ -1,32 +1,32 @@
 //! The tables of the database: the SQL of each version.
 
-/// Says whose database it is: `stne` in the header of the file (`PRAGMA application_id`).
+/// Marks the file as a siltstone store: `stne` in the header of the file (`PRAGMA application_id`).
 pub(super) const APPLICATION_ID: i64 = 0x7374_6E65;
 
-/// The step from each version to the next, the first from an empty database. A step that was released is
-/// never changed: a store of version n is what the first n steps make.
+/// The steps from each version to the next; the first begins with an empty database. A released step never changes: a
+/// store of version n is the result of the first n steps.
 ///
-/// The fourth step creates tables that existed before; [`RESHAPED`] are their names. A store with rows in them renames
-/// the old tables first, and then moves the rows (`reshape.rs`).
+/// The fourth step creates tables that existed before; [`RESHAPED`] are their names. In a store with rows, the old
+/// tables are renamed first, and their rows are moved afterwards (`reshape.rs`).
 pub(super) const STEPS: [&str; 6] = [FIRST, STAGING, VECTORS, NAMED, EXPIRY, ACCOUNTS];
 
-/// How many steps there are before the one that creates existing tables again.
+/// The number of steps before the step that creates existing tables again.
 pub(super) const BEFORE_RESHAPE: usize = 3;
 
-/// The tables that version 4 creates again, those that refer to others first.
+/// The tables that version 4 creates again. Tables that refer to others come first.
 pub(super) const RESHAPED: [&str; 5] = ["entry", "staged", "message", "compaction", "session"];
 
-/// The version that this code writes (`PRAGMA user_version`): as many as there are steps.
+/// The version that this code writes (`PRAGMA user_version`): the number of steps.
 #[expect(clippy::cast_possible_wrap, reason = "there are a few")]
 pub(super) const VERSION: i64 = STEPS.len() as i64;
 
 /// Version 1.
 ///
-/// Tables are `STRICT`, so a column holds its type or NULL. `checksum` is xxh3-64 over the other columns
-/// of its row (`checksum.rs`); it finds what SQLite does not: a flipped bit inside a value.
+/// Tables are `STRICT`, so a column holds values of its type, or NULL. `checksum` is xxh3-64 over the other columns
+/// of its row (`checksum.rs`). It finds damage that SQLite does not find: a flipped bit inside a value.
 ///
-/// `session.head` and `compaction.parent` name rows without `REFERENCES`: SQLite would look for their
-/// children through the whole table whenever a session is dropped.
+/// `session.head` and `compaction.parent` name rows without `REFERENCES`. With it, SQLite would search the whole table
+/// for referring rows whenever a session is deleted.
 const FIRST: &str = "
 -- How the rows are to be read: hash_rule (the rule of the cosine embedding), tokenizer (the analyser's id).
 CREATE TABLE meta (
@@ -173,7 +173,7 @@ CREATE INDEX quarantine_session ON quarantine (session);
 
 /// Version 3: vectors of entries, which an embedder made.
 ///
-/// `vector.entry` goes with its entry whatever deletes that: what is forgotten leaves no vector behind.
+/// A vector is deleted with its entry, whatever deletes the entry. So a forgotten entry leaves no vector behind.
 const VECTORS: &str = "
 -- Whose vectors there are: one row, or none. Another embedder gets another id, and no vector of this one.
 CREATE TABLE embedder (
@@ -197,9 +197,9 @@ CREATE INDEX vector_session ON vector (session, revision);
 
 /// Version 4: sessions with a version and a namespace, a log in one B-tree, derived texts, facts.
 ///
-/// A message has its place in its key, `session << 32 | seq`: the log of a session lies together, in order, and
-/// needs no second index. `session.head`, `compaction.parent`, and the texts that a view names are without
-/// `REFERENCES`, as before.
+/// The key of a message contains its session and its place, `session << 32 | seq`. So the log of a session is one
+/// ordered stretch of the table, and needs no second index. `session.head`, `compaction.parent`, and the texts that a
+/// view names have no `REFERENCES`, as before.
 const NAMED: &str = "
 CREATE TABLE session (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -352,14 +352,14 @@ CREATE TABLE forgotten (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// Version 5: what has expired is found without a look at the rest.
+/// Version 5: an index of expiry times, which finds expired entries without reading the others.
 const EXPIRY: &str = "
 CREATE INDEX entry_expiry ON entry (session, expires_at) WHERE expires_at IS NOT NULL;
 ";
 
-/// Version 6: accounts of what was recalled, and of how a compaction was made.
+/// Version 6: records of recalls, and notes on how compactions were made.
 ///
-/// A compaction of an earlier version has no notes, and its checksum does not know of them (`compactions.rs`).
+/// A compaction of an earlier version has no notes, and its checksum does not cover them (`compactions.rs`).
 const ACCOUNTS: &str = "
 -- What was placed before a model, or left out: ids and figures, and no text.
 CREATE TABLE recall (

@@ -10,10 +10,10 @@ use crate::sqlite::row::Columns;
 
 pub(super) const TABLE: &str = "session";
 
-/// The highest key of a session: it is a part of the keys of its messages (`log.rs`).
+/// The highest key of a session. The keys of its messages contain it (`log.rs`).
 const LAST: i64 = (1 << 31) - 1;
 
-/// The columns in the order of `read`, and then a condition.
+/// A query of the columns that `read` expects, with a condition.
 macro_rules! select {
     ($condition:literal) => {
         concat!(
@@ -25,29 +25,29 @@ macro_rules! select {
     };
 }
 
-/// Every row, to be checked.
+/// Selects every row, for a check or a repair.
 pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
 
-/// The place of the checksum among the columns of `select`.
+/// The number of the checksum's column in `select`.
 const CHECKSUM: usize = 19;
 
-/// The version of a session. A writer names the version that it has read. Two equal versions are of one state.
+/// The version of a session. A writer names the version that it has read. Equal versions mean equal states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionVersion {
     /// The sequence number that the next message gets.
     pub next_seq: i64,
     /// The compaction whose view is current.
     pub head: Option<i64>,
-    /// How often messages or derived texts were forgotten, or a past was rewritten.
+    /// The number of times that messages or derived texts were forgotten, or earlier messages were rewritten.
     pub redactions: i64,
-    /// How often the session's own state was written: log, view, clock or settings.
+    /// The number of writes of the session's own state: log, view, clock or settings.
     pub counter: i64,
 }
 
 /// A row of `session`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SessionRow {
-    /// Its key, by which other tables name it.
+    /// Its key. Other tables refer to it.
     pub id: i64,
     /// Its name.
     pub name: String,
@@ -55,35 +55,35 @@ pub(crate) struct SessionRow {
     pub namespace: String,
     /// The sequence number that the next message gets.
     pub next_seq: i64,
-    /// How many entries it has.
+    /// The number of its entries.
     pub entries: i64,
-    /// How many compactions it has.
+    /// The number of its compactions.
     pub compactions: i64,
-    /// Raised by every write of entries: an index of another revision is stale.
+    /// Raised by every write of entries. An index of another revision is stale.
     pub revision: i64,
-    /// Raised when entries leave: an index of another epoch cannot catch up by reading the new entries.
+    /// Raised when entries are deleted. An index of another epoch cannot catch up by reading the new entries.
     pub epoch: i64,
-    /// Raised when messages are forgotten: a view that was read before still holds them.
+    /// Raised when messages are forgotten or rewritten. Views that were read before may still show them.
     pub redactions: i64,
     /// Raised by every write of the session's own state.
     pub counter: i64,
-    /// The caller's id of the last such write.
+    /// The caller's id of the last write of the session's own state.
     pub write_id: i64,
-    /// Whether it was deleted: a tombstone, to which nothing is written any more.
+    /// Whether it was deleted. The row is a tombstone then, and accepts no writes.
     pub dropped: bool,
     /// The compaction whose view is current.
     pub head: Option<i64>,
-    /// The caller's own state, stored with each of its commits.
+    /// The caller's own state, stored with each of the session's commits.
     pub clock: String,
     /// The caller's settings for the session.
     pub settings: String,
     /// Tokens of all its messages.
     pub tokens: i64,
-    /// When its first message was appended.
+    /// The time of its first message: milliseconds since 1970, UTC.
     pub first_at: Option<i64>,
-    /// When its last message was appended.
+    /// The time of its last message.
     pub last_at: Option<i64>,
-    /// How its first request begins.
+    /// The beginning of its first request.
     pub title: String,
 }
 
@@ -105,7 +105,7 @@ impl SessionRow {
     }
 }
 
-/// The session of that name, if it ever wrote anything and was not deleted.
+/// The session of that name; None if it has never written, or was deleted.
 pub(crate) fn find(connection: &Connection, session: &SessionId) -> Result<Option<SessionRow>> {
     Ok(find_any(connection, session)?.filter(|row| !row.dropped))
 }
@@ -140,8 +140,8 @@ pub(crate) fn page(
     Ok(sessions)
 }
 
-/// The first session whose settings have the text `has` and not the text `lacks`, if that is not empty. Deleted
-/// sessions do not count.
+/// The first session whose settings contain the text `has` and do not contain the text `lacks`; an empty `lacks`
+/// excludes nothing. Deleted sessions do not count.
 pub(crate) fn with_settings(
     connection: &Connection,
     has: &str,
@@ -155,7 +155,7 @@ pub(crate) fn with_settings(
     rows.next()?.map(read).transpose()
 }
 
-/// The state of a session as far as searches depend on it: an index of another standing is stale.
+/// The state of a session as far as searches depend on it. An index of another standing is stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
     /// The key of the session.
@@ -188,11 +188,11 @@ impl SessionRow {
 
 /// The number of sessions of a namespace, deleted sessions included, and the sums of their counters.
 ///
-/// A session keeps its namespace and its row, and its counters only rise. So two equal pulses are of one state.
+/// A session never leaves its namespace, and its counters only rise. So equal pulses mean equal states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pulse([i64; 3]);
 
-/// The pulse of a namespace: a quick way to see that nothing has changed.
+/// The pulse of a namespace. It shows quickly that nothing has changed.
 pub(crate) fn pulse(connection: &Connection, namespace: &str) -> Result<Pulse> {
     let mut statement = connection.prepare_cached(
         "SELECT COUNT(*), COALESCE(SUM(revision), 0), COALESCE(SUM(counter), 0) FROM session
@@ -225,8 +225,8 @@ pub(crate) fn standings(connection: &Connection, namespace: &str) -> Result<Vec<
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Looks for the session by the other index. If it is there, one of the two indexes is damaged, and the session would
-/// be created a second time: that is refused.
+/// Looks for the session by the hash of its name, in another index. If the session is found there, an index is damaged.
+/// This is an error, because otherwise the session would be created a second time.
 fn check_absent(connection: &Connection, session: &SessionId) -> Result<()> {
     let mut statement =
         connection.prepare_cached("SELECT id, name FROM session WHERE name_hash = ?1")?;
@@ -251,7 +251,7 @@ pub(crate) fn by_key(connection: &Connection, id: i64) -> Result<Option<SessionR
     rows.next()?.map(read).transpose()
 }
 
-/// The session of that name, which may be a tombstone; a new one without a namespace if there is none.
+/// The session of that name, or its tombstone. If there is neither, a new session without a namespace.
 pub(crate) fn find_or_create(
     transaction: &Transaction<'_>,
     session: &SessionId,
@@ -262,7 +262,7 @@ pub(crate) fn find_or_create(
     }
 }
 
-/// A new session.
+/// Creates a session.
 pub(crate) fn create(
     transaction: &Transaction<'_>,
     session: &SessionId,
@@ -290,7 +290,7 @@ pub(crate) fn create(
     Ok(row)
 }
 
-/// Writes the columns of a session that may change, and its checksum.
+/// Writes the columns of a session that can change, and its checksum.
 pub(crate) fn save(transaction: &Transaction<'_>, row: &SessionRow) -> Result<()> {
     transaction
         .prepare_cached(
@@ -353,7 +353,8 @@ pub(super) fn hash(name: &str) -> i64 {
     xxh3_64(name.as_bytes()).cast_signed()
 }
 
-/// The hash of the name is left out: it follows from the name, and a wrong hash is never believed.
+/// The checksum does not cover the hash of the name, because the hash is computed from the name and always compared
+/// with it.
 pub(super) fn checksum(row: &SessionRow) -> Checksum {
     Checksum::of(TABLE)
         .integer(row.id)

@@ -1,7 +1,7 @@
-//! Batches of entries that a host handed over and has not committed yet. No search finds these entries.
+//! Batches of entries that a host has handed over and not yet committed. Searches do not find these entries.
 //!
-//! A batch is known by its session and by a fingerprint that the host chose. Its token is computed from these and
-//! its content, so the same batch always gets the same token.
+//! A session and a fingerprint, which the host chooses, identify a batch. Its token is computed from these and from
+//! its content, so the same batch always has the same token.
 
 use rusqlite::{Connection, Row, Transaction, params};
 
@@ -16,7 +16,7 @@ use crate::sqlite::staged::{self, StagedEntry};
 
 pub(super) const TABLE: &str = "stage";
 
-/// The columns in the order of `read`, and then a condition.
+/// A query of the columns that `read` expects, with a condition.
 macro_rules! select {
     ($condition:literal) => {
         concat!(
@@ -27,17 +27,17 @@ macro_rules! select {
     };
 }
 
-/// Every row, to be checked.
+/// Selects every row, for a check or a repair.
 pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
 
 /// The states of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Its entries wait, and nobody finds them.
+    /// Its entries wait, and searches do not find them.
     Staged,
-    /// Its entries are found.
+    /// Its entries belong to the session, and searches find them.
     Finalized,
-    /// Its session was deleted: the batch is accepted, and nothing is kept.
+    /// Its session was deleted. The batch is accepted, and its entries are not kept.
     Dropped,
 }
 
@@ -56,21 +56,21 @@ pub struct Stage {
     digest: i64,
     /// Its state.
     pub state: State,
-    /// How many entries were handed over.
+    /// The number of entries that were handed over, blank ones included.
     pub size: i64,
-    /// How many of them wait.
+    /// The number of entries that wait.
     pub held: i64,
-    /// The id of each entry once it is finalized, None for one that was not stored.
+    /// The id of each entry of a finalized batch; None for an entry that was not stored.
     receipt: Vec<Option<EntryId>>,
     /// Milliseconds since 1970, UTC.
     pub created_at: i64,
 }
 
-/// Writes a batch of the session, or finds it. For a deleted session nothing is kept.
+/// Writes a batch of the session, or finds the same batch. A deleted session keeps no entries.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::StoreConflict`] where the session has another batch of that fingerprint.
+/// [`ErrorKind::StoreConflict`] where the session has a batch of that fingerprint with other content.
 pub(crate) fn put(
     transaction: &Transaction<'_>,
     session: &SessionRow,
@@ -139,7 +139,7 @@ pub(crate) fn put(
     Ok(stage)
 }
 
-/// The batch of that token.
+/// The batch of that token, if there is one.
 pub(crate) fn find(connection: &Connection, token: &str) -> Result<Option<Stage>> {
     let mut statement = connection.prepare_cached(select!("WHERE token = ?1"))?;
     let mut rows = statement.query([token])?;
@@ -160,7 +160,7 @@ fn find_by(
     rows.next()?.map(read).transpose()
 }
 
-/// The batches that wait, of one session or of all, in the order of their writes.
+/// The waiting batches of one session or of all sessions, in the order of their writes.
 pub(crate) fn waiting(connection: &Connection, session: Option<i64>) -> Result<Vec<Stage>> {
     let mut statement = connection.prepare_cached(select!(
         "WHERE state = 0 AND (?1 IS NULL OR session = ?1) ORDER BY id"
@@ -173,7 +173,7 @@ pub(crate) fn waiting(connection: &Connection, session: Option<i64>) -> Result<V
     Ok(stages)
 }
 
-/// The waiting entries of a batch, each with its place in it.
+/// The waiting entries of a batch, each with its position in the batch.
 pub(crate) fn entries(connection: &Connection, stage: &Stage) -> Result<Vec<(usize, NewEntry)>> {
     let found = staged::of(connection, stage.id)?;
     if i64::try_from(found.len()).is_ok_and(|found| found == stage.held) {
@@ -194,7 +194,7 @@ pub(crate) fn entries(connection: &Connection, stage: &Stage) -> Result<Vec<(usi
         .with("token", stage.token.clone()))
 }
 
-/// Everything of the session that waits, in the order it was handed over.
+/// All waiting entries of the session, in the order in which they were handed over.
 pub(crate) fn of_session(connection: &Connection, session: i64) -> Result<Vec<StagedEntry>> {
     let mut entries = Vec::new();
     for stage in waiting(connection, Some(session))? {
@@ -203,7 +203,8 @@ pub(crate) fn of_session(connection: &Connection, session: i64) -> Result<Vec<St
     Ok(entries)
 }
 
-/// Deletes those of `ids` that wait, and those that came from a message of `seqs`, which ascend. How many.
+/// Deletes waiting entries: those with a key of `ids`, and those that came from a message of `seqs`, which ascend.
+/// Gives their number.
 pub(crate) fn forget(
     transaction: &Transaction<'_>,
     session: i64,
@@ -229,8 +230,8 @@ pub(crate) fn forget(
     Ok(total)
 }
 
-/// Makes the entries of a batch those of its session; the caller saves `session`, whose figures move. The id
-/// of each entry, None for one that was not stored. What was finalized before gives the same answer again.
+/// Moves the entries of a batch into its session. Gives the id of each entry, None for an entry that was not
+/// stored; a finalized batch gives the same ids again. The figures in `session` change, and the caller saves it.
 pub(crate) fn finalize(
     transaction: &Transaction<'_>,
     session: &mut SessionRow,
@@ -266,7 +267,7 @@ pub(crate) fn finalize(
     Ok(done.receipt)
 }
 
-/// Deletes a batch and what waits of it.
+/// Deletes a batch and its waiting entries.
 pub(crate) fn abort(transaction: &Transaction<'_>, stage: &Stage) -> Result<()> {
     staged::delete(transaction, stage.id)?;
     transaction
@@ -275,7 +276,8 @@ pub(crate) fn abort(transaction: &Transaction<'_>, stage: &Stage) -> Result<()> 
     Ok(())
 }
 
-/// Marks every batch of the session as accepted with nothing kept.
+/// Marks every batch of the session as [`State::Dropped`], and deletes its waiting entries. Damaged batches are
+/// deleted.
 pub(super) fn drop_all(transaction: &Transaction<'_>, session: i64) -> Result<()> {
     let mut kept = Vec::new();
     let mut ids = Vec::new();
@@ -312,7 +314,7 @@ pub(super) fn drop_all(transaction: &Transaction<'_>, session: i64) -> Result<()
     Ok(())
 }
 
-/// Writes what may change of a batch, and its checksum.
+/// Writes the columns of a batch that can change, and its checksum.
 fn save(transaction: &Transaction<'_>, stage: &Stage) -> Result<()> {
     transaction
         .prepare_cached(
@@ -364,7 +366,7 @@ fn number(state: State) -> i64 {
     }
 }
 
-/// `[1,null,2]`, and nothing for an empty list.
+/// The receipt as JSON, such as `[1,null,2]`; an empty text for an empty receipt.
 fn as_json(receipt: &[Option<EntryId>]) -> String {
     if receipt.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! The entries of batches that wait: in no index, listed and counted by nobody but their batch.
+//! The waiting entries of batches. No index has them, and they do not count as entries of their session.
 
 use rusqlite::{Connection, Row, Transaction, params};
 
@@ -9,7 +9,7 @@ use crate::sqlite::row::Columns;
 
 pub(super) const TABLE: &str = "staged";
 
-/// The columns in the order of `read`, and then a condition.
+/// A query of the columns that `read` expects, with a condition.
 macro_rules! select {
     ($condition:literal) => {
         concat!(
@@ -21,13 +21,13 @@ macro_rules! select {
     };
 }
 
-/// Every row, to be checked.
+/// Selects every row, for a check or a repair.
 pub(super) const SELECT_ALL: &str = select!("ORDER BY id");
 
-/// An entry that waits.
+/// An entry of a batch that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StagedEntry {
-    /// Its key among those that wait: no entry has it.
+    /// Its key in the table `staged`. Entries have keys of their own, so an entry may have the same number.
     pub id: i64,
     /// The key of its batch.
     pub(crate) stage: i64,
@@ -36,7 +36,7 @@ pub struct StagedEntry {
     pub entry: NewEntry,
 }
 
-/// Writes the entries of a batch that are not blank; how many.
+/// Writes the entries of a batch, except blank ones. Gives the number of rows.
 pub(super) fn insert(
     transaction: &Transaction<'_>,
     stage: i64,
@@ -77,7 +77,7 @@ pub(super) fn insert(
     Ok(held)
 }
 
-/// The waiting entries of the batch with that key, in its order.
+/// The waiting entries of the batch with that key, in the order of the batch.
 pub(super) fn of(connection: &Connection, stage: i64) -> Result<Vec<StagedEntry>> {
     let mut statement = connection.prepare_cached(select!("WHERE stage = ?1 ORDER BY place"))?;
     let mut rows = statement.query([stage])?;
@@ -96,7 +96,7 @@ pub(super) fn of(connection: &Connection, stage: i64) -> Result<Vec<StagedEntry>
     Ok(entries)
 }
 
-/// Deletes what waits of a batch.
+/// Deletes the waiting entries of a batch.
 pub(super) fn delete(transaction: &Transaction<'_>, stage: i64) -> Result<()> {
     transaction
         .prepare_cached("DELETE FROM staged WHERE stage = ?1")?
@@ -104,7 +104,7 @@ pub(super) fn delete(transaction: &Transaction<'_>, stage: i64) -> Result<()> {
     Ok(())
 }
 
-/// Deletes one entry that waits.
+/// Deletes one waiting entry.
 pub(super) fn delete_one(transaction: &Transaction<'_>, id: i64) -> Result<()> {
     transaction
         .prepare_cached("DELETE FROM staged WHERE id = ?1")?

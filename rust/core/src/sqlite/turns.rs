@@ -1,4 +1,4 @@
-//! Long work beside those who write: in pieces, between which others have the right to write.
+//! Splits long work into short transactions, so that others can write in between.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,14 +9,15 @@ use crate::error::Result;
 use crate::sqlite::connection;
 use crate::sqlite::database::Database;
 
-/// How long a piece of long work keeps others from writing, about.
+/// The approximate length of one turn, in which others cannot write.
 const TURN: Duration = Duration::from_millis(4);
-/// How long others have the right to write in between, at most.
+/// The longest pause between two turns.
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
 impl Database {
-    /// Runs `work` again and again until it says that it is done, each time in a transaction of its own, and gives way
-    /// to others in between: they wait for one of them at most. `work` is told whether it has time left.
+    /// Runs `work` again and again until it returns true, each time in a transaction of its own, with a pause in
+    /// between. So another writer waits for one turn at most. The function passed to `work` says whether the turn has
+    /// time left.
     pub(crate) fn in_turns(
         &self,
         mut work: impl FnMut(&Transaction<'_>, &dyn Fn() -> bool) -> Result<bool>,
@@ -34,7 +35,7 @@ impl Database {
         }
     }
 
-    /// How many frames of the log are committed.
+    /// The number of committed frames in the log.
     pub(super) fn committed_frames(&self) -> Result<u64> {
         self.with_reader(|connection| {
             let frames = connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
@@ -44,14 +45,14 @@ impl Database {
         })
     }
 
-    /// Copies as much of the log as possible into the file, on a connection of its own, so that nobody waits for it.
+    /// Copies as much of the log as possible into the file. It uses a connection of its own, so nobody waits for it.
     pub(super) fn copy_log(&self) -> Result<()> {
         let Some(place) = self.place() else {
             return Ok(());
         };
         place.check()?;
         let beside = connection::existing(self.file())?;
-        // Where the file was replaced meanwhile, the log must not get into the one that is there now.
+        // If the file was replaced meanwhile, the log must not get into the new file.
         let copied = place
             .check()
             .and_then(|()| Ok(beside.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?));

@@ -16,10 +16,10 @@ pub(super) const EMBEDDER: &str = "embedder";
 /// Bytes of a number.
 const F32: usize = size_of::<f32>();
 
-/// Ids that one look for entries without vectors covers: others read the database in between.
+/// The number of ids that one search for entries without vectors covers. Others can use the database in between.
 const WINDOW: i64 = 10_000;
 
-/// The columns in the order of `read`, and then a condition.
+/// A query of the columns that `read` expects, with a condition.
 macro_rules! select {
     ($condition:literal) => {
         concat!(
@@ -29,21 +29,21 @@ macro_rules! select {
     };
 }
 
-/// Every row, to be checked.
+/// Selects every row, for a check or a repair.
 pub(super) const SELECT_ALL: &str = select!("ORDER BY entry");
 
-/// Every embedder, to be checked.
+/// Selects every embedder, for a check.
 pub(super) const SELECT_EMBEDDERS: &str =
     "SELECT id, name, dimension, checksum FROM embedder ORDER BY id";
 
 /// The embedder that made the vectors of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmbedderRow {
-    /// Its key; never that of another.
+    /// Its key, which no other embedder ever gets.
     pub id: i64,
     /// The id of the embedder.
     pub name: String,
-    /// Numbers of a vector.
+    /// The number of numbers in a vector.
     pub dimension: usize,
 }
 
@@ -54,11 +54,11 @@ pub(crate) struct VectorRow {
     pub session: i64,
     pub revision: i64,
     pub embedder: i64,
-    /// The vectors of its passages, one after another.
+    /// The vectors of the entry's passages, one after another.
     pub numbers: Vec<f32>,
 }
 
-/// The embedder whose vectors there are, if one was ever used.
+/// The current embedder; None if none was ever used.
 pub(crate) fn embedder(connection: &Connection) -> Result<Option<EmbedderRow>> {
     let mut statement = connection.prepare_cached(
         "SELECT id, name, dimension, checksum FROM embedder ORDER BY id DESC LIMIT 1",
@@ -67,7 +67,7 @@ pub(crate) fn embedder(connection: &Connection) -> Result<Option<EmbedderRow>> {
     rows.next()?.map(read_embedder).transpose()
 }
 
-/// Makes this the embedder of the store: vectors of another one are deleted.
+/// Makes this the embedder of the store, and deletes the vectors of any other embedder.
 pub(crate) fn replace(
     transaction: &Transaction<'_>,
     name: &str,
@@ -91,7 +91,7 @@ pub(crate) fn replace(
     Ok(row)
 }
 
-/// How many entries have vectors, and how many have none.
+/// The number of entries with vectors, and the number without.
 pub(crate) fn counts(connection: &Connection) -> Result<(i64, i64)> {
     let mut statement = connection.prepare_cached(
         "SELECT (SELECT COUNT(*) FROM vector), (SELECT COALESCE(SUM(entries), 0) FROM session)",
@@ -100,10 +100,10 @@ pub(crate) fn counts(connection: &Connection) -> Result<(i64, i64)> {
     Ok((with, all - with))
 }
 
-/// At most `limit` entries above `after` that have no vectors, in order of id; and the id up to which was
-/// looked, which is `after` at the end.
+/// At most `limit` entries with an id above `after` that have no vectors, in order of id; and the last id that was
+/// examined, which is `after` at the end.
 ///
-/// A damaged entry is left out: what it says is not known.
+/// Damaged entries are left out, because their texts are not known.
 pub(crate) fn missing(
     connection: &Connection,
     after: EntryId,
@@ -136,7 +136,8 @@ pub(crate) fn missing(
     Ok((found, EntryId(looked)))
 }
 
-/// Writes the vectors of entries that are there and have none; how many were written.
+/// Writes vectors of entries. Entries that have vectors, or do not exist, are skipped. Gives the number of written
+/// rows.
 pub(crate) fn insert(
     transaction: &Transaction<'_>,
     embedder: i64,
@@ -150,7 +151,7 @@ pub(crate) fn insert(
             .query_row([entry.0], |row| row.get(0))
             .optional()?;
         let Some(session) = session else {
-            continue; // it was forgotten meanwhile
+            continue; // it was deleted meanwhile
         };
         let revision = if let Some(&known) = revisions.get(&session) {
             known
@@ -191,9 +192,9 @@ pub(crate) fn revision(connection: &Connection, session: i64) -> Result<i64> {
     Ok(statement.query_row([session], |row| row.get(0))?)
 }
 
-/// Hands over the vectors of the session that are newer than `revision`, in the order of their writing.
+/// Passes the vectors of the session that are newer than `revision` to `take`, in the order of their writes.
 ///
-/// A damaged row is left out: what it says can be made again.
+/// Damaged rows are left out: the embedder can compute them again.
 pub(crate) fn for_each_after(
     connection: &Connection,
     session: i64,
@@ -214,7 +215,7 @@ pub(crate) fn for_each_after(
     Ok(())
 }
 
-/// Whether they are one or more vectors of that dimension.
+/// Whether `numbers` are one or more vectors of that dimension.
 pub(crate) fn is_whole(numbers: &[f32], dimension: usize) -> bool {
     !numbers.is_empty() && numbers.len().is_multiple_of(dimension.max(1))
 }

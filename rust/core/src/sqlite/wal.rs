@@ -1,9 +1,9 @@
-//! Is the log beside the file whole? SQLite stops at the first frame that is wrong, and takes it for the end.
+//! Checks whether the write-ahead log beside the file is whole.
 //!
-//! That is right after a power cut, which can leave the last commit half written. It is not where a frame
-//! in the middle was damaged: then commits that were acknowledged are left out in silence. The two are
-//! told apart by what comes after: a commit is synced before the next one is written, so behind a frame
-//! that was torn no commit is followed by another.
+//! SQLite stops at the first wrong frame and treats it as the end of the log. This is right after a loss of power,
+//! which can leave the last commit half written. It is wrong where a frame in the middle is damaged: then SQLite
+//! silently drops commits that were acknowledged. The frames behind the wrong one tell the two cases apart: a commit is
+//! synced before the next one is written, so no complete commit with a successor stands behind a torn frame.
 //!
 //! Source of the format: <https://www.sqlite.org/fileformat2.html#walformat>.
 
@@ -15,50 +15,50 @@ use std::path::Path;
 const HEADER: usize = 32;
 /// Bytes of a frame before its page.
 const FRAME_HEADER: usize = 24;
-/// The first four bytes; the last bit says that checksums are of big-endian words.
+/// The first four bytes; with the last bit set, checksums are computed over big-endian words.
 const MAGIC: u32 = 0x377F_0682;
 
-/// Where a log is damaged.
+/// The place of damage in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Damage {
     /// In its header.
     Header,
-    /// In that frame, from 0, of the log with these salts.
+    /// In the frame of that number, counted from 0, of the log with these salts.
     Frame(u64, [u32; 2]),
 }
 
-/// Where the log is damaged, so that commits behind it would be lost; None for one that is whole, absent,
-/// or ends in a commit that was cut by a loss of power.
+/// The place of damage that would cost the commits behind it. None for a log that is whole or absent,
+/// or that ends in a commit which a loss of power cut off.
 ///
-/// The file is only read, and so without the locks of SQLite.
+/// The file is only read, without SQLite's locks.
 pub(super) fn damage(log: &Path) -> std::io::Result<Option<Damage>> {
     let Some(first) = look(log)? else {
         return Ok(None);
     };
-    // Another process may have written while this one read: what was half there is whole now.
+    // Another process may have been writing during the first look. Damage that the second look does not see was none.
     let second = look(log)?;
     Ok(second.filter(|&second| second == first))
 }
 
-/// A moment in the life of a log.
+/// A position in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment {
-    /// Which log it is: one that begins anew has others. None where there is none yet.
+    /// The salts of the log. A log that begins anew has new ones. None where there is no log yet.
     salts: Option<[u32; 2]>,
-    /// How many frames of it are committed.
+    /// The number of committed frames.
     frames: u64,
 }
 
 impl Moment {
-    /// Now, when the log has so many committed frames. Nobody may write meanwhile.
+    /// The present end of the log, with `frames` committed frames. The caller makes sure that nobody writes meanwhile.
     pub(super) fn now(log: &Path, frames: u64) -> std::io::Result<Self> {
         let salts = Header::read(log)?.map(|(_, header)| header.salts);
         Ok(Self { salts, frames })
     }
 }
 
-/// The pages that were written between two moments, some more than once. In between the log has begun anew once at
-/// most: who reads since the first moment sees to that.
+/// The numbers of the pages that were written between two moments; a page may come several times. The log must not
+/// have begun anew more than once in between: a reader that began at the first moment prevents this.
 pub(super) fn written(log: &Path, from: Moment, to: Moment) -> std::io::Result<Vec<u32>> {
     let first = if from.salts == to.salts {
         from.frames
@@ -90,7 +90,7 @@ fn look(log: &Path) -> std::io::Result<Option<Damage>> {
         return Ok(None);
     }
     let Some(header) = Header::of(&bytes) else {
-        // It is synced before the first frame is written.
+        // The header is synced before the first frame is written, so a wrong header before a frame is damage.
         return Ok(fill(&mut file, &mut [0; FRAME_HEADER])?.then_some(Damage::Header));
     };
     let mut frame = vec![0; FRAME_HEADER + header.page];
@@ -131,7 +131,7 @@ struct Header {
 }
 
 impl Header {
-    /// The log, behind its header, and what that says; None where there is no log, or one that has not begun.
+    /// The log file, open behind its header, and the header. None where there is no log, or no whole header.
     fn read(log: &Path) -> std::io::Result<Option<(File, Self)>> {
         let mut file = match File::open(log) {
             Ok(file) => file,
@@ -145,7 +145,7 @@ impl Header {
         Ok(Self::of(&bytes).map(|header| (file, header)))
     }
 
-    /// None for one that is not whole.
+    /// The header in `bytes`; None where it is damaged.
     fn of(bytes: &[u8; HEADER]) -> Option<Self> {
         let page = usize::try_from(word(bytes, 8)).ok()?;
         let header = Self {
@@ -181,7 +181,7 @@ impl Header {
     }
 }
 
-/// The running checksum after a frame, from which the next frame's follows.
+/// The facts about a frame that the check of the next frame needs; `sum` is the running checksum.
 #[derive(Default)]
 struct Seen {
     sum: [u32; 2],
@@ -194,7 +194,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Fills `bytes`, or says that the file ends before.
+/// Fills `bytes`. False where the file ends before.
 fn fill(file: &mut impl Read, bytes: &mut [u8]) -> std::io::Result<bool> {
     match file.read_exact(bytes) {
         Ok(()) => Ok(true),

@@ -1,4 +1,4 @@
-//! The connection that writes, and what becomes of it when the disk fails under it, or the process forks.
+//! The connection that writes. It is replaced after a failure of the disk or a fork.
 
 use std::path::{Path, PathBuf};
 
@@ -10,14 +10,14 @@ use crate::sqlite::place::Place;
 use crate::sqlite::schema::VERSION;
 use crate::sqlite::{connection, failure};
 
-/// A connection that is not trusted any more once the disk has failed under it.
+/// A connection that writes, and is not used again after a failure of the disk.
 ///
-/// A system says once that it could not sync, and then forgets what it could not write; so nobody may
-/// sync again on the same connection and believe it. And a commit that failed in its sync stands in the
-/// log all the same: whoever opens the file next, after a crash, would find it done.
+/// The system reports a failed sync once, and may then drop the data that it could not write. So a second sync on
+/// the same connection could succeed without that data. Also, the failed commit is still in the log: after a crash,
+/// the next process that opens the file would find it committed.
 pub(super) struct WriteConnection {
     file: PathBuf,
-    /// None from a fork, or a failure, until it is next needed.
+    /// None after a fork or a close, until it is needed again.
     connection: Option<Connection>,
     failed: bool,
 }
@@ -31,8 +31,8 @@ impl WriteConnection {
         }
     }
 
-    /// Runs `work` in one transaction, which takes the lock at once, if the file at the path is the one that
-    /// was opened, and still was when it was committed.
+    /// Runs `work` in one transaction, which takes the lock at its beginning. Checks before it and after the commit
+    /// that the file at the path is the one that was opened.
     pub(super) fn transaction<T>(
         &mut self,
         place: &Place,
@@ -51,7 +51,7 @@ impl WriteConnection {
         Ok(value)
     }
 
-    /// Runs `work` on the connection to the file; where the disk fails in it, another takes its place.
+    /// Runs `work` on the connection. If the disk fails, a new connection replaces it.
     pub(super) fn run<T>(
         &mut self,
         place: &Place,
@@ -65,14 +65,14 @@ impl WriteConnection {
         let outcome = work(connection, &self.file);
         if outcome.as_ref().is_err_and(failure::is_of_the_disk) {
             self.failed = true;
-            // At once, so that what failed is not found done after a crash. Where the disk takes nothing
-            // at all, the next write tries again before anything else.
+            // At once, so that the failed commit is not found in the log after a crash. If the disk accepts no write at
+            // all, the next transaction tries again first.
             let _ = self.open(place);
         }
         outcome
     }
 
-    /// Closes it, and leaves the log as it is: it is opened again when it is next needed.
+    /// Closes the connection, and leaves the log as it is. It is opened again when it is needed.
     pub(super) fn close(&mut self) {
         connection::leave(self.connection.take());
     }
@@ -85,7 +85,7 @@ impl WriteConnection {
         let mut connection = connection::existing(&self.file)?;
         place.check()?;
         if self.failed {
-            // A commit that changes nothing takes the place in the log of the one that failed.
+            // A commit that changes nothing overwrites the failed commit in the log.
             let transaction = Transaction::new(&mut connection, TransactionBehavior::Immediate)?;
             if migrate::identify(&transaction, &self.file)? != Found::Store {
                 let message = format!("the store '{}' has lost its tables", self.file.display());

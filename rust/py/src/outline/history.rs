@@ -1,4 +1,4 @@
-//! `Outline`: what a policy asks of a history before it reads a message.
+//! The class `Outline`: the structure of a history, which policies use before they read any message.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -12,13 +12,13 @@ use super::value::Plain;
 use crate::error::guard_attached;
 use crate::text::with_bytes;
 
-/// kind, call id, name of a part that ties its message to others.
+/// The kind, the call id and the name of a part that ties its message to others.
 type TieIn<'py> = (
     Bound<'py, PyString>,
     Option<Bound<'py, PyString>>,
     Option<Bound<'py, PyString>>,
 );
-/// role, provenance, whether it is an item, is nothing but reasoning, opens a turn; parts, ties.
+/// The role; the provenance; whether it is an item, is only reasoning, and opens a turn; the number of parts; the ties.
 type LineIn<'py> = (
     Bound<'py, PyString>,
     Bound<'py, PyString>,
@@ -32,7 +32,7 @@ type LineIn<'py> = (
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct Outline {
     pub(super) inner: Inner,
-    /// The state of a memory that its messages were read with; 0 for none.
+    /// The stamp of the memory with which its messages were read; 0 for none.
     pub(super) stamp: u64,
 }
 
@@ -151,7 +151,7 @@ impl Outline {
 }
 
 impl Outline {
-    /// The measure of that name, where `odd` has the units that it does not know.
+    /// The measure of that name. `odd` must have the units of every message that the core cannot read.
     fn checked(&self, measure: &str, odd: &[usize]) -> PyResult<Measure> {
         let (needed, given) = (self.inner.others().len(), odd.len());
         if given != needed {
@@ -162,7 +162,7 @@ impl Outline {
         measure_in(measure)
     }
 
-    /// The units of the first 0, 1, 2 … messages.
+    /// The sums of the units of the first 0, 1, 2 … messages.
     pub(super) fn sums_of(&self, units: UnitsIn) -> PyResult<Vec<usize>> {
         let sums = match units {
             UnitsIn::Measured(measure, odd) => self.sums(&measure, odd)?,
@@ -176,14 +176,14 @@ impl Outline {
     }
 }
 
-/// The units of messages: by a measure, those of odd messages given; or all of them, added up.
+/// The units of messages: a measure, with the units of odd messages; or the sums of all units.
 #[derive(FromPyObject)]
 pub(super) enum UnitsIn {
     Measured(String, Vec<usize>),
     Sums(Vec<usize>),
 }
 
-/// Messages that are read in Python.
+/// Reads odd messages with functions of Python.
 struct Described<'a, 'py> {
     describe: &'a Bound<'py, PyAny>,
     opens_turn: &'a Bound<'py, PyAny>,

@@ -1,4 +1,4 @@
-//! What was read of the messages of a list, for the next one, which is mostly the same.
+//! Remembers the messages of the last list, because the next list mostly has the same messages.
 
 use std::collections::HashMap;
 use std::mem;
@@ -14,14 +14,14 @@ use super::value::{Plain, is_space, name};
 use crate::error::guard;
 use crate::text::{Text, exactly};
 
-/// Terms that are kept at most, which are 32 MB: of more texts none are.
+/// The highest number of terms that are kept, which take 32 MB. If there are more, the memory is dropped.
 const MOST_TERMS: usize = 1 << 22;
-/// How deep a message may be nested that is remembered.
+/// The deepest nesting of a message that is remembered.
 const MOST_DEPTH: usize = 48;
-/// Keys of calls that are kept, even if few of them are still in use.
+/// The number of keys of calls that are always kept, even if few of them are still in use.
 const FEW_KEYS: usize = 4096;
 
-/// What was read of the messages of the last list; safe to use from many threads.
+/// The memory of the last list of messages. It is safe to use from many threads.
 #[pyclass(frozen, module = "siltstone._native")]
 #[derive(Default)]
 pub(crate) struct KnownMessages(Mutex<Memory>);
@@ -35,12 +35,12 @@ impl KnownMessages {
 }
 
 impl KnownMessages {
-    /// The memory itself: whoever asks before it is back begins without one, and waits for nobody.
+    /// Takes the memory out. A thread that asks for it before it is put back gets an empty one, and does not wait.
     pub(super) fn take(&self) -> Memory {
         mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Gives it back, unless it is too much.
+    /// Puts the memory back, unless it has too many terms.
     pub(super) fn put(&self, memory: Memory) {
         if memory.terms() > MOST_TERMS {
             return;
@@ -49,7 +49,7 @@ impl KnownMessages {
             let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             mem::replace(&mut *kept, memory)
         };
-        drop(before); // its objects are let go without the lock
+        drop(before); // outside the lock, because this releases Python objects
     }
 }
 
@@ -58,18 +58,18 @@ impl KnownMessages {
 pub(super) struct Memory {
     messages: Vec<Known>,
     keys: Keys,
-    /// What a message begins with that may be held.
+    /// The opening of a request that may be held.
     opening: String,
-    /// No two lists have the same; 0 before the first.
+    /// A number that no other list has; 0 before the first list.
     stamp: u64,
 }
 
-/// A message, and what was read of it.
+/// A message, and the results of reading it.
 struct Known {
-    /// Where its object was. Another one may be there by now: the shape tells.
+    /// The address of its object. Another object may have this address now, so the shape is compared as well.
     address: usize,
     shape: Shape,
-    /// Its line, unless Python had a part in that.
+    /// Its line and ties; None if Python functions took part in reading it.
     read: Option<(Measured, Box<[Tie]>)>,
     said: Option<Said>,
 }
@@ -86,12 +86,12 @@ impl Memory {
         self.stamp
     }
 
-    /// Whether it is of the list of an outline with that stamp; an outline with 0 was read without a memory.
+    /// Whether the memory is of the list of an outline with that stamp. Stamp 0 means an outline without a memory.
     pub(super) fn is_of(&self, stamp: u64) -> bool {
         stamp != 0 && stamp == self.stamp
     }
 
-    /// The outline of a list, which is the last one from now on. Of messages that are as they were, nothing is read.
+    /// The outline of a list, which becomes the last list. Unchanged messages are not read again.
     pub(super) fn outline<O: Other<Error = PyErr>>(
         &mut self,
         raws: &Bound<'_, PyList>,
@@ -110,7 +110,7 @@ impl Memory {
         Ok(sketch.outline(self.keys.count()))
     }
 
-    /// Makes a list the last one: of its messages what is known stays, all else is let go.
+    /// Makes a list the last list. The memory keeps what it knows of its messages, and drops everything else.
     pub(super) fn follow(&mut self, raws: &Bound<'_, PyList>) -> PyResult<()> {
         static STAMPS: AtomicU64 = AtomicU64::new(1);
         self.stamp = STAMPS.fetch_add(1, Ordering::Relaxed);
@@ -145,7 +145,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Lets go of the keys of calls, where most of them may be of messages that left.
+    /// Drops the keys of calls, if most of them may belong to messages that left.
     fn forget_keys(&mut self, left: &mut [Option<Known>]) {
         if self.keys.count() < FEW_KEYS.max(2 * self.messages.len()) {
             return;
@@ -157,8 +157,8 @@ impl Memory {
         }
     }
 
-    /// Reads the texts of messages that are not known. `read` says what one says, and whether it may begin with
-    /// `opening`.
+    /// Reads the texts of messages that are not known yet. `read` gives the text of a message, and whether it may begin
+    /// with `opening`.
     pub(super) fn learn(
         &mut self,
         py: Python<'_>,
@@ -192,25 +192,25 @@ impl Memory {
         Ok(())
     }
 
-    /// What a message says, as far as it was learnt.
+    /// The text of a message, if it was learnt.
     pub(super) fn said(&self, at: usize) -> Option<&Said> {
         self.messages[at].said.as_ref()
     }
 
-    /// How many terms are known.
+    /// The number of known terms.
     fn terms(&self) -> usize {
         let said = self.messages.iter().filter_map(|known| known.said.as_ref());
         said.map(|said| said.terms.count()).sum()
     }
 }
 
-/// What a message is made of: objects that nobody can change, which are held so that no other takes their place.
+/// The immutable objects of which a message is made. They are kept alive, so that no other object gets their address.
 enum Shape {
     /// A role and a text.
     Plain(Py<PyString>, Py<PyString>),
-    /// Dicts, lists and what is in them, in the order in which they are met.
+    /// The dicts, the lists and the values in them, in the order of a walk.
     Nested(Box<[Step]>),
-    /// Nobody can tell: it is read each time.
+    /// The message has objects that can change unnoticed. It is read again each time.
     Unknown,
 }
 
@@ -220,7 +220,7 @@ enum Step {
     Value(Py<PyAny>),
 }
 
-/// The same while a message is looked at.
+/// A step of a walk, with a borrowed value.
 enum Met<'a, 'py> {
     Dict(usize),
     List(usize),
@@ -248,7 +248,7 @@ impl Shape {
         }
     }
 
-    /// Whether a message is made of the same.
+    /// Whether a message is made of the same objects, or of equal texts.
     fn is_of(&self, raw: &Bound<'_, PyAny>) -> bool {
         match self {
             Self::Plain(role, text) => {
@@ -269,7 +269,7 @@ impl Shape {
     }
 }
 
-/// The role and the content of a message that has two texts of these names and nothing else.
+/// The role and the content of a message that has exactly these two fields, both texts.
 fn role_and_text<'py>(
     raw: &Bound<'py, PyAny>,
 ) -> Option<(Bound<'py, PyString>, Bound<'py, PyString>)> {
@@ -281,21 +281,22 @@ fn role_and_text<'py>(
     Some((text(Field::Role)?, text(Field::Content)?))
 }
 
-/// Whether a text is the same object, or says the same.
+/// Whether two texts are the same object, or equal.
 fn is_text(now: &Bound<'_, PyString>, before: &Py<PyString>) -> bool {
     let before = before.bind(now.py());
     now.is(before)
         || matches!((now.to_str(), before.to_str()), (Ok(one), Ok(other)) if one == other)
 }
 
-/// The same of any value; what is no text is the same object, or another.
+/// Whether two values are the same object, or equal texts.
 fn is_same(now: &Bound<'_, PyAny>, before: &Py<PyAny>) -> bool {
     let before = before.bind(now.py());
     let texts = || Some((exactly::<PyString>(now)?, exactly::<PyString>(before)?));
     now.is(before) || texts().is_some_and(|(now, before)| is_text(now, before.as_unbound()))
 }
 
-/// Calls `visit` with what a message is made of, until it says no; whether all of it could be looked at.
+/// Calls `visit` with each dict, list and value of a message, until it returns false. False if it did, or if a part
+/// cannot be compared.
 fn walk(
     value: &Bound<'_, PyAny>,
     depth: usize,

@@ -1,4 +1,4 @@
-//! Readings of messages of Python: their outline, and the text for a summariser.
+//! Reads Python messages: their outline, and their text for a summariser.
 
 mod history;
 mod known;

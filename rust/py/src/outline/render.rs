@@ -1,4 +1,4 @@
-//! The text of messages for a summariser, as far as the core reads them.
+//! The text of messages for a summariser. The core stops at a message that it cannot read.
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -8,7 +8,8 @@ use super::history::measure_in;
 use super::value::Plain;
 use crate::error::guard_attached;
 
-/// The lines of the messages from `start` up to `end`, as far as the core reads them, and where it stopped.
+/// The lines of the messages from `start` to `end`, up to the first that the core cannot read; and the position where
+/// it stopped.
 #[pyfunction]
 pub(crate) fn render_messages(
     raws: &Bound<'_, PyList>,
@@ -27,8 +28,8 @@ pub(crate) fn render_messages(
     })
 }
 
-/// What the lines of each message from `start` up to `end` count together, each with its line break, as
-/// far as the core reads them, and where it stopped.
+/// The units of the lines of each message from `start` to `end`, line breaks included, up to the first that
+/// the core cannot read; and the position where it stopped.
 #[pyfunction]
 pub(crate) fn rendered_tokens(
     raws: &Bound<'_, PyList>,

@@ -1,4 +1,4 @@
-//! What may leave a history, and in which order: by how little it has to do with a question.
+//! Orders the parts of a history that may be trimmed: the least relevant to a question leave first.
 
 use std::collections::HashSet;
 
@@ -14,17 +14,18 @@ use super::value::{Plain, is_space, name};
 use crate::error::{guard, guard_attached};
 use crate::text::{Text, exactly};
 
-/// A text, and what is called with the position of each request that may begin with it: whether its group stays.
+/// A text, and a function of a request's position. The function is called for each request that may begin with the
+/// text, and says whether its group must stay.
 type Held<'py> = (Text, Bound<'py, PyAny>);
 
-/// The groups of a history that may leave it, and what they say.
+/// The groups of a history that may leave it, and their texts.
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct Loose {
     outline: Py<Outline>,
-    /// By their first positions, ascending: those with a text, and those without.
+    /// The first positions of groups with text, ascending. `blank` has those without text.
     speaking: Vec<usize>,
     blank: Vec<usize>,
-    /// What the speaking ones say.
+    /// The texts of the groups in `speaking`.
     texts: Vec<Text>,
 }
 
@@ -94,7 +95,7 @@ impl Loose {
     }
 }
 
-/// A number that is in the order of all scores, as `total_cmp` has it.
+/// An integer that orders scores like `total_cmp`.
 fn rank(score: f64) -> u64 {
     let bits = score.to_bits();
     let negative = bits >> (u64::BITS - 1) == 1;
@@ -105,7 +106,7 @@ fn rank(score: f64) -> u64 {
     }
 }
 
-/// Groups in the order in which they leave.
+/// Groups in the order in which they leave a history.
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct Leaving {
     outline: Py<Outline>,
@@ -113,8 +114,8 @@ pub(crate) struct Leaving {
 }
 
 impl Leaving {
-    /// The lowest of `scores`, which are those of `speaking`, leaves first, the oldest of equal ones; what has no
-    /// text leaves last.
+    /// The group of `speaking` with the lowest of `scores` leaves first, and of equal ones the oldest. The groups of
+    /// `blank` leave last.
     fn of(
         outline: &Bound<'_, Outline>,
         scores: &[f64],
@@ -134,7 +135,7 @@ impl Leaving {
 
 #[pymethods]
 impl Leaving {
-    /// As `Loose.by_relevance` orders the groups that may leave.
+    /// The same order as by `Loose.by_relevance`, computed with the terms that `known` has.
     #[staticmethod]
     #[expect(
         clippy::too_many_arguments,
@@ -184,7 +185,7 @@ impl Leaving {
         Ok(Self::of(outline, &scores, &speaking, &blank))
     }
 
-    /// The positions that leave, ascending, and what is left.
+    /// The positions that leave, ascending, until at most `most` units are left; and the number of units left.
     fn until(
         &self,
         py: Python<'_>,
@@ -216,7 +217,7 @@ impl Leaving {
     }
 }
 
-/// Reads what messages say, with one buffer for all of them.
+/// Reads the texts of messages, with one buffer for all of them.
 struct Reader<'a, 'py> {
     raws: &'a Bound<'py, PyList>,
     shown: &'a Bound<'py, PyAny>,
@@ -224,7 +225,7 @@ struct Reader<'a, 'py> {
 }
 
 impl<'a, 'py> Reader<'a, 'py> {
-    /// One of the messages of an outline.
+    /// A reader of the messages of an outline.
     fn of(
         outline: &Bound<'py, Outline>,
         raws: &'a Bound<'py, PyList>,
@@ -240,8 +241,8 @@ impl<'a, 'py> Reader<'a, 'py> {
         })
     }
 
-    /// The groups that may leave, by their first positions: those without `fixed`, and without a request that is
-    /// held.
+    /// The first positions of the groups that may leave: groups without a position of `fixed`, and without a held
+    /// request.
     fn loose(
         &self,
         history: &Inner,
@@ -252,14 +253,14 @@ impl<'a, 'py> Reader<'a, 'py> {
         without_held(history, history.loose(fixed), is_held, may_be)
     }
 
-    /// Whether a message begins with `opening`, as far as the core can tell.
+    /// Whether a message may begin with `opening`. True for a message whose text the core cannot read.
     fn may_begin(&self, at: usize, opening: &str) -> PyResult<bool> {
         let said = plainly_said(&self.raws.get_item(at)?);
         let text = said.as_ref().and_then(|said| said.to_str().ok());
         Ok(text.is_none_or(|text| begins(text, opening)))
     }
 
-    /// What the messages of a group say, each on lines of its own.
+    /// The text of a group: the texts of its messages, each on lines of its own.
     fn group(&mut self, mut members: impl Iterator<Item = usize>) -> PyResult<Text> {
         let text = match members.next() {
             Some(first) => self.message(first)?,
@@ -277,7 +278,7 @@ impl<'a, 'py> Reader<'a, 'py> {
         Ok(Text::Repaired(text))
     }
 
-    /// What a message says.
+    /// The text of a message.
     fn message(&mut self, at: usize) -> PyResult<Text> {
         let raw = self.raws.get_item(at)?;
         match plainly_said(&raw) {
@@ -286,7 +287,7 @@ impl<'a, 'py> Reader<'a, 'py> {
         }
     }
 
-    /// What a message says without who says it.
+    /// The text of a message, without the label of its speaker.
     fn one(&mut self, at: usize, raw: Bound<'py, PyAny>) -> PyResult<String> {
         const SPEAKERS: [&str; 4] = ["User: ", "Assistant: ", "Tool: ", "System: "];
         self.rendering.clear();
@@ -301,7 +302,7 @@ impl<'a, 'py> Reader<'a, 'py> {
     }
 }
 
-/// The content of a message that has a role and a text and nothing else.
+/// The content of a message that has only a content, or only a role and a content, if it is a text.
 fn plainly_said<'py>(raw: &Bound<'py, PyAny>) -> Option<Bound<'py, PyString>> {
     let dict = exactly::<PyDict>(raw)?;
     let field = |field| dict.get_item(name(raw.py(), field)).ok()?;
@@ -312,7 +313,7 @@ fn plainly_said<'py>(raw: &Bound<'py, PyAny>) -> Option<Bound<'py, PyString>> {
     exactly::<PyString>(&field(Field::Content)?).cloned()
 }
 
-/// `groups` without those that have a request that `is_held` holds, of those that `may_be` held.
+/// `groups` without those that contain a held request. `is_held` is only called for requests that `may_be` accepts.
 fn without_held(
     history: &Inner,
     mut groups: Vec<usize>,
@@ -331,12 +332,12 @@ fn without_held(
     Ok(groups)
 }
 
-/// Whether a text begins with `opening`, space before it apart.
+/// Whether a text begins with `opening` after leading space.
 fn begins(text: &str, opening: &str) -> bool {
     text.trim_start_matches(is_space).starts_with(opening)
 }
 
-/// The messages that are not at one of `gone`, which ascend, and those that are.
+/// Two lists: the messages that are not at a position of `gone`, which ascends, and the others.
 #[pyfunction]
 pub(crate) fn parted<'py>(
     raws: &Bound<'py, PyList>,

@@ -1,4 +1,4 @@
-//! Values of Python made of the exact types that JSON has, as the core's reader takes them.
+//! Python values of exactly the types that JSON has, for the core's reader.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use siltstone_core::outline::{Field, Unread, Value};
 
 use crate::text::exactly;
 
-/// A value of an exact type. Subclasses, lone surrogates and whatever else there is are not read.
+/// A Python value. Subclasses, texts with lone surrogates and values of other types are not read.
 pub(super) struct Plain<'py>(pub(super) Bound<'py, PyAny>);
 
 /// The items of a list.
@@ -121,7 +121,7 @@ impl Value for Plain<'_> {
     }
 }
 
-/// The name of a field as a str, made once.
+/// The name of a field as a str, which is made once.
 pub(super) fn name(py: Python<'_>, field: Field) -> &Bound<'_, PyString> {
     static NAMES: PyOnceLock<Vec<Py<PyString>>> = PyOnceLock::new();
     let names = NAMES.get_or_init(py, || {
@@ -133,12 +133,12 @@ pub(super) fn name(py: Python<'_>, field: Field) -> &Bound<'_, PyString> {
     names[field as usize].bind(py)
 }
 
-/// Whether Python calls it space.
+/// Whether Python's `str.isspace` accepts the character.
 pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{1C}'..='\u{1F}')
 }
 
-/// `null`, `true`, `false`, a finite float or an int of 64 bits, as JSON.
+/// The JSON of None, a bool, a finite float or an int of 64 bits.
 fn literal(value: &Bound<'_, PyAny>) -> Option<Cow<'static, str>> {
     if value.is_none() {
         Some(Cow::Borrowed("null"))
