@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from starlette.testclient import TestClient
+from typer.testing import CliRunner
 
 from conversations import small, turns
 from siltstone import Compacted, MemoryStore, Session
+from siltstone.cli.app import app
 from siltstone.inspector import Access, Subject, inspector_app
 from siltstone.testing import ScriptedModel
 
@@ -50,6 +52,18 @@ def inspected(place: Path, *, write: bool = False) -> Iterator[tuple[TestClient,
             yield client, access
 
 
+def told(*arguments: object, code: int = 0) -> Any:
+    result = CliRunner().invoke(app, [*map(str, arguments), "--json"])
+    assert result.exit_code == code, result.output
+    return json.loads(result.stdout)
+
+
+def shown(client: TestClient, page: str, status: int = 200) -> str:
+    answer = client.get(page)
+    assert answer.status_code == status, answer.text
+    return answer.text
+
+
 def figures(page: str, name: str) -> list[float]:
     """The numbers of a page that are called *name*, as its marks for machines say."""
     found = re.findall(rf'<data value="([^"]+)" data-figure="{re.escape(name)}"', page)
@@ -63,7 +77,7 @@ def figure(page: str, name: str) -> float:
 
 
 @contextmanager
-def started(place: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def started(place: Path | str, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The command as a process, and the address that it printed."""
     command = [sys.executable, "-m", "siltstone", "inspect", str(place), "--no-open", "--json", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:

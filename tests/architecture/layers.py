@@ -110,7 +110,7 @@ FAMILIES = {
     "recall": ["base query", "block", "place turn"],
     "evaluation": ["dataset protocols measures report", "abstention plain", "recorded run"],
     "session": [
-        "background clock last_list noting origin range_set repeats retention slot usage view",
+        "background clock deciding last_list noting origin range_set repeats retention slot usage view",
         "documented_search knowing redacting requests",
         "carrying host_list rows threads",
         "lineage loading",

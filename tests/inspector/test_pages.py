@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import html
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from typer.testing import CliRunner
 
-from inspecting import figure, figures, inspected, make_store
+from inspecting import figure, figures, inspected, make_store, shown, told
 from siltstone import MemoryStore, Session
-from siltstone.cli.app import app
 from siltstone.testing import ScriptedModel
 
 HOSTILE = (
@@ -32,12 +28,6 @@ HOSTILE = (
 )
 
 
-def told(*arguments: object, code: int = 0) -> Any:
-    result = CliRunner().invoke(app, [*map(str, arguments), "--json"])
-    assert result.exit_code == code, result.output
-    return json.loads(result.stdout)
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_store(tmp_path_factory.mktemp("pages"))
@@ -47,12 +37,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def client(place: Path) -> Iterator[TestClient]:
     with inspected(place) as (client, _):
         yield client
-
-
-def shown(client: TestClient, page: str, status: int = 200) -> str:
-    answer = client.get(page)
-    assert answer.status_code == status, answer.text
-    return answer.text
 
 
 def test_the_list_of_sessions_has_the_figures_of_the_command(place: Path, client: TestClient) -> None:
@@ -118,6 +102,12 @@ def test_a_compaction_has_the_figures_of_the_command(place: Path, client: TestCl
         assert figures(page, "summarised_earlier") == [known["summarised_earlier"]] * bool(
             known["summarised_earlier"]
         )
+        rules = re.findall(r'data-seq="(\d+)" data-fate="\w+" data-rule="(\w*)"', page)
+        assert {int(seq): rule for seq, rule in rules} == {
+            each["seq"]: each["rule"] for each in [*known["kept"], *known["summarised"]]
+        }
+        assert {rule for _, rule in rules} >= {"older", "recent"}
+        assert figure(page, "seconds") == known["seconds"]
         rows = re.findall(r'data-seq="(\d+)" data-fate="(\w+)"', page)
         assert {int(seq) for seq, kind in rows if kind == "kept"} == {each["seq"] for each in known["kept"]}
         assert {int(seq) for seq, kind in rows if kind != "kept"} == {

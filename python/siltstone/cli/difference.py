@@ -33,6 +33,7 @@ def change_json(change: Change) -> dict[str, Any]:
         "model_calls": len(record.usage),
         "input_tokens": sum(each.input_tokens for each in record.usage),
         "output_tokens": sum(each.output_tokens for each in record.usage),
+        "seconds": record.seconds,
         "summary": record.summary,
         "summarised": [_shown(fate) for fate in change.gone],
         "archived": [fate.seq for fate in change.gone if fate.is_archived],
@@ -48,6 +49,8 @@ def show_difference(change: Change) -> None:
     line(f"compaction {record.id} by {record.policy or 'nobody'}", "bold")
     line(f"reason {record.reason}{_why(record)}")
     line(f"{record.tokens_before:,} to {record.tokens_after:,} tokens: {saved:,} fewer in each request")
+    if record.seconds is not None:
+        line(f"took {record.seconds:,.3f} s")
     if record.usage:
         sent, received = (
             sum(getattr(each, name) for each in record.usage) for name in ("input_tokens", "output_tokens")
@@ -58,15 +61,19 @@ def show_difference(change: Change) -> None:
             f"{change.earlier:,} messages had been summarised before: the new summary stands for them too",
             "dim",
         )
-    room = max(_LEAST, output.width - _BEFORE)
+    width = max((len(fate.rule) + 2 for fate in change.fates if fate.rule), default=0)
+    room = max(_LEAST, output.width - _BEFORE - width)
     for fate in change.gone:
         each, mark = _shown(fate), "- archived    " if fate.is_archived else "- log only    "
-        line(f"{mark}{each['seq']:>6}  {each['role']:<9}  {_cut(each['text'], room)}", "red")
+        line(
+            f"{mark}{each['seq']:>6}  {each['role']:<9}  {fate.rule:<{width}}{_cut(each['text'], room)}",
+            "red",
+        )
     for place, text in enumerate(_summary_lines(record.summary)):
         line(f"{'+ summary      ' if place == 0 else _INDENT}{text}", "green")
     for fate in change.kept:
         each, mark = _shown(fate), "kept        " if fate.kind == "kept" else "shortened   "
-        line(f"  {mark}{each['seq']:>6}  {each['role']:<9}  {_cut(each['text'], room)}")
+        line(f"  {mark}{each['seq']:>6}  {each['role']:<9}  {fate.rule:<{width}}{_cut(each['text'], room)}")
     found = sum(fate.is_archived for fate in change.gone)
     line(
         f"{len(change.gone):,} summarised, {found:,} of them can be found by a search, "
@@ -94,7 +101,7 @@ def _summary_lines(summary: str) -> list[str]:
 def _shown(fate: Fate) -> dict[str, Any]:
     message = read_message(decode(fate.row.raw), fate.seq)
     text = _CALL.sub(r"[\1 ", " ".join(in_words(message).split()))
-    return {"seq": fate.seq, "role": message.role, "text": _cut(text, _LONGEST)}
+    return {"seq": fate.seq, "role": message.role, "rule": fate.rule, "text": _cut(text, _LONGEST)}
 
 
 def _cut(text: str, room: int) -> str:

@@ -14,10 +14,9 @@ import typer
 
 from siltstone.cli.console import AsJson, errors, line, print_json, refusals, refuse, working
 from siltstone.cli.looking import StorePath
-from siltstone.cli.stores import find_store
+from siltstone.cli.stores import find_store, open_place, shown
 from siltstone.figures.reading import require_session
 from siltstone.memory.base import Store
-from siltstone.stores import MemoryStore
 
 __all__ = ["inspect"]
 
@@ -50,11 +49,12 @@ def inspect(
         refuse(str(error))
     with refusals():
         path = find_store(store)
+        name = shown(path)
 
         def open_store(read_only: bool) -> Store:
-            return MemoryStore.open(path, read_only=read_only)
+            return open_place(path, read_only=read_only)
 
-        subject = Subject(str(path), open_store, write=write)
+        subject = Subject(name, open_store, write=write)
     with subject, refusals(), tempfile.TemporaryDirectory(prefix="siltstone-") as place:
         if session is not None:
             require_session(subject.store, session)
@@ -72,7 +72,7 @@ def inspect(
             if as_json:
                 print_json({"address": address})
             else:
-                errors.print(f"siltstone: inspecting {path}\n{address}", highlight=False, soft_wrap=True)
+                errors.print(f"siltstone: inspecting {name}\n{address}", highlight=False, soft_wrap=True)
             if not no_open:
                 webbrowser.open(_door(Path(place), address))
 

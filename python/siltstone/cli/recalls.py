@@ -10,7 +10,7 @@ from siltstone.cli.console import AsJson, line, print_json, refusals
 from siltstone.cli.looking import SessionId, StorePath
 from siltstone.cli.stores import opened_session
 from siltstone.figures.reading import plain
-from siltstone.figures.recalls import PLACINGS, RecalledEntry, ShownRecall
+from siltstone.figures.recalls import PLACINGS, REASONS, RecalledEntry, ShownRecall
 from siltstone.figures.recalls import recalls as recalls_of
 from siltstone.memory import RecallRecord
 from siltstone.tools.budget import best_part
@@ -19,11 +19,6 @@ from siltstone.values import asdict
 __all__ = ["recalls"]
 
 _SHORT = 30  #: tokens of a text
-_REASONS = {
-    "short_query": "nothing was recalled: the query was too short",
-    "no_hits": "nothing was recalled: nothing scored enough",
-    "no_room": "nothing was recalled: there was no room",
-}
 
 
 def recalls(
@@ -61,7 +56,7 @@ def _figures(record: RecallRecord) -> str:
     if record.left_out:
         said.append(f"{len(record.left_out)} had no room")
     said += [f"{record.below} scored too little", f"{record.seconds * 1e3:.1f} ms"]
-    return ", ".join([*([_REASONS.get(record.reason, record.reason)] if record.reason else []), *said])
+    return ", ".join([*([REASONS.get(record.reason, record.reason)] if record.reason else []), *said])
 
 
 def _told(found: RecalledEntry, query: str) -> str:

@@ -18,7 +18,7 @@ from siltstone.stores import MemoryStore
 if TYPE_CHECKING:
     from siltstone.postgres import PostgresStore
 
-__all__ = ["AnyStore", "Place", "find_store", "opened", "opened_session", "parts_of", "shown"]
+__all__ = ["AnyStore", "Place", "find_store", "open_place", "opened", "opened_session", "parts_of", "shown"]
 
 Place: TypeAlias = str | Path  #: a path, or the address of a database
 AnyStore: TypeAlias = "MemoryStore | PostgresStore"
@@ -90,18 +90,20 @@ def opened(
     place: Place, *, read_only: bool, make: bool = False, limits: Limits = DEFAULTS
 ) -> Iterator[AnyStore]:
     """The store that *place* means; with *make*, a new one in a directory that has none."""
-    if is_database(place):
-        from siltstone.postgres import PostgresStore
-        from siltstone.postgres.administration import address
-
-        conninfo, schema = parts_of(str(place))
-        address(conninfo)  # refuses what is none, and quotes no word of it
-        with PostgresStore.open(conninfo, schema=schema, read_only=read_only, limits=limits) as database:
-            yield database
-        return
-    path = place if make else find_store(place)
-    with MemoryStore.open(path, read_only=read_only, limits=limits) as store:
+    with open_place(place if make else find_store(place), read_only=read_only, limits=limits) as store:
         yield store
+
+
+def open_place(place: Place, *, read_only: bool, limits: Limits = DEFAULTS) -> AnyStore:
+    """The store in the directory *place*, or at that address of a database."""
+    if not is_database(place):
+        return MemoryStore.open(place, read_only=read_only, limits=limits)
+    from siltstone.postgres import PostgresStore
+    from siltstone.postgres.administration import address
+
+    conninfo, schema = parts_of(str(place))
+    address(conninfo)  # refuses what is none, and quotes no word of it
+    return PostgresStore.open(conninfo, schema=schema, read_only=read_only, limits=limits)
 
 
 @contextmanager

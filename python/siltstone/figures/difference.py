@@ -11,7 +11,7 @@ from siltstone.memory.log import CompactionRow, Derived, LogRow, NewCompaction, 
 from siltstone.session import CompactionRecord, Session
 from siltstone.values import dataclass
 
-__all__ = ["REASONS", "Change", "Fate", "FateKind", "difference"]
+__all__ = ["REASONS", "RULES", "Change", "Fate", "FateKind", "difference"]
 
 #: Why a compaction was due, in words.
 REASONS = {
@@ -24,6 +24,17 @@ REASONS = {
     "manual": "it was asked for",
     "model": "the model asked for it",
     "branch": "the host's list had changed its past",
+}
+#: By which rule a message was kept or left, in words.
+RULES = {
+    "system": "a rule of the system that is in force",
+    "pinned": "it is pinned",
+    "request": "the request that is worked on",
+    "recent": "among the newest, which stay",
+    "chosen": "chosen by the policy",
+    "superseded": "a later version of the rule is in force",
+    "older": "older than what stays",
+    "outranked": "the policy chose others",
 }
 _PAGE = 1_000  # entries, and messages, that are held at once
 
@@ -40,11 +51,13 @@ class Fate:
         row: The message, as the log has it.
         kind: What became of it.
         is_archived: A search finds it, or a part of it.
+        rule: By which rule, one of ``RULES``; empty where the log does not tell.
     """
 
     row: LogRow
     kind: FateKind
     is_archived: bool
+    rule: str = ""
 
     @property
     def seq(self) -> int:
@@ -113,7 +126,10 @@ def difference(session: Session, store: Store, compaction_id: int) -> Change:
         return "summarised" if seq in brought else "left"
 
     found = _archived(store, session.session_id, seqs)
-    fates = tuple(Fate(each, kind(each.seq), each.seq in found) for each in _read(log, seqs))
+    rules = {seq: rule for start, end, rule in record.rules for seq in range(start, end)}
+    fates = tuple(
+        Fate(each, kind(each.seq), each.seq in found, rules.get(each.seq, "")) for each in _read(log, seqs)
+    )
     covered = _numbers(record.covers)
     gone = {fate.seq for fate in fates if fate.kind in ("summarised", "left")}
     return Change(record, fates, len(covered - gone), before, after)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from siltstone.errors import EntryNotFoundError, StoreCorruptError
 from siltstone.memory import RecallCandidate, RecallRecord, StoredEntry
 from siltstone.memory.base import Store
@@ -9,10 +11,16 @@ from siltstone.messages import decode, read_message
 from siltstone.session import Session
 from siltstone.values import dataclass
 
-__all__ = ["PLACINGS", "RecalledEntry", "ShownRecall", "recalls"]
+__all__ = ["PLACINGS", "REASONS", "RecalledEntry", "ShownRecall", "recalls", "shown"]
 
 #: What became of an entry, in words.
 PLACINGS = {"placed": "placed", "cut": "placed, cut", "budget": "left out, no room"}
+#: Why nothing was placed, in words.
+REASONS = {
+    "short_query": "nothing was placed: the query was too short",
+    "no_hits": "nothing was placed: nothing scored enough",
+    "no_room": "nothing was placed: there was no room",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +53,18 @@ class ShownRecall:
 
 def recalls(session: Session, store: Store, limit: int) -> list[ShownRecall]:
     """The newest recalls of *session*, at most *limit*, the newest first."""
+    return shown(session, store, session.recalls(limit))
+
+
+def shown(session: Session, store: Store, records: Iterable[RecallRecord]) -> list[ShownRecall]:
+    """*records* of *session* with the entries and the query as they are now."""
     return [
         ShownRecall(
             record,
             _query(session, store, record),
             tuple(RecalledEntry(each, _entry(store, each.entry_id)) for each in record.candidates),
         )
-        for record in session.recalls(limit)
+        for record in records
     ]
 
 

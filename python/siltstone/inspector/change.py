@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from siltstone.figures.difference import REASONS, Change, Fate, difference
@@ -12,7 +13,7 @@ from siltstone.memory.log import Derived
 from siltstone.messages import in_words, unmarked
 from siltstone.session import CompactionRecord
 from siltstone.session.rows import derived_item, message_of
-from siltstone.values import dataclass
+from siltstone.values import dataclass, replace
 
 __all__ = ["ChangeBlock", "ChangeLine", "ChangePage", "DiffLine", "TextBox", "change_page"]
 
@@ -73,11 +74,13 @@ class ChangeBlock:
     Attributes:
         lines: The lines, in order.
         decision: What was decided about all of them.
+        rule: By which rule; empty where the log does not tell.
         summaries: The new summaries, beside the first stretch that they stand for.
     """
 
     lines: tuple[ChangeLine, ...]
     decision: str
+    rule: str = ""
     summaries: tuple[TextBox, ...] = ()
 
     @property
@@ -203,12 +206,21 @@ def _blocks(change: Change, pins: frozenset[int]) -> list[ChangeBlock]:
     lines.sort(key=lambda each: each[0])
     waiting = tuple(_box(each, is_new=True) for each in new if each.kind == "summary")
     found: list[ChangeBlock] = []
-    for decision, stretch in groupby(lines, lambda each: _stretch(each[1].decision)):
-        block = ChangeBlock(tuple(line for _, line in stretch), decision)
+    for (decision, rule), stretch in groupby(_ruled(line for _, line in lines), lambda each: each[1:]):
+        block = ChangeBlock(tuple(line for line, *_ in stretch), decision, rule)
         if block.is_gone and waiting:
-            block, waiting = ChangeBlock(block.lines, decision, waiting), ()
+            block, waiting = replace(block, summaries=waiting), ()
         found.append(block)
-    return found if not waiting else [*found, ChangeBlock((), "new", waiting)]
+    return found if not waiting else [*found, ChangeBlock((), "new", summaries=waiting)]
+
+
+def _ruled(lines: Iterable[ChangeLine]) -> Iterator[tuple[ChangeLine, str, str]]:
+    """Each line with its decision and the rule; a summary goes with the line before it."""
+    rule = ""
+    for line in lines:
+        if line.fate is not None:
+            rule = line.fate.rule
+        yield line, _stretch(line.decision), rule
 
 
 def _stretch(decision: str) -> str:

@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from siltstone.figures.turns import Mark, TurnTokens
+from siltstone.memory import RecallRecord
 from siltstone.values import dataclass
 
-__all__ = ["Chart", "ChartMark", "Tick", "chart"]
+__all__ = ["Chart", "ChartMark", "ChartRecall", "Tick", "chart"]
 
 _HIGH = 1_000  #: units from the floor to the top
 _ROOM = 1.08  #: what is drawn has so much room above it
 _LABELS = 4  #: labels of an axis, about
 _NEAR = 0.08  #: of the height: two labels that are nearer lie on one another
 _MOST = 1_200  #: corners of a line: more are not seen
+_RECALLS = 200  #: marks of recalls: more lie on one another
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,14 @@ class ChartMark:
 
 
 @dataclass(frozen=True, slots=True)
+class ChartRecall:
+    """A recall in the drawing: what it is, and its place across, 0..100."""
+
+    record: RecallRecord
+    x: float
+
+
+@dataclass(frozen=True, slots=True)
 class Chart:
     """A drawing.
 
@@ -52,6 +62,7 @@ class Chart:
         line: The corners of the line, for ``points``.
         area: Those of what is below it.
         marks: What happened on the way.
+        recalls: Where a block was placed before the model; of many at one place that with the most tokens.
         across: Labels below: numbers of messages.
         upwards: Labels at the side: tokens.
         window: The height of the window; None where it is not known.
@@ -60,12 +71,18 @@ class Chart:
     line: str
     area: str
     marks: tuple[ChartMark, ...]
+    recalls: tuple[ChartRecall, ...]
     across: tuple[Tick, ...]
     upwards: tuple[Tick, ...]
     window: float | None
 
 
-def chart(turns: Sequence[TurnTokens], marks: Sequence[Mark], window: int | None) -> Chart | None:
+def chart(
+    turns: Sequence[TurnTokens],
+    marks: Sequence[Mark],
+    window: int | None,
+    recalls: Iterable[RecallRecord] = (),
+) -> Chart | None:
     """The drawing of a session; None where nothing was said."""
     end = max((turn.end for turn in turns), default=0)
     if not end:
@@ -85,6 +102,7 @@ def chart(turns: Sequence[TurnTokens], marks: Sequence[Mark], window: int | None
         points,
         f"0,{_HIGH} {points} {x(corners[-1][0])},{_HIGH}",
         tuple(ChartMark(mark, x(mark.seq), y(mark.tokens_before), y(mark.tokens_after)) for mark in marks),
+        tuple(ChartRecall(each, x(each.position)) for each in _seen(recalls, end)),
         tuple(Tick(x(value), value) for value in _steps(end)),
         tuple(Tick(y(value), value) for value in _steps(most) if _is_free(value, window, most)),
         None if window is None else y(window),
@@ -116,6 +134,16 @@ def _thinned(corners: list[tuple[int, int]]) -> list[tuple[int, int]]:
         ends = {stretch.index(min(stretch, key=_tokens)), stretch.index(max(stretch, key=_tokens))}
         found += [stretch[place] for place in sorted(ends)]
     return [corners[0], *found, corners[-1]]
+
+
+def _seen(recalls: Iterable[RecallRecord], end: int) -> list[RecallRecord]:
+    """Of each stretch of the drawing the recall that placed the most, in order."""
+    found: dict[int, RecallRecord] = {}
+    for each in recalls:
+        place = each.position * _RECALLS // end
+        if each.tokens and (place not in found or found[place].tokens < each.tokens):
+            found[place] = each
+    return [found[place] for place in sorted(found)]
 
 
 def _tokens(corner: tuple[int, int]) -> int:

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from siltstone.figures.reading import all_sessions, require_session
 from siltstone.inspector.change import change_page
 from siltstone.inspector.condition import condition
+from siltstone.inspector.finding import recall_log
 from siltstone.inspector.knowing import known
 from siltstone.inspector.listing import SORTS, Listing
 from siltstone.inspector.rendering import render, static_text
@@ -21,6 +22,7 @@ from siltstone.inspector.story import story
 from siltstone.inspector.subject import Subject
 from siltstone.inspector.transcript import log_page, places
 from siltstone.memory import SessionInfo
+from siltstone.memory.recalled import MOST_RECALLS
 from siltstone.values import dataclass
 
 __all__ = ["exported", "write_export"]
@@ -145,6 +147,9 @@ def _sheets(subject: Subject, infos: list[SessionInfo], links: _Links, window: i
         content = Markup("").join(Markup(piece) for piece in pieces)  # noqa: S704 - rendered by us
         log_values = {**here, "content": content, "end": end}
         yield _sheet(f"s{number}-log", "Log", info, "whole-log.html", log_values)
+        recalls = recall_log(subject, session, step=MOST_RECALLS)
+        if recalls.shown:
+            yield _sheet(f"s{number}-recalls", "Recalls", info, "recalls.html", {**here, "recalls": recalls})
         facts = known(subject, session, history=True)
         yield _sheet(f"s{number}-facts", "Facts", info, "known.html", {**here, "shown": facts})
     state = {**common, "shown": condition(subject, check=True)}

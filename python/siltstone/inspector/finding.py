@@ -6,20 +6,23 @@ from typing import get_args
 
 from siltstone import tokens
 from siltstone.errors import ConfigError
+from siltstone.figures.recalls import ShownRecall, shown
 from siltstone.figures.scores import ScorePart, score_parts
 from siltstone.inspector.subject import Subject
 from siltstone.memory import Ranker, SearchHit
+from siltstone.memory.recalled import MOST_RECALLS
 from siltstone.messages import well_formed
 from siltstone.session import Session
 from siltstone.tools.budget import best_part
 from siltstone.values import dataclass
 
-__all__ = ["RANKERS", "Found", "ShownHit", "find"]
+__all__ = ["RANKERS", "Found", "RecallLog", "ShownHit", "find", "recall_log"]
 
 #: The rankers that need no embedder.
 RANKERS = tuple(ranker for ranker in get_args(Ranker) if ranker not in ("dense", "fused"))
 _SHORT = 160  #: tokens of a hit before it is unfolded
 MOST_HITS = 50
+RECALLS = 20  #: recalls of a page
 RULE = "blocks"  #: how a block is counted
 
 
@@ -72,6 +75,38 @@ class Found:
     hits: tuple[ShownHit, ...]
     recalled: str
     recalled_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecallLog:
+    """A page of what was recalled.
+
+    Attributes:
+        shown: The recalls of the page, the newest first.
+        start: The place of the first of them, from the newest.
+        step: How many a page has.
+        all: How many there are.
+        most: How many a log keeps.
+    """
+
+    shown: tuple[ShownRecall, ...]
+    start: int
+    step: int
+    all: int
+    most: int
+
+    @property
+    def is_more(self) -> bool:
+        """Whether there are older ones."""
+        return self.start + len(self.shown) < self.all
+
+
+def recall_log(subject: Subject, session_id: str, start: int = 0, step: int = RECALLS) -> RecallLog:
+    """What was recalled in a session."""
+    session = subject.session(session_id)
+    records = session.recalls(MOST_RECALLS)
+    page = shown(session, subject.store, records[start : start + step])
+    return RecallLog(tuple(page), start, step, len(records), MOST_RECALLS)
 
 
 def find(

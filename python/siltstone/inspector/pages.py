@@ -23,7 +23,7 @@ from siltstone.inspector.access import same
 from siltstone.inspector.change import change_page
 from siltstone.inspector.changing import StaleError, asked_of, done, preview
 from siltstone.inspector.condition import condition
-from siltstone.inspector.finding import RANKERS, find
+from siltstone.inspector.finding import RANKERS, find, recall_log
 from siltstone.inspector.knowing import known
 from siltstone.inspector.listing import SORTS, listing
 from siltstone.inspector.rendering import render, static_text
@@ -162,7 +162,8 @@ class Pages:
             _number(request, "limit", 5),
             asked.get("scope", "session"),
         )
-        return self._of(request, "search.html", session_id, shown=shown, rankers=RANKERS)
+        recalls = recall_log(self._subject, session_id, _number(request, "recalls", 0))
+        return self._of(request, "search.html", session_id, shown=shown, rankers=RANKERS, recalls=recalls)
 
     def facts(self, request: Request) -> Response:
         """What is known."""

@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from siltstone import __version__
-from siltstone.figures.difference import REASONS
+from siltstone.figures import recalls
+from siltstone.figures.difference import REASONS, RULES
 from siltstone.inspector import words
 from siltstone.messages import well_formed
 
@@ -46,6 +47,10 @@ def _environment() -> Environment:
         spans=words.range_words,
         share=words.share,
         reasons=REASONS,
+        rules=RULES,
+        placings=recalls.PLACINGS,
+        recall_reasons=recalls.REASONS,
+        milliseconds=words.milliseconds,
         session_pages=SESSION_PAGES,
         version=__version__,
     )

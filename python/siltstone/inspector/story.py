@@ -9,7 +9,9 @@ from siltstone.figures.filling import categories
 from siltstone.figures.turns import Mark, TurnTokens, told
 from siltstone.inspector.chart import Chart, chart
 from siltstone.inspector.subject import Subject
+from siltstone.memory import RecallRecord
 from siltstone.memory.log import LogState
+from siltstone.memory.recalled import MOST_RECALLS
 from siltstone.messages import read_history
 from siltstone.session import CompactionRecord
 from siltstone.values import dataclass
@@ -37,6 +39,7 @@ class Story:
         most: The most tokens that a turn left in context.
         start: The place of the first turn of the page, from the newest.
         waits: Seconds from the last message that each compaction read to its commit.
+        recalls: The recalls that the log has, the newest first.
     """
 
     turns: tuple[TurnTokens, ...]
@@ -51,6 +54,17 @@ class Story:
     most: int
     start: int
     waits: dict[int, float]
+    recalls: tuple[RecallRecord, ...]
+
+    @property
+    def recalled(self) -> tuple[int, int, float]:
+        """How many recalls placed a block, its tokens in the middle, and the seconds in the middle."""
+        placed = [each for each in self.recalls if each.tokens]
+        if not placed:
+            return 0, 0, 0.0
+        middle = len(placed) // 2
+        tokens = sorted(each.tokens for each in placed)[middle]
+        return len(placed), tokens, sorted(each.seconds for each in placed)[middle]
 
 
 def story(
@@ -65,6 +79,7 @@ def story(
     view = read_history(session.history())
     records = session.compactions(undone=True)
     known = window or learned
+    recalls = tuple(session.recalls(MOST_RECALLS))
     full = breakdown(view, known, estimator=rule, messages_seen=subject.store.stats(session_id).messages)
     newest = turns[::-1]
     return Story(
@@ -72,7 +87,7 @@ def story(
         len(turns),
         tuple(marks),
         tuple(records[::-1]),
-        chart(turns, marks, known),
+        chart(turns, marks, known, recalls),
         categories(view, rule),
         full,
         known,
@@ -80,6 +95,7 @@ def story(
         max((turn.context for turn in turns), default=0),
         start,
         _waits(subject, session_id, log.state(), records),
+        recalls,
     )
 
 

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 from siltstone.memory.convert import datetime_from
 from siltstone.messages import well_formed
 
-__all__ = ["count", "moment", "number", "range_words", "readable", "share", "size"]
+__all__ = ["count", "milliseconds", "moment", "number", "range_words", "readable", "share", "size"]
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 _THOUSAND = 1_000
@@ -35,6 +35,13 @@ def size(value: int, figure: str = "") -> Markup:
     text = f"{value} bytes" if unit == 0 else f"{shown:.1f} {_UNITS[unit]}"
     named = Markup(' data-figure="{}"').format(figure) if figure else ""
     return Markup('<data value="{}"{} title="{} bytes">{}</data>').format(value, named, f"{value:,}", text)
+
+
+def milliseconds(seconds: float, figure: str = "") -> Markup:
+    """A time in the unit that people read: milliseconds below a second."""
+    named = Markup(' data-figure="{}"').format(figure) if figure else ""
+    text = f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:,.1f} s"
+    return Markup('<data value="{}"{}>{}</data>').format(seconds, named, text)
 
 
 def share(part: float, whole: float) -> str:

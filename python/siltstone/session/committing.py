@@ -15,6 +15,7 @@ from siltstone.messages import Message
 from siltstone.session import rows
 from siltstone.session.archiving import bring_up
 from siltstone.session.core import SessionCore, is_at
+from siltstone.session.deciding import rules_of
 from siltstone.session.learning import learn_patterns, save_called
 from siltstone.session.loading import content_of, line_of
 from siltstone.session.range_set import minus, union
@@ -129,6 +130,7 @@ def _commit(
         messages_before=len(read),
         created_at=created_at,
         seconds=seconds,
+        rules=rules_of(read.messages(), compaction, trigger),
     )
     whole = _unchanged(state.view, view) + core.reserved_tokens
     clock = state.clock.committed(compaction, trigger, at, *tokens).charged(compaction.usage).cut(whole)

@@ -13,9 +13,10 @@ from siltstone.memory.log import CompactionRow, Derived, NewCompaction
 from siltstone.messages import RawMessage
 from siltstone.session.branches import BRANCH, UNDO
 from siltstone.session.core import SessionCore
+from siltstone.session.deciding import RuleSpan
 from siltstone.session.loading import all_derived, line_of
 from siltstone.session.range_set import RangeSet, minus, union
-from siltstone.session.rows import seconds_of, usage_of
+from siltstone.session.rows import rules_in, seconds_of, usage_of
 from siltstone.usage import UsageRecord
 from siltstone.values import dataclass
 
@@ -67,6 +68,9 @@ class CompactionRecord:
         summaries: Each summary that it brought, in order, those included that no view ever showed.
         state: What the policy wanted to have kept with it; None where it wanted nothing.
         seconds: How long it took, up to its commit, its model calls included; None where nobody noted it.
+        rules: For each stretch of messages of the view that it found, half-open, by which rule they were kept
+            (``system``, ``pinned``, ``request``, ``recent``, ``chosen``) or left (``superseded``,
+            ``older``, ``outranked``); empty where nobody noted it.
     """
 
     id: int
@@ -88,6 +92,7 @@ class CompactionRecord:
     summaries: tuple[SummaryRecord, ...] = ()
     state: State | None = None
     seconds: float | None = None
+    rules: tuple[RuleSpan, ...] = ()
 
     def __repr__(self) -> str:
         words = [
@@ -201,4 +206,5 @@ def _record(
         ),
         state=json.loads(compaction.state) if compaction.state else None,
         seconds=seconds_of(compaction),
+        rules=tuple(rules_in(compaction)),
     )

@@ -36,6 +36,7 @@ from siltstone.values import asdict, replace
 
 if TYPE_CHECKING:
     from siltstone.recall.base import RecallBlock
+    from siltstone.session.deciding import RuleSpan
     from siltstone.session.redacting import Redacting
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "message_of",
     "message_row",
     "recall_rows",
+    "rules_in",
     "seconds_of",
     "usage_of",
 ]
@@ -134,10 +136,11 @@ def compaction_row(
     messages_before: int,
     created_at: int,
     seconds: float | None,
+    rules: Sequence[RuleSpan],
 ) -> NewCompaction:
     """A compaction on its way into the log; *tokens* are those before and after.
 
-    The work took so many *seconds*, where that is known.
+    The work took so many *seconds*, where that is known; *rules* are those that decided.
     """
     return NewCompaction(
         policy=policy.name,
@@ -154,7 +157,7 @@ def compaction_row(
         messages_before=messages_before,
         messages_after=len(compaction.messages),
         created_at=created_at,
-        notes="" if seconds is None else json.dumps({"ms": round(seconds * 1e3, 1)}),
+        notes=_notes(seconds, rules),
     )
 
 
@@ -186,6 +189,18 @@ def committed(row: NewCompaction, derived_ids: Sequence[int]) -> NewCompaction:
     """*row* as the log has it, where its new derived texts have the ids *derived_ids*."""
     view = tuple(derived_ids[piece.place] if isinstance(piece, NewRef) else piece for piece in row.view)
     return replace(row, view=view, derived=())
+
+
+def _notes(seconds: float | None, rules: Sequence[RuleSpan]) -> str:
+    notes = {"ms": None if seconds is None else round(seconds * 1e3, 1), "rules": rules}
+    told = {name: each for name, each in notes.items() if each not in (None, [])}
+    return json.dumps(told, separators=(",", ":"))
+
+
+def rules_in(row: NewCompaction) -> list[RuleSpan]:
+    """By which rule each message of the view was kept or left; empty where nobody noted it."""
+    rules = json.loads(row.notes).get("rules", ()) if row.notes else ()
+    return [(start, end, rule) for start, end, rule in rules]
 
 
 def seconds_of(row: NewCompaction) -> float | None:

@@ -1,0 +1,61 @@
+"""By which rule did a compaction keep a message, or take it out? One short code for each stretch.
+
+What decides is known at the commit alone: pins come and go, and a turn ends. So the log has the rule beside
+the compaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Literal, TypeAlias
+
+from siltstone.compaction.base import RULE_ROLES, Compaction, Trigger
+from siltstone.messages import Message, opens_turn
+
+__all__ = ["Rule", "RuleSpan", "rules_of"]
+
+Rule: TypeAlias = Literal[
+    "system", "pinned", "request", "recent", "chosen", "superseded", "older", "outranked"
+]
+"""Kept: ``system`` it carries rules in force, ``pinned`` it is, or a message of its group, ``recent`` it is
+among the newest, ``request`` it is the last request although its turn was cut, ``chosen`` the policy kept it
+by a rule of its own. Left: ``superseded`` a later version of its rules is in force, ``older`` than what is
+kept, ``outranked`` the policy kept earlier messages and not this one."""
+
+RuleSpan: TypeAlias = tuple[int, int, Rule]
+"""A half-open range of sequence numbers, and the rule for all of them."""
+
+_SUMMARY = "compaction_summary"
+
+
+def rules_of(read: Sequence[Message], compaction: Compaction, trigger: Trigger) -> list[RuleSpan]:
+    """The rule for each message of the view *read*, without summaries, in the order of the view."""
+    gone, pins = {id(message) for message in compaction.discarded}, set(trigger.pins)
+    tail = len(read)  # what is kept from here on is the newest without a gap
+    while tail and id(read[tail - 1]) not in gone:
+        tail -= 1
+    request = next((each for each in reversed(read) if opens_turn(each)), None)
+    found: list[RuleSpan] = []
+    is_chosen = False
+    for is_gone, stretch in groupby(enumerate(read), lambda each: id(each[1]) in gone):
+        messages = [(at, message) for at, message in stretch if message.provenance != _SUMMARY]
+        # Its group stays with what is pinned: the call with the result.
+        kept: Rule = "pinned" if any(message.seq in pins for _, message in messages) else "chosen"
+        for at, message in messages:
+            rule: Rule
+            if is_gone:
+                rule = "superseded" if message.role in RULE_ROLES else "outranked" if is_chosen else "older"
+            elif message.role in RULE_ROLES:
+                rule = "system"
+            elif message.seq in pins or at < tail:
+                rule = "request" if message is request and message.seq not in pins else kept
+            else:
+                rule = "recent"
+            is_chosen = is_chosen or rule == "chosen"
+            seq = message.seq
+            if found and found[-1][1] == seq and found[-1][2] == rule:
+                found[-1] = found[-1][0], seq + 1, rule
+            else:
+                found.append((seq, seq + 1, rule))
+    return found
