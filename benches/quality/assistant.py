@@ -4,13 +4,15 @@ python benches/quality/assistant.py
 
 Turns are written in ``assistant_turns.py``; answers are pages of ``pydoc``, two hundred words each. What is
 asked later is what the user had asked, instructions, what was changed, the order of things, all of a theme.
+``project_turns.py`` has a dialogue that is about one project from its first turn to its last, so that the
+words of the project tell nothing; answers begin with what was asked.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -20,6 +22,7 @@ from statistics import fmean
 from typing import get_args
 
 from assistant_turns import INSTRUCTIONS, THEMES, TOPICS, UPDATES
+from project_turns import SAID, TOGETHER
 from siltstone import Dataset, MemoryStore, evaluate
 from siltstone.evaluation import Conversation, Question, Turn, load_dataset
 from siltstone.memory import SearchOrder
@@ -32,6 +35,34 @@ START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 def assistant_set() -> Dataset:
     """The dialogues, the same in every run of one version of Python."""
     return Dataset("assistant", tuple(map(_dialogue, range(DIALOGUES))))
+
+
+def project_set() -> Dataset:
+    """The dialogue about one project, the same in every run of one version of Python."""
+    pages = sorted(topics, key=lambda page: -len(topics[page]))[: len(SAID)]
+    Random(7).shuffle(pages)
+    said: list[tuple[str, str]] = []
+    place: dict[str, str] = {}
+    for (known, _, text), page in zip(SAID, pages, strict=True):
+        place[known] = str(len(said))
+        again = text.split(". ")[0].rstrip(".?")
+        answer = " ".join(topics[page].split()[: WORDS - 15])
+        said += [("user", text), ("assistant", f"Good point. {again}: here is what I would do. {answer}")]
+    questions = [Question(later, (place[known],), "fact") for known, later, _ in SAID if later]
+    questions += [
+        Question(text, tuple(place[each] for each in known.split()), category)
+        for category, known, text in TOGETHER
+    ]
+    return Dataset("project", (Conversation("project", _turns(said, a_day=16), tuple(questions)),))
+
+
+def _turns(said: Sequence[tuple[str, str]], a_day: int) -> tuple[Turn, ...]:
+    """Turns of who and what, seven minutes apart, and so many of them on a day."""
+    moments = (START + timedelta(minutes=7 * at) + timedelta(days=at // a_day) for at in count())
+    return tuple(
+        Turn(str(at), text, role=who, created_at=moment)
+        for at, ((who, text), moment) in enumerate(zip(said, moments, strict=False))
+    )
 
 
 def _dialogue(number: int) -> Conversation:
@@ -48,10 +79,7 @@ def _dialogue(number: int) -> Conversation:
         draw.shuffle(part)
         for known, question, answer in part:
             said += [("user", question, known), ("assistant", answer, "")]
-    turns = tuple(
-        Turn(str(at), text, role=who, created_at=START + timedelta(minutes=7 * at) + timedelta(days=at // 30))
-        for at, (who, text, _) in enumerate(said)
-    )
+    turns = _turns([(who, text) for who, text, _ in said], a_day=30)
     place = {known: at for at, (_, _, known) in enumerate(said) if known}
     return Conversation(f"assistant {number}", turns, tuple(_questions(place)))
 
@@ -119,13 +147,15 @@ def in_time(dataset: Dataset, limit: int = 10) -> dict[str, tuple[float, float]]
 def main() -> int:
     """Prints what the default ranker finds of the set, and what it finds in order of time."""
     place = count()
-    with tempfile.TemporaryDirectory(prefix="siltstone-assistant-") as directory:
-        report = evaluate(lambda: MemoryStore.open(Path(directory) / str(next(place))), assistant_set())
-    rows = {"pooled": report.pooled, **report.categories}
-    for name, figures in rows.items():
-        found = f"R@5 {figures.recall[5]:.3f}, R@10 {figures.recall[10]:.3f}"
-        print(f"{name}: {figures.questions} questions, {found}")
-    for dataset in (assistant_set(), *map(load_dataset, ("locomo-dev", "agent-dev"))):
+    own = (assistant_set(), project_set())
+    for dataset in own:
+        with tempfile.TemporaryDirectory(prefix="siltstone-assistant-") as directory:
+            report = evaluate(lambda to=directory: MemoryStore.open(Path(to) / str(next(place))), dataset)
+        print(dataset.name)
+        for name, figures in {"pooled": report.pooled, **report.categories}.items():
+            found = ", ".join(f"R@{k} {figures.recall[k]:.3f}" for k in (1, 5, 10))
+            print(f"  {name}: {figures.questions} questions, {found}")
+    for dataset in (*own, *map(load_dataset, ("locomo-dev", "agent-dev"))):
         print(f"{dataset.name}, part of the evidence among ten hits: best first, and in order of time")
         for name, (best, timed) in in_time(dataset).items():
             print(f"  {name}: {best:.3f}, {timed:.3f}")

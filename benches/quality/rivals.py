@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from assistant import assistant_set
+from assistant import assistant_set, project_set
 from peers import LEXICAL
 from siltstone import MemoryStore, evaluate
 from siltstone.evaluation import RECORDED, load_dataset
@@ -31,7 +31,7 @@ def main() -> int:
         }
         stores |= {peer.name: peer.make for peer in LEXICAL if peer.name in RIVALS and peer.is_here}
         print("| set | store | R@5 | R@10 | p50 us |\n| :--- | :--- | ---: | ---: | ---: |")
-        for dataset in (*map(load_dataset, RECORDED), assistant_set()):
+        for dataset in (*map(load_dataset, RECORDED), assistant_set(), project_set()):
             for name, make in stores.items():
                 report = evaluate(make, dataset, ties="earlier", abstention=False)
                 found = " | ".join(f"{report.pooled.recall[k]:.3f}" for k in (5, 10))

@@ -220,7 +220,7 @@ RUST_FAMILIES = {
         "reader",
         "analyser",
         "terms",
-        "fields near window",
+        "fields near window wording",
         "asked",
     ],
     "bm25": [

@@ -80,6 +80,27 @@ def test_vectors_alone_and_with_words_rank_as_the_twin_ranks_them(tmp_path: Path
         check()
 
 
+def test_no_ranker_with_vectors_has_a_best_that_depends_on_the_limit(tmp_path: Path) -> None:
+    sessions = itertools.count()
+    with (
+        MemoryStore.open(tmp_path, embedder=EMBEDDER) as store,
+        MemoryStore.open(tmp_path, embedder=EMBEDDER, fusion="rrf") as by_ranks,
+    ):
+
+        @given(texts=st.lists(generated(), min_size=8, max_size=30), query=generated())
+        def check(texts: list[str], query: str) -> None:
+            session = str(next(sessions))
+            store.index(session, [Entry(text, (n, n + 1), created_at=n) for n, text in enumerate(texts)])
+            assert store.flush(60)
+            for searched, ranker in ((store, "dense"), (store, "fused"), (by_ranks, "fused")):
+                whole = searched.search(session, query, 100, ranker=ranker)
+                assert ranker == "fused" or len(whole) == len(texts)
+                for limit in (1, 2, 5, 9):
+                    assert searched.search(session, query, limit, ranker=ranker) == whole[:limit]
+
+        check()
+
+
 def test_entries_without_vectors_count_as_the_mean_and_are_found_by_their_words(tmp_path: Path) -> None:
     embedder = FunctionEmbedder(lambda texts: embed(texts), "test/some", DIMENSION)
     with MemoryStore.open(tmp_path, embedder=embedder) as store:

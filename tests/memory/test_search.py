@@ -210,7 +210,20 @@ def test_the_figures_of_one_session_name_its_index(tmp_path: Path, session_id: s
         unique_by=lambda row: row[:3],  # the same text of the same messages is one entry
     ),
     query=generated(),
-    named=st.sampled_from(["", "Ann", "Zoë", "Ann and Zoë", "the river", "Bash", "rivre", "dellta settled"]),
+    named=st.sampled_from(
+        [
+            "",
+            "Ann",
+            "Zoë",
+            "Ann and Zoë",
+            "the river",
+            "Bash",
+            "rivre",
+            "dellta settled",
+            "I said",
+            "metnioned",
+        ]
+    ),
 )
 def test_neighbours_names_and_dates_score_as_the_twin_scores_them(
     tmp_path_factory: pytest.TempPathFactory,
@@ -236,6 +249,82 @@ def test_neighbours_names_and_dates_score_as_the_twin_scores_them(
         for session, ids in (("at once", at_once), ("one by one", one_by_one)):
             hits = store.search(session, query, limit=100)
             assert [(ids.index(hit.entry_id), hit.score) for hit in hits] == expected
+
+
+@given(
+    rows=st.lists(
+        st.tuples(generated(), st.sampled_from(["user", "assistant", "tool"]), st.integers(0, 3)),
+        min_size=1,
+        max_size=16,
+    ),
+    query=generated(),
+    asked=st.sampled_from(["my", "what did you tell me", "can you tell me what I said", "il mio è il tuo"]),
+    often=st.sampled_from([1, 30]),
+)
+def test_a_dialogue_with_an_assistant_scores_as_the_twin_scores_it(
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[tuple[str, str, int]],
+    query: str,
+    asked: str,
+    often: int,
+) -> None:
+    """Short texts and long ones, of some days."""
+    query = f"{asked} {query}"
+    kept = [row for row in rows if _native.whitespace_words(row[0])]
+    days = [at // 4 * day for at, (_, _, day) in enumerate(kept)]
+    given_ = [
+        Entry(" ".join([text] * often), (at, at + 1), role, created_at=days[at] * 86_400.0)
+        for at, (text, role, _) in enumerate(kept)
+    ]
+    twins = [
+        lexical.Entry(each.content, each.source_range, each.role, None, day * 86_400_000)
+        for each, day in zip(given_, days, strict=True)
+    ]
+    with MemoryStore.open(tmp_path_factory.mktemp("store")) as store:
+        ids = store.index("dialogue", given_).entry_ids
+        (expected,) = lexical.search([query], twins)
+        for limit in (3, 100):
+            hits = store.search("dialogue", query, limit=limit)
+            assert [(ids.index(hit.entry_id), hit.score) for hit in hits] == expected[:limit]
+
+
+def test_what_the_one_who_asks_said_comes_first_in_a_dialogue(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        said = [
+            Entry("The pump of the bed is off at night.", (0, 1), "assistant"),
+            Entry("The bed is watered by the pump at night.", (9, 10), "user"),
+        ]
+        store.index("chat", said)
+
+        def factors(query: str) -> list[float]:
+            hits = {hit.content: hit for hit in store.search("chat", query, limit=100, explain=True)}
+            found = []
+            for each in said:
+                explain = hits[each.content].explain
+                assert explain is not None
+                assert explain["own"] + explain["day"] == pytest.approx(hits[each.content].score)
+                found.append(explain["speaker"])
+            return found
+
+        assert factors("Which pump did I say is off at night?") == [pytest.approx(1 / 1.5), 1.0]
+        assert contents(store.search("chat", "my pump at night"))[0] == said[1].content
+        assert factors("Which pump did you say is off at night?") == [1.0, 1.0]
+        assert factors("the pump of the bed") == [1.0, 1.0]
+        store.index("chat", [Entry(f"pump {n}", (30 + n, 31 + n), "tool") for n in range(8)])
+        assert factors("my pump at night") == [1.0, 1.0]  # an agent works on its own here
+
+
+def test_words_that_only_ask_weigh_half(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        texts = ["I mention it.", "The kettle."]
+        store.index("a", [Entry(text, created_at=0) for text in texts])
+        hits = store.search("a", "Who mentioned the kettle?", explain=True)
+        assert contents(hits) == texts[::-1]
+        scores = [term["score"] for hit in hits if hit.explain for term in hit.explain["terms"]]
+        assert scores[1] == pytest.approx(scores[0] / 2)
+        german = store.search("a", "Wo ist das, was der kettle und die mention ist?", explain=True)
+        scores = [term["score"] for hit in german if hit.explain for term in hit.explain["terms"]]
+        assert scores[0] == scores[1]
 
 
 def test_the_reply_beside_what_was_asked_is_found(tmp_path: Path) -> None:

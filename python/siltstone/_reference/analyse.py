@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 import unicodedata
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -20,8 +21,10 @@ from siltstone._reference.tokenize import kind, lower, repaired
 
 __all__ = [
     "alternatives",
+    "asking",
     "characters",
     "date_words",
+    "is_about_asker",
     "is_person",
     "is_stop_word",
     "language_of",
@@ -54,7 +57,14 @@ LETTER_OF = {"de": "\u00df", "tr": "\u0131"}  # which no other of the languages 
 # A text is of a language that leads English by two of its words, and has a word in six of it.
 LEAD = 2
 SHARE = 6
-
+# Words of the one who asks, of the one who is asked, and what is polite before "you" and before "me".
+ASKER = frozenset(["i", "im", "ive", "me", "mine", "my", "myself"])
+ASKED = frozenset(["you", "your", "youre", "yours", "yourself", "youve", "youd"])
+POLITE = frozenset(["can", "could", "do", "please", "will", "would"])
+GIVES = frozenset(["give", "help", "let", "remind", "show", "tell"])
+# Words that say what is to be done with what is found.
+ASKING = "ask conversation discuss mention overview say speak summarise summarize summary talk tell"
+EDGES = string.punctuation + "\u201c\u201d\u2018\u2019"
 _stem = snowballstemmer.stemmer("english").stemWord
 _stems = {code: snowballstemmer.stemmer(name).stemWord for code, name in STEMMERS.items()}
 
@@ -183,6 +193,25 @@ def is_person(role: str, kind: str) -> bool:
     """Whether a name is that of a person: users speak, and roles that are names; tools do not."""
     is_user = name_of(role, None) != "" or role.lower() in ("human", "user")
     return is_user and not kind.lower().startswith(("function", "tool"))
+
+
+def is_about_asker(text: str) -> bool:
+    """Whether an English question is about the one who asks: the first pronoun decides."""
+    before = ""
+    for piece in repaired(text).split():
+        word = re.split("['\u2019]", piece.strip(EDGES), maxsplit=1)[0]
+        word = word.lower() if word.isascii() else word
+        if word in ASKER and not (word == "me" and before in GIVES):
+            return language_of(text) == "en"
+        if word in ASKED and not (word == "you" and before in POLITE):
+            return False
+        before = word
+    return False
+
+
+def asking(text: str) -> frozenset[str]:
+    """The terms that only say that something is asked, where *text* is English."""
+    return frozenset(terms(ASKING)) if language_of(text) == "en" else frozenset()
 
 
 def date_words(milliseconds: int) -> list[str]:

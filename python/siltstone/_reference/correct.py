@@ -28,15 +28,18 @@ def corrections(
 ) -> dict[str, str]:
     """For unknown terms of *query*, whose terms are *asked*, those that stand for them.
 
+    A word that only says that something is asked stands for itself.
+
     *frequencies* has the number of passages of each known term, by its hash.
     """
     terms = dict.fromkeys(asked)
     if len(terms) > LONGEST:
         return {}
+    asking = analyse.asking(query)
     unknown: dict[str, str] = {}
     for word in analyse.telling_words(query):
         term = analyse.normal(word)
-        is_unknown = term in terms and not frequencies.get(word_hash(term))
+        is_unknown = term in terms and term not in asking and not frequencies.get(word_hash(term))
         if _is_correctable(word) and is_unknown and len(unknown) < MOST:
             unknown.setdefault(term, word)
     found: dict[str, str] = {}

@@ -6,17 +6,22 @@ The formula, ``t`` being the terms of the query, BM25 with ``k3`` 2 and a ceilin
     part(t, e) = the part of t in that passage, the first of equal ones
     near(e)    = sum over t of sqrt(part(t, e)**2 + share(k)**2 * (lent(t, e-k) + lent(t, e+k)) ...)
     lent(t, e) = part(t, e)**2 * min(1, 100 / length of that passage)
-    day(e)     = the sum of BM25 of all that was said on the day of the entry, among all days
-    speaker(e) = 1.5 where the query names exactly one speaker, who said the entry; else 1
-    score(e)   = min(1, (near(e) * speaker(e) + 0.75 * day(e)) / ceiling)
+    day(e)     = the sum of BM25 of all that was said on the day of the entry, among all days,
+                 times min(1, 25 / mean length of entries)**2
+    speaker(e) = 1.5 where the query names exactly one speaker, who said the entry; else 1.
+                 Where it is about the one who asks: 1 of what that one said, else 1 / 1.5
+    score(e)   = min(1, (near(e) * speaker(e) + day(e)) / ceiling)
 
 Neighbours follow each other in the order of the messages they came from, with at most two messages
 missing between them; those up to four places away count. Entries whose ``near`` is 0 are not found.
 
 A word of the query that no entry has stands for one that entries have, one typo away, and weighs 0.8 of that.
 
+Words that only say that something is asked, as ``mention``, weigh half in an English query.
+
 A query names a speaker by a term that is in no other name. Speakers are people: a name that also stands for a
-tool, or for what an assistant said, is none.
+tool, or for what an assistant said, is none. Where there is one person, who said a part of it but not all, a
+query that names nobody and says ``I`` before ``you`` is about that one.
 """
 
 from __future__ import annotations
@@ -38,9 +43,11 @@ K3 = 2.0  # how soon a repeated term of a query stops counting for more
 CEILING = 1.2  # what scores 1, in parts of the most that a passage can have of the query by itself
 K1_OF_DAYS = 2.0
 SPEAKER = 1.5
-DAY = 0.75  # what a day weighs
+SHORT = 25  # terms of an entry in the mean, up to which a day weighs as much as what an entry has by itself
 LENDS = 100  # terms of the longest passage that lends its whole share
 NEAR = 0.8  # what a word near an unknown one weighs
+ASKING = 0.5  # what a word weighs that only says that something is asked
+PART = 4  # the person of a dialogue said at least one in so many entries
 MILLISECONDS_OF_DAY = 86_400_000
 
 
@@ -64,7 +71,9 @@ def search(queries: Sequence[str], entries: Sequence[Entry]) -> list[list[tuple[
     days = _days(entries, passages)
     beside = neighbors(entries)
     names = [frozenset(analyse.terms(analyse.name_of(entry.role, entry.name))) for entry in entries]
-    telling = {name: _telling(name, names) for name in _people(entries, names)}
+    people = _people(entries, names)
+    telling = {name: _telling(name, names) for name in people}
+    speaks = [_is_anybody(entry, name) for entry, name in zip(entries, names, strict=True)]
     found = []
     frequencies = _frequencies(passages)
     for query in queries:
@@ -72,9 +81,21 @@ def search(queries: Sequence[str], entries: Sequence[Entry]) -> list[list[tuple[
         known = corrections(query, asked, languages, frequencies)
         terms = [known.get(term, term) for term in asked]
         named = [name for name in telling if not telling[name].isdisjoint(terms)]
-        factors = dict.fromkeys(map(word_hash, known.values()), NEAR)
+        asking = analyse.asking(query)
+        factors = {
+            word_hash(term): (NEAR if term in known.values() else 1.0) * (ASKING if term in asking else 1.0)
+            for term in terms
+        }
+        if named:
+            speakers = [SPEAKER if named == [name] else 1.0 for name in names]
+        elif len(people) == 1 and analyse.is_about_asker(query):
+            of_asker = [speaks[at] and name == people[0] for at, name in enumerate(names)]
+            is_part = sum(of_asker) < len(entries) <= PART * sum(of_asker)
+            speakers = [1 / SPEAKER if is_part and not own else 1.0 for own in of_asker]
+        else:
+            speakers = [1.0] * len(entries)
         wanted = Wanted(_bag(terms), factors, spare)
-        found.append(_search(wanted, entries, passages, beside, days, names, named))
+        found.append(_search(wanted, entries, passages, beside, days, speakers))
     return found
 
 
@@ -118,8 +139,7 @@ def _search(
     passages: Sequence[list[Passage]],
     beside: Sequence[tuple[list[int], list[int]]],
     days: dict[int, Passage],
-    names: Sequence[frozenset[str]],
-    named: Sequence[frozenset[str]],
+    speakers: Sequence[float],
 ) -> list[tuple[int, float]]:
     every = [passage for each in passages for passage in each]
     rows, ceiling = bm25.parts(
@@ -133,7 +153,7 @@ def _search(
     )
     parts = _best(rows, passages)
     lends = _lending(rows, passages)
-    of_days = _sums_of_days(query, days)
+    of_days = _sums_of_days(query, days, sum(map(_came_from_messages, entries)))
     found = []
     for place, entry in enumerate(entries):
         near = bm25.total(
@@ -141,19 +161,24 @@ def _search(
         )
         if near > 0:
             day = of_days.get(_day(entry), 0.0) if _came_from_messages(entry) else 0.0
-            speaker = SPEAKER if list(named) == [names[place]] else 1.0
-            found.append((-min(1.0, (near * speaker + DAY * day) / ceiling), -entry.created_at, place))
+            found.append((-min(1.0, (near * speakers[place] + day) / ceiling), -entry.created_at, place))
     return [(place, -score) for score, _, place in sorted(found)]
 
 
 def _people(entries: Sequence[Entry], names: Sequence[frozenset[str]]) -> list[frozenset[str]]:
-    """The names that stand for people alone, each once."""
+    """The names that stand for people alone, each once; an empty one for users without a name."""
     things = {
         name
         for entry, name in zip(entries, names, strict=True)
-        if not analyse.is_person(entry.role, entry.kind)
+        if name and not analyse.is_person(entry.role, entry.kind)
     }
-    return [name for name in dict.fromkeys(names) if name and name not in things]
+    anybody = (name for entry, name in zip(entries, names, strict=True) if _is_anybody(entry, name))
+    return [name for name in dict.fromkeys(anybody) if name not in things]
+
+
+def _is_anybody(entry: Entry, name: frozenset[str]) -> bool:
+    """Whether it is known who said an entry: somebody with a name, or a user."""
+    return bool(name) or analyse.is_person(entry.role, entry.kind)
 
 
 def _telling(name: frozenset[str], names: Sequence[frozenset[str]]) -> frozenset[str]:
@@ -259,8 +284,8 @@ def _days(entries: Sequence[Entry], passages: Sequence[list[Passage]]) -> dict[i
     return days
 
 
-def _sums_of_days(query: Wanted, days: dict[int, Passage]) -> dict[int, float]:
-    """The sum of BM25 of each day; none where all was said on one."""
+def _sums_of_days(query: Wanted, days: dict[int, Passage], count: int) -> dict[int, float]:
+    """What each day of *count* entries adds; nothing where all was said on one."""
     if len(days) < 2:
         return {}
     rows, _ = bm25.parts(
@@ -271,7 +296,8 @@ def _sums_of_days(query: Wanted, days: dict[int, Passage]) -> dict[int, float]:
         factors=query.factors,
         lengths=[day.length for day in days.values()],
     )
-    return {day: bm25.total(row) for day, row in zip(days, rows, strict=True)}
+    share = min(1.0, SHORT * count / words) if (words := sum(day.length for day in days.values())) else 1.0
+    return {day: bm25.total(row) * (share * share) for day, row in zip(days, rows, strict=True)}
 
 
 def _day(entry: Entry) -> int:

@@ -90,20 +90,21 @@ impl Fields {
 /// Who said an entry: the terms of the name, or of a role that is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Speaker {
-    /// In ascending order, each once; there is at least one.
+    /// In ascending order, each once; none of a user without a name.
     pub terms: Vec<u64>,
     /// Whether it is the name of a person, and not of a tool.
     pub is_person: bool,
 }
 
 impl Speaker {
-    /// The speaker of an entry in that `role`, of that `name` and `kind`; None where it has no name.
+    /// The speaker of an entry in that `role`, of that `name` and `kind`; None where it has no name and is not said
+    /// by a user.
     ///
     /// People speak as users, or in a role that is their name. What an assistant calls, and what answers it, are
     /// tools.
     #[must_use]
     pub fn of(role: &str, name: Option<&str>, kind: &str) -> Option<Self> {
-        let mut terms = terms(name_of(role, name)?);
+        let mut terms = name_of(role, name).map(terms).unwrap_or_default();
         terms.sort_unstable();
         terms.dedup();
         let is_user = PEOPLE.iter().any(|known| known.eq_ignore_ascii_case(role));
@@ -112,7 +113,8 @@ impl Speaker {
             start.is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
         };
         let is_person = (is_user || !is_generic(role)) && !TOOLS.iter().any(|word| is_tool(word));
-        (!terms.is_empty()).then_some(Self { terms, is_person })
+        let is_anybody = !terms.is_empty() || (is_user && is_person);
+        is_anybody.then_some(Self { terms, is_person })
     }
 }
 
@@ -163,8 +165,10 @@ mod tests {
         let is_person = |role, name, kind| Some(Speaker::of(role, name, kind)?.is_person);
         assert_eq!(is_person("user", Some("Ann"), "message"), Some(true));
         assert_eq!(is_person("Ann", None, "fact"), Some(true));
-        assert_eq!(is_person("user", None, "message"), None);
-        assert_eq!(is_person("user", Some(" "), "message"), None);
+        assert_eq!(is_person("user", None, "message"), Some(true));
+        assert_eq!(is_person("Human", Some(" "), "message"), Some(true));
+        assert_eq!(is_person("user", None, "tool_result"), None);
+        assert_eq!(is_person("assistant", None, "message"), None);
         for (role, kind) in [
             ("assistant", "message"),
             ("tool", "message"),

@@ -27,6 +27,7 @@ mod reader;
 mod stop;
 mod terms;
 mod window;
+mod wording;
 mod words;
 
 pub use asked::{Asked, best_window};
@@ -40,6 +41,8 @@ pub use terms::{
     Alternatives, alternatives, for_each_term, for_each_term_in, terms, terms_into,
     with_sorted_terms,
 };
+pub use wording::is_about_asker;
+pub(crate) use wording::is_asking;
 
 /// The name of these rules, which stores keep. Any change that moves a term is a new one.
 pub const ID: &str = "lexical-4";

@@ -1,5 +1,7 @@
 //! A word of a query that no entry has stands for one at a typo's distance that entries have.
 //!
+//! A word that only says that something is asked stands for itself.
+//!
 //! Nothing is kept for it: the words at one edit are few hundred, and are looked up as any term of a query. Words
 //! that entries have cost nothing.
 
@@ -25,7 +27,7 @@ pub(super) fn corrected(index: &Bm25Index, query: &Query, scorer: &Scorer<'_>) -
     let mut unknown: Vec<(u64, String)> = Vec::new();
     for_each_correctable(query.text(), |word, hash| {
         let is_new = unknown.len() < MOST && unknown.iter().all(|(known, _)| *known != hash);
-        if is_new && scorer.lacks(hash) {
+        if is_new && scorer.lacks(hash) && !query.only_asks(hash) {
             unknown.push((hash, word.to_owned()));
         }
     });

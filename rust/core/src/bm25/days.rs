@@ -18,8 +18,9 @@ use crate::postings::{BLOCK, count, entry};
 
 const MILLISECONDS_OF_DAY: i64 = 86_400_000;
 
-/// What a day weighs beside what an entry has by itself: where answers are long, a day is mostly about those.
-const WEIGHT: f64 = 0.75;
+/// Terms of an entry in the mean, up to which a day weighs as much as what an entry has by itself. Where answers are
+/// long, a day is mostly about those.
+const SHORT: f64 = 25.0;
 
 /// Stands for no day.
 const NONE: u32 = u32::MAX;
@@ -38,6 +39,8 @@ pub(super) struct Days {
     /// How many terms were said on each day.
     lengths: Vec<u64>,
     words: u64,
+    /// How many entries are of a day.
+    entries: u64,
 }
 
 impl Days {
@@ -49,6 +52,7 @@ impl Days {
         if let Some(sum) = self.lengths.get_mut(day as usize) {
             *sum += length;
             self.words += length;
+            self.entries += 1;
         }
     }
 
@@ -86,8 +90,8 @@ impl Days {
         day
     }
 
-    /// The sum of BM25 over days, for each day; none where all was said on one. The scorer is that of the
-    /// passages of these entries.
+    /// What each day adds: its weight times the sum of BM25 over days; nothing where all was said on one. The scorer
+    /// is that of the passages of these entries.
     pub(super) fn sums(&self, query: &Query, scorer: &Scorer<'_>) -> Vec<f64> {
         if self.lengths.len() < 2 {
             return Vec::new();
@@ -114,7 +118,21 @@ impl Days {
                 }
             }
         }
+        let weight = self.weight();
+        for sum in &mut sums {
+            *sum *= weight;
+        }
         sums
+    }
+
+    /// What a day weighs: 1, and by the square of the mean length of entries less where they are long.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts of what fits in memory are far below 2^53"
+    )]
+    fn weight(&self) -> f64 {
+        let share = (SHORT * self.entries as f64 / self.words as f64).min(1.0);
+        share * share
     }
 
     /// Adds up how often the term at that place of the query was said on each day.
@@ -218,6 +236,7 @@ impl Days {
         }
         let mut read = Self {
             numbers,
+            entries: of.iter().filter(|&&day| day != NONE).count() as u64,
             words: lengths
                 .iter()
                 .fold(0, |sum: u64, &length| sum.wrapping_add(length)),
@@ -232,7 +251,7 @@ impl Days {
 
     /// What the day of an entry adds, of the `sums` of all days.
     pub(super) fn share(&self, sums: &[f64], entry: u32) -> f64 {
-        WEIGHT * sum_of(sums, self.of[entry as usize])
+        sum_of(sums, self.of[entry as usize])
     }
 
     /// The most that a day adds to an entry of each group, of the `sums` of all days.
@@ -242,7 +261,7 @@ impl Days {
         let groups = self.starts.iter().zip(ends);
         let most = |days: &[u32]| {
             days.iter()
-                .map(|&day| WEIGHT * sum_of(sums, day))
+                .map(|&day| sum_of(sums, day))
                 .fold(0.0, f64::max)
         };
         groups
@@ -313,8 +332,7 @@ mod tests {
             found.add((number % 3 != 2).then_some(day), number, 1);
         }
         // The first 64 are of days 0 and 1, the next of 1 and 2, the last of 2; some are of none.
-        let best = [3.0, 3.0, 2.0].map(|sum| WEIGHT * sum);
-        assert_eq!(found.most(&[1.0, 3.0, 2.0]), best);
+        assert_eq!(found.most(&[1.0, 3.0, 2.0]), [3.0, 3.0, 2.0]);
         assert_eq!(found.most(&[]), [0.0; 3]);
     }
 
@@ -359,7 +377,11 @@ mod tests {
                 }
             }
         }
-        sums
+        let dated = entries.iter().filter(|(day, _)| day.is_some()).count();
+        let few = |count: usize| f64::from(u32::try_from(count).unwrap());
+        let words = few(usize::try_from(collection.words).unwrap());
+        let share = (25.0 * few(dated) / words).min(1.0);
+        sums.into_iter().map(|sum| sum * (share * share)).collect()
     }
 
     /// Entries, `often` times over: of days that come in runs or in turns, some of no day and some without

@@ -50,7 +50,8 @@ pub struct Why {
     pub neighbors: Vec<Neighbor>,
     /// What was said on the same day adds.
     pub day: f64,
-    /// What all of that but the day was multiplied by: more than 1 where the query names who said the entry.
+    /// What all of that but the day was multiplied by: more than 1 where the query names who said the entry, less
+    /// where it is about the one who asks, and somebody else said it.
     pub speaker: f64,
 }
 

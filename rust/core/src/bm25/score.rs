@@ -21,7 +21,8 @@
 //! ```
 //!
 //! `k3` (Robertson and Walker 1994) keeps a query that is itself a conversation from being about the one
-//! word it repeats. Neighbours and days add to what a passage has by itself, hence the higher ceiling: one
+//! word it repeats. A term that stands for an unknown word near it weighs 0.8 of that, and one that only says that
+//! something is asked weighs half. Neighbours and days add to what a passage has by itself, hence the higher ceiling: one
 //! best hit in a hundred is cut at 1, and a lower one would make more of them equal.
 
 use crate::bm25::params::Bm25Params;
@@ -31,7 +32,10 @@ use crate::bm25::terms::QueryTerm;
 const K3: f64 = 2.0;
 
 /// What a term weighs that stands for a word near it.
-pub(super) const NEAR: f64 = 0.8;
+const NEAR: f64 = 0.8;
+
+/// What a term weighs that only says that something is asked. Anything from a quarter to a half finds the same.
+const ASKING: f64 = 0.5;
 
 /// How a query is weighed.
 #[derive(Clone, Copy, Debug)]
@@ -54,8 +58,12 @@ impl Weighing {
 
     /// `w` of a term of a query.
     pub(super) fn weight_of(self, term: QueryTerm, idf: f64) -> f64 {
-        let weight = self.weight(term.count, idf);
-        if term.is_near { NEAR * weight } else { weight }
+        let near = if term.is_near { NEAR } else { 1.0 };
+        let factor = match self {
+            Self::Lexical if term.is_asking => near * ASKING,
+            _ => near,
+        };
+        self.weight(term.count, idf) * factor
     }
 
     /// What a sum is divided by; `weights` is the sum of `w`.

@@ -2,12 +2,15 @@
 //!
 //! A query that names exactly one person is nearly always about what that person said, so such entries count for
 //! more. A name is known by the terms that no other name has: where two people are called Ann, `Ann` names neither.
+//!
+//! In a dialogue of one person and an assistant, `I` and `my` name that person. There all others count for less, and
+//! not the person for more: most of what somebody asks says `I`, and a score is to say how good a hit is.
 
 use std::io::{self, Write};
 
 use hashbrown::HashMap;
 
-use crate::analyse::Speaker;
+use crate::analyse::{Speaker, is_about_asker};
 use crate::bm25::chain::GROUP;
 use crate::bm25::terms::Query;
 use crate::cache::{Reader, Writer};
@@ -15,17 +18,30 @@ use crate::cache::{Reader, Writer};
 /// How much more an entry counts of whom the query names. Anything from 1.4 to 2 finds the same.
 pub(super) const FACTOR: f64 = 1.5;
 
+/// The person of a dialogue said at least one in so many entries. Where an agent works on its own, `I` is the agent.
+const PART: usize = 4;
+
 /// Stands for nobody, and for several.
 const NONE: u32 = u32::MAX;
 
 /// The bit of what an entry has that is set where its name is not that of a person.
 const THING: u32 = 1;
 
+/// A name, or that of users without one.
+#[derive(Clone, Debug)]
+struct Name {
+    /// Its terms, ascending.
+    terms: Box<[u64]>,
+    /// Whether it always stood for a person.
+    is_person: bool,
+    /// How many entries are said under it.
+    entries: usize,
+}
+
 /// The speakers of entries, numbered from 0 as they come.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Speakers {
-    /// The terms of each name, ascending, and whether it always stood for a person.
-    names: Vec<(Box<[u64]>, bool)>,
+    names: Vec<Name>,
     numbers: HashMap<Box<[u64]>, u32>,
     /// Whose name has a term: `NONE` for several.
     owners: HashMap<u64, u32>,
@@ -38,7 +54,7 @@ impl Speakers {
     pub(super) fn add(&mut self, speaker: Option<&Speaker>) {
         let code = speaker.map_or(NONE, |speaker| {
             let number = self.number(&speaker.terms);
-            self.names[number as usize].1 &= speaker.is_person;
+            self.names[number as usize].say(speaker.is_person);
             number << 1 | if speaker.is_person { 0 } else { THING }
         });
         self.of.push(code);
@@ -50,7 +66,11 @@ impl Speakers {
         }
         let next = u32::try_from(self.names.len()).expect("names take more memory than there is");
         self.numbers.insert(terms.into(), next);
-        self.names.push((terms.into(), true));
+        self.names.push(Name {
+            terms: terms.into(),
+            is_person: true,
+            entries: 0,
+        });
         for &term in terms {
             let owner = self.owners.entry(term).or_insert(next);
             if *owner != next {
@@ -64,26 +84,43 @@ impl Speakers {
     pub(super) fn get(&self, entry: u32) -> Option<Speaker> {
         let code = self.of[entry as usize];
         (code != NONE).then(|| Speaker {
-            terms: self.names[(code >> 1) as usize].0.to_vec(),
+            terms: self.names[(code >> 1) as usize].terms.to_vec(),
             is_person: code & THING == 0,
         })
     }
 
-    /// Whom the query names, if it is exactly one.
+    /// Whom the query names, if it is exactly one: by a name, or else as the one who asks.
     pub(super) fn named(&self, query: &Query) -> Named<'_> {
         let mut named = None;
         for term in query.terms() {
             let owner = self.owners.get(&term.hash).copied();
-            let owner = owner.filter(|&owner| owner != NONE && self.names[owner as usize].1);
+            let owner =
+                owner.filter(|&owner| owner != NONE && self.names[owner as usize].is_person);
             if owner.is_some() && named.is_some() && named != owner {
                 return Named::nobody();
             }
             named = owner.or(named);
         }
-        Named {
-            code: named.map_or(NONE, |number| number << 1),
-            of: named.map_or(&[], |_| &self.of),
-        }
+        let is_named = named.is_some();
+        let asker = || self.asker().filter(|_| is_about_asker(query.text()));
+        named
+            .or_else(asker)
+            .map_or(Named::nobody(), |number| Named {
+                code: number << 1,
+                of: &self.of,
+                own: if is_named { FACTOR } else { 1.0 },
+                others: if is_named { 1.0 } else { 1.0 / FACTOR },
+            })
+    }
+
+    /// The one person of a dialogue, who says a part of it.
+    fn asker(&self) -> Option<u32> {
+        let mut people = (0..).zip(&self.names).filter(|(_, name)| name.is_person);
+        let (number, name) = people.next()?;
+        let is_dialogue = people.next().is_none()
+            && name.entries < self.of.len()
+            && name.entries * PART >= self.of.len();
+        is_dialogue.then_some(number)
     }
 
     /// Bytes that it takes in memory.
@@ -93,7 +130,7 @@ impl Speakers {
 
     /// Writes them to a cache.
     pub(super) fn write<W: Write>(&self, to: &mut Writer<W>) -> io::Result<()> {
-        let names = || self.names.iter().map(|(terms, _)| terms);
+        let names = || self.names.iter().map(|name| &name.terms);
         let ends = names().scan(0_u64, |end, terms| {
             *end += terms.len() as u64;
             Some(*end)
@@ -113,7 +150,7 @@ impl Speakers {
             let end = usize::try_from(end).ok()?;
             let name = terms.get(start..end)?;
             let known = read.names.len();
-            if name.is_empty() || !name.is_sorted() || read.number(name) as usize != known {
+            if !name.is_sorted() || read.number(name) as usize != known {
                 return None;
             }
             start = end;
@@ -124,9 +161,17 @@ impl Speakers {
             return None;
         }
         for &code in read.of.iter().filter(|&&code| code != NONE) {
-            read.names[(code >> 1) as usize].1 &= code & THING == 0;
+            read.names[(code >> 1) as usize].say(code & THING == 0);
         }
         Some(read)
+    }
+}
+
+impl Name {
+    /// An entry is said under it.
+    fn say(&mut self, is_person: bool) {
+        self.is_person &= is_person;
+        self.entries += 1;
     }
 }
 
@@ -136,20 +181,28 @@ pub(super) struct Named<'a> {
     code: u32,
     /// Who said each entry; nothing where nobody is named.
     of: &'a [u32],
+    /// What the sums of that one are multiplied by, and those of all others, which is not more.
+    own: f64,
+    others: f64,
 }
 
 impl Named<'_> {
     fn nobody() -> Self {
-        Self { code: 0, of: &[] }
+        Self {
+            code: 0,
+            of: &[],
+            own: 1.0,
+            others: 1.0,
+        }
     }
 
     /// What the sum of an entry is multiplied by.
     pub(super) fn factor(self, entry: u32) -> f64 {
         let code = self.of.get(entry as usize);
         if code == Some(&self.code) {
-            FACTOR
+            self.own
         } else {
-            1.0
+            self.others
         }
     }
 
@@ -158,15 +211,15 @@ impl Named<'_> {
         let first = (group * GROUP).min(self.of.len());
         let members = &self.of[first..self.of.len().min(first + GROUP)];
         if members.contains(&self.code) {
-            FACTOR
+            self.own
         } else {
-            1.0
+            self.others
         }
     }
 
     /// What any sum is multiplied by at most.
     pub(super) fn largest(self) -> f64 {
-        if self.of.is_empty() { 1.0 } else { FACTOR }
+        self.own
     }
 }
 
@@ -208,6 +261,31 @@ mod tests {
         );
         assert_eq!(factors(&found, "Did Ann meet Bob?"), [false; 4]);
         assert_eq!(factors(&found, "Where is the river?"), [false; 4]);
+    }
+
+    #[test]
+    fn the_one_person_of_a_dialogue_is_named_by_who_asks() {
+        let named = |said: &[(&str, &str, &str)], query: &str| -> Vec<f64> {
+            let (found, query) = (speakers(said), Query::of(query));
+            let named = found.named(&query);
+            let factors = (0..said.len()).map(|entry| named.factor(u32::try_from(entry).unwrap()));
+            let factors: Vec<f64> = factors.collect();
+            let most = factors.iter().copied().fold(0.0, f64::max);
+            assert_eq!(named.most(0).to_bits(), most.to_bits());
+            factors
+        };
+        let (user, other) = (("user", "", "message"), ("assistant", "", "message"));
+        let less = 1.0 / FACTOR;
+        assert_eq!(named(&[user, other], "Where is my kettle?"), [1.0, less]);
+        assert_eq!(named(&[user, other], "Where is your kettle?"), [1.0; 2]);
+        assert_eq!(named(&[user, user], "Where is my kettle?"), [1.0; 2]);
+        let ann = ("user", "Ann", "message");
+        assert_eq!(named(&[ann, other], "Where is my kettle?"), [1.0, less]);
+        assert_eq!(named(&[ann, other], "Is Ann my boss?"), [FACTOR, 1.0]);
+        assert_eq!(named(&[ann, user, other], "Where is my kettle?"), [1.0; 3]);
+        let working = [user, other, other, other, ("user", "", "tool_result")];
+        assert_eq!(named(&working, "Where is my kettle?"), [1.0; 5]);
+        assert_eq!(named(&working[..4], "my kettle"), [1.0, less, less, less]);
     }
 
     #[test]

@@ -70,6 +70,8 @@ pub struct QueryTerm {
     /// Whether it stands beside another term for the same words, in another language: it does not raise what
     /// the query could reach.
     pub is_spare: bool,
+    /// Whether it only says that something is asked.
+    pub is_asking: bool,
 }
 
 impl QueryTerm {
@@ -79,6 +81,7 @@ impl QueryTerm {
             count,
             is_near: false,
             is_spare: false,
+            is_asking: false,
         }
     }
 }
@@ -150,11 +153,24 @@ impl Query {
     /// The terms of `text`.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        Self {
+        let query = Self {
             terms: analyse::with_sorted_terms(text, |terms| count(terms, QueryTerm::of)),
             text: text.to_owned(),
             ..Self::default()
+        };
+        query.with_asking()
+    }
+
+    /// The same, where it is known which terms only say that something is asked.
+    fn with_asking(mut self) -> Self {
+        let is_asking = |term: &QueryTerm| analyse::is_asking(term.hash);
+        if self.terms.iter().any(is_asking) && analyse::language_of(&self.text) == Language::English
+        {
+            for term in &mut self.terms {
+                term.is_asking = is_asking(term);
+            }
         }
+        self
     }
 
     /// The same for entries in these languages as well. `df` gives how many passages have each of some terms,
@@ -201,13 +217,21 @@ impl Query {
             is_spare: !needed.contains(&hash),
             ..QueryTerm::of(hash, count)
         };
-        Self {
+        let query = Self {
             terms: count(&kept, term),
             text: self.text.clone(),
             languages,
             corrections: Vec::new(),
             looked_for: LookedFor::default(),
-        }
+        };
+        query.with_asking()
+    }
+
+    /// Whether it has a term that only says that something is asked.
+    pub(super) fn only_asks(&self, hash: u64) -> bool {
+        self.terms
+            .iter()
+            .any(|term| term.hash == hash && term.is_asking)
     }
 
     /// A query of terms alone, which ascend.
@@ -241,7 +265,7 @@ impl Query {
             }
         }
         corrected.terms.sort_unstable_by_key(|term| term.hash);
-        corrected
+        corrected.with_asking()
     }
 
     /// The word that a term stands for, where the query has another one.

@@ -30,7 +30,7 @@ use crate::cache::map::map;
 
 const MAGIC: &[u8; 8] = b"siltcach";
 /// The version that is written, and the only one that is read.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// Its bytes in the file show the byte order of the machine that wrote it.
 const ORDER: u32 = 0x0102_0304;
 /// The alignment of sections: a cache line of the processor.
