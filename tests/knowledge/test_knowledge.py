@@ -277,6 +277,9 @@ def told(*texts: str, role: str = "user") -> Sequence[Message]:
         ("Refund logic is not yet implemented", "task_state", "Refund logic is not yet implemented"),
         ("我们决定使用 PostgreSQL。", "decision", "我们决定使用 PostgreSQL"),
         ("请记住服务端口是 8080。", "config", "服务端口是 8080"),
+        ("好的！我们决定使用 PostgreSQL！", "decision", "我们决定使用 PostgreSQL"),
+        ("Great! The API is running on port 3000!", "config", "The API is running on port 3000"),
+        ("The path is /srv/a?b=1 here", "config", "The path is /srv/a?b=1 here"),
     ],
 )
 def test_patterns_find_what_is_stated(text: str, kind: str, content: str) -> None:
@@ -289,6 +292,9 @@ def test_patterns_find_what_is_stated(text: str, kind: str, content: str) -> Non
     "text",
     [
         "Should we use PostgreSQL instead of MySQL?",
+        "Do you know whether the API is running on port 3000? I forgot.",
+        'She asked: "Is the API running on port 3000?" Nobody knew.',
+        "我们决定使用 PostgreSQL 吗？",
         "Maybe we decided that too early",
         "If we switched to Rust from Go it would be faster",
         "```\nuse std::io instead of libc\n```",

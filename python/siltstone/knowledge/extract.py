@@ -230,7 +230,7 @@ _CLASSES: Final = (
     ("decision", r"\b(?:decided|use|prefer|chose|always|never)\b|决定|选择"),
 )  # fmt: skip
 _CODE: Final = late(r"```.*?(?:```|\Z)", re.DOTALL)
-_SENTENCE: Final = late(r"(?<=[.!?])\s+(?=[A-Z\"'`(])|[。!?!?]|\n+|(?<=;)\s+")
+_SENTENCE: Final = late(r"(?<=\.)\s+(?=[A-Z\"'`(])|(?<=[!?])[\"')]*\s+|(?<=[。！？])|\n+|(?<=;)\s+")
 
 
 def pattern_facts(messages: Sequence[Message], *, session_id: str = "", redact: Redact = str) -> list[Fact]:
@@ -253,13 +253,13 @@ def _stated(text: str) -> Iterator[tuple[str, str]]:
     seen = set()
     for sentence in _SENTENCE.split(text):
         said = sentence.strip(" \t-*•>")
-        if not 8 <= len(said) <= _LONGEST or said.endswith(("?", "?")) or _SPECULATION.search(said):
+        if not 8 <= len(said) <= _LONGEST or said.endswith(("?", "？")) or _SPECULATION.search(said):
             continue
         for kind, pattern in _STATED:
             found = pattern.search(said)
             if found is None:
                 continue
-            content = found["c"].strip().rstrip(".;。")
+            content = found["c"].strip().rstrip(".;。!！")
             if len(content) >= 4 and content.lower() not in seen:
                 seen.add(content.lower())
                 yield kind or _class_of(content), content[0].upper() + content[1:]

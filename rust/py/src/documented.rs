@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use siltstone_core::documented::Documents;
 
-use crate::error::{guard, guard_short};
+use crate::error::guard;
 use crate::text::Text;
 
 /// The documented BM25 over texts that are lists of words. Its texts never change.
@@ -29,7 +29,7 @@ impl DocumentedBm25 {
 
     /// The score of each text for the query.
     fn scores(&self, py: Python<'_>, query: Vec<Text>) -> PyResult<Vec<f64>> {
-        guard_short(py, || Ok(self.0.scores(&words(&query))))
+        guard(py, || Ok(self.0.scores(&words(&query))))
     }
 
     /// The `limit` best texts with at least `least` different words of the query, as pairs of number and score.
@@ -40,7 +40,7 @@ impl DocumentedBm25 {
         least: usize,
         limit: usize,
     ) -> PyResult<Vec<(u32, f64)>> {
-        guard_short(py, || Ok(self.0.best(&words(&query), least, limit)))
+        guard(py, || Ok(self.0.best(&words(&query), least, limit)))
     }
 }
 

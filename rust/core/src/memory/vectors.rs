@@ -127,3 +127,45 @@ impl Store {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::id::{EntryId, SessionId};
+    use crate::memory::Handle;
+    use crate::sqlite::{NewEntry, leaving, session};
+
+    #[test]
+    fn the_texts_of_a_deleted_session_reach_no_embedder_while_its_rows_leave() {
+        let handle = Handle::open_memory(None).unwrap();
+        let store = handle.store().unwrap();
+        let [kept, gone] = ["kept", "gone"].map(|name| SessionId::new(name).unwrap());
+        let entries = ["one", "two"].map(|text| NewEntry {
+            text: text.to_owned(),
+            ..NewEntry::default()
+        });
+        store.insert(&kept, &entries).unwrap();
+        store.insert(&gone, &entries).unwrap();
+        let key = store.use_embedder("stub", 1, false).unwrap();
+        let (missing, _) = store.missing_vectors(EntryId(0), 10).unwrap();
+        assert_eq!(missing.len(), 4);
+        let of_gone = missing.last().unwrap().id;
+        assert_eq!(
+            store.store_vectors(key, &[(of_gone, vec![1.0])]).unwrap(),
+            1
+        );
+
+        let mut writer = store.database.writer().unwrap();
+        writer
+            .transaction(|transaction| {
+                let row = session::find_any(transaction, &gone)?.unwrap();
+                leaving::drop_session(transaction, row)
+            })
+            .unwrap();
+        drop(writer);
+        let (missing, _) = store.missing_vectors(EntryId(0), 10).unwrap();
+        assert_eq!(missing.len(), 2);
+        let embedded = store.embedded().unwrap();
+        assert_eq!((embedded.with, embedded.without), (0, 2));
+        store.use_embedder("another", 2, false).unwrap(); // no vector of the first is left to be lost
+    }
+}

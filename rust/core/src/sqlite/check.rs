@@ -3,6 +3,8 @@
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 
+use hashbrown::HashMap;
+
 use crate::error::{Error, ErrorKind, Field, Result};
 use crate::id::EntryId;
 use crate::sqlite::session::{self, SessionRow};
@@ -229,9 +231,13 @@ impl Check {
     /// Checks that each fact has the namespace of its session, and compares the checksums of the forgotten digests and
     /// of recalls.
     fn facts(&mut self, connection: &Connection, sessions: &[SessionRow]) {
+        let namespaces: HashMap<i64, &str> = sessions
+            .iter()
+            .map(|row| (row.id, row.namespace.as_str()))
+            .collect();
         for fact in self.rows(connection, fact::TABLE, fact::SELECT_ALL, fact::read) {
-            let owner = sessions.iter().find(|row| row.id == fact.session);
-            if owner.is_some_and(|row| row.namespace != fact.namespace) {
+            let owner = namespaces.get(&fact.session);
+            if owner.is_some_and(|&namespace| namespace != fact.namespace) {
                 let message = format!("fact {} is of another namespace than its session", fact.id);
                 self.found("namespace", fact::TABLE, Some(fact.id), message);
             }

@@ -7,7 +7,7 @@ use crate::id::EntryId;
 use crate::sqlite::check::{Check, Entry, Place};
 use crate::sqlite::compactions::{self, Compaction};
 use crate::sqlite::derived;
-use crate::sqlite::ranges::{self, Piece, Range};
+use crate::sqlite::ranges::{self, Piece};
 use crate::sqlite::session::{self, SessionRow};
 use crate::sqlite::stage::{self, Stage, State};
 use crate::sqlite::staged::StagedEntry;
@@ -126,7 +126,7 @@ impl Check {
                 self.found("view", compactions::TABLE, id, message);
             }
             for (code, text) in [("covers", &view.body.covers), ("view", &view.body.view)] {
-                if !is_within(text, end, code == "view") {
+                if !ranges::is_within(text, end, code == "view") {
                     let message = format!(
                         "compaction {} has {code} that are no ascending ranges below {end}: {text}",
                         view.id
@@ -185,25 +185,4 @@ impl Check {
             }
         }
     }
-}
-
-/// Whether `text` is a list of ascending, non-empty ranges within `0..end`. Ids of texts are allowed with `with_texts`.
-fn is_within(text: &str, end: i64, with_texts: bool) -> bool {
-    let Some(pieces) = ranges::parse(text) else {
-        return false;
-    };
-    let mut last = 0;
-    for piece in pieces {
-        match piece {
-            Piece::Text(_) if with_texts => {}
-            Piece::Text(_) => return false,
-            Piece::Messages(Range { start, end: stop }) => {
-                if start < last || stop <= start || stop > end {
-                    return false;
-                }
-                last = stop;
-            }
-        }
-    }
-    true
 }

@@ -47,6 +47,27 @@ pub(crate) fn parse(text: &str) -> Option<Vec<Piece>> {
     Some(pieces)
 }
 
+/// Whether `text` is a list of ascending, non-empty ranges within `0..end`. Ids of texts are allowed with `with_texts`.
+pub(crate) fn is_within(text: &str, end: i64, with_texts: bool) -> bool {
+    let Some(pieces) = parse(text) else {
+        return false;
+    };
+    let mut last = 0;
+    for piece in pieces {
+        match piece {
+            Piece::Text(_) if with_texts => {}
+            Piece::Text(_) => return false,
+            Piece::Messages(Range { start, end: stop }) => {
+                if start < last || stop <= start || stop > end {
+                    return false;
+                }
+                last = stop;
+            }
+        }
+    }
+    true
+}
+
 /// The list of `pieces` as text.
 pub(crate) fn write(pieces: &[Piece]) -> String {
     let mut text = String::from("[");

@@ -91,10 +91,11 @@ pub(crate) fn replace(
     Ok(row)
 }
 
-/// The number of entries with vectors, and the number without.
+/// The number of entries with vectors, and the number without. Entries of deleted sessions do not count.
 pub(crate) fn counts(connection: &Connection) -> Result<(i64, i64)> {
     let mut statement = connection.prepare_cached(
-        "SELECT (SELECT COUNT(*) FROM vector), (SELECT COALESCE(SUM(entries), 0) FROM session)",
+        "SELECT (SELECT COUNT(*) FROM vector) - (SELECT COUNT(*) FROM session CROSS JOIN vector
+             WHERE dropped = 1 AND vector.session = session.id), (SELECT COALESCE(SUM(entries), 0) FROM session)",
     )?;
     let (with, all): (i64, i64) = statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok((with, all - with))
@@ -103,7 +104,8 @@ pub(crate) fn counts(connection: &Connection) -> Result<(i64, i64)> {
 /// At most `limit` entries with an id above `after` that have no vectors, in order of id; and the last id that was
 /// examined, which is `after` at the end.
 ///
-/// Damaged entries are left out, because their texts are not known.
+/// Damaged entries are left out, because their texts are not known, and entries of deleted sessions, because no embedder
+/// may read them any more.
 pub(crate) fn missing(
     connection: &Connection,
     after: EntryId,
@@ -116,7 +118,9 @@ pub(crate) fn missing(
     let until = after.0.saturating_add(WINDOW).min(last);
     let mut statement = connection.prepare_cached(
         "SELECT entry.id FROM entry LEFT JOIN vector ON vector.entry = entry.id
-         WHERE entry.id > ?1 AND entry.id <= ?2 AND vector.entry IS NULL ORDER BY entry.id LIMIT ?3",
+         WHERE entry.id > ?1 AND entry.id <= ?2 AND vector.entry IS NULL
+             AND NOT EXISTS (SELECT 1 FROM session WHERE session.id = entry.session AND dropped = 1)
+         ORDER BY entry.id LIMIT ?3",
     )?;
     let ids = statement
         .query_map(params![after.0, until, integer(limit)], |row| row.get(0))?
