@@ -1,10 +1,13 @@
 """What an agent waits while somebody looks at its session in a browser, and how soon a page shows its words.
 
-Rounds with and without take turns: an agent appends, prepares and appends, with a pause as of a fast model.
-"beside" is an inspector and a Chromium that shows the timeline, live. A page counts as showing a message when
-its text is in the log that the browser has.
+Rounds of three kinds take turns: an agent appends, prepares and appends, with a pause as of a fast model.
+"served" is an inspector beside it, with a client that does what a page does and draws nothing: it reads the
+stream of events, and asks for the timeline when that has changed, and less often where an answer takes long.
+"shown" is the same with a Chromium that shows the timeline: where there are few cores, its drawing takes from
+the agent what a person's browser would take as well. A page counts as showing a message when its text is in
+the log that the browser has.
 
-    python benches/felt/inspector.py [--rounds 4] [--turns 300]
+    python benches/felt/inspector.py [--rounds 4] [--turns 300] [--no-browser]
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 
 from selenium import webdriver
@@ -35,20 +39,33 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--turns", type=int, default=300)
+    parser.add_argument("--no-browser", action="store_true", help="leave out what needs a Chromium")
+    parser.add_argument("--client", help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    if asked.client:
+        look(asked.client)
+        return
     with tempfile.TemporaryDirectory() as folder, opened(Path(folder)) as session:
         rounds(session, 0, 50)  # what is made at the first call is made
-        sides: dict[str, list[list[float]]] = {"alone": [], "beside": []}
+        sides: dict[str, list[list[float]]] = {"alone": [], "served": [], "shown": []}
         for place in range(asked.rounds):
             sides["alone"].append(rounds(session, place, asked.turns))
-            with watched(Path(folder), "session"):
-                sides["beside"].append(rounds(session, place, asked.turns))
+            with listened(Path(folder)):
+                sides["served"].append(rounds(session, place, asked.turns))
+            if not asked.no_browser:
+                sides["alone"].append(rounds(session, place, asked.turns))
+                with watched(Path(folder), "session"):
+                    sides["shown"].append(rounds(session, place, asked.turns))
         for name, found in sides.items():
+            if not found:
+                continue
             half, most = best(found, 0.5), best(found, 0.99)
             print(f"{name:<7} p50 {half:.2f} ms, p99 {most:.2f} ms, best of {len(found)}")
-        pairs = [at(b, 0.99) / at(a, 0.99) for a, b in zip(sides["alone"], sides["beside"], strict=True)]
-        said = ", ".join(f"{pair:.2f}" for pair in pairs)
-        print(f"p99 beside / alone: {said}; median {statistics.median(pairs):.2f}")
+        step = 1 if asked.no_browser else 2
+        tell("served", sides["alone"][::step], sides["served"])
+        if asked.no_browser:
+            return
+        tell("shown", sides["alone"][1::2], sides["shown"])
         with watched(Path(folder), "log") as driver:
             ways = [shown_after(driver, session, number) for number in range(SHOWN)]
         half, most = statistics.median(ways) * 1000, max(ways) * 1000
@@ -74,20 +91,77 @@ def rounds(session: Session, place: int, turns: int) -> list[float]:
     return took
 
 
+def tell(name: str, alone: list[list[float]], beside: list[list[float]]) -> None:
+    """Prints what a side took beside the round before it, for the median and for the 99th percentile."""
+    for share, word in ((0.5, "p50"), (0.99, "p99")):
+        pairs = [at(b, share) / at(a, share) for a, b in zip(alone, beside, strict=True)]
+        said = ", ".join(f"{pair:.2f}" for pair in pairs)
+        print(f"{word} {name} / alone: {said}; median {statistics.median(pairs):.2f}")
+
+
 @contextmanager
-def watched(folder: Path, page: str) -> Iterator[webdriver.Chrome]:
-    """An inspector, and a browser that shows a page of the session."""
+def served(folder: Path) -> Iterator[str]:
+    """An inspector of the session: its address with the token."""
     command = [sys.executable, "-m", "siltstone", "inspect", str(folder), "--no-open", "--json"]
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium") or "chromium"
-    for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
-        options.add_argument(flag)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         text = ""
         while not text.endswith("}\n"):
             text += server.stdout.readline()
-        base, _, token = json.loads(text)["address"].partition("/#")
+        try:
+            yield json.loads(text)["address"]
+        finally:
+            server.terminate()
+
+
+@contextmanager
+def listened(folder: Path) -> Iterator[None]:
+    """An inspector, and a client in a process of its own."""
+    with served(folder) as address:
+        command = [sys.executable, __file__, "--client", address]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as client:
+            assert client.stdout is not None
+            client.stdout.readline()  # it has the first page
+            time.sleep(1)  # what is made at the first look is made
+            try:
+                yield
+            finally:
+                client.terminate()
+
+
+def look(address: str) -> None:
+    """Does what a page does: listens, and asks for itself anew when the stamp is another one."""
+    base, _, token = address.partition("/#token=")
+    host = base.removeprefix("http://")
+    door = HTTPConnection(host)
+    headers = {"Content-Type": "application/json", "Origin": base}
+    door.request("POST", "/unlock", json.dumps({"token": token}), headers)
+    answer = door.getresponse()
+    answer.read()
+    cookie = {"Cookie": (answer.getheader("set-cookie") or "").partition(";")[0]}
+    stream = HTTPConnection(host)
+    stream.request("GET", "/live?session=agent", headers=cookie)
+    seen, rest = "", 0.0
+    for line in stream.getresponse():
+        if not line.startswith(b"data: ") or line.decode() == seen or time.perf_counter() < rest:
+            continue
+        seen, began = line.decode(), time.perf_counter()
+        door.request("GET", "/session?session=agent", headers=cookie)
+        door.getresponse().read()
+        took = time.perf_counter() - began
+        rest = time.perf_counter() + min(0.65, 9 * took)
+        print("shown", flush=True)
+
+
+@contextmanager
+def watched(folder: Path, page: str) -> Iterator[webdriver.Chrome]:
+    """An inspector, and a browser that shows a page of the session."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or "chromium"
+    for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
+        options.add_argument(flag)
+    with served(folder) as address:
+        base, _, token = address.partition("/#")
         driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
         try:
             driver.get(f"{base}/{page}?session=agent#{token}")
@@ -97,7 +171,6 @@ def watched(folder: Path, page: str) -> Iterator[webdriver.Chrome]:
             yield driver
         finally:
             driver.quit()
-            server.terminate()
 
 
 def shown_after(driver: webdriver.Chrome, session: Session, number: int) -> float:

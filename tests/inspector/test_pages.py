@@ -188,6 +188,11 @@ def test_health_has_the_figures_of_the_command(place: Path, client: TestClient) 
     page = shown(client, "/health?check=1")
     for name in ("sessions", "messages", "entries", "compactions", "staged", "quarantined", "text_bytes"):
         assert figure(page, name) == known[name]
+    for name in ("messages", "bytes"):
+        assert figure(page, f"growth_{name}") == sum(day[name] for day in known["days"]) > 0
+    assert figure(page, "growth_messages") == known["messages"]
+    for name in ("expiring", "expired"):
+        assert figure(page, name) == known["keeping"][name]
     assert "Nothing is wrong" in page
     assert "Check now" in shown(client, "/health")
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from siltstone.cli.stores import AnyStore, Place, find_store, opened, shown
 from siltstone.errors import StoreCorruptError, StoreOpenError
+from siltstone.figures.growth import Day, Keeping, growth, keeping
+from siltstone.figures.reading import plain
 from siltstone.memory import Finding, StoreStats
 from siltstone.memory.opening import is_database
 from siltstone.stores import MemoryStore
@@ -25,6 +28,8 @@ class Diagnosis:
     path: str
     stats: StoreStats | None
     findings: tuple[Finding, ...]
+    days: tuple[Day, ...] | None = None  #: None where they cannot be read
+    keeping: Keeping | None = None  #: the same
 
     @property
     def healthy(self) -> bool:
@@ -35,7 +40,11 @@ class Diagnosis:
         """As one object; the keys are documented in docs/command-line.md."""
         stats = {name: self.stats and getattr(self.stats, name) for name in _FIGURES}
         findings = [asdict(finding) for finding in self.findings]
-        return {"path": self.path, "healthy": self.healthy, **stats, "findings": findings}
+        told = {
+            "days": None if self.days is None else [asdict(day) for day in self.days],
+            "keeping": None if self.keeping is None else asdict(self.keeping),
+        }
+        return {"path": self.path, "healthy": self.healthy, **stats, "findings": findings, **plain(told)}
 
 
 def examine(place: Place, *, repair: bool = False) -> Diagnosis:
@@ -48,7 +57,7 @@ def examine(place: Place, *, repair: bool = False) -> Diagnosis:
     found = find_store(place)
     if is_database(found):
         with opened(found, read_only=not repair) as database:
-            return Diagnosis(shown(found), _stats(database), tuple(database.check(repair=repair)))
+            return _diagnosis(shown(found), database, repair=repair)
     path = str(found)
     try:
         MemoryStore.open(path, read_only=True).close()  # a repair makes no store where there is none
@@ -59,10 +68,18 @@ def examine(place: Place, *, repair: bool = False) -> Diagnosis:
             raise
     try:
         with MemoryStore.open(path, read_only=not repair) as store:
-            findings = tuple(store.check(repair=repair))
-            return Diagnosis(path, _stats(store), findings)
+            return _diagnosis(path, store, repair=repair)
     except StoreCorruptError as error:  # what an opening store needs to know is damaged
         return Diagnosis(path, None, (Finding("unreadable", "", None, str(error)),))
+
+
+def _diagnosis(path: str, store: AnyStore, *, repair: bool) -> Diagnosis:
+    findings, now = tuple(store.check(repair=repair)), datetime.now(UTC)
+    try:
+        days, held = tuple(growth(store, now.date())), keeping(store, now)
+    except StoreCorruptError:
+        return Diagnosis(path, _stats(store), findings)
+    return Diagnosis(path, _stats(store), findings, days, held)
 
 
 def _stats(store: AnyStore) -> StoreStats | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import date
 from typing import Any
 
 from siltstone.errors import ConfigError
@@ -23,6 +23,9 @@ def require_session(store: Store, session_id: str) -> None:
     Raises:
         ConfigError: it has neither a message nor an entry of it.
     """
+    version = store.open_log(session_id).version()
+    if version is not None and version.next_seq:
+        return  # as nearly always, and in microseconds
     stats = store.stats(session_id)
     if not stats.messages and not stats.entries:
         place = getattr(store, "path", None)
@@ -49,7 +52,7 @@ def log_rows(log: SessionLog, start: int, end: int | None) -> Iterator[LogRow]:
 
 def plain(value: Any) -> Any:
     """*value* as JSON can carry it: moments as ISO 8601, ranges as lists."""
-    if isinstance(value, datetime):
+    if isinstance(value, date):  # a moment is one as well
         return value.isoformat()
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items()}

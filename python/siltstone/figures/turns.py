@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 from siltstone.figures.reading import log_rows
@@ -10,7 +11,11 @@ from siltstone.memory.log import CompactionRow, LogRow, SessionLog
 from siltstone.messages import decode, opens_turn, read_message
 from siltstone.values import dataclass
 
-__all__ = ["Mark", "TurnTokens", "told"]
+__all__ = ["Mark", "Said", "TurnTokens", "told"]
+
+
+#: How a request that is a plain text begins, as the log has it.
+_PLAIN = ('{"role":"user","content":"', '{"role": "user", "content": "')
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +49,29 @@ class Mark:
     created_at: str
 
 
-def told(log: SessionLog) -> tuple[list[TurnTokens], list[Mark]]:
-    """The turns of a log, and what happened on the way to its current view, oldest first."""
+class Said:
+    """What the timeline has to know of each message of a log: its tokens, and whether it opens a turn.
+
+    A log only grows, so what was read stays right: the next call reads what is new. Safe for several threads.
+    """
+
+    def __init__(self) -> None:
+        self._messages: list[tuple[int, bool]] = []
+        self._lock = threading.Lock()
+
+    def up_to_now(self, log: SessionLog) -> list[tuple[int, bool]]:
+        """The messages of *log*, in order; always of the same log."""
+        with self._lock:
+            for row in log_rows(log, len(self._messages), None):
+                self._messages.append((row.tokens, _opens_turn(row)))
+            return self._messages[:]
+
+
+def told(log: SessionLog, said: Said | None = None) -> tuple[list[TurnTokens], list[Mark]]:
+    """The turns of a log, and what happened on the way to its current view, oldest first.
+
+    *said* knows what earlier calls have read of the log.
+    """
     line_of_rows = list(_line(log))
     marks = [
         Mark(
@@ -61,14 +87,14 @@ def told(log: SessionLog) -> tuple[list[TurnTokens], list[Mark]]:
     turns: list[TurnTokens] = []
     number = start = tokens = context = end = 0
     waiting = list(marks)
-    for row in log_rows(log, 0, None):
-        while waiting and waiting[0].seq <= row.seq:
+    for seq, (size, is_request) in enumerate((said or Said()).up_to_now(log)):
+        while waiting and waiting[0].seq <= seq:
             context = waiting.pop(0).tokens_after
-        if _opens_turn(row):
-            if row.seq > start:
-                turns.append(TurnTokens(number, start, row.seq, tokens, context))
-            number, start, tokens = number + 1, row.seq, 0
-        tokens, context, end = tokens + row.tokens, context + row.tokens, row.seq + 1
+        if is_request:
+            if seq > start:
+                turns.append(TurnTokens(number, start, seq, tokens, context))
+            number, start, tokens = number + 1, seq, 0
+        tokens, context, end = tokens + size, context + size, seq + 1
     if waiting:
         context = waiting[-1].tokens_after
     if end > start:
@@ -77,6 +103,8 @@ def told(log: SessionLog) -> tuple[list[TurnTokens], list[Mark]]:
 
 
 def _opens_turn(row: LogRow) -> bool:
+    if row.provenance == "original" and row.raw.startswith(_PLAIN):
+        return True  # as most are: no tool result is a plain text
     return row.role == "user" and opens_turn(read_message(decode(row.raw), row.seq))
 
 

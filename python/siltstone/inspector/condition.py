@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from siltstone.errors import StoreCorruptError
+from siltstone.figures.growth import DAYS, Day, Keeping, growth, keeping
 from siltstone.figures.reading import all_sessions
 from siltstone.inspector.subject import Subject
 from siltstone.memory import Finding, SessionInfo, StoreStats
@@ -16,7 +17,8 @@ from siltstone.values import dataclass
 __all__ = ["Condition", "StoredFile", "condition"]
 
 _LARGEST = 10  #: sessions that are named
-_DAYS = 30  #: days that the growth is told of
+_DAYS = DAYS
+_FEW = 5_000  #: messages and entries that are counted without being asked for
 _WHAT = {
     "memory.sqlite3": "messages, entries, compactions and facts",
     "memory.sqlite3-wal": "what was written last, until it goes into the file",
@@ -47,6 +49,8 @@ class Condition:
         findings: What ``check`` found; None where it was not asked.
         quarantined: Of each session with damaged entries: their ids.
         cached: Of the largest sessions: how many entries are in a cache, where that is known.
+        growth: What was said on each of the last days, the oldest first; None where that was not counted.
+        keeping: What leaves by itself; None where that was not counted.
     """
 
     stats: StoreStats | None
@@ -57,6 +61,8 @@ class Condition:
     days: tuple[tuple[date, int], ...]
     findings: tuple[Finding, ...] | None
     cached: dict[str, int]
+    growth: tuple[Day, ...] | None
+    keeping: Keeping | None
 
 
 def condition(subject: Subject, *, check: bool = False) -> Condition:
@@ -77,7 +83,20 @@ def condition(subject: Subject, *, check: bool = False) -> Condition:
         tuple(_days(sessions)),
         findings,
         {each.session_id: _cached(subject, each.session_id) for each in largest},
+        *_counted(subject, stats, check=check),
     )
+
+
+def _counted(
+    subject: Subject, stats: StoreStats | None, *, check: bool
+) -> tuple[tuple[Day, ...] | None, Keeping | None]:
+    """The growth, and what leaves by itself: of a large store with its check alone, as each row is read."""
+    if stats is None or (not check and stats.messages + stats.entries > _FEW):
+        return None, None
+    now = datetime.now(UTC)
+    with suppress(StoreCorruptError):
+        return tuple(growth(subject.store, now.date(), _DAYS)), keeping(subject.store, now)
+    return None, None
 
 
 def _cached(subject: Subject, session_id: str) -> int:

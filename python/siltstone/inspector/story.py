@@ -6,7 +6,7 @@ from siltstone import tokens
 from siltstone.compaction import breakdown
 from siltstone.compaction.breakdown import ContextBreakdown
 from siltstone.figures.filling import categories
-from siltstone.figures.turns import Mark, TurnTokens, told
+from siltstone.figures.turns import Mark, Said, TurnTokens, told
 from siltstone.inspector.chart import Chart, chart
 from siltstone.inspector.subject import Subject
 from siltstone.memory import RecallRecord
@@ -73,14 +73,16 @@ def story(
     """The story of a session."""
     session = subject.session(session_id)
     log = subject.store.open_log(session_id)
-    turns, marks = subject.kept(session_id, "turns", log.version(), lambda: told(log))
+    state = log.state()
+    said = subject.kept(session_id, "said", state.redactions, Said)
+    turns, marks = subject.kept(session_id, "turns", state.version, lambda: told(log, said))
     learned = session.context_window
     rule = tokens.rule(RULE)
     view = read_history(session.history())
     records = session.compactions(undone=True)
     known = window or learned
     recalls = tuple(session.recalls(MOST_RECALLS))
-    full = breakdown(view, known, estimator=rule, messages_seen=subject.store.stats(session_id).messages)
+    full = breakdown(view, known, estimator=rule, messages_seen=state.next_seq)
     newest = turns[::-1]
     return Story(
         tuple(newest[start:] if page is None else newest[start : start + page]),
@@ -94,7 +96,7 @@ def story(
         window is None and learned is not None,
         max((turn.context for turn in turns), default=0),
         start,
-        _waits(subject, session_id, log.state(), records),
+        _waits(subject, session_id, state, records),
         recalls,
     )
 
