@@ -321,10 +321,6 @@ class Store:
     def compactions(self, session: str) -> list[Compaction]:
         """The compactions of the session, in order."""
 
-    def compactions_after(self, session: str, after: int, limit: int) -> list[Compaction]:
-        """At most *limit* of them, with ids above *after*, in order."""
-    def chain(self, session: str, head: int, until: int | None, limit: int) -> list[Compaction]:
-        """At most *limit* of those that led to *head*, itself first, up to *until*, which is left out."""
     def compaction(self, session: str, compaction_id: int) -> Compaction | None: ...
     def derived(self, session: str, ids: list[int]) -> list[Derived]:
         """The derived texts of those ids, in the order of *ids*."""

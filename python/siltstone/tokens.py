@@ -100,6 +100,8 @@ class TokenRule(ABC):
 
     def count(self, messages: Iterable[Message]) -> int:
         """The estimate for *messages* together. Those of a history in outline are counted once."""
+        if isinstance(messages, list | tuple):
+            return self.tokens(sum(map(self.units, messages)))
         from siltstone.messages import Excerpt, History
 
         if isinstance(messages, (History, Excerpt)):

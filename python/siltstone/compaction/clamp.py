@@ -59,6 +59,8 @@ def clamp_result(message: Message, tokens: int, token_rule: TokenRule, reader: s
     It may stay larger, where what is beside the results (words, media) is: each text keeps
     ``SHORTEST_TEXT`` code points.
     """
+    if not any(part.kind == "tool_result" for part in message.parts):
+        return None  # most messages: they need no count
     before = token_rule.count([message])
     if before <= tokens:
         return None

@@ -19,20 +19,16 @@ Media stand as their placeholders; reasoning is left out. Nothing else is.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, overload
 
 from siltstone.compaction.base import SAID
 from siltstone.compaction.prompts import unframed
 from siltstone.messages import Excerpt, Message, Part, Role, ranges_in_words, render_messages
-from siltstone.patterns import pattern
 
 __all__ = ["INDENT", "RequestMessages", "earlier_summary", "indented", "render"]
 
 INDENT = "  "
-
-_LINE_END: Final = pattern("\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")  # those of str.splitlines
 
 _SPEAKERS: Final[dict[Role, str]] = {
     "system": "System",
@@ -56,11 +52,8 @@ def render(messages: Sequence[Message], summary_prefix: str) -> str:
 
 def indented(item: str) -> str:
     """*item* with every line after its first indented, whichever character ends a line."""
-    return _LINE_END.sub(_and_indent, item)
-
-
-def _and_indent(line_end: re.Match[str]) -> str:
-    return line_end[0] + INDENT
+    lines = f"{item}.".splitlines(keepends=True)  # so what follows a line end is a line, at the end too
+    return INDENT.join(lines)[:-1]
 
 
 def _excerpt_lines(messages: Excerpt, summary_prefix: str) -> Iterator[str]:

@@ -253,17 +253,17 @@ def session_info(row: _native.SessionRow) -> SessionInfo:
 def stored_entry(entry: _native.StoredEntry) -> StoredEntry:
     """*entry* as users see it."""
     return StoredEntry(
-        entry_id=entry.entry_id,
-        session_id=entry.session_id,
-        content=entry.content,
-        source_range=SourceRange(entry.start, entry.end),
-        role=entry.role,
-        name=entry.name,
-        kind=entry.kind,
-        created_at=datetime_from(entry.created_at),
-        repaired=entry.repaired,
-        expires_at=None if entry.expires_at is None else datetime_from(entry.expires_at),
-        compaction_id=entry.compaction,
+        entry.entry_id,
+        entry.session_id,
+        entry.content,
+        SourceRange(entry.start, entry.end),
+        entry.role,
+        entry.name,
+        entry.kind,
+        datetime_from(entry.created_at),
+        entry.repaired,
+        None if entry.expires_at is None else datetime_from(entry.expires_at),
+        entry.compaction,
     )
 
 

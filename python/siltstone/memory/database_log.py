@@ -36,7 +36,6 @@ __all__ = ["DatabaseLog", "request_among"]
 
 _Version: TypeAlias = tuple[int, int | None, int, int]  # next_seq, head, redactions, counter
 
-_ALL = 2**63 - 1
 _PAGE = 256  #: messages that are held at once
 
 
@@ -172,20 +171,10 @@ class DatabaseLog:
         """Every compaction ever committed, in order."""
         return [compaction_from_row(row) for row in self._native.compactions(self._session_id)]
 
-    def compactions_after(self, compaction_id: int, *, limit: int) -> list[CompactionRow]:
-        """At most *limit* compactions that were committed after *compaction_id*, in order."""
-        rows = self._native.compactions_after(self._session_id, compaction_id, limit)
-        return [compaction_from_row(row) for row in rows]
-
     def compaction(self, compaction_id: int) -> CompactionRow | None:
         """The compaction of that id; None where this session has none."""
         row = self._native.compaction(self._session_id, compaction_id)
         return None if row is None else compaction_from_row(row)
-
-    def chain(self, head: int, *, until: int | None = None, limit: int | None = None) -> list[CompactionRow]:
-        """The compactions that led to *head*, itself first, up to *until*, which is left out."""
-        rows = self._native.chain(self._session_id, head, until, _ALL if limit is None else limit)
-        return [compaction_from_row(row) for row in rows]
 
     def recalls(self, limit: int) -> list[NewRecall]:
         """The newest recalls, at most *limit* of the 1,000 that a log keeps, the newest first."""

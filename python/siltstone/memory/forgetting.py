@@ -248,7 +248,9 @@ def _of_session(
     damaged = {*store.quarantined(session_id), *(each for page in pages for each in page.damaged)}
     ids[0] += sorted(damaged if criteria.entry_ids is None else damaged & criteria.entry_ids)
     seqs = [seq for seq, _ in messages]
-    leaving = {*ids[0], *(e.entry_id for page in pages for e in page.entries if _has(e.source_range, seqs))}
+    leaving = {*ids[0]}
+    if seqs:
+        leaving.update(e.entry_id for page in pages for e in page.entries if _has(e.source_range, seqs))
     dropped = {*ids[1], *(entry.entry_id for entry in staged if _has(entry.source_range, seqs))}
     replaced = [
         row

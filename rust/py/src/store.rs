@@ -295,33 +295,6 @@ impl Store {
         Ok(rows_out(rows))
     }
 
-    fn compactions_after(
-        &self,
-        py: Python<'_>,
-        session: Text,
-        after: i64,
-        limit: usize,
-    ) -> PyResult<Vec<Compaction>> {
-        let rows = self.run_of(py, &session, |store, session| {
-            store.compactions_after(session, after, limit)
-        })?;
-        Ok(rows_out(rows))
-    }
-
-    fn chain(
-        &self,
-        py: Python<'_>,
-        session: Text,
-        head: i64,
-        until: Option<i64>,
-        limit: usize,
-    ) -> PyResult<Vec<Compaction>> {
-        let rows = self.run_of(py, &session, |store, session| {
-            store.chain(session, head, until, limit)
-        })?;
-        Ok(rows_out(rows))
-    }
-
     fn compaction(
         &self,
         py: Python<'_>,

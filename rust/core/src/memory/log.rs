@@ -337,40 +337,6 @@ impl Store {
         })
     }
 
-    /// At most `limit` compactions of the session with an id above `after`, in the order of their commits.
-    ///
-    /// # Errors
-    ///
-    /// The errors of a read.
-    pub fn compactions_after(
-        &self,
-        session: &SessionId,
-        after: i64,
-        limit: usize,
-    ) -> Result<Vec<Compaction>> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.of_session(session, |transaction, row| {
-            compactions::page(transaction, row, after, limit)
-        })
-    }
-
-    /// The chain of compactions from `head` to its ancestors, newest first: at most `limit`, and without `until`.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::StoreCorrupt`] where a compaction of the chain is missing; otherwise the errors of a read.
-    pub fn chain(
-        &self,
-        session: &SessionId,
-        head: i64,
-        until: Option<i64>,
-        limit: usize,
-    ) -> Result<Vec<Compaction>> {
-        self.of_session(session, |transaction, row| {
-            compactions::chain(transaction, row, head, until, limit)
-        })
-    }
-
     /// The newest recalls of the session, newest first: at most `limit` and [`RECALLS`](crate::memory::RECALLS).
     ///
     /// # Errors

@@ -1,10 +1,9 @@
 //! The compactions of a session. Each one leaves a view, and names its parent: the compaction whose view it rewrote.
 
-use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, Transaction, params};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sqlite::checksum::{Checksum, corrupt};
+use crate::sqlite::checksum::Checksum;
 use crate::sqlite::derived::{self, NewDerived};
 use crate::sqlite::ranges::{self, Piece};
 use crate::sqlite::row::{Columns, check_list};
@@ -180,54 +179,15 @@ pub(crate) fn append(
 
 /// All compactions of the session, in the order of their commits.
 pub(crate) fn of_session(connection: &Connection, session: &SessionRow) -> Result<Vec<Compaction>> {
-    let compactions = page(connection, session, 0, i64::MAX)?;
-    let ids = compactions.iter().map(|compaction| compaction.id);
-    check_list(TABLE, &session.name, session.compactions, ids)?;
-    Ok(compactions)
-}
-
-/// At most `limit` compactions of the session with an id above `after`, in the order of their commits.
-pub(crate) fn page(
-    connection: &Connection,
-    session: &SessionRow,
-    after: i64,
-    limit: i64,
-) -> Result<Vec<Compaction>> {
-    let mut statement = connection.prepare_cached(select!(
-        "WHERE session = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
-    ))?;
-    let mut rows = statement.query([session.id, after, limit])?;
+    let mut statement = connection.prepare_cached(select!("WHERE session = ?1 ORDER BY id"))?;
+    let mut rows = statement.query([session.id])?;
     let mut compactions = Vec::new();
     while let Some(row) = rows.next()? {
         compactions.push(read(row)?);
     }
+    let ids = compactions.iter().map(|compaction| compaction.id);
+    check_list(TABLE, &session.name, session.compactions, ids)?;
     Ok(compactions)
-}
-
-/// The chain of compactions from `head` to its ancestors, newest first: at most `limit`, and without `until`.
-pub(crate) fn chain(
-    connection: &Connection,
-    session: &SessionRow,
-    head: i64,
-    until: Option<i64>,
-    limit: usize,
-) -> Result<Vec<Compaction>> {
-    let mut found: Vec<Compaction> = Vec::new();
-    let mut next = Some(head);
-    while let Some(id) = next.filter(|&id| Some(id) != until && found.len() < limit) {
-        // A parent is older than its child. Otherwise a damaged row could make this loop endless.
-        if found.last().is_some_and(|last| last.id <= id) {
-            return Err(corrupt(
-                TABLE,
-                ValueRef::Integer(id),
-                "is the parent of an earlier one",
-            ));
-        }
-        let row = of(connection, session, id)?;
-        next = row.parent;
-        found.push(row);
-    }
-    Ok(found)
 }
 
 /// The compaction of that id, if it exists.
