@@ -219,7 +219,7 @@ RUST_FAMILIES = {
         "detect",
         "reader",
         "analyser",
-        "terms",
+        "sieve terms",
         "fields near window wording",
         "asked",
     ],
@@ -243,6 +243,7 @@ RUST_FAMILIES = {
         "read turns",
         "measure",
         "history render",
+        "loose",
     ],
     "memory": [
         "contexts expiry filter graph reading required_indexes store_path",
@@ -281,7 +282,7 @@ RUST_FAMILIES = {
         "backup mirrored turns",
         "erase",
     ],
-    "simd": ["classify level prefetch xxh3", "columns edges scan", "clusters lanes reach"],
+    "simd": ["classify level prefetch xxh3", "columns edges scan", "clusters lanes reach words"],
     "tokenize": ["ascii by_length class stretch whitespace", "words"],
 }
 UNSAFE = {"simd", "cache"}  # where unsafe code may stand

@@ -22,8 +22,10 @@ from siltstone import (
     ConfigError,
     DropDuplicateReads,
     DuplicatesConfig,
+    InvalidArgumentsError,
     MemoryStore,
     Session,
+    SimpleMemoryStore,
     SmartTrim,
     ThresholdCompactor,
     compact,
@@ -313,3 +315,20 @@ def test_cheap_steps_before_a_trim_keep_what_the_trim_would_have_dropped(tmp_pat
                 prepared = session.prepare()
             views.append(prepared.messages)
     assert len(views[1]) > len(views[0])
+
+
+@pytest.mark.parametrize("ask", [{"pattern": "zebra19"}, {"lines": "3-5"}])
+def test_no_range_and_no_pattern_reads_the_original_of_a_receipt_that_was_forgotten(ask: dict[str, Any]):
+    store, step = SimpleMemoryStore(), clear(keep_results=0, trigger_fraction=0.1)
+    with Session.open(None, "s", policy=step, model=None, memory=store, context_window=20_000) as session:
+        secret = "\n".join(f"row {n}: zebra{n}" for n in range(900))
+        session.append(user("Go."), *exchange("a", secret), *exchange("b", "Short."))
+        assert "zebra" not in str(session.prepare().messages)
+        arguments = {"handle": "m2", **ask}
+        assert "zebra" in session.memory_get.call(arguments)
+        store.forget(session_id="s", start=2, end=3)
+        with pytest.raises(InvalidArgumentsError, match="no message 'm2'"):
+            session.memory_get.call(arguments)
+        assert session.search("zebra19") == []
+        assert "zebra" not in str(session.prepare().messages)
+        assert all("zebra" not in str(session.expand(each.id)) for each in session.compactions())

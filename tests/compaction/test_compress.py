@@ -105,6 +105,30 @@ def test_the_bounds_of_what_is_touched_are_exact():
     twice = [user("Go."), *call("a", CODE), assistant("Seen."), *call("b", CODE)]
     assert list(shorter(twice, seen_bytes=len(CODE))) == [5]
     assert shorter(twice, seen_bytes=len(CODE) - 1) == {}
+    wide = CODE.replace("value", "größe")
+    twice = [user("Go."), *call("a", wide), assistant("Seen."), *call("b", wide)]
+    assert list(shorter(twice, seen_bytes=len(wide.encode()))) == [5]
+    assert shorter(twice, seen_bytes=len(wide.encode()) - 1) == {}
+
+
+def test_a_result_that_another_step_has_cut_is_not_compressed_on_top(tmp_path: Path):
+    cut, whole = call("a", LOG * 40), call("b", ROWS)
+    with MemoryStore.open(tmp_path) as store:
+        options: dict[str, Any] = {"policy": CompressToolOutput(), "model": None, "memory": store}
+        with Session.open(None, "s", **options) as session:
+            session.append(
+                user("Go."), {"role": "assistant", "content": [cut[0]["content"][0], whole[0]["content"][0]]}
+            )
+            session.offload(cut[1], 800)
+            before = session.history()[2]
+            assert BLOCKS.count([read_message(before, 0)]) > 400, (
+                "large enough, and of a structure that repeats"
+            )
+            session.append(whole[1])
+            shown = session.prepare().history
+            assert shown[2] == before
+            assert "compressed" in str(shown[3])
+            assert session.log()[2] == cut[1]
 
 
 def test_of_a_result_of_two_texts_the_one_that_has_no_structure_stays_as_it_is():

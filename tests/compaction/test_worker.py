@@ -145,6 +145,39 @@ def test_sb_33_of_superseding_tools_only_the_newest_result_is_sent():
         assert session.log() == raws, "the log has it all"
 
 
+def test_sb_33_the_newest_alone_is_sent_at_every_call_of_parallel_tools_and_at_the_end_of_a_segment():
+    def parallel(at: int) -> list[dict[str, Any]]:
+        names = ("snapshot", "read_file", "list")
+        calls = [
+            {"id": f"{name}{at}", "type": "function", "function": {"name": name, "arguments": "{}"}}
+            for name in names
+        ]
+        results = [
+            {"role": "tool", "tool_call_id": f"{name}{at}", "content": f"{name} {at}. {filler(30)}"}
+            for name in reversed(names)
+        ]
+        return [{"role": "assistant", "content": None, "tool_calls": calls}, *results]
+
+    segments = 0
+    policy = WorkerCompactor(TieredConfig(superseding_tools=("snapshot",)))
+    with Session.open(
+        None, "s", policy=policy, model=None, context_window=3_000, memory=SimpleMemoryStore()
+    ) as session:
+        session.append(user("Look at the page."))
+        for number in range(50):
+            session.append(*parallel(number))
+            prepared = session.prepare()
+            sent = prepared.messages
+            segments += any(isinstance(each, Compacted) and each.discarded for each in prepared.outcomes)
+            shots = [m["content"] for m in sent if m.get("tool_call_id", "").startswith("snapshot")]
+            assert [shot for shot in shots if not shot.startswith("[superseded")] == shots[-1:]
+            assert shots[-1].startswith(f"snapshot {number}. ")
+            assert broken_tool_groups(sent) == 0
+            assert sent[0] == user("Look at the page.")
+        assert segments >= 2
+        assert len(session.log()) == 201
+
+
 def test_sb_33_outside_of_a_session_nothing_is_replaced():
     policy = WorkerCompactor(TieredConfig(superseding_tools=("read_file",)))
     history = read_history([user("Look."), *steps(3)])

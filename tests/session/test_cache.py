@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from compacting import assistant, user
 from siltstone import (
+    AsyncSession,
     CacheBroken,
     ClearConfig,
     ClearToolResults,
@@ -60,10 +62,43 @@ def opened(policy: Any, store: Any, **options: Any) -> Session:
         ({"prompt_tokens": 900, "prompt_tokens_details": {"cached_tokens": "many"}}, 900, 0),
         (900, 900, 0),
         (None, 0, 0),
+        # LiteLLM says of one call of Anthropic what was read under both names.
+        (
+            {
+                "prompt_tokens": 900,
+                "prompt_tokens_details": {"cached_tokens": 500},
+                "cache_read_input_tokens": 500,
+                "cache_creation_input_tokens": 100,
+            },
+            900,
+            600,
+        ),
+        (
+            SimpleNamespace(prompt_tokens=900, prompt_tokens_details=DETAILS, input_tokens_details=DETAILS),
+            900,
+            512,
+        ),
+        ({"input_tokens": 0, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}, 0, 0),
+        ({"input_tokens": 9, "cache_read_input_tokens": True, "cache_creation_input_tokens": -5}, 9, 0),
+        ({}, 0, 0),
+        ("many", 0, 0),
     ],
 )
 def test_what_a_provider_says_of_its_cache_is_read(said: Any, tokens: int, cached: int):
     assert (input_tokens(said), cached_tokens(said)) == (tokens, cached)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"prompt_tokens": 900, "prompt_tokens_details": {"cached_tokens": 10**12}},
+        {"prompt_tokens": "900", "prompt_tokens_details": {"cached_tokens": 10**12}},
+    ],
+)
+def test_no_more_is_cached_than_the_provider_says_that_it_was_sent(said: Any):
+    with opened(None, SimpleMemoryStore()) as session:
+        session.append(user("Go."), assistant("Yes."), usage=said)
+        assert session._core.clock.cached_tokens == input_tokens(said)
 
 
 def played(session: Session, steps: int, cached: int) -> None:
@@ -181,3 +216,58 @@ def test_a_time_of_the_cache_that_is_none_is_refused(ttl: Any):
     with pytest.raises(ConfigError) as refused:
         opened(None, SimpleMemoryStore(), cache_ttl=ttl)
     assert refused.value.field == "cache_ttl"  # type: ignore[attr-defined]
+
+
+def noted(prepared: Any) -> list[str]:
+    return [raw["content"][:30] for raw in prepared.messages[len(prepared.history) :]]
+
+
+def filled(session: Session, messages: int) -> list[str]:
+    found: list[str] = []
+    for _ in range(messages):
+        session.append(user("word " * 50))
+        found += noted(session.prepare())
+    return found
+
+
+def test_a_band_is_told_once_by_the_next_process_by_a_fork_and_after_an_undo(tmp_path: Path):
+    half, most = "[The context window is 52 % fu", "[The context window is 80 % fu"
+    options: dict[str, Any] = {"context_window": 2_000, "warn_at": (0.5, 0.8)}
+    with MemoryStore.open(tmp_path) as store:
+        with opened(None, store, **options) as session:
+            assert filled(session, 18) == [half]
+        with opened(None, store, **options) as session:
+            assert noted(session.prepare()) == []
+            assert filled(session, 1) == []
+            with session.fork("f", prompt="On.") as fork:
+                assert noted(fork.prepare()) == []
+            assert filled(session, 9) == [most]
+            assert not any("context window is" in str(raw) for raw in session.log())
+
+
+def test_after_an_undo_a_band_that_was_left_is_told_when_it_is_passed_again():
+    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=9_500))
+    with opened(policy, SimpleMemoryStore(), warn_at=(0.5,)) as session:
+        for number in range(27):
+            session.append(user(f"Request {number}."), *step(number))
+            prepared = session.prepare()
+        assert prepared.tokens > WINDOW // 2
+        assert isinstance(session.compact(), Compacted)
+        assert noted(session.prepare()) == []
+        session.undo_compaction()
+        again = session.prepare()
+        assert len(noted(again)) == 1
+        assert noted(session.prepare()) == noted(again), "the same boundary, the same request"
+
+
+def test_an_async_session_notes_the_same_bands():
+    async def notes() -> list[str]:
+        found: list[str] = []
+        options: dict[str, Any] = {"policy": None, "memory": SimpleMemoryStore(), "context_window": 2_000}
+        async with await AsyncSession.open(None, "s", warn_at=(0.5, 0.8), **options) as session:
+            for _ in range(28):
+                await session.append(user("word " * 50))
+                found += noted(await session.prepare())
+        return found
+
+    assert len(asyncio.run(notes())) == 2

@@ -62,6 +62,25 @@ def test_the_view_has_its_ends_the_log_all_of_it_and_the_handle_reads_it(tmp_pat
             assert session.history()[2] == result
 
 
+def test_a_fork_has_the_cut_form_reads_the_original_and_can_bring_it_back(tmp_path: Path):
+    call, result = exchange("a", LINES)
+    with MemoryStore.open(tmp_path) as store:
+        with opened(store) as session:
+            session.append(user("Go."), call)
+            session.offload(result, 500)
+            with session.fork("f", prompt="On.") as fork:
+                assert fork.history() == [*session.history(), user("On.")]
+                assert fork.log() == [user("Go."), call, result, user("On.")]
+        with Session.open(None, "f", policy=None, memory=store, model=None) as fork:
+            told = json.loads(fork.memory_get.call({"handle": "m2", "pattern": "zebra3999"}))
+            assert told["matches"] == 1
+            assert fork.search("zebra2345")
+            fork.undo_compaction()
+            assert fork.history()[2] == result
+        with opened(store) as session:
+            assert isinstance(session.history()[2], SubstituteMessage), "an undo in the fork is the fork's"
+
+
 def test_what_is_small_or_no_result_is_appended_as_it_is():
     call, result = exchange("a", "short")
     with opened(SimpleMemoryStore()) as session:

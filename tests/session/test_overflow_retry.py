@@ -128,6 +128,32 @@ def test_any_other_error_is_the_callers():
             session.ask(call)
 
 
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, ConnectionError])
+def test_what_stops_a_retry_loses_nothing_and_leaves_no_note_behind(stop: type[BaseException]):
+    with opened() as session:
+        worked(session)
+        log, sent = session.log(), []
+
+        def call(messages: list[Any]) -> str:
+            sent.append(messages)
+            if len(sent) == 2:
+                raise stop
+            if len(messages) > 30:
+                raise ValueError("prompt is too long: 300000 tokens > 200000 maximum")
+            return "Done."
+
+        with pytest.raises(stop):
+            session.ask(call)
+        assert session.log() == log
+        assert CONTINUE in str(sent[1])
+        assert CONTINUE not in str(session.history())
+        answer = session.ask(call)
+        assert (answer.value, answer.retries) == ("Done.", 0)
+        assert sent[2] == session.history(), "what the first call gave up stays out, and nothing is added"
+        session.undo_compaction()
+        assert session.history() == log
+
+
 @pytest.mark.parametrize("retries", [0, 1, 3])
 def test_the_number_of_retries_is_the_policys(retries: int):
     with opened(overflow_retries=retries) as session:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from siltstone.compaction import checks
 from siltstone.compaction.base import Compaction, CompactionContext, Skip, Substitute, Trigger
 from siltstone.compaction.clamp import clamped_alone
+from siltstone.compaction.fallback import size
 from siltstone.compaction.tool_results import InUse, ToolResult, loads_what_is_used, tool_results
 from siltstone.llm import Flow
 from siltstone.messages import Message, condensed, read_substitute, with_results
@@ -27,7 +28,8 @@ class CompressConfig:
     Attributes:
         least_tokens: A result with fewer stays as it is.
         min_saving: The least share of its tokens that a result must lose, above 0; one that loses less stays.
-        seen_bytes: Of earlier results so many of the newest bytes are looked at.
+        seen_bytes: The number of UTF-8 bytes of earlier results that are looked at. The newest results come
+            first, and the first result that has no room ends the list.
         exclude_tools: Tools whose results stay.
         estimator: How tokens are counted, as in :class:`CompactionConfig`.
         in_use: Says of a result that it is needed word for word, and stays as it is.
@@ -151,7 +153,7 @@ class CompressToolOutput:
             if message.provenance != "original" or not _holds_results(message):
                 continue
             text = _text(message)
-            room -= len(text)
+            room -= size(text)
             if room < 0:
                 break
             found.append((f"m{message.seq}", text))

@@ -33,12 +33,12 @@ def smart_fallback_summary(messages: Sequence[Message], max_bytes: int) -> str:
     tail = _line("Latest", latest, quarter)
     middle = "\n".join(_tools(messages))
     whole = "\n".join(filter(None, (head, middle, tail)))
-    if _bytes(whole) <= max_bytes:
+    if size(whole) <= max_bytes:
         return whole
     ends = "\n".join(filter(None, (head, tail)))
-    room = max_bytes - _bytes(ends) - 2  # two line breaks around what lies between
+    room = max_bytes - size(ends) - 2  # two line breaks around what lies between
     if not middle or room < 1:
-        return ends if _bytes(ends) <= max_bytes else f"{_cut(ends, max_bytes)}{END}"
+        return ends if size(ends) <= max_bytes else f"{_cut(ends, max_bytes)}{END}"
     return "\n".join(filter(None, (head, f"{_cut(middle, room)}{END}", tail)))
 
 
@@ -47,7 +47,7 @@ def _line(label: str, text: str, most: int) -> str:
     line = " ".join(text.split())
     if not line or most <= len(END):
         return ""
-    shown = line if _bytes(line) <= most else f"{_cut(line, most - len(END))}{END}"
+    shown = line if size(line) <= most else f"{_cut(line, most - len(END))}{END}"
     return f"{label}: {shown}"
 
 
@@ -67,7 +67,8 @@ def _text(message: Message) -> str:
     return message.text.strip()
 
 
-def _bytes(text: str) -> int:
+def size(text: str) -> int:
+    """The length of *text* in bytes of UTF-8; a lone surrogate has three."""
     return len(text.encode("utf-8", "surrogatepass"))
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from siltstone.compaction.base import Compaction, CompactionContext, Skip, Substitute, Trigger
 from siltstone.compaction.clamp import clamped_alone
 from siltstone.compaction.clip import MARK
-from siltstone.compaction.keeping import held, kept_apart, layered, superseded
+from siltstone.compaction.keeping import composed, held, kept_apart, layered, superseded
 from siltstone.compaction.prompts import unframed
 from siltstone.compaction.rewrite import covered, summary_message
 from siltstone.compaction.tiered_config import TieredConfig
@@ -90,15 +90,17 @@ class WorkerCompactor:
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
         """Takes the oldest messages out, and stale results first. It yields no request."""
         yield from ()
-        read = as_history(history)
+        stale = self._stale(history, trigger)
+        first = clamped_alone(history, stale) if stale else None
         if trigger.action == SUPERSEDE:
-            stale = self._stale(history, trigger)
-            return (
-                clamped_alone(history, stale) if stale else Skip("nothing_to_discard", "no result is stale")
-            )
+            return first or Skip("nothing_to_discard", "no result is stale")
         overflowed = trigger.reason == "overflow"
         fraction = self.config.overflow_fraction if overflowed else self.config.worker_fraction
-        return self._shortened(history, read, trigger, fraction)
+        left = history if first is None else tuple(first.messages)
+        result = self._shortened(left, as_history(left), trigger, fraction)
+        if first is None:
+            return result
+        return first if isinstance(result, Skip) else composed(history, [first, result], None)
 
     def _trigger(
         self, context: CompactionContext, action: str, tokens: int, threshold: int | None

@@ -468,7 +468,8 @@ class SessionCore:
         if usage is None:
             return state.clock, None
         counted = input_tokens(usage)
-        clock = state.clock.heard(counted, state.end, cached_tokens(usage), self.milliseconds())
+        cached = min(cached_tokens(usage), counted)  # a provider has no more in its cache than it was sent
+        clock = state.clock.heard(counted, state.end, cached, self.milliseconds())
         sent = self.requests.sent_tokens(state.view)
         return clock, (sent + self.reserved_tokens) / counted - 1 if counted else None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from siltstone.logs import log as _log
@@ -11,7 +11,8 @@ __all__ = ["cached_tokens", "input_tokens"]
 
 
 # Anthropic's input_tokens leave out what was read from or written to its cache; OpenAI's do not.
-_SUMMED = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+_READ, _WRITTEN = "cache_read_input_tokens", "cache_creation_input_tokens"
+_SUMMED = ("input_tokens", _READ, _WRITTEN)
 _ALONE = ("prompt_tokens",)
 _DETAILS = ("prompt_tokens_details", "input_tokens_details")
 
@@ -31,8 +32,7 @@ def input_tokens(usage: Any) -> int:
     for keys in (_SUMMED, _ALONE):
         counts = [_field(usage, key) for key in keys]
         if type(counts[0]) is int:
-            known = [count for count in counts if type(count) is int and count >= 0]
-            return sum(known)
+            return sum(_counts(counts))
     _log.warning("usage %r has no input_tokens or prompt_tokens; taken as unknown", usage)
     return 0
 
@@ -40,16 +40,23 @@ def input_tokens(usage: Any) -> int:
 def cached_tokens(usage: Any) -> int:
     """Input tokens that are in the provider's cache after the call; 0 where *usage* does not say.
 
-    For Anthropic what was read and what was written (``cache_read_input_tokens`` and
+    For Anthropic this is what was read and what was written (``cache_read_input_tokens`` and
     ``cache_creation_input_tokens``), for OpenAI what was read (``cached_tokens`` of
-    ``prompt_tokens_details`` or ``input_tokens_details``).
+    ``prompt_tokens_details`` or ``input_tokens_details``). A gateway such as LiteLLM gives the tokens that
+    were read under the names of both: the largest number counts, once.
     """
     if usage is None or isinstance(usage, int):
         return 0
     details = [_field(usage, key) for key in _DETAILS]
-    counts = [_field(each, "cached_tokens") for each in details if each is not None]
-    counts += [_field(usage, key) for key in _SUMMED[1:]]
-    return sum(count for count in counts if type(count) is int and count >= 0)
+    reads = [_field(each, "cached_tokens") for each in details if each is not None]
+    reads.append(_field(usage, _READ))
+    written = _field(usage, _WRITTEN)
+    return max(_counts(reads), default=0) + sum(_counts([written]))
+
+
+def _counts(values: Iterable[Any]) -> list[int]:
+    """Those of *values* that are counts."""
+    return [value for value in values if type(value) is int and value >= 0]
 
 
 def _field(usage: Any, key: str) -> Any:

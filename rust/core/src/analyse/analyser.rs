@@ -4,6 +4,7 @@
 
 use std::cell::Cell;
 use std::mem;
+use std::ops::Range;
 
 use parking_lot::{Mutex, const_mutex};
 
@@ -185,6 +186,16 @@ impl Analyser {
         &self.date.insert(date).terms
     }
 
+    /// Adds the hashes of those terms of a cluster of `text`, read as English, that say something, in order.
+    pub(super) fn read_cluster(&mut self, text: &str, range: Range<usize>, terms: &mut Vec<u64>) {
+        let mut found = Found::new(terms, None, false);
+        let place = self.reader(Language::English);
+        let reader = &mut self.readers[place];
+        reader.look_one_up(text, &Cluster::of(text, range.clone()), &mut found);
+        found.flush();
+        self.shrink_after(&text[range]);
+    }
+
     /// Whether the text says something.
     fn read(&mut self, text: &str, terms: &mut Vec<u64>) -> bool {
         let before = terms.len();
@@ -209,16 +220,21 @@ impl Analyser {
         }
     }
 
-    /// Whether the text may be of another language than English.
-    fn find(&mut self, language: Language, text: &str, mut found: Found<'_>) -> bool {
+    /// The place of the reader of a language.
+    fn reader(&mut self, language: Language) -> usize {
         let known = self
             .readers
             .iter()
             .position(|each| each.language() == language);
-        let place = known.unwrap_or_else(|| {
+        known.unwrap_or_else(|| {
             self.readers.push(Reader::of(language));
             self.readers.len() - 1
-        });
+        })
+    }
+
+    /// Whether the text may be of another language than English.
+    fn find(&mut self, language: Language, text: &str, mut found: Found<'_>) -> bool {
+        let place = self.reader(language);
         let (clusters, reader) = (&mut self.clusters, &mut self.readers[place]);
         let (mut batch, mut count) = ([Cluster::default(); AT_ONCE], 0);
         clusters.for_each(Level::current(), text, |range| {

@@ -24,6 +24,7 @@ mod normal;
 mod order;
 mod passages;
 mod reader;
+mod sieve;
 mod stop;
 mod terms;
 mod window;
@@ -37,6 +38,7 @@ pub use fields::{Fields, Speaker, for_each_passage};
 pub use language::{LANGUAGES, Language, Languages};
 pub use near::{Edits, for_each_correctable};
 pub use normal::{Normalizer, hash};
+pub use sieve::sift;
 pub use terms::{
     Alternatives, alternatives, for_each_term, for_each_term_in, terms, terms_into,
     with_sorted_terms,

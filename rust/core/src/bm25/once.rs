@@ -1,5 +1,6 @@
 //! Texts against one query, without an index: for those who ask once, or about nearly the same texts again.
 
+use std::mem;
 use std::ops::{Deref, Range};
 use std::panic::resume_unwind;
 use std::sync::OnceLock;
@@ -39,12 +40,8 @@ where
 {
     let sought = Sought::of(query);
     let pieces = in_pieces(texts, |texts| {
-        let (mut tally, mut terms) = (Tally::of(&sought), Vec::new());
-        for text in texts {
-            terms.clear();
-            analyse::terms_into(text, &mut terms);
-            tally.add([&*terms]);
-        }
+        let mut tally = Tally::of(&sought);
+        analyse::sift(texts, &sought.places, |length, met| tally.note(length, met));
         tally
     });
     scored(query, params, &pieces)
@@ -125,8 +122,8 @@ impl<'a> Tally<'a> {
     /// Adds a text by its terms, in pieces.
     pub(super) fn add<'t>(&mut self, pieces: impl IntoIterator<Item = &'t [u64]>) {
         let Sought { hint, places } = self.sought;
-        self.met.clear();
-        let mut length = 0;
+        let (mut met, mut length) = (mem::take(&mut self.met), 0);
+        met.clear();
         for terms in pieces {
             for some in terms.chunks(AT_ONCE) {
                 // Written whether it may be one or not, which nobody can guess.
@@ -135,13 +132,21 @@ impl<'a> Tally<'a> {
                     likely[count % AT_ONCE] = term;
                     count += usize::from(hint.has(term));
                 }
-                let met = likely[..count].iter();
-                self.met.extend(met.filter_map(|term| places.get(term)));
+                let likely = likely[..count].iter();
+                met.extend(likely.filter_map(|term| places.get(term)));
             }
             length += terms.len() as u64;
         }
-        self.met.sort_unstable();
-        for run in self.met.chunk_by(|one, other| one == other) {
+        self.note(length, &mut met);
+        self.met = met;
+    }
+
+    /// Adds a text by how many terms it has, and the places of those that the query has.
+    fn note(&mut self, length: u64, met: &mut [u32]) {
+        if met.len() > 1 {
+            met.sort_unstable();
+        }
+        for run in met.chunk_by(|one, other| one == other) {
             self.df[run[0] as usize] += 1;
             let tf = u32::try_from(run.len()).unwrap_or(u32::MAX);
             self.counts.push((run[0], tf));

@@ -36,9 +36,7 @@ impl Clusters {
     /// Calls `visit` with the range of each cluster of `text`, in order.
     #[inline]
     pub fn for_each(&mut self, level: Level, text: &str, mut visit: impl FnMut(Range<usize>)) {
-        self.find(level, text.as_bytes());
-        let masks = &self.masks;
-        self.edges.for_each_runs(masks, |runs| match runs {
+        self.for_each_runs(level, text, |runs| match runs {
             Runs::Reaching(run) => visit(run),
             Runs::Behind(first, runs) => {
                 for &[start, end] in runs {
@@ -46,6 +44,13 @@ impl Clusters {
                 }
             }
         });
+    }
+
+    /// Calls `visit` with the clusters of `text`, many at once, in order.
+    #[inline]
+    pub fn for_each_runs(&mut self, level: Level, text: &str, visit: impl FnMut(Runs<'_>)) {
+        self.find(level, text.as_bytes());
+        self.edges.for_each_runs(level, &self.masks, visit);
     }
 
     /// Fills `masks`: a bit for each byte, set where it belongs to a cluster. The last bit is clear.
@@ -105,8 +110,11 @@ fn cluster_mask(before: Kinds, here: Kinds, after: Kinds) -> u64 {
 fn classify(level: Level, blocks: &[Block], kinds: &mut [Kinds]) {
     match level.path() {
         #[cfg(target_arch = "x86_64")]
+        // SAFETY: a level of this path is made only where the processor has AVX-512BW.
+        Path::Avx512 => unsafe { with_avx512(blocks, kinds) },
+        #[cfg(target_arch = "x86_64")]
         // SAFETY: a level of this path is made only where the processor has AVX2.
-        Path::Avx2 | Path::Avx512 => unsafe { with_avx2(blocks, kinds) },
+        Path::Avx2 => unsafe { with_avx2(blocks, kinds) },
         _ => scalar(blocks, kinds),
     }
 }
@@ -164,6 +172,30 @@ fn with_avx2(blocks: &[Block], kinds: &mut [Kinds]) {
             kinds.hyphen |= mask(or(is(bytes, b'\''), is(bytes, b'-')));
             kinds.dot |= mask(or(is(bytes, b'.'), is(bytes, b',')));
         }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512bw")]
+fn with_avx512(blocks: &[Block], kinds: &mut [Kinds]) {
+    let splat = |byte: u8| _mm512_set1_epi8(byte.cast_signed());
+    let is = |bytes, byte| _mm512_cmpeq_epi8_mask(bytes, splat(byte));
+    let within = |bytes, first: u8, last: u8| {
+        let above = _mm512_sub_epi8(bytes, splat(first));
+        _mm512_cmple_epu8_mask(above, splat(last - first))
+    };
+    for (block, kinds) in blocks.iter().zip(kinds) {
+        // SAFETY: a block is the 64 bytes that are read.
+        let bytes = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+        let lower = _mm512_or_si512(bytes, splat(b'a' - b'A'));
+        // The highest bit of each byte says whether it is ASCII.
+        let digit = within(bytes, b'0', b'9') | _mm512_movepi8_mask(bytes);
+        *kinds = Kinds {
+            word: digit | within(lower, b'a', b'z') | is(bytes, b'_'),
+            digit,
+            hyphen: is(bytes, b'\'') | is(bytes, b'-'),
+            dot: is(bytes, b'.') | is(bytes, b','),
+        };
     }
 }
 

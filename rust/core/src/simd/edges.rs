@@ -1,8 +1,21 @@
 //! The bounds of words, by the masks of a text.
 
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(
+        unsafe_code,
+        reason = "instructions that not every processor has: a Level says that this one has them"
+    )
+)]
+
 use std::ops::Range;
 
+#[cfg(target_arch = "x86_64")]
+#[allow(clippy::wildcard_imports, reason = "the names of instructions")]
+use std::arch::x86_64::*;
+
 use super::classify::BLOCK;
+use super::level::{Level, Path};
 
 /// Masks that are looked at together.
 const MASKS: usize = 32;
@@ -10,8 +23,10 @@ const MASKS: usize = 32;
 const HALF: u64 = u32::MAX as u64;
 /// Edges of half a block that are written down without asking whether there are so many.
 const AT_ONCE: usize = 14;
+/// Places behind the last edge that may be written.
+const SPARE: usize = 16;
 
-type Places = [u32; MASKS * BLOCK + AT_ONCE];
+type Places = [u32; MASKS * BLOCK + SPARE];
 
 /// Where words begin and end by the masks of a text: both in turn, so that one word after another is a loop
 /// which the processor can foresee. Kept from text to text.
@@ -20,7 +35,7 @@ pub struct Edges(Box<Places>);
 
 impl Default for Edges {
     fn default() -> Self {
-        Self(Box::new([0; MASKS * BLOCK + AT_ONCE]))
+        Self(Box::new([0; MASKS * BLOCK + SPARE]))
     }
 }
 
@@ -39,11 +54,11 @@ pub enum Runs<'a> {
 impl Edges {
     /// Calls `visit` with all runs, many at once, in order. The last bit of all is clear.
     #[inline]
-    pub fn for_each_runs(&mut self, masks: &[u64], mut visit: impl FnMut(Runs<'_>)) {
+    pub fn for_each_runs(&mut self, level: Level, masks: &[u64], mut visit: impl FnMut(Runs<'_>)) {
         let mut open = None; // where a run began that has not ended
         for (number, masks) in masks.chunks(MASKS).enumerate() {
             let first = number * MASKS * BLOCK;
-            let count = find(masks, u64::from(open.is_some()), &mut self.0);
+            let count = find(level, masks, u64::from(open.is_some()), &mut self.0);
             let mut edges = &self.0[..count];
             if let Some(start) = open {
                 let Some((&end, rest)) = edges.split_first() else {
@@ -61,14 +76,27 @@ impl Edges {
 }
 
 /// Writes down the bits that differ from the bit before them, and says how many. `open` is the bit before all.
+fn find(level: Level, masks: &[u64], open: u64, places: &mut Places) -> usize {
+    match level.path() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a level of this path is made only where the processor has AVX-512F and POPCNT.
+        Path::Avx512 => unsafe { with_avx512(masks, open, places) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a level of this path is made only where the processor has BMI1 and POPCNT.
+        Path::Avx2 => unsafe { with_bmi(masks, open, places) },
+        _ => bit_by_bit(masks, open, places),
+    }
+}
+
+/// The twin.
 ///
 /// Text has 5 to 12 edges in half a block, nobody can guess how many. So some are always written, and those that
 /// are not there are overwritten by the next ones.
-fn find(masks: &[u64], mut open: u64, places: &mut Places) -> usize {
+#[inline]
+fn bit_by_bit(masks: &[u64], mut open: u64, places: &mut Places) -> usize {
     let mut count = 0;
     for (first, &mask) in (0..).step_by(BLOCK).zip(masks) {
-        let bits = mask ^ (mask << 1 | open);
-        open = mask >> (BLOCK - 1);
+        let bits = edges_of(mask, &mut open);
         // Each bit is known when the one before it is gone: two halves wait half as long.
         for (half, first) in [(bits & HALF, first), (bits >> 32, first + 32)] {
             let mut bits = half;
@@ -82,6 +110,42 @@ fn find(masks: &[u64], mut open: u64, places: &mut Places) -> usize {
                 next += AT_ONCE;
             }
             count = end;
+        }
+    }
+    count
+}
+
+/// The bits of a mask that differ from the bit before them; `open` is the bit before the mask, and then its last.
+#[inline]
+fn edges_of(mask: u64, open: &mut u64) -> u64 {
+    let before = mask << 1 | *open;
+    *open = mask >> (BLOCK - 1);
+    mask ^ before
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "bmi1,popcnt")]
+fn with_bmi(masks: &[u64], open: u64, places: &mut Places) -> usize {
+    bit_by_bit(masks, open, places)
+}
+
+/// A quarter of a block at a time.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,popcnt")]
+fn with_avx512(masks: &[u64], mut open: u64, places: &mut Places) -> usize {
+    const QUARTER: usize = BLOCK / 4;
+    let ascending = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    let (mut first, mut count) = (ascending, 0);
+    for &mask in masks {
+        let bits = edges_of(mask, &mut open);
+        for [low, high] in bits.to_le_bytes().as_chunks().0.iter().copied() {
+            let bits = u16::from_le_bytes([low, high]);
+            let packed = _mm512_maskz_compress_epi32(bits, first);
+            let free = &mut places[count..][..QUARTER];
+            // SAFETY: the places are as many as are written.
+            unsafe { _mm512_storeu_si512(free.as_mut_ptr().cast(), packed) };
+            count += bits.count_ones() as usize;
+            first = _mm512_add_epi32(first, _mm512_set1_epi32(16));
         }
     }
     count
@@ -120,15 +184,17 @@ mod tests {
             if let Some(last) = masks.last_mut() {
                 *last &= u64::MAX >> 1;
             }
-            let mut runs = Vec::new();
-            edges.for_each_runs(&masks, |some| match some {
-                Runs::Behind(first, some) => {
-                    let place = |edge: u32| first + edge as usize;
-                    runs.extend(some.iter().map(|&[start, end]| place(start)..place(end)));
-                }
-                Runs::Reaching(run) => runs.push(run),
-            });
-            prop_assert_eq!(&runs, &runs_bit_by_bit(&masks));
+            for level in Level::all() {
+                let mut runs = Vec::new();
+                edges.for_each_runs(level, &masks, |some| match some {
+                    Runs::Behind(first, some) => {
+                        let place = |edge: u32| first + edge as usize;
+                        runs.extend(some.iter().map(|&[start, end]| place(start)..place(end)));
+                    }
+                    Runs::Reaching(run) => runs.push(run),
+                });
+                prop_assert_eq!(&runs, &runs_bit_by_bit(&masks), "{}", level);
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ pub mod level;
 pub mod prefetch;
 pub mod reach;
 pub mod scan;
+pub mod words;
 pub mod xxh3;
 
 pub use level::{Level, Path, Unsupported};

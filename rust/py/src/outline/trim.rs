@@ -1,12 +1,10 @@
 //! Orders the parts of a history that may be trimmed: the least relevant to a question leave first.
 
-use std::collections::HashSet;
-
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use siltstone_core::bm25::{Bm25Params, KnownTerms, Query, scores};
-use siltstone_core::outline::{Field, Outline as Inner, Rendering};
+use siltstone_core::outline::{Field, Leaving as InnerLeaving, Loose as InnerLoose, Rendering};
 
 use super::history::{Outline, UnitsIn};
 use super::known::KnownMessages;
@@ -22,10 +20,8 @@ type Held<'py> = (Text, Bound<'py, PyAny>);
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct Loose {
     outline: Py<Outline>,
-    /// The first positions of groups with text, ascending. `blank` has those without text.
-    speaking: Vec<usize>,
-    blank: Vec<usize>,
-    /// The texts of the groups in `speaking`.
+    inner: InnerLoose,
+    /// The texts of the groups that have one.
     texts: Vec<Text>,
 }
 
@@ -40,30 +36,32 @@ impl Loose {
         held: Held<'_>,
     ) -> PyResult<Self> {
         guard_attached(raws.py(), || {
-            let history = &outline.get().inner;
+            let (history, (opening, is_held)) = (&outline.get().inner, held);
             let mut reader = Reader::of(outline, raws, shown)?;
-            let groups = reader.loose(history, fixed, &held)?;
-            let mut loose = Self {
-                outline: outline.clone().unbind(),
-                speaking: Vec::with_capacity(groups.len()),
-                blank: Vec::new(),
-                texts: Vec::with_capacity(groups.len()),
-            };
+            let groups = history.without_held(history.loose(fixed), |request| {
+                Ok::<_, PyErr>(
+                    reader.may_begin(request, &opening)? && is_held.call1((request,))?.extract()?,
+                )
+            })?;
+            let (mut inner, mut texts) = (InnerLoose::default(), Vec::with_capacity(groups.len()));
             for first in groups {
                 let text = reader.group(history.members(first))?;
-                if text.chars().all(is_space) {
-                    loose.blank.push(first);
-                } else {
-                    loose.speaking.push(first);
-                    loose.texts.push(text);
+                let is_blank = text.chars().all(is_space);
+                inner.push(first, is_blank);
+                if !is_blank {
+                    texts.push(text);
                 }
             }
-            Ok(loose)
+            Ok(Self {
+                outline: outline.clone().unbind(),
+                inner,
+                texts,
+            })
         })
     }
 
     fn __len__(&self) -> usize {
-        self.speaking.len() + self.blank.len()
+        self.inner.len()
     }
 
     fn texts(&self) -> Vec<&str> {
@@ -71,11 +69,11 @@ impl Loose {
     }
 
     fn by_relevance(&self, py: Python<'_>, query: Text, k1: f64, b: f64) -> PyResult<Leaving> {
-        let scores = guard(py, || {
+        let inner = guard(py, || {
             let (params, query) = (Bm25Params::new(k1, b)?, Query::of(&query));
-            Ok(scores(&self.texts, &query, params))
+            Ok(self.inner.leaving(&scores(&self.texts, &query, params)))
         })?;
-        Ok(self.leaving(py, &scores))
+        Ok(self.leaving(py, inner))
     }
 
     fn by_scores(&self, py: Python<'_>, scores: Vec<f64>) -> PyResult<Leaving> {
@@ -85,24 +83,14 @@ impl Loose {
                 "scores must have one for each of the {needed} texts, got {given}"
             )));
         }
-        Ok(self.leaving(py, &scores))
+        Ok(self.leaving(py, self.inner.leaving(&scores)))
     }
 }
 
 impl Loose {
-    fn leaving(&self, py: Python<'_>, scores: &[f64]) -> Leaving {
-        Leaving::of(self.outline.bind(py), scores, &self.speaking, &self.blank)
-    }
-}
-
-/// An integer that orders scores like `total_cmp`.
-fn rank(score: f64) -> u64 {
-    let bits = score.to_bits();
-    let negative = bits >> (u64::BITS - 1) == 1;
-    if negative {
-        !bits
-    } else {
-        bits | 1 << (u64::BITS - 1)
+    fn leaving(&self, py: Python<'_>, inner: InnerLeaving) -> Leaving {
+        let outline = self.outline.clone_ref(py);
+        Leaving { outline, inner }
     }
 }
 
@@ -110,27 +98,7 @@ fn rank(score: f64) -> u64 {
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct Leaving {
     outline: Py<Outline>,
-    order: Vec<usize>,
-}
-
-impl Leaving {
-    /// The group of `speaking` with the lowest of `scores` leaves first, and of equal ones the oldest. The groups of
-    /// `blank` leave last.
-    fn of(
-        outline: &Bound<'_, Outline>,
-        scores: &[f64],
-        speaking: &[usize],
-        blank: &[usize],
-    ) -> Self {
-        let ranks = scores.iter().map(|&score| rank(score));
-        let mut order: Vec<(u64, usize)> = ranks.zip(speaking.iter().copied()).collect();
-        order.sort_unstable();
-        let order = order.into_iter().map(|(_, first)| first);
-        Self {
-            outline: outline.clone().unbind(),
-            order: order.chain(blank.iter().copied()).collect(),
-        }
-    }
+    inner: InnerLeaving,
 }
 
 #[pymethods]
@@ -162,27 +130,31 @@ impl Leaving {
             let groups = history.loose(fixed);
             let members = groups.iter().flat_map(|&first| history.members(first));
             memory.learn(py, members, &opening, |at| {
-                Ok((reader.message(at)?, reader.may_begin(at, &opening)?))
+                let may_be_held = reader.may_begin(at, &opening)?;
+                Ok((reader.message(at)?, may_be_held))
             })?;
-            let may_be = |at| Ok(memory.said(at).is_some_and(|said| said.may_be_held));
-            without_held(history, groups, &is_held, may_be)
+            history.without_held(groups, |request| {
+                let may_be = memory.said(request).is_some_and(|said| said.may_be_held);
+                Ok::<_, PyErr>(may_be && is_held.call1((request,))?.extract()?)
+            })
         })?;
-        let (scores, speaking, blank) = guard(py, || {
+        let inner = guard(py, || {
             let (params, query) = (Bm25Params::new(k1, b)?, Query::of(&query));
-            let is_blank = |&first: &usize| {
+            let mut loose = InnerLoose::default();
+            for first in groups {
                 let mut members = history.members(first);
-                members.all(|at| memory.said(at).is_none_or(|said| said.is_blank))
-            };
-            let (blank, speaking): (Vec<_>, Vec<_>) = groups.into_iter().partition(is_blank);
-            let texts = speaking.iter().map(|&first| {
+                let is_blank = |at| memory.said(at).is_none_or(|said| said.is_blank);
+                loose.push(first, members.all(is_blank));
+            }
+            let texts = loose.speaking().iter().map(|&first| {
                 let said = history.members(first).filter_map(|at| memory.said(at));
                 said.map(|said| &said.terms)
             });
-            let scores = KnownTerms::scores(texts, &query, params);
-            Ok((scores, speaking, blank))
+            Ok(loose.leaving(&KnownTerms::scores(texts, &query, params)))
         })?;
         known.put(memory);
-        Ok(Self::of(outline, &scores, &speaking, &blank))
+        let outline = outline.clone().unbind();
+        Ok(Self { outline, inner })
     }
 
     /// The positions that leave, ascending, until at most `most` units are left; and the number of units left.
@@ -194,25 +166,10 @@ impl Leaving {
         spared: Option<usize>,
     ) -> PyResult<(Vec<usize>, usize)> {
         let outline = self.outline.get();
-        let (history, sums) = (&outline.inner, outline.sums_of(units)?);
+        let sums = outline.sums_of(units)?;
+        let most = usize::try_from(most).ok();
         guard_attached(py, || {
-            let most = usize::try_from(most).ok();
-            let mut left = sums.last().copied().unwrap_or_default();
-            let mut gone = Vec::new();
-            for &first in &self.order {
-                if most.is_some_and(|most| left <= most) {
-                    break;
-                }
-                if spared.is_some_and(|spared| history.members(first).any(|at| at == spared)) {
-                    continue;
-                }
-                for at in history.members(first) {
-                    left = left.saturating_sub(sums[at + 1].saturating_sub(sums[at]));
-                    gone.push(at);
-                }
-            }
-            gone.sort_unstable();
-            Ok((gone, left))
+            Ok(self.inner.until(&outline.inner, &sums, most, spared))
         })
     }
 }
@@ -222,6 +179,8 @@ struct Reader<'a, 'py> {
     raws: &'a Bound<'py, PyList>,
     shown: &'a Bound<'py, PyAny>,
     rendering: Rendering,
+    /// The texts of messages that were looked at and not read yet.
+    said: Vec<Option<Bound<'py, PyString>>>,
 }
 
 impl<'a, 'py> Reader<'a, 'py> {
@@ -238,26 +197,17 @@ impl<'a, 'py> Reader<'a, 'py> {
             raws,
             shown,
             rendering: Rendering::default(),
+            said: vec![None; raws.len()],
         })
     }
 
-    /// The first positions of the groups that may leave: groups without a position of `fixed`, and without a held
-    /// request.
-    fn loose(
-        &self,
-        history: &Inner,
-        fixed: Vec<usize>,
-        (opening, is_held): &Held<'py>,
-    ) -> PyResult<Vec<usize>> {
-        let may_be = |at| self.may_begin(at, opening);
-        without_held(history, history.loose(fixed), is_held, may_be)
-    }
-
     /// Whether a message may begin with `opening`. True for a message whose text the core cannot read.
-    fn may_begin(&self, at: usize, opening: &str) -> PyResult<bool> {
+    fn may_begin(&mut self, at: usize, opening: &str) -> PyResult<bool> {
         let said = plainly_said(&self.raws.get_item(at)?);
         let text = said.as_ref().and_then(|said| said.to_str().ok());
-        Ok(text.is_none_or(|text| begins(text, opening)))
+        let may_begin = text.is_none_or(|text| begins(text, opening));
+        self.said[at] = said;
+        Ok(may_begin)
     }
 
     /// The text of a group: the texts of its messages, each on lines of its own.
@@ -280,6 +230,9 @@ impl<'a, 'py> Reader<'a, 'py> {
 
     /// The text of a message.
     fn message(&mut self, at: usize) -> PyResult<Text> {
+        if let Some(said) = self.said[at].take() {
+            return Text::from_py(&said);
+        }
         let raw = self.raws.get_item(at)?;
         match plainly_said(&raw) {
             Some(said) => Text::from_py(&said),
@@ -313,26 +266,7 @@ fn plainly_said<'py>(raw: &Bound<'py, PyAny>) -> Option<Bound<'py, PyString>> {
     exactly::<PyString>(&field(Field::Content)?).cloned()
 }
 
-/// `groups` without those that contain a held request. `is_held` is only called for requests that `may_be` accepts.
-fn without_held(
-    history: &Inner,
-    mut groups: Vec<usize>,
-    is_held: &Bound<'_, PyAny>,
-    may_be: impl Fn(usize) -> PyResult<bool>,
-) -> PyResult<Vec<usize>> {
-    let mut held = HashSet::new();
-    for request in history.turns().iter().map(|turn| turn.request) {
-        if may_be(request)? && is_held.call1((request,))?.extract()? {
-            held.insert(request);
-        }
-    }
-    if !held.is_empty() {
-        groups.retain(|&first| !history.members(first).any(|at| held.contains(&at)));
-    }
-    Ok(groups)
-}
-
-/// Whether a text begins with `opening` after leading space.
+/// Whether a text begins with `opening`, space before it apart.
 fn begins(text: &str, opening: &str) -> bool {
     text.trim_start_matches(is_space).starts_with(opening)
 }

@@ -1,0 +1,305 @@
+//! Which words of a text are among some short ones, eight words at a time.
+
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(
+        unsafe_code,
+        reason = "instructions that not every processor has: a Level says that this one has them"
+    )
+)]
+
+#[cfg(target_arch = "x86_64")]
+#[allow(clippy::wildcard_imports, reason = "the names of instructions")]
+use std::arch::x86_64::*;
+
+use super::edges::Run;
+use super::level::{Level, Path};
+
+/// Bytes of the longest word that is one of them.
+pub const SHORT: usize = 8;
+/// The highest bit of the first byte: no word of ASCII has it.
+const SILENT: u64 = 0x80;
+/// Words that are looked up together.
+const AT_ONCE: usize = 8;
+/// Spreads words over the lines: high bits of a product have a part of every byte.
+const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Short words of ASCII, telling ones and silent ones, in lines of two: of three that share a line, the oldest goes.
+///
+/// It can be wrong about no word, and words that were chosen to share lines cost no more than unknown ones.
+#[derive(Clone, Debug)]
+pub struct ShortWords {
+    /// The bytes of each word as a number, zeros behind them; 0 for none.
+    lines: Vec<[u64; 2]>,
+    /// Bits of a product that do not say which line it is.
+    behind: u32,
+    /// How many were taken in since there are so many lines.
+    kept: usize,
+}
+
+impl Default for ShortWords {
+    fn default() -> Self {
+        Self::of(Self::FEWEST)
+    }
+}
+
+impl ShortWords {
+    /// Lines to begin with and at most, as powers of two, and by how much they grow: 512 bytes to 512 KB.
+    const FEWEST: u32 = 5;
+    const MOST: u32 = 15;
+    const STEP: u32 = 2;
+
+    fn of(power: u32) -> Self {
+        Self {
+            lines: vec![[0; 2]; 1 << power],
+            behind: u64::BITS - power,
+            kept: 0,
+        }
+    }
+
+    /// Takes in a word by its key, of 1 to [`SHORT`] bytes; one that is not ASCII is left out.
+    pub fn keep(&mut self, key: u64, is_telling: bool) {
+        if !key.to_le_bytes().is_ascii() {
+            return;
+        }
+        let power = u64::BITS - self.behind;
+        if self.kept >= self.lines.len() && power < Self::MOST {
+            let before = std::mem::replace(self, Self::of(power + Self::STEP));
+            let known = before
+                .lines
+                .iter()
+                .flat_map(|[newer, older]| [older, newer]);
+            for &word in known.filter(|&&word| word != 0) {
+                self.keep(word & !SILENT, word & SILENT == 0);
+            }
+        }
+        let word = if is_telling { key } else { key | SILENT };
+        let place = self.place(key);
+        self.lines[place] = [word, self.lines[place][0]];
+        self.kept += 1;
+    }
+
+    /// How many of `runs`, counted from `first`, are telling words; `unknown` has the numbers of those that are
+    /// none of these words afterwards, in order.
+    ///
+    /// The words of a text of less than eight bytes are all unknown.
+    pub fn count(
+        &self,
+        level: Level,
+        text: &[u8],
+        first: usize,
+        runs: &[Run],
+        unknown: &mut Vec<u32>,
+    ) -> u64 {
+        unknown.clear();
+        unknown.resize(runs.len() + AT_ONCE, 0);
+        let (telling, count) = match level.path() {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a level of this path is made only where the processor has these instructions; `of` makes a
+            // line for every place.
+            Path::Avx512 => unsafe { with_avx512(self, text, first, runs, unknown) },
+            _ => one_by_one(self, text, first, runs, unknown),
+        };
+        unknown.truncate(count);
+        telling
+    }
+
+    #[inline]
+    fn place(&self, key: u64) -> usize {
+        usize::try_from(key.wrapping_mul(FACTOR) >> self.behind).unwrap_or_default()
+    }
+}
+
+/// The twin. Nobody can guess which words are known, so a number is always written.
+fn one_by_one(
+    words: &ShortWords,
+    text: &[u8],
+    first: usize,
+    runs: &[Run],
+    unknown: &mut [u32],
+) -> (u64, usize) {
+    let (mut telling, mut count) = (0, 0);
+    for (number, &[start, end]) in (0..).zip(runs) {
+        let (length, end) = ((end - start) as usize, first + end as usize);
+        let from = end.max(SHORT) - SHORT;
+        let read = text.get(from..).and_then(<[u8]>::first_chunk);
+        let mut is_known = false;
+        if let (Some(read), 1..=SHORT) = (read, length) {
+            let behind_end = (SHORT - (end - from)) * 8;
+            let key = u64::from_le_bytes(*read) << behind_end >> ((SHORT - length) * 8);
+            let [newer, older] = words.lines[words.place(key)];
+            let is = |word: u64| word & !SILENT == key;
+            let tells = |word: u64| u64::from(is(word)) & u64::from(word & SILENT == 0);
+            is_known = is(newer) | is(older);
+            telling += tells(newer) | tells(older);
+        }
+        unknown[count] = number;
+        count += usize::from(!is_known);
+    }
+    (telling, count)
+}
+
+/// # Safety
+///
+/// There is a line for every place.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,popcnt")]
+unsafe fn with_avx512(
+    words: &ShortWords,
+    text: &[u8],
+    first: usize,
+    runs: &[Run],
+    unknown: &mut [u32],
+) -> (u64, usize) {
+    let splat = |number: u64| _mm512_set1_epi64(number.cast_signed());
+    let behind = _mm_cvtsi32_si128(words.behind.cast_signed());
+    let (factor, silent) = (splat(FACTOR), splat(SILENT));
+    let (eight, first, last) = (
+        splat(SHORT as u64),
+        splat(first as u64),
+        splat(text.len() as u64),
+    );
+    let is_read_at_all = if text.len() < SHORT { 0 } else { u8::MAX };
+    let lines = words.lines.as_flattened().as_ptr();
+    let mut numbers = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    let (mut telling, mut count) = (0, 0);
+    for some in runs.chunks(AT_ONCE) {
+        let there = u8::MAX >> (AT_ONCE - some.len());
+        // SAFETY: as many runs are read as there are.
+        let edges = unsafe { _mm512_maskz_loadu_epi64(there, some.as_ptr().cast()) };
+        let ends = _mm512_srli_epi64::<32>(edges);
+        let lengths = _mm512_sub_epi64(ends, _mm512_and_si512(edges, splat(u32::MAX.into())));
+        let ends = _mm512_add_epi64(ends, first);
+        let is_short = _mm512_mask_cmple_epu64_mask(there, lengths, eight);
+        let is_read = is_read_at_all & _mm512_mask_cmple_epu64_mask(is_short, ends, last);
+        let here = _mm512_max_epu64(ends, eight);
+        let starts = _mm512_sub_epi64(here, eight);
+        // SAFETY: the text has eight bytes, and those lanes alone are read whose end lies in it.
+        let read = unsafe {
+            let none = _mm512_setzero_si512();
+            _mm512_mask_i64gather_epi64::<1>(none, is_read, starts, text.as_ptr().cast())
+        };
+        let behind_end = _mm512_slli_epi64::<3>(_mm512_sub_epi64(here, ends));
+        let before = _mm512_slli_epi64::<3>(_mm512_sub_epi64(eight, lengths));
+        let keys = _mm512_srlv_epi64(_mm512_sllv_epi64(read, behind_end), before);
+        let places = _mm512_srl_epi64(_mm512_mullo_epi64(keys, factor), behind);
+        // SAFETY: there is a line of two numbers for every place.
+        let (newer, older) = unsafe {
+            let at = _mm512_slli_epi64::<1>(places);
+            let newer = _mm512_i64gather_epi64::<8>(at, lines.cast());
+            (newer, _mm512_i64gather_epi64::<8>(at, lines.add(1).cast()))
+        };
+        let is_newer =
+            _mm512_mask_cmpeq_epi64_mask(is_read, _mm512_andnot_si512(silent, newer), keys);
+        let is_older =
+            _mm512_mask_cmpeq_epi64_mask(is_read, _mm512_andnot_si512(silent, older), keys);
+        let tells = _mm512_mask_testn_epi64_mask(is_newer, newer, silent)
+            | _mm512_mask_testn_epi64_mask(is_older, older, silent);
+        telling += u64::from(tells.count_ones());
+        let is_unknown = there & !(is_newer | is_older);
+        let packed = _mm256_maskz_compress_epi32(is_unknown, numbers);
+        let free = &mut unknown[count..][..AT_ONCE];
+        // SAFETY: the places are as many as are written.
+        unsafe { _mm256_storeu_si256(free.as_mut_ptr().cast(), packed) };
+        count += is_unknown.count_ones() as usize;
+        numbers = _mm256_add_epi32(numbers, _mm256_set1_epi32(8));
+    }
+    (telling, count)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key(word: &str) -> u64 {
+        let mut bytes = [0; SHORT];
+        bytes[..word.len()].copy_from_slice(word.as_bytes());
+        u64::from_le_bytes(bytes)
+    }
+
+    /// The runs of a text of words with spaces between them.
+    fn runs(text: &str) -> Vec<Run> {
+        let place = |word: &str| word.as_ptr().addr() - text.as_ptr().addr();
+        let edge = |place: usize| u32::try_from(place).unwrap();
+        let words = text.split(' ').filter(|word| !word.is_empty());
+        words
+            .map(|word| [edge(place(word)), edge(place(word) + word.len())])
+            .collect()
+    }
+
+    fn check(known: &HashMap<String, bool>, text: &str) {
+        let mut words = ShortWords::default();
+        for (word, &is_telling) in known {
+            words.keep(key(word), is_telling);
+        }
+        for gap in [0, 3, 64] {
+            let whole = format!("{}{text}", " ".repeat(gap));
+            let (runs, mut first) = (runs(text), None);
+            for level in Level::all() {
+                let mut unknown = Vec::new();
+                let telling = words.count(level, whole.as_bytes(), gap, &runs, &mut unknown);
+                let found = (telling, unknown);
+                let word = |&number: &u32| {
+                    let [start, end] = runs[number as usize];
+                    &text[start as usize..end as usize]
+                };
+                for number in &found.1 {
+                    let is_early = whole.len() < SHORT;
+                    let is_of_them = known.contains_key(word(number)) && word(number).is_ascii();
+                    assert!(!is_of_them || is_early || known.len() > 20, "{text:?}");
+                }
+                let is_unknown = |number: &u32| found.1.binary_search(number).is_ok();
+                let all = 0..u32::try_from(runs.len()).unwrap();
+                let expected = all.filter(|number| !is_unknown(number));
+                let tells = expected.filter(|number| known[word(number)]).count();
+                assert_eq!(found.0, tells as u64, "{level} {text:?}");
+                assert_eq!(
+                    first.get_or_insert_with(|| found.clone()),
+                    &found,
+                    "{level} {text:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn all_of_many_words_are_told_apart() {
+        let number = |at: usize| (format!("w{at}"), !at.is_multiple_of(3));
+        let known: HashMap<String, bool> = (0..9_000).map(number).collect();
+        let text: Vec<String> = (0..20_000)
+            .map(|at| format!("w{}", at * 7 % 12_000))
+            .collect();
+        check(&known, &text.join(" "));
+    }
+
+    #[test]
+    fn a_run_beyond_the_text_is_not_read() {
+        for level in Level::all() {
+            let (mut words, mut unknown) = (ShortWords::default(), Vec::new());
+            words.keep(key("silt"), true);
+            let count = words.count(
+                level,
+                b"the silt",
+                0,
+                &[[4, 8], [5, 9], [90, 94]],
+                &mut unknown,
+            );
+            assert_eq!((count, &*unknown), (1, &[1, 2][..]), "{level}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_level_finds_the_words_that_are_known(
+            known in prop::collection::hash_map("[a-c0é_-]{1,4}", any::<bool>(), 0..9),
+            text in vec("[a-c0é_-]{1,5}|[a-c]{7,12}", 0..40),
+        ) {
+            check(&known, &text.join(" "));
+        }
+    }
+}
