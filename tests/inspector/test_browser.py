@@ -405,3 +405,20 @@ def test_a_session_of_ten_thousand_messages_is_shown_a_page_at_a_time(
         points = one(driver, ".plot polyline").get_attribute("points").split()
         assert len(points) < 1_500
         assert errors(driver) == []
+
+
+def test_on_paper_stands_the_content_alone_and_nothing_is_folded(driver: webdriver.Chrome, base: str) -> None:
+    driver.get(f"{base}/compaction?session=work&id=1")
+    driver.execute_script("document.documentElement.dataset.theme = 'dark'")
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        style = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
+        assert driver.execute_script(style, ".top", "display") == "none"
+        assert driver.execute_script(style, "body", "color") == "rgb(27, 28, 26)", "as in the light"
+        assert driver.execute_script(style, ".box pre", "maxHeight") == "none"
+        hidden = (
+            "return [...document.querySelectorAll('.line')].filter((each) => !each.checkVisibility()).length"
+        )
+        assert driver.execute_script(hidden) == 0, "what is folded on a screen is not on paper"
+    finally:
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
