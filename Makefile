@@ -94,7 +94,7 @@ torture: install ## kill -9 at random moments of every write, 1,000 times, of re
 	SILTSTONE_TORTURE_RUNS=$(TORTURE_RUNS) $(PY) -m pytest -q -s tests/memory/test_torture.py tests/memory/test_migration.py
 
 torture-postgres: install ## Kill clients and servers, cut connections, delete primaries: 100, 40, 300 and 5 times
-	SILTSTONE_TORTURE_POSTGRES=long $(PY) -m pytest -q -s tests/postgres/test_torture.py
+	SILTSTONE_TORTURE_POSTGRES=long $(PY) -m pytest -q -s tests/postgres/test_torture.py tests/postgres/test_migration.py
 
 faults: ## Cut power in 20,000 states, refuse every call to the disk in turn, damage files; takes 15 minutes
 	SILTSTONE_POWER_CUTS=$(POWER_CUTS) SILTSTONE_REFUSALS=all \

@@ -35,7 +35,7 @@ def _run(call: Callable[[], object], line: int) -> tuple[int, bool]:
         nonlocal seen
         if not frame.f_code.co_filename.startswith(OURS):
             return None
-        if event == "line" and not _is_with(frame):
+        if event == "line" and not is_with(frame):
             seen += 1
             if seen == line:
                 sys.settrace(None)
@@ -53,7 +53,7 @@ def _run(call: Callable[[], object], line: int) -> tuple[int, bool]:
     return seen, False
 
 
-def _is_with(frame: FrameType) -> bool:
+def is_with(frame: FrameType) -> bool:
     """Whether the line is the head of a ``with``, which is met again on the way out, before ``__exit__``.
 
     A tracer may raise there, and no signal can: the interpreter looks for signals after the call.

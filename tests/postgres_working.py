@@ -22,7 +22,19 @@ from siltstone.errors import StoreConflictError, StoreError, StoreUnavailableErr
 from siltstone.memory import Entry
 from siltstone.memory.log import NewCompaction, NewMessage
 
-__all__ = ["MUTANTS", "Writer", "context", "mutated", "opened", "problems", "said", "set_up", "until", "work"]
+__all__ = [
+    "MUTANTS",
+    "Writer",
+    "context",
+    "mutated",
+    "opened",
+    "problems",
+    "said",
+    "seen",
+    "set_up",
+    "until",
+    "work",
+]
 
 SESSION = "tortured"
 
@@ -249,6 +261,25 @@ def set_up(dsn: str, schema: str, word: str) -> str:
     except Exception as error:  # it is told in another process
         return repr(error)
     return "done"
+
+
+def seen(store: Any) -> dict[str, Any]:
+    """What a store tells, as JSON has it."""
+    told: dict[str, Any] = {}
+    for info in store.sessions(limit=100).sessions:
+        name, log = info.session_id, store.open_log(info.session_id)
+        told[name] = {
+            "namespace": info.namespace,
+            "messages": [row.raw for row in log.read(0, log.state().next_seq)],
+            "compactions": [[row.compaction_id, row.compaction.policy] for row in log.compactions()],
+            "forgotten": [[place, digest.hex()] for place, digest in log.forgotten()],
+            "entries": [[each.entry_id, each.content] for each in store.entries(name).entries],
+            "hits": sorted(hit.content for hit in store.search(name, "silt and a stone", 50)),
+            "facts": [list(row[:5]) for row in store.facts(name)],
+            "waiting": [each.token for each in store.stages(name)],
+        }
+    found: dict[str, Any] = json.loads(json.dumps(told))
+    return found
 
 
 def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:

@@ -23,8 +23,11 @@ from typing import Any
 CHECKOUT = Path(__file__).parents[2]
 sys.path.insert(0, str(CHECKOUT / "tests"))
 
+from psycopg_pool import ConnectionPool  # noqa: E402
+
 from servers import Postgres, Proxy, running  # noqa: E402
 from siltstone import Entry, MemoryStore, _native  # noqa: E402
+from siltstone.errors import StoreBusyError  # noqa: E402
 from siltstone.memory.log import NewCompaction, NewMessage  # noqa: E402
 from siltstone.postgres import PostgresStore  # noqa: E402
 
@@ -92,6 +95,28 @@ def appends(stores: dict[str, Any]) -> dict[str, Any]:
     calls = {name: call(name) for name in stores}
     in_turn(calls, 10)
     return told(in_turn(calls, 200))
+
+
+def appends_prepared(server: Postgres, sqlite: MemoryStore) -> dict[str, Any]:
+    """Without a pooler between: the server keeps the plans of statements."""
+    with PostgresStore.open(server.dsn, prepare=True) as prepared:
+        return appends({"sqlite": sqlite, "postgres": prepared})
+
+
+def exhausted(server: Postgres, deadline: float = 0.5) -> dict[str, Any]:
+    """What a call raises where all connections of a pool are taken, and after how long."""
+    with (
+        ConnectionPool(server.dsn, min_size=1, max_size=1, open=True, name="one") as pool,
+        PostgresStore.open(pool, deadline=deadline) as store,
+    ):
+        store.search("10k", QUERY)
+        with pool.connection():
+            began = time.perf_counter()
+            try:
+                store.search("10k", QUERY)
+            except StoreBusyError as error:
+                return {"after, s": round(time.perf_counter() - began, 2), "raises": str(error)}
+    raise AssertionError("it waits for ever, or finds a connection")
 
 
 def commits(stores: dict[str, Any]) -> dict[str, Any]:
@@ -241,6 +266,7 @@ def main() -> Iterator[tuple[str, Any]]:
         with PostgresStore.open(server.dsn, setup=True) as postgres, MemoryStore.open(folder) as sqlite:
             stores: dict[str, Any] = {"sqlite": sqlite, "postgres": postgres}
             parts["append, ms"] = lambda: appends(stores)
+            parts["append with prepare=True, ms"] = lambda: appends_prepared(server, sqlite)
             parts["commit of 40 entries, ms"] = lambda: commits(stores)
 
             def search() -> dict[str, Any]:
@@ -260,6 +286,7 @@ def main() -> Iterator[tuple[str, Any]]:
             parts["operations a second, eight processes"] = lambda: processes(
                 {"sqlite": folder, "postgres": server.dsn}
             )
+            parts["an exhausted pool"] = lambda: exhausted(server)
             if asked.million:
                 parts["a million"] = lambda: million(server)
             for name, part in parts.items():

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from conftest import PROFILE
 from embedders import Counting
 from interrupting import interrupted_at, lines_of
+from postgres_stores import over_postgres
 from siltstone.memory import Entry, Store
 from siltstone.stores import MemoryStore, SimpleMemoryStore
 from storing import contents, entries
@@ -19,6 +21,8 @@ STORES: dict[str, Callable[[Path], Store]] = {
     "file": MemoryStore.open,
     "memory": lambda path: SimpleMemoryStore(),
 }
+#: Over PostgreSQL each line needs a store and a mirror of its own: some of them, others for each call.
+STRIDE = 5 if PROFILE == "slow" else 25
 BATCH = entries("silt settles", "mud flows", "sand drifts")
 
 
@@ -62,16 +66,19 @@ def what_is_there(store: Store) -> tuple[Any, ...]:
     return found, waiting, tuple(store.check())
 
 
-@pytest.mark.parametrize("kind", STORES)
-@pytest.mark.parametrize("call", [index, stage, finalize, abort, reconcile, expire, forget, delete])
+CALLS = [index, stage, finalize, abort, reconcile, expire, forget, delete]
+
+
+@pytest.mark.parametrize("kind", [*STORES, "postgres"])
+@pytest.mark.parametrize("call", CALLS)
 def test_a_write_that_was_interrupted_anywhere_can_be_repeated(
-    tmp_path: Path, kind: str, call: Callable[[Store], object]
+    tmp_path: Path, kind: str, call: Callable[[Store], object], request: pytest.FixtureRequest
 ) -> None:
     """After the repeated call the store is as if nobody had interrupted; nothing is there twice."""
 
     def opened(name: str) -> Store:
         (tmp_path / name).mkdir()
-        store = STORES[kind](tmp_path / name)
+        store = STORES.get(kind, lambda _: over_postgres(request))(tmp_path / name)
         store.index("s", entries("silt settles", "other"))
         return store
 
@@ -82,7 +89,8 @@ def test_a_write_that_was_interrupted_anywhere_can_be_repeated(
         lines = lines_of(lambda: call(store))
         after = what_is_there(store)
     assert lines > 0
-    for line in range(1, lines + 1):
+    first, step = (1 + 7 * CALLS.index(call) % STRIDE, STRIDE) if kind == "postgres" else (1, 1)
+    for line in range(first, lines + 1, step):
         with opened(str(line)) as store:
             assert interrupted_at(line, lambda: call(store))
             between = what_is_there(store)
@@ -101,10 +109,10 @@ def test_an_embedder_goes_on_whatever_line_its_store_was_interrupted_at(tmp_path
         store.search("s", "silt")
         store.flush(30)
 
-    with MemoryStore.open(tmp_path / "whole", embedder=Counting()) as store:
+    with MemoryStore.open(tmp_path / "whole", embedder=Counting(), embed_timeout=60) as store:
         lines = lines_of(lambda: work(store))
     for line in range(1, lines + 1):
-        with MemoryStore.open(tmp_path / str(line), embedder=Counting()) as store:
+        with MemoryStore.open(tmp_path / str(line), embedder=Counting(), embed_timeout=60) as store:
             interrupted_at(line, lambda: work(store))
             store.index("s", [Entry("mud flows", (1, 2))])
             assert store.flush(30), line

@@ -50,10 +50,12 @@ class Place:
         return {name: self.sql(f"SELECT count(*) FROM siltstone.{name}")[0][0] for (name,) in tables}
 
 
-@pytest.fixture
-def place(newest_postgres: Postgres) -> Iterator[Place]:
-    with newest_postgres.database() as database:
-        made = Place(newest_postgres, database)
+@pytest.fixture(params=["newest_postgres", "oldest_postgres"])
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    """Both versions directly: statements and errors of the oldest one are its own."""
+    server: Postgres = request.getfixturevalue(request.param)
+    with server.database() as database:
+        made = Place(server, database)
         with opened(made.dsn, setup=True) as store:
             store.index("a", [Entry("silt settles", (0, 1))])
         yield made

@@ -14,6 +14,7 @@ from conversations import small, turns, user
 from servers import Postgres, running
 from siltstone import Entry, Session
 from siltstone.cli.app import app
+from siltstone.errors import ConfigError, ReadOnlyStoreError
 from siltstone.testing import ScriptedModel
 
 psycopg = pytest.importorskip("psycopg", reason="the client of PostgreSQL comes with the extra 'postgres'")
@@ -151,3 +152,23 @@ def test_a_store_is_copied_to_a_database_and_back(url: str, tmp_path: Path) -> N
     again = answer("copy", tmp_path / "from", tmp_path / "to")
     assert again["skipped"] == 2
     assert "are the same store" in told("copy", url, url, code=2)
+
+
+def test_a_server_of_mcp_serves_a_session_of_a_database(url: str) -> None:
+    pytest.importorskip("mcp", reason="mcp comes with the extra mcp")
+    from siltstone.mcp import Access, open_memory
+
+    for schema in ("", "#other"):
+        told("postgres", "setup", url + schema)
+        fill(url + schema)
+        with open_memory(url + schema, "chat") as memory:
+            assert memory.session.search("code")[0].content.startswith("the code is")
+            with pytest.raises(ReadOnlyStoreError):
+                memory.session.append(user("hello"))
+        with open_memory(url + schema, access=Access(write=True)) as memory:
+            memory.session.append(user("hello"))
+            assert memory.session.log()[-1] == user("hello")
+        with pytest.raises(ConfigError, match="the database has no session 'nobody'") as caught:
+            open_memory(url + schema, "nobody")
+        assert PASSWORD not in str(caught.value)
+    assert "cannot open" in told("mcp", "--store", url.replace("127.0.0.1", "127.0.0.9"), code=2)

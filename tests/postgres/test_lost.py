@@ -187,9 +187,9 @@ def test_an_interrupt_does_not_cancel_a_write(
     done = threading.Event()
     write = database.Database._write_once
 
-    def slow(self: database.Database, sql: str, values: dict[str, Any]) -> Any:
+    def slow(self: database.Database, statements: Any) -> Any:
         try:
-            return write(self, sql, values)
+            return write(self, statements)
         finally:
             done.set()
 

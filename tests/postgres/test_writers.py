@@ -122,6 +122,31 @@ def test_threads_of_several_stores_write_one_session_without_a_loss(
         assert store.check() == []
 
 
+def test_writers_whose_role_has_a_stricter_isolation_lose_nothing(newest_pool: PostgresPool) -> None:
+    """The server takes such a statement back where another one was faster; it is made again."""
+    newest_pool.empty()
+    address = f"{newest_pool.pool.conninfo} options='-c default_transaction_isolation=serializable'"
+    failures: list[BaseException] = []
+
+    def work(name: int) -> None:
+        try:
+            with PostgresStore.open(address) as store:
+                for n in range(10):
+                    store.index("a", [Entry(f"silt {name} {n}")])
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    with PostgresStore.open(newest_pool.pool) as store:
+        assert store.stats("a").entries == 40
+        assert store.check() == []
+
+
 CHILD = """
 import sys
 from siltstone.memory import Entry

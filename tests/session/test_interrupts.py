@@ -8,6 +8,7 @@ must go on, and must send what a session opened anew on the same store would sen
 from __future__ import annotations
 
 import copy
+import itertools
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -20,6 +21,8 @@ import pytest
 import siltstone
 from conftest import PROFILE
 from conversations import exchange, turns, user
+from interrupting import is_with
+from postgres_stores import over_postgres
 from siltstone import (
     CompactionConfig,
     MemoryStore,
@@ -34,14 +37,22 @@ from siltstone.testing import ScriptedModel
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=300, max_summary_tokens=60))
 PACKAGE = str(Path(siltstone.__file__).parent)
-TRACED = ("session/", "engine.py", "llm.py", "memory/log.py", "memory/database_log.py", "stores/memory.py")
+TRACED = (
+    "session/",
+    "engine.py",
+    "llm.py",
+    "memory/log.py",
+    "memory/database_log.py",
+    "stores/memory.py",
+    "postgres/",
+)
 
 
 class Interrupter:
     """Raises at the lines with the numbers *at*, counted over the rooms in ``TRACED``."""
 
     def __init__(self, *at: int) -> None:
-        self.at, self.seen = at, 0
+        self.at, self.seen, self.is_due = at, 0, False
 
     def __enter__(self) -> Self:
         sys.settrace(self._call)
@@ -59,15 +70,21 @@ class Interrupter:
     def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "line":
             self.seen += 1
-            if self.seen in self.at:
+            self.is_due = self.is_due or self.seen in self.at
+            if self.is_due and not is_with(frame):  # else at the next line
+                self.is_due = False
                 raise KeyboardInterrupt
         return self._line
 
 
-@pytest.fixture(params=["simple", "durable"])
+@pytest.fixture(params=["simple", "durable", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with SimpleMemoryStore() if request.param == "simple" else MemoryStore.open(tmp_path) as opened:
-        yield opened
+    opened: dict[str, Callable[[], Store]] = {
+        "simple": SimpleMemoryStore,
+        "postgres": lambda: over_postgres(request),
+    }
+    with opened.get(request.param, lambda: MemoryStore.open(tmp_path))() as store:
+        yield store
 
 
 def said(count: int) -> list[dict[str, Any]]:
@@ -145,6 +162,16 @@ CALLS = [
     recovering,
 ]  # fmt: skip
 LONG = [] if PROFILE == "slow" else [writing_anew, recovering]  #: fewer lines of these, each is many
+#: A call has three times as many lines over PostgreSQL, and each session there begins with a mirror.
+OVER_POSTGRES = 30
+
+
+def lines(store: Store, call: Callable[..., object] | None = None, stride: int = STRIDE) -> Iterator[int]:
+    """The lines to interrupt at: some of them, beginning at another one for each call."""
+    step = stride * (3 if call in LONG else 1)
+    step *= OVER_POSTGRES if getattr(store, "schema", None) else 1
+    first = 0 if call is None else 7 * CALLS.index(call) % step
+    return itertools.count(first + 1 if first else step, step)
 
 
 def judged(session: Session, store: Store) -> str:
@@ -173,15 +200,13 @@ def test_an_interrupt_at_any_line_leaves_the_old_state_or_the_new_one(
     store: Store, call: Callable[[Session], Callable[[], object]]
 ) -> None:
     found: Counter[str] = Counter()
-    line, going_on = CALLS.index(call) % STRIDE, True
-    while going_on:
-        line += STRIDE * (3 if call in LONG else 1)
+    for line in lines(store, call):
         session = opened(store, f"{call.__name__}-{line}")
         act = call(session)
         try:
             with Interrupter(line):
                 act()
-            going_on = False
+            break
         except KeyboardInterrupt:
             found[judged(session, store)] += 1
     assert line > 10
@@ -193,34 +218,34 @@ def test_a_second_interrupt_in_the_clean_up_of_the_first_changes_nothing(
     store: Store, call: Callable[[Session], Callable[[], object]]
 ) -> None:
     found: Counter[str] = Counter()
-    line, going_on = CALLS.index(call) % STRIDE, True
-    while going_on:
-        line += 3 * STRIDE * (3 if call in LONG else 1)
+    for line in lines(store, call, 3 * STRIDE):
         for gap in (1, 2, 5):
             session = opened(store, f"{call.__name__}-{line}-{gap}")
             act = call(session)
             try:
                 with Interrupter(line, line + gap):
                     act()
-                going_on = False
-                break
             except KeyboardInterrupt:
                 found[judged(session, store)] += 1
+            else:
+                break
+        else:
+            continue
+        break
     assert set(found) == {""}, found
 
 
 @pytest.mark.parametrize("second", [0, 1, 3])
 def test_an_interrupted_append_that_is_repeated_adds_nothing_twice(store: Store, second: int) -> None:
-    line, going_on, repeated = 0, True, 0
-    while going_on:
-        line += 1
+    repeated = 0
+    for line in lines(store, stride=1):
         session = opened(store, f"repeated-{line}")
         session.append(*said(1)[:2])
         new = user("NEW")
         try:
             with Interrupter(line, *([line + second] if second else [])):
                 session.append(new)
-            going_on = False
+            break
         except KeyboardInterrupt:
             before = len(session.log())
             assert session.append(new) == range(2, 3)
@@ -231,9 +256,8 @@ def test_an_interrupted_append_that_is_repeated_adds_nothing_twice(store: Store,
 
 
 def test_an_interrupted_offload_that_is_repeated_adds_its_result_once_and_cuts_it(store: Store) -> None:
-    line, going_on = 0, True
-    while going_on:
-        line += STRIDE
+    going_on = True
+    for line in lines(store):
         session = opened(store, f"offloaded-{line}")
         call, result = exchange(1, "a line of output\n" * 300)
         session.append(user("Go."), call)
@@ -247,15 +271,16 @@ def test_an_interrupted_offload_that_is_repeated_adds_its_result_once_and_cuts_i
             assert session.offload(result, 100) == range(2, 3)
         assert session.log()[2:] == [result]
         assert "tokens cut" in session.history()[2]["content"]
+        if not going_on:
+            break
 
 
 def test_an_interrupted_fork_is_whole_or_is_made_again(store: Store) -> None:
     session = opened(store, "forked")
     session.append(*said(4))
     session.compact()
-    line, going_on = 0, True
-    while going_on:
-        line += 4 * STRIDE
+    going_on = True
+    for line in lines(store, stride=4 * STRIDE):
         name = f"fork-{line}"
         try:
             with Interrupter(line):
@@ -267,13 +292,14 @@ def test_an_interrupted_fork_is_whole_or_is_made_again(store: Store) -> None:
         with opened(store, name) as fork:
             assert (fork.log(), fork.history()) == (session.log(), session.history())
             assert len(fork.compactions()) == 1
+        if not going_on:
+            break
     assert store.check() == []
 
 
 def test_an_interrupted_undo_that_is_repeated_undoes_one_compaction(store: Store) -> None:
-    line, going_on = 0, True
-    while going_on:
-        line += STRIDE
+    going_on = True
+    for line in lines(store):
         session = opened(store, f"undone-{line}")
         session.append(*said(4))
         session.compact()
@@ -286,6 +312,8 @@ def test_an_interrupted_undo_that_is_repeated_undoes_one_compaction(store: Store
         except KeyboardInterrupt:
             session.undo_compaction()
         assert len(session.compactions()) == 1
+        if not going_on:
+            break
 
 
 def test_the_same_words_said_twice_are_two_messages(store: Store) -> None:

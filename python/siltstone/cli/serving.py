@@ -10,6 +10,7 @@ import typer
 
 from siltstone.cli.console import errors, print_json, refusals, refuse
 from siltstone.cli.stores import find_store
+from siltstone.memory.opening import is_database
 
 __all__ = ["mcp"]
 
@@ -17,7 +18,12 @@ _TOKEN_BYTES = 24
 
 
 def mcp(
-    store: Annotated[Path, typer.Option(help="The directory of a store, or a path above or below it.")],
+    store: Annotated[
+        str,
+        typer.Option(
+            help="The directory of a store, or a path above or below it; or postgresql://USER@HOST/DATABASE."
+        ),
+    ],
     session: Annotated[
         str | None, typer.Option(help="The session's id; left out, the only session of the store.")
     ] = None,
@@ -78,6 +84,7 @@ def mcp(
         serve_http(memory, made, port, tell)
 
 
-def _is_free(path: Path) -> bool:
+def _is_free(store: str) -> bool:
     """Whether a new store can be made there."""
-    return not path.exists() or (path.is_dir() and not any(path.iterdir()))
+    path = Path(store)
+    return not is_database(store) and (not path.exists() or (path.is_dir() and not any(path.iterdir())))

@@ -21,11 +21,12 @@ from siltstone.mcp.answers import (
     Stats,
     Taken,
 )
+from siltstone.memory.base import Store
+from siltstone.memory.opening import open_store
 from siltstone.messages import in_words, read_history, read_message
 from siltstone.outcome import Compacted, Failed
 from siltstone.session import Session
 from siltstone.session.presetting import kept_preset
-from siltstone.stores import MemoryStore
 from siltstone.tools import handle_of
 from siltstone.values import dataclass
 
@@ -281,7 +282,8 @@ def open_memory(
     """The memory of one session of the store at *path*.
 
     Args:
-        path: The directory of a store. A server that may write makes a new one.
+        path: The directory of a store, or the address of a database. A server that may write makes a new
+            directory.
         session_id: The session. None: the only one of the store; in a new one ``mcp``.
         access: What clients may do; None: read.
         namespace: Searches find what every session of this namespace said, which the session must be of.
@@ -292,7 +294,7 @@ def open_memory(
         StoreOpenError: there is no store, or it cannot be opened.
     """
     allowed = access or Access()
-    store = MemoryStore.open(path, read_only=not allowed.changes)
+    store = open_store(path, read_only=not allowed.changes)
     try:
         chosen = _chosen(store, session_id, allowed)
         options: dict[str, Any] = {"allow_forget": allowed.forget}
@@ -306,12 +308,12 @@ def open_memory(
         raise
 
 
-def _chosen(store: MemoryStore, session_id: str | None, access: Access) -> str:
+def _chosen(store: Store, session_id: str | None, access: Access) -> str:
     if session_id is not None:
         held = store.stats(session_id)
         if not held.messages and not held.entries and not access.write and not _is_known(store, session_id):
             raise ConfigError(
-                f"the store {store.path!r} has no session {session_id!r}, and nobody may write: allow it, or "
+                f"{_shown(store)} has no session {session_id!r}, and nobody may write: allow it, or "
                 "name another one",
                 field="session",
                 value=session_id,
@@ -325,10 +327,16 @@ def _chosen(store: MemoryStore, session_id: str | None, access: Access) -> str:
         return NEW_SESSION
     more = " and others" if len(names) > MOST_NAMED else ""
     has = f"several sessions ({', '.join(map(repr, names[:MOST_NAMED]))}{more})" if names else "no session"
-    raise ConfigError(f"the store {store.path!r} has {has}: name one", field="session", value=None)
+    raise ConfigError(f"{_shown(store)} has {has}: name one", field="session", value=None)
 
 
-def _is_known(store: MemoryStore, session_id: str) -> bool:
+def _shown(store: Store) -> str:
+    """The store in an error: no address of a database, which may have a password in it."""
+    path = getattr(store, "path", None)
+    return "the database" if path is None else f"the store {path!r}"
+
+
+def _is_known(store: Store, session_id: str) -> bool:
     """Whether the store has the session, though nothing was said in it: one with saved memories alone."""
     at: int | None = 0
     while at is not None:

@@ -34,8 +34,14 @@ DENSE: Final = ("dense", "fused")  # the rankers that need an embedder
 
 
 def open_store(path: str | os.PathLike[str], **options: Any) -> Store:
-    """``MemoryStore.open``, or ``PostgresStore.open`` for the address of a database; with its errors."""
-    return _opened("PostgresStore" if is_database(path) else "MemoryStore", path, options)
+    """``MemoryStore.open``, or ``PostgresStore.open`` for the address of a database; with its errors.
+
+    Behind an address there may stand ``#`` and the name of a schema.
+    """
+    if not is_database(path):
+        return _opened("MemoryStore", path, options)
+    conninfo, _, schema = os.fspath(path).partition("#")
+    return _opened("PostgresStore", conninfo, {**options, **({"schema": schema} if schema else {})})
 
 
 def is_database(path: object) -> bool:

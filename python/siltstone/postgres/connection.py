@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Connection: TypeAlias = psycopg.Connection[Any]
 
-__all__ = ["LostError", "autocommit", "first_line", "is_dead", "losing", "run", "values_of"]
+__all__ = ["LostError", "autocommit", "first_line", "is_dead", "losing", "run", "run_all", "values_of"]
 
 _DISK: Final = ("53100", "58030", "53200")  # disk full, input or output failed, out of memory
 #: The server took the statement back by itself: on a standby, for what the primary removes meanwhile.
@@ -51,6 +51,20 @@ def run(
     with losing(connection), psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
         cursor.execute(sql, values or None, prepare=prepare, binary=True)
         return cursor.fetchall()
+
+
+def run_all(
+    connection: Connection, statements: Sequence[tuple[str, dict[str, Any]]], *, prepare: bool = False
+) -> bool:
+    """Runs statements in one transaction; whether each gave a row. Otherwise nothing is done."""
+    if len(statements) == 1:
+        return bool(run(connection, *statements[0], prepare=prepare))
+    with losing(connection), connection.transaction() as transaction:
+        for sql, values in statements:
+            if not run(connection, sql, values, prepare=prepare):
+                raise psycopg.Rollback(transaction)
+        return True
+    return False
 
 
 @contextmanager

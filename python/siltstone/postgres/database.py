@@ -25,7 +25,16 @@ from siltstone.errors import (
 )
 from siltstone.extras import requires
 from siltstone.postgres.administration import address
-from siltstone.postgres.connection import LostError, autocommit, first_line, is_dead, losing, run, values_of
+from siltstone.postgres.connection import (
+    LostError,
+    autocommit,
+    first_line,
+    is_dead,
+    losing,
+    run,
+    run_all,
+    values_of,
+)
 from siltstone.postgres.schema import (
     BLOCK,
     HASH_RULES,
@@ -96,7 +105,7 @@ class Database:
         self._closed = False
         self._lock = threading.Lock()
         self._threads: ThreadPoolExecutor | None = None
-        self._writes: set[Future[Any]] = set()  # that are under way
+        self._calls: set[Future[Any]] = set()  # that are under way
         self._lent: dict[int, Connection] = {}  # by the thread that borrowed it
         self._block = range(0)  # ids of entries that were taken, and not given to a mirror
 
@@ -176,9 +185,9 @@ class Database:
         with self._lock:
             was, self._closed = self._closed, True
             threads, self._threads = self._threads, None
-            writes = list(self._writes)
+            calls = list(self._calls)
         if threads is not None:
-            if wait(writes, self.deadline).not_done:
+            if wait(calls, self.deadline).not_done:
                 for thread in list(self._lent):
                     self._hang_up(thread)
             threads.shutdown(wait=True)
@@ -207,6 +216,12 @@ class Database:
         """What a statement gives that only reads; it is asked again where a connection was lost."""
         self.check()
         until = time.monotonic() + self.deadline
+        if threading.get_ident() == threading.main_thread().ident:
+            # An interrupt comes to this thread alone, and may not take a connection out of the pool for good.
+            return self._call(lambda: self._asked(sql, values, until), until, outcome="not written")
+        return self._asked(sql, values, until)
+
+    def _asked(self, sql: str, values: Sequence[Any] | dict[str, Any], until: float) -> list[Row]:
         for pause in _pauses():
             try:
                 with self._borrowed() as connection:
@@ -301,27 +316,28 @@ class Database:
 
     # -- writing
 
-    def write(self, write: Write) -> bool:
-        """Writes what a mirror changes: durable when this returns True; nothing is written where it is False.
+    def write(self, *writes: Write) -> bool:
+        """Writes what mirrors change, in one transaction: durable when this returns True, else nothing is.
 
-        A connection that is lost meanwhile leaves open what became of it: the row of the mirror is locked
-        then, which waits for whatever is under way, and the mark that it has tells.
+        Several are in the order of their keys, so that no two wait for each other. A connection that is lost
+        meanwhile leaves open what became of it: the row of the first mirror is locked then, which waits for
+        whatever is under way, and the mark that it has tells.
 
         Raises:
             StoreUnavailableError: that could not be found out in time (``outcome="unknown"``), or nobody
                 answered at all.
         """
-        sql, values = self.statements.write(write)
+        statements = [self.statements.write(write) for write in writes]
         until = time.monotonic() + self.deadline
         tried = False
         for pause in _pauses():
             try:
                 if tried:
-                    settled = self._call(lambda: self._settle(write, until), until)
+                    settled = self._call(lambda: self._settle(writes[0], until), until)
                     if settled != "again":
                         return settled == "done"
                 tried = True
-                return bool(self._call(lambda: self._write_once(sql, values), until))
+                return self._call(lambda: self._write_once(statements), until)
             except LostError as lost:
                 if time.monotonic() + pause > until:
                     raise StoreUnavailableError(
@@ -332,7 +348,7 @@ class Database:
                 time.sleep(pause)
         raise AssertionError("pauses do not end")
 
-    def _write_once(self, sql: str, values: dict[str, Any]) -> list[Row]:
+    def _write_once(self, statements: Sequence[tuple[str, dict[str, Any]]]) -> bool:
         warned: list[str] = []
 
         def noticed(notice: errors.Diagnostic) -> None:
@@ -342,14 +358,14 @@ class Database:
         with self._borrowed() as connection:
             connection.add_notice_handler(noticed)
             try:
-                rows = run(connection, sql, values, prepare=self._prepare)
+                done = run_all(connection, statements, prepare=self._prepare)
             finally:
                 connection.remove_notice_handler(noticed)
         if warned:
             raise StoreUnavailableError(
                 f"PostgreSQL has the write, and perhaps its standbys do not: {warned[0]}", outcome="unknown"
             )
-        return rows
+        return done
 
     def _settle(self, write: Write, until: float) -> Settled:
         """What became of a write whose answer was lost."""
@@ -388,7 +404,13 @@ class Database:
             f"the store in schema {self.schema!r} is open for reading only", path=self.schema
         )
 
-    def _call(self, work: Callable[[], _T], until: float) -> _T:
+    def _call(
+        self,
+        work: Callable[[], _T],
+        until: float,
+        *,
+        outcome: Literal["unknown", "not written"] = "unknown",
+    ) -> _T:
         """Runs *work* in a thread: an interrupt of the caller must not cancel a write.
 
         PostgreSQL answers a cancelled wait for a standby with success, and psycopg cancels what an interrupt
@@ -405,8 +427,8 @@ class Database:
             if self._threads is None:
                 self._threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="siltstone-postgres")
             future: Future[_T] = self._threads.submit(run)
-            self._writes.add(future)
-        future.add_done_callback(self._writes.discard)
+            self._calls.add(future)
+        future.add_done_callback(self._calls.discard)
         try:
             return future.result(max(0.0, until - time.monotonic()) + 1.0)
         except NotInTime:
@@ -414,9 +436,11 @@ class Database:
                 raise
             for thread in at:
                 self._hang_up(thread)
+            asked = "a write" if outcome == "unknown" else "a question"
             raise StoreUnavailableError(
-                f"PostgreSQL did not answer a write within {self.deadline} seconds; it may be done yet",
-                outcome="unknown",
+                f"PostgreSQL did not answer {asked} within {self.deadline} seconds"
+                + ("; it may be done yet" if outcome == "unknown" else ""),
+                outcome=outcome,
             ) from None
 
     def _hang_up(self, thread: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, Literal, TypeAlias
 
 from siltstone import _native
@@ -79,9 +79,11 @@ class Listing:
         )
         return [(name.decode(), spaced) for name, spaced in rows]
 
-    def waiting_tokens(self) -> list[str]:
-        """The batches that wait, in the order in which they were handed over."""
-        return [token for (token,) in self._rows("SELECT token FROM {s}.stage WHERE state = 0 ORDER BY born")]
+    def arrivals(self) -> Callable[[str], int]:
+        """What tells of a batch that waits when it was handed over, beside others."""
+        rows = self._rows("SELECT token FROM {s}.stage WHERE state = 0 ORDER BY born")
+        order = {token: number for number, (token,) in enumerate(rows)}
+        return lambda token: order.get(token, len(order))
 
     def tokens(self, k: int) -> set[str]:
         """The batches of a mirror, whatever became of them."""

@@ -24,7 +24,7 @@ from siltstone.postgres.database import Database, UniqueViolation
 from siltstone.postgres.statements import Changed, Changes, Found, Write, weight
 from siltstone.stores.memory import MemoryStore
 
-__all__ = ["BUSY", "Mirror", "key_of", "one_look"]
+__all__ = ["BUSY", "Mirror", "StaleError", "key_of", "one_look", "together"]
 
 T = TypeVar("T")
 
@@ -53,6 +53,33 @@ def key_of(name: str, *, spaced: bool) -> int:
     """The key of a session's mirror, or of a namespace's: xxh3-64, as PostgreSQL has it."""
     number = _native.word_hash(("n:" if spaced else "s:") + name)
     return number - 2**64 if number >= 2**63 else number
+
+
+_HELD: ContextVar[tuple[Database, list[tuple[Mirror, Write]]] | None] = ContextVar("held", default=None)
+
+
+@contextmanager
+def together(database: Database) -> Iterator[None]:
+    """What mirrors write within it is written at its end, in one transaction: all of it, or nothing.
+
+    Until then it is in memory alone. Who looks meanwhile finds that a mirror is not what PostgreSQL has, and
+    reads it anew; so does everybody where it comes to nothing.
+
+    Raises:
+        StaleError: others wrote to one of them meanwhile. Nothing was written.
+    """
+    held: list[tuple[Mirror, Write]] = []
+    before = _HELD.set((database, held))
+    try:
+        yield
+        if held and not database.write(*sorted((write for _, write in held), key=lambda write: write.k)):
+            raise StaleError
+    except BaseException:
+        for mirror, _ in held:
+            mirror.begin_anew()
+        raise
+    finally:
+        _HELD.reset(before)
 
 
 class StaleError(Exception):
@@ -302,12 +329,16 @@ class Mirror:
         mark = str(uuid.uuid4())
         changes = Changes(tables, high_water, sequences, salt)
         write = Write(self.k, self.name, self.spaced, self._n, self._mark, mark, changes)
-        try:
-            done = self._database.write(write)
-        except UniqueViolation as error:
-            raise ElsewhereError from error
-        if not done:
-            raise StaleError
+        held = _HELD.get()
+        if held is not None and held[0] is self._database:
+            held[1].append((self, write))
+        else:
+            try:
+                done = self._database.write(write)
+            except UniqueViolation as error:
+                raise ElsewhereError from error
+            if not done:
+                raise StaleError
         self._shipped = True
         self._n, self._mark, self._high_water = self._n + 1, mark, high_water
         taken = (rows for table, rows, _ in tables if table not in _REWRITTEN)

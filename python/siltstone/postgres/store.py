@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, TypeVar, Unpack, cast
 
 from siltstone import _native
 from siltstone._native import BlockOptions, BlockWriter, Recalled, RecallQuery
 from siltstone.embedding.base import Embedder
-from siltstone.errors import EntryNotFoundError, StageNotFoundError, StoreOpenError
+from siltstone.errors import EntryNotFoundError, StageNotFoundError, StoreBusyError, StoreOpenError
 from siltstone.events import StoreHook
 from siltstone.memory.base import Store
 from siltstone.memory.convert import MAX_INTEGER
@@ -43,7 +45,7 @@ from siltstone.memory.opening import Searching, check_seconds
 from siltstone.postgres.database import DEADLINE, Database
 from siltstone.postgres.listing import Listing
 from siltstone.postgres.log import PostgresLog
-from siltstone.postgres.mirror import ElsewhereError, Mirror
+from siltstone.postgres.mirror import BUSY, ElsewhereError, Mirror, StaleError, together
 from siltstone.postgres.mirrored import MirrorStore, MirrorVectors
 from siltstone.postgres.mirrors import Mirrors
 from siltstone.stores.memory import MemoryStore
@@ -322,20 +324,22 @@ class PostgresStore(Store):
         before: datetime | float | None = None,
     ) -> ReconcileReport:
         tokens = list(dict.fromkeys(committed))
-        mirrors = [self._mirror(*place) for place in self._listing.waiting(tokens)]
-        done: list[ReconcileReport] = []
         known: set[str] = set()
-        for mirror in mirrors:
+        calls = []
+        arrived = self._listing.arrivals()
+        for place in self._listing.waiting(tokens):
+            mirror = self._mirror(*place)
             there = self._listing.tokens(mirror.k)
             known |= there
             own = [token for token in tokens if token in there]
             reconcile = methodcaller("reconcile", own, session_id=session_id, before=before)
-            done.append(mirror.run(reconcile))
+            calls.append(partial(mirror.run, reconcile))
+        done: list[ReconcileReport] = self._all_or_none(calls)
         finalized = {token for report in done for token in report.finalized}
         lost = {token for report in done for token in report.lost} | (set(tokens) - known)
         return ReconcileReport(
             tuple(token for token in tokens if token in finalized),
-            tuple(token for report in done for token in report.aborted),
+            tuple(sorted((token for report in done for token in report.aborted), key=arrived)),
             tuple(token for token in tokens if token in lost),
         )
 
@@ -344,8 +348,8 @@ class PostgresStore(Store):
             return self._read(session_id, lambda store: store.stages(session_id))
         places = self._listing.waiting(())
         found = [each for place in places for each in self._mirror(*place).read(lambda store: store.stages())]
-        order = {token: number for number, token in enumerate(self._listing.waiting_tokens())}
-        return sorted(found, key=lambda stage: order.get(stage.token, len(order)))
+        arrived = self._listing.arrivals()
+        return sorted(found, key=lambda stage: arrived(stage.token))
 
     def staged_entries(self, session_id: str) -> list[StoredEntry]:
         """The entries of the session's batches that wait, which no search finds."""
@@ -367,7 +371,7 @@ class PostgresStore(Store):
         identifiers: bool = False,
         dry_run: bool = False,
     ) -> ForgetReport:
-        """Forgets what was said, as the contract says: a mirror after the other, each in one transaction.
+        """Forgets what was said, as the contract says, in one transaction.
 
         The report says what PostgreSQL keeps by itself: ``"pages"``, dead rows until ``VACUUM FULL``
         (``siltstone postgres erase``); ``"wal"``, until it is recycled; ``"copies"``, standbys and backups.
@@ -385,10 +389,9 @@ class PostgresStore(Store):
             "identifiers": identifiers,
             "dry_run": dry_run,
         }
-        reports = [
-            mirror.run(lambda store: store.forget(**criteria))
-            for mirror in self._forgetting(session_id, entry_ids)
-        ]
+        forget = methodcaller("forget", **criteria)
+        calls = [partial(mirror.run, forget) for mirror in self._forgetting(session_id, entry_ids)]
+        reports: list[ForgetReport] = self._all_or_none(calls)
         figures = ("sessions", "messages", "entries", "summaries", "facts")
         totals = {each: sum(getattr(report, each) for report in reports) for each in figures}
         remaining: tuple[Remaining, ...] = tuple(
@@ -523,6 +526,21 @@ class PostgresStore(Store):
         return f"PostgresStore.open(..., schema={self.schema!r}, ranker={self.ranker!r}{mode})"
 
     # -- mirrors
+
+    def _all_or_none(self, calls: Sequence[Callable[[], T]]) -> list[T]:
+        """The answers of calls to mirrors, whose writes are one transaction."""
+        if len(calls) == 1:
+            return [calls[0]()]
+        until = time.monotonic() + BUSY
+        while True:
+            try:
+                with together(self._database):
+                    return [call() for call in calls]
+            except StaleError:
+                if time.monotonic() > until:
+                    raise StoreBusyError(
+                        f"others wrote to one of {len(calls)} sessions for {BUSY} seconds, again and again"
+                    ) from None
 
     def _read(self, session_id: str, work: Callable[[MemoryStore], T]) -> T:
         return self._in_place(session_id, lambda mirror: mirror.read(work))
