@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -57,6 +59,21 @@ def test_sb_12_the_floor_of_four_goes_before_the_budget():
     assert marker(least).startswith("[Fork: 6 oldest")
     assert least is not None
     assert len(least) == 5
+
+
+@pytest.mark.parametrize("pins", [range(6), range(0, 12, 2), [3, 20]])
+def test_sb_12_what_is_pinned_stays_and_is_not_counted_as_gone(pins: Iterable[int]):
+    raws, pinned = notes(40, 4_000), frozenset(pins)
+    policy = TieredCompactor()
+    history = read_history(raws)
+    trigger = policy.fork_trigger(policy.token_rule.count(history), 0, 20_000)
+    assert trigger is not None
+    _, result = outcome(history, policy, trigger=replace(trigger, pins=pinned))
+    assert isinstance(result, Compaction)
+    left = [message.raw for message in result.messages]
+    assert policy.token_rule.count(result.messages) <= 17_000
+    assert all(raws[pin] in left for pin in pinned)
+    assert f"[Fork: {41 - len(left)} oldest messages removed" in str(left)
 
 
 def test_sb_12_a_newest_message_that_is_too_large_stays():

@@ -53,6 +53,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "plan": lambda s: s.plan(),
     "prepare": lambda s: s.prepare(),
     "recall": lambda s: s.recall("question"),
+    "recalls": lambda s: s.recalls(),
     "record_denial": lambda s: s.record_denial("shell", "rm"),
     "recover": lambda s: s.recover(ValueError(REFUSED)),
     "reload": lambda s: s.reload(),

@@ -165,7 +165,9 @@ class TieredRun(ABC):
             count = cut_positions(len(rest), groups(rest), config.fork_fraction, config.fork_floor)
             if count == 0:
                 break
-            kept -= self.rule.count(rest[:count])
+            first = start + gone
+            leaving = [self.read[at] for at in range(first, first + count) if at not in self.held]
+            kept -= self.rule.count(leaving)
             gone += count
         if gone == 0:
             return Skip("too_few", f"{len(live)} messages are live, and a fork keeps {config.fork_floor}")
