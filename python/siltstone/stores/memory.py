@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar, Unpack
 from siltstone import _native, watching
 from siltstone._native import BlockOptions, BlockWriter, Recalled, RecallQuery
 from siltstone.errors import StoreConflictError, StoreOpenError
+from siltstone.memory.chronology import in_time, is_in_time, looked_at
 from siltstone.memory.convert import (
     MAX_INTEGER,
     NewEntry,
@@ -34,6 +35,7 @@ from siltstone.memory.entry import (
 from siltstone.memory.limits import DEFAULTS, Limits
 from siltstone.memory.opening import Searching, check_has_embedder
 from siltstone.stores.database import DatabaseStore
+from siltstone.stores.tagged import Tags
 
 if TYPE_CHECKING:
     from siltstone.embedding.base import Embedder
@@ -260,9 +262,6 @@ class MemoryStore(DatabaseStore):
             StoreCorruptError: rows are missing, or the file cannot be read. An entry that does not match its
                 checksum is left out, as if it had never been there, and counted: see :meth:`quarantined`.
         """
-        from siltstone.memory.chronology import in_time, is_in_time, looked_at
-        from siltstone.stores.tagged import Tags
-
         wanted, tags = filters_in(filters), Tags.of(filters)
         most = max(-1, min(limit, self._limits.hits))
         is_in_order = is_in_time(order)
