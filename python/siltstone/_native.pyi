@@ -1,9 +1,8 @@
 """The compiled core: text, numbers and the store behind siltstone.
 
-Everything here is thin and typed; what users call is built on it in Python. Texts may hold lone
-surrogates and never raise for it: a high one that is followed by a low one stands for their code
-point, any other counts as U+FFFD. Sizes are those of the text as it is. A panic of the core is raised
-as ``siltstone.errors.InternalError``.
+Everything here is thin and typed; the public Python names are built on it. Texts may have lone surrogates,
+which never raise: a high one followed by a low one is their code point, and any other one counts as U+FFFD.
+Sizes are those of the text as it is. A panic of the core is raised as ``siltstone.errors.InternalError``.
 """
 
 from collections.abc import Callable, Sequence
@@ -101,77 +100,79 @@ build_profile: Final[str]
 def words(text: str) -> list[str]:
     """The words of *text* by the rule ``words-1``, in order.
 
-    A word is a run of alphanumeric code points and combining marks that begins with an alphanumeric
-    code point which is no mark, in lower case. A run of Han, kana or Hangul becomes its overlapping
-    pairs of code points, a single one stays as it is, and a run is split where CJK and other letters
-    meet: ``"abc漢字仮"`` is ``["abc", "漢字", "字仮"]``.
+    A word is a run of alphanumeric code points and combining marks, in lower case, that begins with an
+    alphanumeric code point which is not a mark. A run of Han, kana or Hangul becomes its overlapping pairs
+    of code points; a single one stays as it is. A run is split where CJK and other letters meet:
+    ``"abc漢字仮"`` is ``["abc", "漢字", "字仮"]``.
 
-    Lower case is one code point for one: the first of the lower-case mapping, final sigma as sigma.
+    Lower case maps one code point to one: the first of its lower-case mapping, with final sigma as sigma.
     The rule is frozen, since stored data depends on it (``tests/vectors/words.json``).
     """
 
 def whitespace_words(text: str) -> list[str]:
-    """What stands between white space (Unicode's ``White_Space``), its ASCII letters in lower case.
+    """The stretches of *text* between white space (Unicode's), with ASCII letters in lower case.
 
-    The words of hash rule ``poly31``.
+    These are the words of the hash rule ``poly31``.
     """
 
 def render_messages(raws: list[Any], start: int, end: int) -> tuple[str, int]:
-    """The lines that a summariser reads of the messages from *start* up to *end*, without earlier summaries.
+    """The lines for a summariser of the messages from *start* up to *end*, without earlier summaries.
 
-    With them the position of the first message that is left to Python; *end* where there is none.
+    The second value is the position of the first message that Python has to read; *end* if there is none.
     """
 
 def rendered_tokens(raws: list[Any], start: int, end: int, measure: str) -> tuple[list[int], int]:
-    """What the lines of each message from *start* up to *end* count together, each with its line break.
+    """The units of each message's lines, from *start* up to *end*, each line with its line break.
 
-    By *measure* ``bytes`` a line is a quarter of its bytes, rounded down; by ``code_points`` a third of
-    its code points, rounded up; by ``blocks`` as by ``bytes``, and at least 1. With the numbers comes the
-    position of the first message that is left to Python.
+    By *measure* ``bytes`` a line counts a quarter of its bytes, rounded down; by ``code_points`` a third of
+    its code points, rounded up; by ``blocks`` as by ``bytes``, and at least 1. The second value is the
+    position of the first message that Python has to read.
 
     Raises:
         ValueError: *measure* is none of these.
     """
 
 def terms(text: str, *, own_language: bool = False, among: str | None = None) -> list[str]:
-    """The terms of *text* by the analyser ``lexical-4``, in order: what the ranker ``lexical`` counts.
+    """The terms of *text* by the analyser ``lexical-4``, in order, as the ranker ``lexical`` counts them.
 
-    Words without accents, stop words left out where anything else remains, in their English stems;
-    identifiers in their parts and whole: ``"Ann painted file_path"`` is ``["ann", "paint", "file",
+    Terms are English stems without accents; stop words are left out unless the text has nothing else.
+    Identifiers give their parts and the whole: ``"Ann painted file_path"`` is ``["ann", "paint", "file",
     "path", "filepath"]``. The rules are in docs/how-search-ranks.md.
 
     Args:
         text: A query or a name; or a text, with *own_language*.
-        own_language: Read it in the language that it is of, as texts of entries are.
-        among: The languages that it may be of, as for :func:`language`.
+        own_language: Read the text in its own language, as texts of entries are.
+        among: The languages that the text may be in, as for :func:`language`.
     """
 
 def language(text: str, among: str | None = None) -> str:
-    """The ISO 639-1 code of the language that *text* is read in: ``en`` where it is of no other known one.
+    """The ISO 639-1 code of the language that *text* is read in: ``en`` if no other language is detected.
 
-    That of a text in Latin letters alone. Other scripts tell theirs word by word.
+    Only languages in Latin letters are detected. Other scripts show their language word by word. *among* is
+    ``auto``, or language codes with commas between them, the default first.
     """
 
 def best_window(text: str, query: str, size: int) -> tuple[int, int]:
-    """Where the stretch of *text* that says most of what *query* asks begins and ends, in code points.
+    """The stretch of *text* that best matches *query*: its beginning and end, in code points.
 
-    It has at most *size* bytes of UTF-8. Terms are those of :func:`terms`; each counts once, and those that
-    are rare in *text* more; of equal stretches it is the first. Without a term in common it is the beginning.
+    It has at most *size* bytes of UTF-8. Terms are those of :func:`terms`; each counts once, and terms that
+    are rare in *text* count more. Of equal stretches the first is taken. Without a common term it is the
+    beginning.
     """
 
 def condense(text: str, earlier: list[tuple[str, str]]) -> str:
-    """*text* with fewer bytes where its structure allows, the same text where it does not.
+    """*text*, shortened where its structure allows; otherwise unchanged.
 
-    *earlier* are handles and texts of what the reader has before them: lines of these are named. Time is
-    linear in all of it.
+    *earlier* has handles and texts that the reader has seen: lines of these become references. Time is
+    linear in all texts.
     """
 
 @final
 class KnownMessages:
-    """What was read of the messages of the last list, 32 MB of terms at most. Safe to use from many threads.
+    """A cache of the messages of the last list, with at most 32 MB of terms. Safe to use from many threads.
 
-    A message is known by the texts and numbers that it is made of, which are held: one that was changed in
-    its place is another one.
+    A message is recognized by the text and number objects that it is made of, which the cache holds. A
+    message that was changed in place counts as another message.
     """
 
     def __new__(cls) -> KnownMessages: ...
@@ -184,9 +185,9 @@ class Loose:
         outline: The history.
         raws: Its messages.
         fixed: Positions of messages that stay, each with its group.
-        shown: Called with the position of a message that the core does not read: what it says.
-        held: A text, and what is called with the position of each request that may begin with it, space
-            before it apart: whether its group stays.
+        shown: Called with the position of a message that the core cannot read; returns its text.
+        held: A text and a function. The function is called with the position of each request that begins
+            with this text (after leading white space); it returns whether the group stays.
 
     Raises:
         ValueError: *raws* has another length than the history.
@@ -202,15 +203,15 @@ class Loose:
     ) -> Loose: ...
     def __len__(self) -> int: ...
     def texts(self) -> list[str]:
-        """What each group says that says anything, the one that begins first before the others."""
+        """The texts of the groups that have one, in the order of their first messages."""
 
     def by_relevance(self, query: str, k1: float, b: float) -> Leaving:
-        """Ordered by BM25 of their texts, as those of :func:`bm25_scores`: the lowest score leaves first.
+        """Orders the groups by the :func:`bm25_scores` of their texts: the lowest score leaves first.
 
-        The oldest of equal scores is the first; those without a text come last, by time.
+        Of equal scores the oldest leaves first; groups without a text leave last, the oldest first.
 
         Args:
-            query: What they are measured by.
+            query: The query that they are scored for.
             k1: As in :func:`bm25_scores`.
             b: As in :func:`bm25_scores`.
 
@@ -219,7 +220,7 @@ class Loose:
         """
 
     def by_scores(self, scores: list[float]) -> Leaving:
-        """Ordered by a score of each of :meth:`texts`.
+        """Orders the groups by a score for each of :meth:`texts`.
 
         Raises:
             ValueError: there are more or fewer *scores*.
@@ -241,16 +242,17 @@ class Leaving:
         k1: float,
         b: float,
     ) -> Leaving:
-        """As :meth:`Loose.by_relevance` of a :class:`Loose` of the same; nothing known is read again."""
+        """As :meth:`Loose.by_relevance` of a :class:`Loose`; known messages are not read again."""
 
     def until(
         self, units: tuple[str, list[int]] | list[int], most: int, spared: int | None
     ) -> tuple[list[int], int]:
-        """The positions that leave until *most* units are left, ascending, and the units that are left.
+        """The positions that leave until at most *most* units are left, ascending, and the units left.
 
         Args:
-            units: The units of the first 0, 1, 2 … messages; or what :meth:`Outline.sums` is asked for them.
-            most: The most units that may be left; below 0 all leave.
+            units: The running sums of the messages' units; or the arguments of :meth:`Outline.sums` for
+                them.
+            most: The most units that may be left; below 0, all leave.
             spared: The position of a message whose group stays.
 
         Raises:
@@ -258,12 +260,12 @@ class Leaving:
         """
 
 def parted(raws: list[Any], gone: list[int]) -> tuple[list[Any], list[Any]]:
-    """The items of *raws* that are not at one of *gone*, which ascend, and those that are."""
+    """The items of *raws* that are not at the positions *gone* (ascending), and those that are."""
 
 def bm25_scores(texts: list[str], query: str, k1: float, b: float) -> list[float]:
-    """The scores of *texts* for one query: those of a ``Bm25Index`` of the same texts, which is not made.
+    """The scores of *texts* for one query, as a ``Bm25Index`` of these texts gives them.
 
-    0 where a text shares no term with *query*.
+    The score is 0 for a text without a common term with *query*.
 
     Raises:
         ConfigError: *k1* or *b* is out of its bounds.
@@ -273,7 +275,7 @@ def matching_lines(text: str, pattern: str) -> list[int]:
     """The numbers of the lines of *text* in which the regular expression *pattern* matches, from 0.
 
     Lines end at line feeds. The syntax is that of the Rust crate ``regex``, without back references and
-    looking around: time is linear in *text*, whatever the pattern.
+    look-around: time is linear in *text* for every pattern.
 
     Raises:
         ConfigError: *pattern* is no such expression, or a compiled one would take more than a megabyte.
@@ -286,8 +288,8 @@ def bucket(word: str, hash_rule: str) -> int:
     """The bucket that *word* falls into, 0 to 4095.
 
     Args:
-        word: A word as the rule's own tokeniser gives it; it is not cut or lower-cased here, but for
-            ``poly31``, whose hash folds ASCII letters itself.
+        word: A word as the rule's own tokeniser gives it; it is neither cut nor lower-cased here, except
+            that ``poly31`` itself folds ASCII letters.
         hash_rule: ``"xxh3"``: :func:`word_hash` modulo 4,096; or ``"poly31"``: ``h = 31 * h + byte`` over
             the UTF-8, from 0, modulo 2**64, then modulo 4,096.
 
@@ -301,7 +303,7 @@ def embed_batch(texts: list[str], hash_rule: str) -> bytearray:
     ``value(b) = count(b) / sqrt(sum of count(x)**2)``, computed in float64 and rounded to float32 once.
 
     Args:
-        texts: Any texts. One without words is a row of zeros.
+        texts: Any texts. The row of a text without words is all zeros.
         hash_rule: ``"xxh3"``, over :func:`words`; or ``"poly31"``, over :func:`whitespace_words`.
 
     Returns:
@@ -325,7 +327,7 @@ def embed_sparse(texts: list[str], hash_rule: str) -> tuple[bytearray, bytearray
     """
 
 def text_size(text: str) -> tuple[int, int]:
-    """Bytes of UTF-8, a lone surrogate counting three, and code points of *text*."""
+    """The size of *text* in bytes of UTF-8 (three for a lone surrogate), and in code points."""
 
 def text_sizes(texts: list[str]) -> list[tuple[int, int]]:
     """:func:`text_size` of each of *texts*.
@@ -336,23 +338,22 @@ def text_sizes(texts: list[str]) -> list[tuple[int, int]]:
 
 @final
 class Outline:
-    """What a policy asks of a history before a message of it is made. Time is linear.
+    """The outline of a history, which a policy reads before any message is parsed. Time is linear.
 
-    The core reads plain messages of every dialect: dicts, lists, str, int, float, bool and None, none of a
-    subclass, with texts, calls, results and reasoning in them. Media, unknown blocks and everything that
-    may be an error are left to Python, and the answer is the same as if Python had read them all.
+    The core reads plain messages of every dialect: dicts, lists, str, int, float, bool and None (not their
+    subclasses), with texts, calls, results and reasoning. Media, unknown blocks and everything that may be
+    an error are left to Python; the result is the same as if Python had read all messages.
 
     Args:
         raws: The messages.
-        describe: Called with the position of each message that is left to Python, in order: its role,
-            its provenance, whether it is an item of the Responses API, whether it is nothing but
-            reasoning, whether it opens a turn, its number of parts, and for each part that ties it to
-            others the kind (``tool_call``, ``tool_result``, ``other``, ``reference``), the call's id and
-            the tool's name.
-        opens_turn: Called with the position of each message that the core reads and in which a user's
-            words stand beside results: whether they open a turn.
-        known: What was read of another list, and will be of this one; nothing known is read again. The two
-            functions have to answer as they did.
+        describe: Called with the position of each message that is left to Python, in order. Returns its
+            role, its provenance, whether it is an item of the Responses API, whether it has only reasoning,
+            whether it begins a turn, its number of parts, and for each part that ties it to others the kind
+            (``tool_call``, ``tool_result``, ``other``, ``reference``), the call's id and the tool's name.
+        opens_turn: Called with the position of each message that the core reads and that has a user's words
+            beside results; returns whether the words begin a turn.
+        known: The cache of another list; it then caches this one. Known messages are not read again, so the
+            two functions have to answer as before.
     """
 
     def __new__(
@@ -365,8 +366,9 @@ class Outline:
         known: KnownMessages | None = None,
     ) -> Outline: ...
     def __len__(self) -> int: ...
-    # Positions, ascending: of the messages that were left to Python, that carry rules, that are summaries,
-    # that nobody said, that open turns; and of the groups that have a call without a result.
+    # Positions, ascending: of the messages that were left to Python, of rules, of summaries, of messages
+    # that nobody said, of requests that begin turns; and of all messages in groups with a call without a
+    # result.
     odd: Final[list[int]]
     rules: Final[list[int]]
     summaries: Final[list[int]]
@@ -383,22 +385,22 @@ class Outline:
         """
 
     def group_ending_at(self, position: int) -> list[int] | None:
-        """The positions of the group whose last message stands at *position*; None where none ends."""
+        """The positions of the group whose last message is at *position*; None if no group ends there."""
 
     def last_bound(self) -> list[int]:
         """The positions of the group of several messages that ends last; empty where there is none."""
 
     def closed(self, kept: list[int]) -> list[tuple[int, int]]:
-        """*kept*, and every group that has one of them: ascending half-open ranges that do not touch."""
+        """*kept* and every group with one of them, as ascending half-open ranges that do not touch."""
 
     def breaks(self, spans: list[tuple[int, int]]) -> list[int]:
-        """How many messages of *spans* lie before each place where no group is parted, their end last."""
+        """How many messages of *spans* lie before each place that cuts no group; the end last."""
 
     def parts(self, start: int, end: int) -> int:
         """How many parts the messages from *start* up to *end* have together."""
 
     def sums(self, measure: str, odd: list[int]) -> list[int]:
-        """The units of the first 0, 1, 2 … messages.
+        """The running sums of the messages' units: of the first 0, 1, 2 … messages.
 
         Args:
             measure: ``bytes``, ``code_points`` or ``blocks``, as the rules of ``siltstone.tokens`` count.
@@ -416,22 +418,22 @@ class Outline:
         """
 
 def begins_alike(values: list[Any], objects: list[Any], digests: bytes | None = None) -> bool:
-    """Whether *values* begins with *objects*: with the same objects, or with values of the same digests.
+    """Whether *values* begins with *objects*: with the same objects, or with values of equal digests.
 
-    A value that cannot be written as JSON is like none but itself.
+    A value that cannot be written as JSON is equal only to itself.
 
     Args:
-        values: What to look at.
-        objects: What it should begin with. None of them is read.
-        digests: The answer of :func:`json_digests` for *objects*; None: only the same objects count.
+        values: The values to check.
+        objects: The expected beginning. These objects are not read.
+        digests: The result of :func:`json_digests` for *objects*; None: only identical objects count.
     """
 
 def json_digests(values: list[Any]) -> bytes:
-    """Of each value 16 bytes: a digest of its JSON text, the one that :func:`json_size` measures.
+    """A digest of 16 bytes of each value, joined: of the JSON text that :func:`json_size` measures.
 
-    Two values have the same digest if and only if they have the same text, but for a chance of 1 in 2**128.
-    Texts that hold halves of a surrogate pair apart differ from texts that hold the whole pair. Digests are
-    for comparisons within one process: another version may make others.
+    Two values have the same digest if and only if they have the same text, except by a chance of 1 in
+    2**128. A text with the two halves of a surrogate pair as lone surrogates differs from a text with the
+    whole pair. Digests are for comparisons within one process: another version may compute others.
 
     Raises:
         TypeError, ValueError: those of :func:`json_size`.
@@ -444,17 +446,17 @@ def json_size(value: object) -> tuple[int, int]:
     ``len(text.encode("utf-8", "surrogatepass"))`` and ``len(text)``.
 
     Args:
-        value: dict, list, tuple, str, int, float, bool, None and their subclasses. Keys are str, int,
+        value: A dict, list, tuple, str, int, float, bool, None, or a subclass of these. Keys are str, int,
             float, bool or None. Subclasses of dict, list and tuple are read by their own methods.
 
     Raises:
-        TypeError: *value* holds something else; the message names its type.
-        ValueError: *value* is nested more than 1,000 deep, or contains itself; or an int has more
-            digits than ``sys.set_int_max_str_digits`` allows.
+        TypeError: *value* contains another type; the message names it.
+        ValueError: *value* is nested more than 1,000 deep, or contains itself; or an int has more digits
+            than ``sys.set_int_max_str_digits`` allows.
     """
 
 def _panic(message: str, detached: bool) -> None:
-    """Panics, while the interpreter is held or after it was let go: for the test of the wall.
+    """Panics, with the interpreter attached or *detached*: for the test that panics become errors.
 
     Raises:
         InternalError: always, with *message*.
@@ -462,18 +464,19 @@ def _panic(message: str, detached: bool) -> None:
 
 @final
 class Redactor:
-    """Rules that find secrets in texts, each linear in the text. Any number of threads may use one.
+    """Rules that find secrets in texts, in time linear in the text. Safe to use from many threads.
 
     Args:
         strict: Every run of 32 or more characters of hex or base64 is a secret.
-        keep_commit_ids: Hex of 40 digits is none.
+        keep_commit_ids: A run of 40 hex digits is not a secret.
         actions: ``(rule, "allow" | "redact" | "block")`` for built-in rules.
-        custom: ``(rule, pattern, keywords, placeholder, action)``. A pattern is a regular expression without
-            look-around and back references; its group ``s``, or all of it, is the secret.
+        custom: ``(rule, pattern, keywords, placeholder, action)``. A pattern is a regular expression
+            without look-around and back references; its group ``s``, or else the whole match, is the
+            secret.
 
     Raises:
-        ConfigError: no rule of that name, two of one name, an unknown action, or a pattern that is none, is
-            too large or matches the empty text.
+        ConfigError: an unknown rule, two rules of one name, an unknown action, or a pattern that is
+            invalid, too large, or matches the empty text.
     """
 
     def __new__(
@@ -484,28 +487,29 @@ class Redactor:
         custom: list[tuple[str, str, list[str], str, str]],
     ) -> Redactor: ...
     def redact(self, text: str) -> tuple[str | None, list[tuple[str, int, int, str, bool]]]:
-        """The text with placeholders, or None where there is no secret; and where they stood.
+        """The text with placeholders, or None if it has no secret; and the findings.
 
-        Each is ``(rule, start, end, placeholder, blocks)``, in code points of *text*, in order and apart.
+        Each finding is ``(rule, start, end, placeholder, blocks)``, in code points of *text*, in order and
+        without overlap.
         """
 
 def redaction_rules() -> list[str]:
-    """The names of the built-in rules, in the order in which they name a place."""
+    """The names of the built-in rules. If several match one place, the first of these names the finding."""
 
 @final
 class Unread:
-    """Messages of a session that a search of its namespace has to have read."""
+    """Messages of a session that have to be read before a search of its namespace."""
 
     session_id: Final[str]
     rows: Final[list[LogRow]]
 
 def facts_revision(store: Store) -> str | None:
-    """A text that changes with every change of a fact of the store; None where its row is damaged."""
+    """A text that changes with every change of a fact in the store; None if its row is damaged."""
 
 def search_across(
     store: Store, session: str, query: str, options: SearchOptions, vector: tuple[int, bytes] | None
 ) -> tuple[Found | None, list[Unread]]:
-    """The best of all sessions of the namespace; or None, and messages that have to be read first."""
+    """The best hits of the namespace; or None, with the messages that have to be read first."""
 
 def take_said(store: Store, session: str, said: Sequence[tuple[Unread, Sequence[_NewEntry | None]]]) -> None:
-    """Takes in what there is to find of those messages: of each one entry or none."""
+    """Indexes those messages: each has one entry or none."""

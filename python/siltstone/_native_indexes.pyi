@@ -1,6 +1,6 @@
-"""The indexes without a store, as the compiled core has them.
+"""The indexes without a store, as the compiled core provides them.
 
-The other names of the compiled module are in ``_native.pyi``, which has these as well.
+The other names of the compiled module are in ``_native.pyi``, which exports these as well.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ __all__ = ["Bm25Index", "DocumentedBm25", "Flat", "HashedTfIndex", "Hnsw"]
 
 @final
 class DocumentedBm25:
-    """Texts as lists of words, by the documented BM25. What it was made of never changes."""
+    """An index over texts as lists of words, by the documented BM25. Its texts never change."""
 
     def __new__(cls, texts: Sequence[Sequence[str]]) -> DocumentedBm25: ...
     def __len__(self) -> int: ...
@@ -18,47 +18,48 @@ class DocumentedBm25:
         """The score of each text. A word that the query has twice counts twice."""
 
     def best(self, query: Sequence[str], least: int, limit: int) -> list[tuple[int, float]]:
-        """The best texts with *least* different words of the query or more: place, score; ties by place."""
+        """The best texts with *least* or more different words of the query: place, score; ties by place."""
 
 @final
 class Flat:
-    """Exact search over rows of floats. Users have ``siltstone.FlatIndex``, which is built on it.
+    """Exact search over rows of floats. The public class is ``siltstone.FlatIndex``, which is built on it.
 
-    Safe to use from many threads; every method lets others run meanwhile. Arrays come as C-contiguous
-    buffers of float32. What is out of bounds raises ``ConfigError``.
+    Safe to use from many threads; every method lets other threads run. Arrays are C-contiguous buffers of
+    float32. Values out of bounds raise ``ConfigError``.
     """
 
     def __new__(cls, dim: int) -> Flat: ...
     @staticmethod
     def load(path: str) -> Flat:
-        """Reads the file *path*; ``StoreIoError``, ``StoreVersionError``, ``StoreCorruptError``."""
+        """Reads the file *path*. Raises as :meth:`from_bytes`, and ``StoreIoError``."""
 
     def save(self, path: str) -> None:
         """Writes the file *path*, whole or not at all."""
 
     @staticmethod
     def from_bytes(file: bytes) -> Flat:
-        """The index of a file that is in memory; ``StoreVersionError``, ``StoreCorruptError``."""
+        """The index of a file in memory; ``StoreOpenError``, ``StoreVersionError``, ``StoreCorruptError``."""
 
     def to_bytes(self) -> bytes:
-        """What :meth:`save` writes."""
+        """The bytes that :meth:`save` writes."""
 
     def add(self, vectors: Any) -> tuple[int, int]:
-        """Adds rows of float32, all finite; their ids, from the first to below the second."""
+        """Adds rows of float32, all finite; returns the first of their ids, and the end of the range."""
 
     def remove(self, ids: Sequence[int]) -> None:
-        """Removes rows, all or none; ``EntryNotFoundError`` for an id that is not there."""
+        """Removes all of the rows, or none; ``EntryNotFoundError`` for an id that is not there."""
 
     def search(self, queries: Any, k: int) -> tuple[bytearray, bytearray]:
-        """The nearest rows of each query: ids (uint64) and distances (float32), in the machine's byte order.
+        """The nearest rows of each query: ids (uint64) and distances (float32), native byte order.
 
-        ``min(k, len(self))`` places a query; what is left has the id 2**64 - 1 and is infinitely far.
+        There are ``min(k, len(self))`` places for each query; places without a row have the id 2**64 - 1
+        and the distance infinity.
         """
 
     def __len__(self) -> int: ...
     @property
     def dim(self) -> int:
-        """Numbers of a row."""
+        """The length of a row, in numbers."""
 
     @property
     def rows(self) -> int:
@@ -66,9 +67,9 @@ class Flat:
 
 @final
 class Hnsw:
-    """A graph over rows. Users have ``siltstone.HnswIndex``, which is built on it.
+    """A graph over rows. The public class is ``siltstone.HnswIndex``, which is built on it.
 
-    What is said of :class:`Flat` holds here too.
+    Threads, arrays and errors are as for :class:`Flat`.
     """
 
     def __new__(cls, dim: int, storage: str, params: tuple[int, int, int, int, int]) -> Hnsw: ...
@@ -81,22 +82,22 @@ class Hnsw:
 
     @staticmethod
     def from_bytes(file: bytes) -> Hnsw:
-        """The index of a file that is in memory; ``StoreVersionError``, ``StoreCorruptError``."""
+        """The index of a file that is in memory. Raises as :meth:`Flat.from_bytes`."""
 
     def to_bytes(self) -> bytes:
-        """What :meth:`save` writes."""
+        """The bytes that :meth:`save` writes."""
 
     def add(self, vectors: Any) -> tuple[int, int]:
-        """Adds rows of float32, all finite; their ids, from the first to below the second."""
+        """Adds rows of float32, all finite; returns the first of their ids, and the end of the range."""
 
     def add_sparse(self, indptr: Any, indices: Any, values: Any) -> tuple[int, int]:
-        """Adds rows of counts in CSR form (int64, int32, float32): counts, or counts in proportion."""
+        """Adds rows of counts, or of numbers proportional to counts, in CSR form (int64, int32, float32)."""
 
     def remove(self, ids: Sequence[int]) -> None:
-        """Removes rows, all or none. Raises as :meth:`Flat.remove`."""
+        """Removes all of the rows, or none. Raises as :meth:`Flat.remove`."""
 
     def search(self, queries: Any, k: int, ef: int | None, plan: str | None) -> tuple[bytearray, bytearray]:
-        """As :meth:`Flat.search`. *plan* is ``"scan"``, ``"graph"``, or None for what is quicker."""
+        """The same as :meth:`Flat.search`. *plan* is ``"scan"``, ``"graph"``, or None for the faster one."""
 
     def search_sparse(
         self, indptr: Any, indices: Any, values: Any, k: int, ef: int | None, plan: str | None
@@ -106,7 +107,7 @@ class Hnsw:
     def __len__(self) -> int: ...
     @property
     def dim(self) -> int:
-        """Numbers of a row."""
+        """The length of a row, in numbers."""
 
     @property
     def storage(self) -> str:
@@ -121,7 +122,7 @@ class Hnsw:
 
 @final
 class HashedTfIndex:
-    """Texts by cosine. Users have ``siltstone.HashedTfIndex``, which is built on it.
+    """An index over texts by cosine. The public class is ``siltstone.HashedTfIndex``, which is built on it.
 
     Raises:
         ConfigError: *hash_rule* is unknown.
@@ -133,43 +134,43 @@ class HashedTfIndex:
         """The index of a file that :meth:`save` wrote."""
 
     def save(self, path: str) -> None:
-        """Writes all of it, or nothing."""
+        """Writes the whole file, or leaves it unchanged."""
 
     @staticmethod
     def from_bytes(file: bytes) -> HashedTfIndex:
-        """The index of a file that is in memory; the errors of :meth:`load`."""
+        """The index of a file that is in memory. Raises as :meth:`load`."""
 
     def to_bytes(self) -> bytes:
-        """What :meth:`save` writes."""
+        """The bytes that :meth:`save` writes."""
 
     @property
     def hash_rule(self) -> str:
-        """How a text becomes buckets."""
+        """The hash rule: how a text becomes buckets."""
 
     def add(self, texts: list[str]) -> int:
-        """Adds *texts*; the id of the first, which the others follow."""
+        """Adds *texts*; returns the id of the first, which the others follow."""
 
     def search_one(self, query: str, k: int) -> bytearray:
-        """Ids (uint64) of the nearest to one query, as many as there are, then their distances (float64)."""
+        """Ids (uint64) of the texts nearest to one query, at most *k*, and then their distances (float64)."""
 
     def search(self, queries: list[str], k: int) -> tuple[bytearray, bytearray]:
-        """Ids (uint64) and distances (float64) of the nearest to each query, ``min(k, len)`` a row.
+        """Ids (uint64) and distances (float64) of the nearest to each query, ``min(k, len)`` for each.
 
-        A row is filled up with the id ``2**64 - 1`` and the distance infinity.
+        A shorter row is padded with the id ``2**64 - 1`` and the distance infinity.
         """
 
     def len(self) -> int:
-        """Texts that were not removed."""
+        """The number of texts that were not removed."""
 
     def remove(self, ids: list[int]) -> None:
         """Removes all of *ids*, or raises ``EntryNotFoundError`` and removes none."""
 
     def stats(self) -> tuple[int, int, int, int, str]:
-        """Texts added, texts removed, postings, bytes, and the path that the kernels take."""
+        """Texts added, texts removed, postings, bytes, and the SIMD path in use."""
 
 @final
 class Bm25Index:
-    """Texts by BM25. Users have ``siltstone.Bm25Index``, which is built on it.
+    """An index over texts by BM25. The public class is ``siltstone.Bm25Index``, which is built on it.
 
     Raises:
         ConfigError: *k1* or *b* is out of its bounds.
@@ -181,32 +182,32 @@ class Bm25Index:
         """The index of a file that :meth:`save` wrote."""
 
     def save(self, path: str) -> None:
-        """Writes all of it, or nothing."""
+        """Writes the whole file, or leaves it unchanged."""
 
     @staticmethod
     def from_bytes(file: bytes) -> Bm25Index:
-        """The index of a file that is in memory; the errors of :meth:`load`."""
+        """The index of a file that is in memory. Raises as :meth:`load`."""
 
     def to_bytes(self) -> bytes:
-        """What :meth:`save` writes."""
+        """The bytes that :meth:`save` writes."""
 
     def params(self) -> tuple[float, float]:
         """``k1`` and ``b``."""
 
     def add(self, texts: list[str]) -> int:
-        """Adds *texts*; the id of the first, which the others follow."""
+        """Adds *texts*; returns the id of the first, which the others follow."""
 
     def search_one(self, query: str, k: int) -> bytearray:
-        """Ids (uint64) of the best for one query, as many as there are, then their scores (float64)."""
+        """Ids (uint64) of the best texts for one query, at most *k*, and then their scores (float64)."""
 
     def search(self, queries: list[str], k: int) -> tuple[bytearray, bytearray]:
-        """Ids (uint64) and scores (float64) of the best for each query, ``min(k, len)`` a row.
+        """Ids (uint64) and scores (float64) of the best for each query, ``min(k, len)`` for each.
 
-        A row is filled up with the id ``2**64 - 1`` and the score 0.
+        A shorter row is padded with the id ``2**64 - 1`` and the score 0.
         """
 
     def len(self) -> int:
-        """Texts that were not removed."""
+        """The number of texts that were not removed."""
 
     def remove(self, ids: list[int]) -> None:
         """Removes all of *ids*, or raises ``EntryNotFoundError`` and removes none."""

@@ -1,6 +1,6 @@
-"""What a session recalls, and the block that is written of it, as the compiled core has them.
+"""Recall for a session, and the block that is written of it, as the compiled core provides them.
 
-The other names of the compiled module are in ``_native.pyi``, which has these as well.
+The other names of the compiled module are in ``_native.pyi``, which exports these as well.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,22 +18,22 @@ _Detail: TypeAlias = tuple[str, float, str, int, int]  # content, score, role, c
 
 @final
 class RecallContext:
-    """Which messages of a session have left its context, ascending, and which it shows in part."""
+    """The messages of a session that have left its context, ascending, and those that it shows in part."""
 
     def __new__(cls, left: Sequence[tuple[int, int]], cut: Sequence[int]) -> RecallContext: ...
 
 @final
 class RecallQuery:
-    """What a session recalls for a query.
+    """A query for what a session should recall.
 
     Args:
         session: The session.
         query: Any text.
-        scores: The least score of the best hit, what share of it the others need, and what share of the
-            best score each step away from it takes.
+        scores: The least score of the best hit; the share of it that the other hits need; and the share of
+            the best hit's score that each step away from it costs.
         distance: How many entries before and after the best hit come with it.
-        context: What has left the context.
-        end: Where the log ends.
+        context: The messages that have left the context.
+        end: The end of the log.
         is_across: Whether all sessions of its namespace are searched.
     """
 
@@ -50,17 +50,17 @@ class RecallQuery:
 
 @final
 class BlockOptions:
-    """What a block may hold, and how it is written.
+    """The limits of a block, and how it is written.
 
     Args:
-        cap: Its tokens.
-        known: Of these at most for facts, and the rest for details.
-        count: The tokens of a text.
-        measure: What *count* does, where it is one of these.
-        excerpt: Of query, text and tokens the part that fits best. With it no detail takes more than half of
-            what those before it have left.
-        is_framed: A sentence stands before the block.
-        cut: A detail that is larger than the budget of details is cut.
+        cap: The most tokens of the block.
+        known: The most of these tokens for facts; details have the rest.
+        count: Counts the tokens of a text.
+        measure: The rule that *count* implements, if the core knows it.
+        excerpt: Called with query, text and a number of tokens; returns the best part of the text. With it,
+            no detail takes more than half of the tokens that are left.
+        is_framed: Whether a sentence stands before the block.
+        cut: Whether a detail that is larger than the budget of details is cut.
     """
 
     def __new__(
@@ -76,7 +76,7 @@ class BlockOptions:
 
 @final
 class Recalled:
-    """A block of what was recalled, and what came of the ranking."""
+    """A block of recalled texts, and the outcome of the ranking."""
 
     text: Final[str]
     tokens: Final[int]
@@ -92,13 +92,14 @@ class Recalled:
 
 @final
 class BlockWriter:
-    """Writes the block of what was recalled.
+    """Writes blocks of recalled texts.
 
     Args:
-        special: The characters that a text can do harm with: any other text stands as it is.
+        special: The characters that make a text dangerous in a block; a text without them is written
+            unchanged.
         safe: Makes a text harmless.
-        word: Makes a name a word.
-        framed: The sentence that goes before a block.
+        word: Makes a single word of a name.
+        framed: Returns the sentence that stands before a block.
     """
 
     def __new__(
@@ -111,11 +112,10 @@ class BlockWriter:
     def write(
         self, query: str, facts: Sequence[str], details: Sequence[_Detail], options: BlockOptions
     ) -> tuple[str, int, int, int, str]:
-        """The block of lines and details: the text, what it counts, how many lines and details are in it.
+        """The block: its text, its tokens, how many facts and details are in it, and a log of the details.
 
-        The last one is what became of each detail, the best first, as JSON: its id, its score in millionths,
-        its tokens (null where they were not counted), and 0 where it is placed, 1 where it is cut, 2 where it
-        had no room.
+        The log is JSON: for each detail, the best first, its id, its score in millionths, its tokens (null if
+        they were not counted), and 0 if it is in the block, 1 if it was cut, 2 if it had no room.
         """
 
     def recall(
@@ -127,8 +127,9 @@ class BlockWriter:
         facts: Sequence[str],
         options: BlockOptions,
     ) -> tuple[Recalled | None, list[Unread]]:
-        """The block of *facts*, and of what the store finds that is not in context and scores enough.
+        """The block of *facts* and of the hits that are not in context and score enough.
 
         Returns:
-            The block; or None, and the messages of the namespace that have to be read first: ``take_said``.
+            The block; or None, with the messages of the namespace that have to be read first (see
+            ``take_said``).
         """

@@ -1,6 +1,6 @@
-"""Rows of the log of a session, as they go into the compiled core and come out of it.
+"""Rows of the log of a session, as they are given to the compiled core and returned by it.
 
-What goes in is read by its attributes. Times are milliseconds since 1970, UTC.
+Arguments are read by their attributes. Times are milliseconds since 1970, UTC.
 """
 
 from collections.abc import Sequence
@@ -93,7 +93,7 @@ class NewRecall(Protocol):
 
 @final
 class LogRow:
-    """A message as the log holds it."""
+    """A message in the log."""
 
     seq: Final[int]
     raw: Final[str]
@@ -106,7 +106,7 @@ class LogRow:
 
 @final
 class Derived:
-    """A derived text as the log holds it: its ranges are JSON."""
+    """A derived text in the log; its ranges are JSON."""
 
     derived_id: Final[int]
     kind: Final[str]
@@ -121,7 +121,7 @@ class Derived:
 
 @final
 class Compaction:
-    """A compaction as the log holds it: its ranges, its view and its usage are JSON."""
+    """A compaction in the log; its ranges, its view and its usage are JSON."""
 
     compaction_id: Final[int]
     parent: Final[int | None]
@@ -143,7 +143,7 @@ class Compaction:
 
 @final
 class LogState:
-    """Where the log of a session stands."""
+    """The state of a session's log."""
 
     version: Final[Version]
     clock: Final[str]
@@ -155,7 +155,7 @@ class LogState:
 
 @final
 class SessionRow:
-    """A session in a list. Times are those of its first and its last message."""
+    """A session in a list. Its times are those of its first and its last message."""
 
     name: Final[str]
     namespace: Final[str]

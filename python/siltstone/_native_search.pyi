@@ -1,6 +1,6 @@
-"""Searches of a store, as the compiled core has them.
+"""Searches of a store, as the compiled core provides them.
 
-The other names of the compiled module are in ``_native.pyi``, which has these as well.
+The other names of the compiled module are in ``_native.pyi``, which exports these as well.
 """
 
 from typing import Any, Final, Protocol, final
@@ -17,23 +17,23 @@ class _Decay(Protocol):
 
 @final
 class SearchOptions:
-    """What may be asked of a search: what *base* says, and what is given besides.
+    """The options of a search: those of *base*, with the given ones in their place.
 
     Args:
-        base: What holds where nothing is given; None is ``lexical``, 5 hits, of every score.
-        limit: At most so many hits.
-        ranker: How to score.
-        index: What the ranker ``cosine`` looks into.
-        min_score: 0..1.
-        explain: Whether to say how scores came about.
-        decay: What a day leaves of a score, and what is left at least. Without one it is the ranker's own.
-        now: From when days are counted.
-        fusion: How the ranker ``fused`` makes one score of two.
-        since: Only what was said then or later; those of *base* do not hold, nor do the next four.
-        until: Only what was said before.
-        role: Only what has this role.
-        kind: Only what is of this kind.
-        name: Only what has this name.
+        base: The options that are not given otherwise; None is ``lexical``, 5 hits, of every score.
+        limit: The most hits.
+        ranker: The way hits are scored.
+        index: The index that the ranker ``cosine`` searches.
+        min_score: The least score of a hit, 0..1.
+        explain: Whether hits explain their scores.
+        decay: The share of a score that each day leaves, and the least share; None is the ranker's own.
+        now: The moment from which days are counted back.
+        fusion: The way the ranker ``fused`` makes one score of two.
+        since: Only entries said then or later. This filter and the next four are not taken from *base*.
+        until: Only entries said before.
+        role: Only entries of this role.
+        kind: Only entries of this kind.
+        name: Only entries with this name.
 
     Raises:
         ConfigError: an unknown ranker, index or fusion, or a decay out of 0..1.
@@ -60,14 +60,14 @@ class SearchOptions:
     ranker: Final[Ranker]
     @property
     def wants_vector(self) -> bool:
-        """Whether the query's vector makes a difference."""
+        """Whether the search uses the query's vector."""
 
 @final
 class Asked:
-    """The terms that a search looked for: where a text has them. It can be pickled, and compared."""
+    """The terms that a search looked for, to find them in texts. It can be pickled and compared."""
 
     def __new__(cls, terms: list[int], languages: str) -> Asked:
-        """Of hashes of terms, in any order, held against texts of those languages.
+        """The terms of these hashes, in any order, for texts in those languages.
 
         Raises:
             ConfigError: *languages* is not ``auto``, or known codes with commas between them.
@@ -75,17 +75,18 @@ class Asked:
 
     @staticmethod
     def of(query: str) -> Asked:
-        """The terms of a query that was held against nothing, read as English."""
+        """The terms of a query that was not run in an index: it is read as English."""
 
     def best_part(self, text: str, size: int) -> tuple[int, int, list[tuple[int, int]]]:
-        """The part of *text* that has most of the terms: where it begins and ends, and where they stand.
+        """The part of *text* that best matches the terms: its bounds, and the places of the terms.
 
-        All places count code points of *text*, and halve no grapheme. Each term counts once, and the rarer in
-        the text the more; of equal parts the first. Without a term it is the beginning.
+        All places are in code points of *text*, between graphemes. Each term counts once, and terms that
+        are rare in the text count more; of equal parts the first is taken. Without a term it is the
+        beginning.
 
         Args:
             text: The text of an entry.
-            size: Code points of the part, at most.
+            size: The most code points of the part.
         """
 
     def __eq__(self, other: object, /) -> bool: ...
@@ -109,7 +110,7 @@ class Hit:
 
 @final
 class Found:
-    """The hits, who ranked them, and how many entries lack vectors, where that was looked at."""
+    """The hits, the ranker, the number of entries without vectors where it was checked, and the terms."""
 
     hits: Final[list[Hit]]
     ranker: Final[Ranker]

@@ -1,6 +1,6 @@
-"""The store, as the compiled core has it.
+"""The store, as the compiled core provides it.
 
-The other names of the compiled module are in ``_native.pyi``, which has these as well.
+The other names of the compiled module are in ``_native.pyi``, which exports these as well.
 """
 
 from collections.abc import Callable, Sequence
@@ -73,7 +73,7 @@ class _Target(Protocol):
 
 @final
 class StoredEntry:
-    """An entry as the store holds it."""
+    """An entry in the store."""
 
     entry_id: Final[int]
     session_id: Final[str]
@@ -90,7 +90,7 @@ class StoredEntry:
 
 @final
 class Page:
-    """A page of entries, where the next one begins, and the ids of rows that are damaged."""
+    """A page of entries, the offset of the next page (None at the end), and the ids of damaged rows."""
 
     entries: Final[list[StoredEntry]]
     next_offset: Final[int | None]
@@ -98,7 +98,7 @@ class Page:
 
 @final
 class Stage:
-    """A batch that waits."""
+    """A staged batch of entries."""
 
     token: Final[str]
     session_id: Final[str]
@@ -108,7 +108,7 @@ class Stage:
 
 @final
 class Finding:
-    """Something that is not what it should be."""
+    """A problem that a check has found."""
 
     code: Final[str]
     table: Final[str]
@@ -118,7 +118,7 @@ class Finding:
 
 @final
 class Forgotten:
-    """How much was changed of what, and whether the bytes are gone from the files."""
+    """How many rows of each kind were changed, and whether the bytes were erased from the files."""
 
     sessions: Final[int]
     messages: Final[int]
@@ -129,33 +129,34 @@ class Forgotten:
 
 @final
 class Store:
-    """The durable store. Users have ``siltstone.MemoryStore``, which is built on it.
+    """The durable store. The public class is ``siltstone.MemoryStore``, which is built on it.
 
-    What goes in is read by its attributes: ``NewEntry`` of ``siltstone.memory.convert``, ``Target`` of
-    ``siltstone.memory.forgetting``. What comes out is of the classes above.
+    Arguments are read by their attributes: ``NewEntry`` of ``siltstone.memory.convert``, ``Target`` of
+    ``siltstone.memory.forgetting``. Results are of the classes above.
 
-    Safe to use from many threads; every method lets others run meanwhile. Times are milliseconds since
-    1970, UTC. Session ids are 1 to 1,024 bytes of UTF-8, without lone surrogates; in all other texts these
-    are replaced, and entries say so. What is out of bounds raises ``InvalidEntryError``, and everything
-    raises ``StoreClosedError`` once the store is closed.
+    Safe to use from many threads; every method lets other threads run. Times are milliseconds since 1970,
+    UTC. Session ids are 1 to 1,024 bytes of UTF-8, without lone surrogates; in all other texts these are
+    replaced, and entries are marked as repaired. Values out of bounds raise ``InvalidEntryError``, and
+    every method raises ``StoreClosedError`` once the store is closed.
     """
 
     @staticmethod
     def open_memory(hash_rule: str | None = None) -> Store:
-        """A store in memory, which ends with this object: it has no file, and is of no use in a fork."""
+        """A store in memory, which ends with this object. It has no file, and cannot be used in a fork."""
 
     @staticmethod
     def open(path: str, read_only: bool, hash_rule: str | None, mode: int | None = None) -> Store:
-        """Opens the store in the directory *path*, ``path/memory/memory.sqlite3``, or makes one.
+        """Opens the store in the directory *path* (``path/memory/memory.sqlite3``), or creates one.
 
         Stores of one process on one file share their indexes and their connections.
 
         Args:
             path: The directory.
-            read_only: Open an existing store for reading. One that cannot be written is opened like that
-                by itself.
-            hash_rule: That of a new store, ``"xxh3"`` for None. A store that exists must have this one.
-            mode: Who may read files that are made new, as ``os.chmod`` takes it; None is the owner alone.
+            read_only: Open an existing store for reading. A store that cannot be written is opened so in
+                any case.
+            hash_rule: The hash rule of a new store, ``"xxh3"`` for None. An existing store must have this
+                rule.
+            mode: The permissions of new files, as for ``os.chmod``; None is the owner alone.
 
         Raises:
             StoreOpenError: not a directory, not a store, no permission; nothing was changed.
@@ -165,7 +166,7 @@ class Store:
 
     @property
     def path(self) -> str:
-        """The directory it was opened by."""
+        """The directory that it was opened with."""
 
     @property
     def hash_rule(self) -> str:
@@ -176,16 +177,16 @@ class Store:
         """The languages that texts are read in: ``auto``, or codes with commas between them."""
 
     def settle_language(self, language: str, anew: bool) -> None:
-        """Reads texts in these languages from now on, and keeps that in the store.
+        """Reads texts in these languages from now on, and stores that.
 
         Args:
-            language: ``auto``, or codes with commas between them, the usual one first.
-            anew: Whether they may take the place of others: every text is analysed anew then.
+            language: ``auto``, or language codes with commas between them, the default first.
+            anew: Whether they may replace other languages; every text is then analysed anew.
 
         Raises:
-            ConfigError: an unknown code, or others were settled and not *anew*.
-            ReadOnlyStoreError: others were settled, and the store is open for reading. Where none were, it
-                takes these for itself.
+            ConfigError: an unknown code, or other languages were set before and *anew* is False.
+            ReadOnlyStoreError: other languages were set before, and the store is open for reading. If none
+                were set, the store uses these without storing them.
         """
 
     @property
@@ -201,41 +202,41 @@ class Store:
         title: str,
         recalls: Sequence[NewRecall],
     ) -> Version | None:
-        """Appends *rows*, writes *recalls* and sets the clock. One transaction, durable when it returns.
+        """Appends *rows*, writes *recalls* and sets the clock, in one transaction, durable on return.
 
         Args:
             session: The session.
             write: The version that the writer read, and the writer's own id of this write.
             rows: The messages.
             clock: The caller's own state.
-            title: The text of the first request among them, for a session without a title; it is cut.
-            recalls: What was recalled since the last write.
+            title: The text of the first request among them, for a session without a title; the store cuts it.
+            recalls: The recalls since the last write.
 
         Returns:
-            The session's version now; None for a session that was deleted.
+            The new version of the session; None for a session that was deleted.
 
         Raises:
             StoreConflictError: the session has another version.
         """
 
     def log_state(self, session: str) -> LogState:
-        """Where the log of the session stands."""
+        """The state of the session's log."""
 
     def open_session(self, session: str, namespace: str | None) -> LogState:
-        """As :meth:`log_state`, if the session is of that namespace; a new one with a namespace is begun.
+        """The same as :meth:`log_state`, if the session is of that namespace; a new session is begun in it.
 
         Raises:
             ConfigError: the session is of another namespace.
         """
 
     def version(self, session: str) -> Version | None:
-        """The session's version, at the cost of one row; None for a session that was deleted."""
+        """The session's version, which reads one row; None for a session that was deleted."""
 
     def read_messages(self, session: str, start: int, end: int) -> list[LogRow]:
-        """Messages ``start`` to ``end``, half-open, in order."""
+        """Messages ``start`` up to ``end``, in order."""
 
     def recalls(self, session: str, limit: int) -> list[tuple[int, int, str]]:
-        """The newest recalls, the newest first: how many messages there were, when, and what, as JSON."""
+        """The newest recalls, newest first: the number of messages then, the time, and the recall as JSON."""
 
     def commit_compaction(
         self,
@@ -246,24 +247,24 @@ class Store:
         clock: str,
         said: tuple[Sequence[NewMessage], str, Sequence[NewRecall]],
     ) -> tuple[int, list[int], list[int | None], Version | None]:
-        """Writes messages, entries, compaction, derived texts, head and clock in one transaction.
+        """Writes messages, entries, the compaction, derived texts, head and clock in one transaction.
 
         Args:
             session: The session.
             write: As for :meth:`append_messages`.
-            row: The compaction, and the texts that it brings. Its view has ``[start, end]`` for messages, the
-                ids of derived texts, and -1, -2 … for the texts that it brings.
+            row: The compaction, and its new texts. In its view, ``[start, end]`` are messages, other
+                numbers the ids of derived texts, and -1, -2 … its new texts.
             entries: As for :meth:`insert_entries`.
             clock: The caller's own state.
-            said: Messages that go to the end of the log before it, the title for a session without one, and
-                what was recalled since the last write.
+            said: Messages to append to the log before it, the title for a session without one, and the
+                recalls since the last write.
 
         Returns:
-            The ids of the compaction, of its texts and of the entries, and the version.
+            The ids of the compaction, of its texts and of the entries, and the new version.
 
         Raises:
             StoreConflictError: the session has another version.
-            ConfigError: the view is no view.
+            ConfigError: the view is invalid.
         """
 
     def rewrite(
@@ -274,15 +275,15 @@ class Store:
         changes: tuple[list[int], list[int], int | None, Sequence[NewMessage], Sequence[_NewEntry]],
         clock: str,
     ) -> tuple[int, list[int], list[int | None], Version | None]:
-        """Makes *row* the current view, whatever was said after it, in one transaction.
+        """Makes *row* the current view, whatever was appended after it, in one transaction.
 
-        Counts as a time that messages were forgotten: who has read the session before is behind.
+        It counts as forgetting messages: readers that have read the session before are out of date.
 
         Args:
             session: The session.
             write: As for :meth:`append_messages`.
             row: As for :meth:`commit_compaction`.
-            changes: The compactions whose entries leave; messages, ascending, whose entries leave; the
+            changes: The compactions whose entries leave; the messages, ascending, whose entries leave; the
                 compaction that *row* follows; messages to append, as for :meth:`append_messages`; entries,
                 as for :meth:`insert_entries`.
             clock: The caller's own state.
@@ -298,11 +299,11 @@ class Store:
     def undo_compaction(
         self, session: str, write: Write, clock: str
     ) -> tuple[int | None, int, Version | None]:
-        """Makes the parent of the head current, deletes the entries it brought, sets the clock.
+        """Makes the parent of the head current, deletes the entries that the head brought, sets the clock.
 
         Returns:
-            The new current compaction, how many entries left, and the version; None for a session that was
-            deleted. Where there is no compaction nothing is written.
+            The new current compaction, the number of deleted entries, and the version; the version is None
+            for a session that was deleted. Without a compaction nothing is written.
 
         Raises:
             StoreConflictError: the session has another version.
@@ -310,12 +311,12 @@ class Store:
 
     def save_clock(self, session: str, write: Write, clock: str) -> Version | None: ...
     def save_settings(self, session: str, write: Write, settings: str) -> Version | None:
-        """Sets the settings, as :meth:`save_clock` sets the clock: as of :meth:`append_messages`."""
+        """Sets the settings; arguments, result and errors are as for :meth:`append_messages`."""
 
     def renew(self, session: str, write: Write, derived_id: int, raw: str) -> Version | None:
-        """Gives a derived text that was forgotten a new one; None where it is no such text.
+        """Gives a forgotten derived text a new text; None if there is no such text.
 
-        A session of another version is a ``StoreConflictError``.
+        A session of another version raises ``StoreConflictError``.
         """
 
     def compactions(self, session: str) -> list[Compaction]:
@@ -332,47 +333,47 @@ class Store:
     def put_facts(
         self, session: str, facts: list[tuple[int | None, str, str, str, str | None]], now: int
     ) -> list[int]:
-        """Writes facts (id, key, state, body as JSON, body before) in one transaction; their ids.
+        """Writes facts (id, key, state, body as JSON, old body) in one transaction; returns their ids.
 
-        One with an id takes the place of that one, which must be the session's or its namespace's, or it is
-        an ``InvalidEntryError``. Where a body before is named, that one must have it still, or it is a
-        ``StoreConflictError``. A session that was deleted takes none.
+        A fact with an id replaces that fact, which must be of the session or its namespace, or
+        ``InvalidEntryError`` is raised. If an old body is given, the stored fact must still have it, or
+        ``StoreConflictError`` is raised. A deleted session takes no facts.
         """
 
     def facts(self, session: str, state: str | None) -> list[_Fact]:
         """Facts of the session: id, namespace, state, key, body, created_at, changed_at."""
 
     def namespace_facts(self, namespace: str, state: str | None) -> list[_Fact]:
-        """Facts of every session of the namespace, as :meth:`facts` gives those of one."""
+        """Facts of every session of the namespace, in the form of :meth:`facts`."""
 
     def salt(self, session: str) -> bytes:
-        """What digests of its messages are made with: 128 random bits, in hexadecimal.
+        """The salt of the digests of its messages: 128 random bits, in hexadecimal.
 
-        Those of this store, or of the store that the session was copied from.
+        It is the salt of this store, or of the store that the session was copied from.
         """
     def forgotten(self, session: str) -> list[tuple[int, bytes]]:
-        """Digests of what was forgotten: of a message with its place, of a summary with minus its id."""
+        """Digests of forgotten texts: of a message with its place, of a summary with its negative id."""
     def restore_marks(
         self, session: str, salt: bytes, digests: list[tuple[int, bytes]], redacted: list[int]
     ) -> None:
-        """Gives a session the marks of what was forgotten of it in the store it was copied from.
+        """Restores the marks of forgotten texts in a session that was copied from another store.
 
         Args:
             session: The session.
-            salt: What the digests were made with; the session's from now on.
-            digests: As :meth:`forgotten` gives them, with the ids of this store.
-            redacted: Ids of derived texts that stand in the place of others.
+            salt: The salt of the digests; from now on the session's own.
+            digests: Digests as :meth:`forgotten` gives them, with the ids of this store.
+            redacted: Ids of derived texts that replace forgotten ones.
 
         Raises:
             ConfigError: the session has digests of another salt.
         """
 
     def insert_entries(self, session: str, entries: Sequence[_NewEntry], now: int) -> list[int | None]:
-        """Stores and indexes *entries*, all or none.
+        """Stores and indexes all of *entries*, or none.
 
         Returns:
-            The id of each, None for a blank text, which is not stored. One that the session has already,
-            the same text of the same range, keeps its id.
+            The id of each; None for a blank text, which is not stored. An entry that the session has
+            already (the same text of the same range) keeps its id.
         """
 
     def search(
@@ -383,24 +384,24 @@ class Store:
         Args:
             session: The session.
             query: Natural language.
-            options: What is asked for.
-            vector: The key of an embedder and the query's vector, float32, little-endian; for the rankers
-                ``dense`` and ``fused``, which without it rank as ``lexical``.
+            options: The options of the search.
+            vector: The key of an embedder and the query's vector (float32, little-endian), for the rankers
+                ``dense`` and ``fused``; without it these rank as ``lexical``.
 
         Raises:
             InvalidEntryError: a vector of another length than those of the store.
         """
 
     def use_embedder(self, name: str, dimension: int, replace: bool) -> int:
-        """Makes that the embedder of the store; the key that its vectors are stored under.
+        """Sets the embedder of the store; returns the key that its vectors are stored under.
 
         Args:
             name: The embedder's own id.
-            dimension: Numbers of its vectors.
-            replace: Whether vectors of another one are deleted; else they refuse it.
+            dimension: The length of its vectors.
+            replace: Whether vectors of another embedder are deleted; otherwise they are an error.
 
         Returns:
-            The key; 0 for a store without vectors that is only to be read.
+            The key; 0 for a read-only store without vectors.
 
         Raises:
             ConfigError: the store has vectors of another embedder.
@@ -410,21 +411,22 @@ class Store:
         """How many entries of the store have vectors, and how many have none."""
 
     def missing_vectors(self, after: int, limit: int) -> tuple[list[tuple[int, str, str, str | None]], int]:
-        """Entries above the id *after* that have no vectors (id, text, role, name), in order of id.
+        """Entries with ids above *after* that have no vectors (id, text, role, name), in order of id.
 
         Returns:
-            At most *limit* of them, and the id up to which was looked: *after* at the end.
+            At most *limit* entries, and the last id that was checked; at the end it is *after*.
         """
 
     def store_vectors(self, embedder: int, rows: list[tuple[int, bytes]]) -> int:
-        """Stores vectors of entries: one or more each, float32, little-endian, one after another.
+        """Stores one or more vectors for each entry: float32, little-endian, one after another.
 
         Returns:
-            How many entries took them; those that left meanwhile, or have vectors, do not.
+            How many entries got vectors; entries that were deleted meanwhile, or have vectors already, do
+            not count.
 
         Raises:
             StoreConflictError: the store has another embedder by now.
-            InvalidEntryError: not finite, or no whole number of vectors.
+            InvalidEntryError: a number is not finite, or the bytes are not a whole number of vectors.
         """
 
     def get(self, entry_id: int) -> StoredEntry:
@@ -442,24 +444,24 @@ class Store:
         rows: tuple[int, int],
         now: int | None,
     ) -> Page:
-        """A page of entries, by offset and limit; where *now* is given, without those that have expired."""
+        """A page of entries, by offset and limit; if *now* is given, without expired ones."""
 
     def stage(self, session: str, entries: Sequence[_NewEntry], fingerprint: str, now: int) -> str:
-        """Keeps a batch of *entries*, unseen; its token.
+        """Stages a batch of *entries*, which cannot be found yet; returns its token.
 
         Raises:
             StoreConflictError: the session has another batch of that fingerprint.
         """
 
     def finalize(self, token: str) -> list[int | None]:
-        """Makes the entries of a batch findable: the id of each, None for one that was not stored.
+        """Makes the entries of a batch findable; returns the id of each, None for one that was not stored.
 
         Raises:
             StageNotFoundError: there is no batch of that token.
         """
 
     def abort(self, token: str) -> bool:
-        """Deletes a batch that waits; whether there was one.
+        """Deletes a staged batch; returns whether there was one.
 
         Raises:
             StoreConflictError: it was finalized.
@@ -468,19 +470,19 @@ class Store:
     def reconcile(
         self, committed: list[str], session: str | None, before: int | None
     ) -> tuple[list[str], list[str], list[str]]:
-        """Finalizes what was committed and aborts what was not: finalized, aborted, lost."""
+        """Finalizes the batches in *committed*, aborts the others; the tokens finalized, aborted, lost."""
 
     def stages(self, session: str | None) -> list[Stage]:
-        """The batches that wait."""
+        """The staged batches."""
 
     def staged_entries(self, session: str) -> list[StoredEntry]:
-        """The entries that wait, under the ids they have there."""
+        """The staged entries, with their staging ids."""
 
     def sessions(self, namespace: str | None, offset: int, limit: int) -> tuple[list[SessionRow], int | None]:
-        """A page of the sessions in the order of their first writes, and where the next one begins."""
+        """A page of the sessions in the order of their first writes, and the offset of the next page."""
 
     def session_with_settings(self, has: str, lacks: str) -> tuple[str, str] | None:
-        """The first session whose settings have the text *has*, and not *lacks* where that is not empty.
+        """The first session whose settings contain *has*, and not *lacks* unless that is empty.
 
         Returns:
             Its id, and its settings.
@@ -490,18 +492,18 @@ class Store:
         """Forgets in one transaction, and then erases the bytes from the files.
 
         Args:
-            targets: Of each session: messages by sequence number with the text that takes their place,
-                entries, derived texts by id with the text that takes their place, entries that wait, facts,
-                and digests by which the messages are known when they are sent again. Entries that came from
-                one of the messages go as well, and derived texts that stand for one.
-            replacement: What takes the place of a summary that stands for one.
+            targets: For each session: messages by sequence number with their replacement text, entries,
+                derived texts by id with their replacement text, staged entries, facts, and digests that
+                recognize the messages if they are sent again. Entries that came from one of the messages
+                are deleted too, and derived texts that cover one.
+            replacement: The text that replaces a summary that covers one.
         """
 
     def check(self) -> list[Finding]:
-        """What is not as it should be."""
+        """The problems of the store."""
 
     def backup(self, path: str) -> None:
-        """Makes a store at *path* of what is committed now, and looks at everything in it.
+        """Copies the committed state to a new store at *path*, and checks everything in the copy.
 
         Raises:
             StoreOpenError: there is a store at *path* already, or it cannot be written.
@@ -509,46 +511,46 @@ class Store:
         """
 
     def repair(self, now: int) -> list[Finding]:
-        """Repairs what can be: what was found, as of :meth:`check`, and whether it is well now.
+        """Repairs as much as possible; the problems as of :meth:`check`, and whether each is solved.
 
         Raises:
-            StoreBusyError: another process is at such work.
+            StoreBusyError: another process is repairing.
         """
 
     def quarantined(self, session: str) -> list[int]:
-        """The ids of entries that are damaged, or were and are set aside."""
+        """The ids of entries that are damaged, or were damaged and are set aside."""
 
     def revive(self, session: str) -> bool:
-        """Begins a session that was dropped anew, empty; whether it was dropped."""
+        """Begins a deleted session anew, empty; returns whether it was deleted."""
 
     def expire(self, session: str, keep: int | None, before: int | None, now: int) -> tuple[int, int, int]:
-        """Deletes entries from before *before*, the oldest but *keep*, and those that have expired at *now*.
+        """Deletes entries from before *before*, the oldest above *keep*, and those expired at *now*.
 
-        How many for each reason. Without a bound, and where nothing has expired, it only reads.
+        Returns the number for each reason. Without a bound, and if nothing has expired, it only reads.
         """
 
     def delete_session(self, session: str) -> int:
-        """Deletes the session and leaves a tombstone. The number of entries it had."""
+        """Deletes the session and leaves a tombstone. Returns the number of entries it had."""
 
     def stats(self, session: str | None) -> dict[str, Any]:
         """The fields of ``StoreStats``."""
 
     def close(self) -> None:
-        """Lets go of the store. The last one to do so leaves the file complete by itself."""
+        """Closes the store. The last close leaves a complete database file."""
 
 def open_mirror(hash_rule: str, keep: Callable[[list[Any], int, list[tuple[str, int]], str], None]) -> Store:
-    """A store in memory that mirrors rows which *keep* keeps.
+    """A store in memory that mirrors rows which *keep* stores elsewhere.
 
-    *keep* is called before each write is committed: with ``(table, rows, keys of rows that left)`` of each
-    table that changes, the highest id of an entry, the highest key that each table ever gave, and the salt of
-    digests. What it raises takes the write back, and comes out of the call that wrote.
+    *keep* is called before each write is committed, with ``(table, rows, keys of deleted rows)`` for each
+    table that changes, the highest id of an entry, the highest key that each table ever gave, and the salt
+    of digests. An exception of *keep* rolls the write back, and is raised by the call that wrote.
     """
 
 def mirror_take(store: Store, tables: list[Any], sequences: list[tuple[str, int]], salt: str) -> None:
-    """Takes what others wrote into a mirror, as ``keep`` got it elsewhere; ``keep`` is not called."""
+    """Applies rows that others wrote to a mirror, in the form that ``keep`` gets; ``keep`` is not called."""
 
 def mirror_ids_above(store: Store, high_water: int) -> None:
-    """Entries of a mirror get ids above *high_water* from now on."""
+    """New entries of a mirror get ids above *high_water* from now on."""
 
 def mirror_tables(store: Store) -> list[tuple[str, list[tuple[str, bool]]]]:
-    """The tables that are mirrored, and of each the names of its columns, and whether they hold text."""
+    """The mirrored tables; for each the names of its columns, and whether they hold text."""

@@ -1,4 +1,4 @@
-"""Calls of somebody else's function in a thread of its own, so that nobody has to wait for its end."""
+"""Calls a function of the host in a thread of its own, so that a caller can stop waiting for it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if hasattr(os, "register_at_fork"):
 
 
 class TooManyThreads(RuntimeError):  # noqa: N818 - it is caught here, and never a user's
-    """So many calls hang already that no further one is begun."""
+    """Too many calls hang already, so no further one begins."""
 
 
 def started(function: Callable[[Any], Any], argument: object, name: str) -> Future[Any]:
-    """The answer to come of ``function(argument)``, with the caller's context variables.
+    """The future of ``function(argument)``, called with the caller's context variables.
 
-    The thread is a daemon: no end of the process waits for it. Who gives the call up ignores the future; a
-    late answer goes nowhere.
+    The thread is a daemon: the end of the process does not wait for it. A caller that gives up ignores the
+    future, and a late answer is dropped.
 
     Args:
         function: Any callable.

@@ -40,8 +40,8 @@ class Settings:
 
     Attributes:
         path: The file; None for the defaults.
-        choice: The policy that it names; None where it names none.
-        tables: Its settings by policy.
+        choice: The policy that it names; None if it names none.
+        tables: The settings of each policy.
     """
 
     path: Path | None = None
@@ -49,7 +49,7 @@ class Settings:
     tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def policy(self, name: str | None = None, **defaults: Any) -> Compactor:
-        """The policy *name*, or the one that the file names, or ``threshold``.
+        """The policy *name*; without a name, the policy that the file names, or ``threshold``.
 
         Args:
             name: One of the names of policies.
@@ -76,7 +76,7 @@ class Settings:
 def read_settings(path: str | os.PathLike[str]) -> Settings:
     """Reads the policies in the file at *path*.
 
-    Of a ``pyproject.toml`` it is the table ``[tool.siltstone]``; a missing table is no setting.
+    In a ``pyproject.toml`` only the table ``[tool.siltstone]`` is read; without it there are no settings.
 
     Raises:
         ConfigError: the file cannot be read or is not TOML; an unknown key, with the nearest known one; or a

@@ -108,17 +108,18 @@ def compact(
 
     Args:
         messages: A history in any dialect. It is not changed.
-        policy: What to give up, and how.
-        model: Writes the summary: ``CompletionRequest -> Completion | str``, or a list of such: each is
-            asked where those before it failed. Not needed by a policy that asks no model.
-        context_window: The model's window in tokens, where known.
-        focus: What the summary should look at in particular.
+        policy: Decides which messages to discard, and how.
+        model: Writes the summary: ``CompletionRequest -> Completion | str``, or a list of them, each asked if
+            those before it failed. Not needed for a policy that asks no model.
+        context_window: The model's window in tokens, if known.
+        focus: A subject that the summary should keep in particular.
         hooks: Called with each event as it happens.
-        on_before_compact: Told the plan; may veto it, pin messages or add instructions: :class:`Guidance`.
-        on_after_compact: Told the outcome before it counts; may add user messages to the end.
-        hook_timeout: Seconds that either of them may take, in a thread of its own. None: any time, in
-            yours.
-        check: What the provider would refuse is not returned: the outcome is ``Failed``.
+        on_before_compact: Receives the plan. Its :class:`Guidance` may veto it, pin messages or add
+            instructions.
+        on_after_compact: Receives the outcome before it counts. May add user messages to the end.
+        hook_timeout: Seconds that each of these two hooks may take, in a thread of its own. None: no limit,
+            in your thread.
+        check: Whether the outcome is ``Failed`` if a provider would refuse the rewritten history.
 
     Returns:
         ``Compacted``, ``Skipped(reason)`` or ``Failed(reason)``. A failing model or hook is a ``Failed``.
@@ -126,7 +127,7 @@ def compact(
     Raises:
         InvalidMessageError: one of *messages* is not a message.
         ConfigError: *policy* could never act under *context_window*.
-        ContextOverflowError: what must be kept is larger than *context_window*.
+        ContextOverflowError: the messages that must stay are larger than *context_window*.
     """
     guards = Guards(on_before_compact, on_after_compact, hook_timeout, check)
     history, trigger = _manual(messages, policy, context_window, focus)
@@ -153,11 +154,11 @@ async def acompact(
 
 
 def plan(messages: Sequence[RawMessage], policy: Compactor, *, context_window: int | None = None) -> Plan:
-    """What :func:`compact` would do: ranges, counts and tokens. No model call, no change.
+    """What :func:`compact` would do: ranges, counts and tokens. Calls no model, and changes nothing.
 
-    A curator is not called either, and does not count as a request. Each summary is taken to fill its
-    budget, or the largest halving of it with which the history shrinks; so ``tokens_after`` is an upper
-    bound.
+    A curator is not called either, and does not count as a request. Each summary is assumed to fill its
+    budget, or the largest half, quarter, ... of it with which the history shrinks. So ``tokens_after`` is an
+    upper bound.
     """
     return planned(policy, *_manual(messages, policy, context_window, None))
 
@@ -177,13 +178,13 @@ def planned(policy: Compactor, history: Sequence[Message], trigger: Trigger) -> 
 def rescue(
     tokens: int, policy: Compactor, context_window: int, reserved_tokens: int = 0
 ) -> tuple[Compactor, Trigger] | None:
-    """The emergency net under every policy: what to run where *tokens* exceed the window, or None.
+    """The emergency net under every policy: its policy and trigger if *tokens* exceed the window, else None.
 
     Args:
-        tokens: The history, by the policy's rule.
-        policy: Whose rule counts.
+        tokens: The size of the history, by the policy's rule.
+        policy: The session's policy, which gives the rule.
         context_window: The window in tokens.
-        reserved_tokens: What is sent beside the history, and takes its share of the window.
+        reserved_tokens: Tokens that are sent beside the history, and are part of the window.
     """
     if tokens + reserved_tokens <= context_window:
         return None
@@ -199,7 +200,7 @@ def rescue(
 
 
 def check_offload(tokens: int) -> None:
-    """Refuses a number of tokens in which a result would say nothing but that it was cut.
+    """Checks that a result cut to *tokens* has room for more than the note about the cut.
 
     Raises:
         ConfigError: it is too small.
@@ -208,7 +209,7 @@ def check_offload(tokens: int) -> None:
 
 
 def offloading(seq: int, tokens: int, token_rule: TokenRule) -> tuple[Compactor, Trigger]:
-    """What cuts the result of message *seq* to *tokens*, and why."""
+    """The policy that cuts the results of message *seq* to *tokens*, and its trigger."""
     return Offload(seq, tokens, token_rule), Trigger("manual", "offload", model_calls=0)
 
 
@@ -226,23 +227,23 @@ def attempt(
     lands: bool = False,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Steps[Outcome]:
-    """One attempt as a flow: runs the policy, validates its rewrite, commits, and tells what came of it.
+    """One attempt as a flow: runs the policy, validates its rewrite, commits it, and tells hooks the outcome.
 
     Every ``CompactionStarted`` is followed by exactly one terminal event, on every way out: a
     cancelled caller closes the flow, and that too is told.
 
     Args:
-        policy: What to give up, and how.
+        policy: Decides which messages to discard, and how.
         history: The view to rewrite.
-        trigger: Why.
-        clean: Takes out of a rewrite what nobody may be shown: of its summaries, whoever wrote them.
+        trigger: The reason and its figures.
+        clean: Removes secrets from a rewrite, from summaries of any author.
         commit: Makes the rewrite durable before it counts: ``(compaction, tokens before, tokens
-            after) -> compaction id``. What it raises makes the attempt fail.
+            after) -> compaction id``. If it raises, the attempt fails.
         hooks: Called with each event.
-        guards: Asked before and after, and whether an illegal rewrite may go.
+        guards: The hooks before and after, and whether an illegal rewrite is refused.
         last_input_tokens: For the event alone.
         session_id: For events that name the session.
-        lands: Waits before the commit, by a :class:`~siltstone.llm.Landing`, to be sent on at a boundary.
+        lands: Whether to yield a :class:`~siltstone.llm.Landing` before the commit, and wait for a boundary.
         clock: Seconds, monotonic.
     """
     run = _Attempt(policy, history, trigger, hooks, last_input_tokens, session_id, clock)
@@ -286,10 +287,10 @@ def attempt(
     except ContextOverflowError as error:
         run.failed("context_overflow", error)
         raise
-    except ConfigError as error:  # what the policy was built with cannot work here: the caller's to mend
+    except ConfigError as error:  # the policy's settings cannot work here: the caller must change them
         run.failed("internal", error)
         raise
-    except Exception as error:  # a policy of the caller's; its fault must not end the run
+    except Exception as error:  # a defect in the caller's own policy must not end the run
         return run.failed("internal", error)
     except BaseException as error:
         run.failed("cancelled", error)
@@ -319,7 +320,7 @@ class _Attempt:
         self.started_at, self.watched = clock(), UNWATCHED
 
     def measure(self) -> None:
-        """Counts the history. A rule of the caller's own may raise; no other count of it comes before."""
+        """Counts the history first, since the caller's own token rule may raise."""
         rule = self.policy.token_rule
         try:
             self.before = rule.count(self.history)
@@ -334,7 +335,7 @@ class _Attempt:
             ) from error
 
     def ask(self, flow: Flow[Compaction | Skip]) -> Flow[Compaction | Skip]:
-        """Passes the policy's requests on, and keeps what each answer cost."""
+        """Passes the policy's requests on, and keeps the usage of each answer."""
         try:
             request = next(flow)
             self.start()
@@ -357,7 +358,7 @@ class _Attempt:
             flow.close()
 
     def _answer(self, request: CompletionRequest) -> Flow[Completion]:
-        """What the caller's models say, or the extractive one where the policy asks for the last resort."""
+        """The answer of the caller's models, or of the extractive model as the last resort."""
         if request.rank != LAST_RESORT:
             is_watched = self.watched is not UNWATCHED
             return (yield replace(request, part_of=self.watched) if is_watched else request)
@@ -386,7 +387,7 @@ class _Attempt:
             )
 
     def skipped(self, skip: Skip) -> Outcome:
-        if self.events:  # it asked a model first: the start that was told needs its end
+        if self.events:  # it asked a model first, so the start event needs an end event
             self._emit(self._failure(skip.reason, skip.message))
         return Skipped(
             _raws(self.history),
@@ -438,7 +439,7 @@ class _Attempt:
         return self.compacted(compaction, after, compaction_id)
 
     def compacted(self, compaction: Compaction, after: int, compaction_id: int | None) -> Compacted:
-        """The outcome, as it stands before the commit or after it."""
+        """The outcome, before or after the commit."""
         return Compacted(
             messages=_raws(compaction.messages),
             tokens_before=self.before,
@@ -494,7 +495,7 @@ def default_model() -> Model:
 
 
 def can_extract(model: object) -> bool:
-    """Whether *model*, or one of several, can be asked for facts: the extractive one selects lines alone."""
+    """Whether *model*, or one of several, can extract facts. The extractive model only selects lines."""
     from siltstone.models import ExtractiveModel
 
     models = model if isinstance(model, Sequence) else () if model is None else (model,)
@@ -502,9 +503,9 @@ def can_extract(model: object) -> bool:
 
 
 def _raised(error: BaseException) -> str:
-    """The class of what the caller's model, hook or curator raised, or of the error itself.
+    """The class name of the exception of the caller's model, hook or curator, or of the error itself.
 
-    Empty where nothing was raised, but a rewrite refused.
+    Empty if nothing was raised, but a rewrite refused.
     """
     known = getattr(error, "error_class", None)
     if isinstance(known, str):
@@ -515,14 +516,14 @@ def _raised(error: BaseException) -> str:
 
 
 def _raws(messages: Sequence[Message]) -> list[RawMessage]:
-    """The caller's own objects, without making a message of each."""
+    """The caller's own objects of *messages*."""
     if isinstance(messages, History | Excerpt):
         return list(messages.raws)
     return [message.raw for message in messages]
 
 
 def _content(compaction: Compaction) -> str:
-    """What the new summary of a rewrite says, the last of several; empty for a rewrite without one."""
+    """The text of a rewrite's new summary, the last of several; empty for a rewrite without one."""
     made = compaction.new_summaries
     return made[-1].text if made else ""
 

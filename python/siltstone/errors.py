@@ -39,7 +39,7 @@
     │   └── SessionDroppedError      LookupError       a session that was dropped
     └── InternalError                RuntimeError      a defect of siltstone: please report it
 
-Each error carries what it speaks of as attributes (``error.limit``, ``error.path``), pickles,
+Each error carries its values as attributes (``error.limit``, ``error.path``), can be pickled,
 and keeps its cause.
 """
 
@@ -96,7 +96,7 @@ class SiltstoneError(Exception):
 
     Args:
         message: One sentence that names the thing, the bound and the value.
-        fields: What the sentence speaks of; each becomes an attribute.
+        fields: The values in the sentence; each becomes an attribute.
     """
 
     code: ClassVar[str] = "siltstone"
@@ -147,7 +147,7 @@ class ContextOverflowError(SiltstoneError, ValueError):
 
 
 class ConversionLossError(SiltstoneError, ValueError):
-    """A part of a message that another dialect cannot say. Carries ``loss``."""
+    """A part of a message that another dialect cannot express. Carries ``loss``."""
 
 
 class DatasetError(SiltstoneError, ValueError):
@@ -164,29 +164,29 @@ class EmbeddingError(SiltstoneError, RuntimeError):
 
 
 class HistoryConflictError(SiltstoneError, ValueError):
-    """A host's list that has rewritten the past, and is not followed: ``observe`` says which are.
+    """A host's list has rewritten the past in a way that the session does not follow; see ``observe``.
 
-    Carries ``session_id`` and ``logged``, how many messages the log has.
+    Carries ``session_id`` and ``logged``, the number of messages in the log.
     """
 
 
 class IllegalHistoryError(SiltstoneError, ValueError):
-    """A history that its provider would refuse. Carries ``findings``, as ``validate_history`` gives them."""
+    """A history that its provider would refuse. Carries ``findings``, as from ``validate_history``."""
 
 
 class ModelError(SiltstoneError, RuntimeError):
-    """The caller's model raised, or answered with something that is not text."""
+    """The caller's model raised, or its answer is no text."""
 
 
 class SecretRefusedError(SiltstoneError, ValueError):
-    """A secret in a text that may not be written with it. Carries ``rule``, ``path`` and ``reason``.
+    """A text contains a secret, and must not be written. Carries ``rule``, ``path`` and ``reason``.
 
-    ``reason`` is ``blocked`` (the rule's action) or ``signed`` (reasoning, which nobody may change).
+    ``reason`` is ``blocked`` (the rule's action) or ``signed`` (signed reasoning, which must not be changed).
     """
 
 
 class SessionBusyError(SiltstoneError, TimeoutError):
-    """Another call of the session compacts, for longer than ``compaction_timeout``.
+    """Another call of the session has compacted for longer than ``compaction_timeout``.
 
     Carries ``session_id`` and ``waited``, in seconds.
     """
@@ -205,7 +205,7 @@ class InvalidArgumentsError(ToolError, ValueError):
 
 
 class StoreError(SiltstoneError):
-    """The store could not do what was asked; what it holds is as it was."""
+    """The store could not carry out the call. Its data is unchanged."""
 
     code = "memory_storage"
 
@@ -231,8 +231,8 @@ class StoreBusyError(StoreError, TimeoutError):
 class StoreUnavailableError(StoreError, TimeoutError):
     """The database did not answer in time. Carries ``outcome``.
 
-    ``"not written"``: nothing was to be written, or nothing was. ``"unknown"``: a write was on its way, and
-    may be done or not, or be done and not be on a standby: look before you repeat it.
+    ``"not written"``: nothing was written. ``"unknown"``: a write was under way. It may be done, not done, or
+    done and not yet on a standby: read before you repeat it.
     """
 
 
@@ -241,23 +241,23 @@ class StoreClosedError(StoreError, ValueError):
 
 
 class StoreForkedError(StoreClosedError):
-    """A store that was opened before the process forked, and is used in the child: open the path again there.
+    """A store was opened before the process forked, and is used in the child: open the path again there.
 
-    It is raised by ``open`` as well, in a child whose parent had a store at work for more than a second when
-    it forked. Carries ``path``.
+    ``open`` raises it too, in a child whose parent was busy in a store for more than a second when it forked.
+    Carries ``path``.
     """
 
 
 class StoreReplacedError(StoreError):
-    """The file at the store's path is not the one that was opened: it was deleted, moved, or put back.
+    """The file at the store's path is not the opened file: it was deleted, moved, or replaced.
 
-    What was written in that call may be in the other file, and is not acknowledged. Close the store, and open
-    the path again. Carries ``path``.
+    The write of that call may be in the other file, and is not acknowledged. Close the store, and open the
+    path again. Carries ``path``.
     """
 
 
 class StoreCorruptError(StoreError, ValueError):
-    """A stored row does not match its checksum, or is not what the schema says."""
+    """A stored row does not match its checksum, or does not follow the schema."""
 
     code = "memory_text_corruption"
 
@@ -287,7 +287,7 @@ class CompactionNotFoundError(StoreError, LookupError):
 
 
 class StageNotFoundError(StoreError, LookupError):
-    """No batch of that token: it was aborted, or never handed over. Carries ``token``."""
+    """No batch has that token: it was aborted, or never staged. Carries ``token``."""
 
 
 class SessionDroppedError(StoreError, LookupError):
@@ -297,4 +297,4 @@ class SessionDroppedError(StoreError, LookupError):
 
 
 class InternalError(SiltstoneError, RuntimeError):
-    """A defect of siltstone (a panic of the core, caught at the wall): please report it."""
+    """A defect of siltstone (a panic in the Rust core, turned into this error): please report it."""

@@ -1,4 +1,4 @@
-"""Events, which hooks are told of."""
+"""Events, which siltstone passes to hooks."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class CompactionTriggered:
 
     Attributes:
         usage: The share of the window in use; 1 is all of it.
-        action: ``background``, ``aggressive`` or ``emergency``, or what else the policy calls it.
+        action: ``background``, ``aggressive`` or ``emergency``, or another word of the policy.
         session_id: The session.
         policy: The policy's name.
-        tokens: What is in use.
-        threshold: What was reached, in tokens.
+        tokens: The tokens in use.
+        threshold: The threshold of the tier, in tokens.
     """
 
     usage: float
@@ -68,12 +68,12 @@ class CompactionStarted:
     """A compaction began. Exactly one terminal event follows.
 
     Attributes:
-        input_tokens: Input tokens of the last model call, 0 where unknown.
-        estimated_history_tokens: The history by the policy's estimator.
+        input_tokens: Input tokens of the last model call, 0 if unknown.
+        estimated_history_tokens: The size of the history, by the policy's estimator.
         message_count: Messages in the history.
         policy: The policy's name.
         cause: The trigger's reason.
-        kind: Of a tiered policy ``rolling`` or ``chronicle``, else empty.
+        kind: ``rolling`` or ``chronicle`` for a tiered policy, else empty.
     """
 
     input_tokens: int
@@ -86,21 +86,21 @@ class CompactionStarted:
 
 @dataclass(frozen=True, slots=True)
 class CompactionCompleted:
-    """A compaction was committed: what it discarded is durable and searchable.
+    """A compaction was committed: the discarded messages are durable and searchable.
 
     Attributes:
         summary_tokens: Output tokens of the summary calls; 0 when no model was used.
         messages_before: Messages in the history before.
-        messages_after: And after.
-        tokens_before: The history before, by the policy's estimator.
-        tokens_after: And after.
+        messages_after: Messages in the history after.
+        tokens_before: Tokens of the history before, by the policy's estimator.
+        tokens_after: Tokens of the history after.
         discarded: Half-open ranges of the sequence numbers that left the context.
-        duration: Seconds from start to commit, model calls included.
+        duration: Seconds from start to commit, including model calls.
         usage: Every model call of this compaction.
         policy: The policy's name.
         cause: The trigger's reason.
-        degraded: No model that the caller named made the summary.
-        suspect: The summary is remarkably short for what it stands for.
+        degraded: Whether the summary was made without a model of the caller.
+        suspect: Whether the summary is very short for the messages that it replaces.
     """
 
     summary_tokens: int
@@ -119,21 +119,21 @@ class CompactionCompleted:
 
 @dataclass(frozen=True, slots=True)
 class CompactionFailed:
-    """A compaction came to nothing; the history is as it was. Never fatal.
+    """A compaction failed; the history is unchanged. Never fatal.
 
     Attributes:
         reason: ``llm_failed``, ``empty_summary``, ``refused_summary``, ``curator_failed``,
             ``summarizer_overflow``, ``estimation_failed``, ``no_reduction``, ``rewrite_invalid``,
             ``memory_indexing_failed``, ``hook_failed``, ``context_overflow``, ``stale``, ``cancelled`` or
             ``internal``.
-        message: What happened, in a sentence.
+        message: A description in one sentence.
         duration: Seconds since the start.
-        usage: Every model call that was made all the same.
+        usage: Every model call that was made.
         policy: The policy's name.
         cause: The trigger's reason.
-        error_class: The name of the class of what was raised: by the model, the curator, a hook, the store
-            or the token rule. Empty where nothing was.
-        attempted_entries: Of ``memory_indexing_failed``: how many entries the store was handed.
+        error_class: The class name of the exception of the model, the curator, a hook, the store or the token
+            rule. Empty if there was none.
+        attempted_entries: For ``memory_indexing_failed``, the number of entries of the failed write.
     """
 
     reason: str
@@ -148,15 +148,15 @@ class CompactionFailed:
 
 @dataclass(frozen=True, slots=True)
 class CacheBroken:
-    """A rewrite changed messages that the provider had in its cache: it reads what follows anew.
+    """A rewrite changed messages in the provider's cache, so later messages are not cached any more.
 
-    Told where the last ``usage`` said how much is cached, and the session's ``cache_ttl`` has not passed.
+    Told only if the last ``usage`` had the number of cached tokens, and ``cache_ttl`` has not passed.
 
     Attributes:
         session_id: The session.
         policy: The policy that rewrote it.
-        tokens: How many cached tokens are lost, by an estimate of what stayed before them.
-        cached_tokens: How many there were, by the provider's count.
+        tokens: The number of lost cached tokens, estimated from the unchanged beginning.
+        cached_tokens: The number of cached tokens before, by the provider's count.
     """
 
     session_id: str
@@ -167,12 +167,12 @@ class CacheBroken:
 
 @dataclass(frozen=True, slots=True)
 class ContextWarning:
-    """The context is seven tenths full. A session tells it once, until less is in the window again.
+    """The context is at least 70 % full. A session tells it once, until less is in the window again.
 
     Attributes:
-        tokens: The view by the policy's estimator; at a boundary with what is sent beside it.
+        tokens: The size of the view, by the policy's estimator; at a boundary with the reserved tokens.
         context_window: The window in tokens.
-        percent: Their share in whole per cent, rounded down.
+        percent: *tokens* as a share of the window, in whole per cent, rounded down.
     """
 
     tokens: int
@@ -182,7 +182,7 @@ class ContextWarning:
 
 @dataclass(frozen=True, slots=True)
 class ContextCritical:
-    """The context is nine tenths full. Its attributes are those of :class:`ContextWarning`."""
+    """The context is at least 90 % full. It has the attributes of :class:`ContextWarning`."""
 
     tokens: int
     context_window: int
@@ -194,9 +194,9 @@ class MemoryIndexed:
     """Discarded messages became searchable.
 
     Attributes:
-        session_id: The session they belong to.
-        entries: How many entries were written; messages without indexable text have none.
-        messages: How many messages were handed over.
+        session_id: Their session.
+        entries: The number of written entries; messages without indexable text have none.
+        messages: The number of messages.
     """
 
     session_id: str
@@ -206,16 +206,17 @@ class MemoryIndexed:
 
 @dataclass(frozen=True, slots=True)
 class HistoryBranched:
-    """A host's list has rewritten the past, and the session follows it. What left is in the log.
+    """A host's list has rewritten the past, and the session follows it. Messages that left stay in the log.
 
     Attributes:
         session_id: The session.
-        branch_id: What ``expand`` takes, to read what left; ``undo_compaction`` brings it back.
-        position: The place in the host's list of the first message that differs; its length where the list
+        branch_id: The id of the branch. ``expand`` reads the messages that left; ``undo_compaction`` restores
+            them.
+        position: The place of the first different message in the host's list; the length of the list, if it
             ends earlier than the session.
-        retained: Messages that both have; those that the summary stands for are counted.
-        left: Messages that left, not shown to the model any more, and not found by a search.
-        appended: Messages of the list that were written as new.
+        retained: The number of messages that both have, including messages behind the summary.
+        left: The number of messages that left: they are not shown to the model, and not found by a search.
+        appended: The number of messages of the list that were written as new.
     """
 
     session_id: str
@@ -228,12 +229,12 @@ class HistoryBranched:
 
 @dataclass(frozen=True, slots=True)
 class ForgottenReturned:
-    """A host's list has what was forgotten. It stays out of the session.
+    """A host's list has a forgotten text. The session does not take it back.
 
     Attributes:
         session_id: The session.
-        places: Where the list has it: messages, and summaries that were handed out. A place that was told
-            is not told again while the session is open.
+        places: Its places in the list: messages, and earlier summaries. While the session is open, a place is
+            told only once.
     """
 
     session_id: str
@@ -246,7 +247,7 @@ class WindowLearned:
 
     Attributes:
         session_id: The session.
-        before: The window in tokens until now; None where there was none.
+        before: The window in tokens until now; None if there was none.
         window: The window in tokens from now on. It is stored with the session.
     """
 
@@ -260,8 +261,8 @@ class EntriesQuarantined:
     """A search left entries out because they do not match their checksums. Told once for each such state.
 
     Attributes:
-        session_id: The session they belong to.
-        entry_ids: All of them, ascending. ``store.check(repair=True)`` sets them aside for good.
+        session_id: Their session.
+        entry_ids: The ids of all of them, ascending. ``store.check(repair=True)`` sets them aside for good.
     """
 
     session_id: str
@@ -270,10 +271,10 @@ class EntriesQuarantined:
 
 @dataclass(frozen=True, slots=True)
 class UserMessagesSummarised:
-    """User messages that the policy keeps word for word left all the same: their budget is used up.
+    """User messages left the view, although the policy keeps user messages: their token budget is used up.
 
     Attributes:
-        count: How many, the oldest of them.
+        count: The number of these messages; the oldest ones left.
         policy: The policy's name.
     """
 
@@ -283,13 +284,13 @@ class UserMessagesSummarised:
 
 @dataclass(frozen=True, slots=True)
 class MemoryExpired:
-    """Entries left what can be found, by the session's retention or their ``ttl``. The log has what was said.
+    """Entries were removed from the search, by the session's retention or their ``ttl``. The log keeps all.
 
     Attributes:
-        session_id: The session they belonged to.
-        by_age: How many were too old.
-        by_count: How many of the others were too many, the oldest first.
-        by_ttl: How many had a ``ttl`` that is over.
+        session_id: Their session.
+        by_age: The number of entries that were too old.
+        by_count: The number of further entries above the maximum; the oldest were removed.
+        by_ttl: The number of entries whose ``ttl`` is over.
     """
 
     session_id: str
@@ -299,7 +300,7 @@ class MemoryExpired:
 
 
 class RedactedSpan(NamedTuple):
-    """Where a secret stood in a message that was written without it. It does not hold the secret.
+    """The place of a secret in a message that was written without it. It does not contain the secret.
 
     Attributes:
         seq: The message.
@@ -318,11 +319,11 @@ class RedactedSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SecretsRedacted:
-    """Messages were written without the secrets in them. The caller's own objects are as they were.
+    """Messages were written without their secrets. The caller's own objects are unchanged.
 
     Attributes:
         session_id: The session.
-        spans: Where they stood, in the order of the messages.
+        spans: The places of the secrets, in the order of the messages.
     """
 
     session_id: str
@@ -335,11 +336,11 @@ class RecallInjected:
 
     Attributes:
         session_id: The session.
-        tokens: What the block counts, by the session's rule; 0 where nothing was placed.
-        cap: What it could have counted.
-        knowledge_count: Facts in it.
-        detail_count: Earlier messages in it.
-        reason: Why nothing was placed: ``off``, ``short_query``, ``no_hits`` or ``no_room``; else empty.
+        tokens: The size of the block, by the session's rule; 0 if there is no block.
+        cap: The largest allowed size.
+        knowledge_count: The number of facts in it.
+        detail_count: The number of earlier messages in it.
+        reason: Why there is no block: ``off``, ``short_query``, ``no_hits`` or ``no_room``; else empty.
     """
 
     session_id: str
@@ -352,12 +353,12 @@ class RecallInjected:
 
 @dataclass(frozen=True, slots=True)
 class RecallFailed:
-    """Nothing was recalled, since something failed. The request is what it is without recall.
+    """Recall failed. The request goes out without a block.
 
     Attributes:
         session_id: The session.
-        reason: What happened, in a sentence.
-        error_class: The name of the class of what was raised.
+        reason: A description in one sentence.
+        error_class: The class name of the exception.
     """
 
     session_id: str
@@ -372,10 +373,10 @@ class FactsUpdated:
     Attributes:
         session_id: The session.
         source: ``patterns``, ``model``, or ``saved``: by the host, or by a tool.
-        added: Facts that are new, those that took the place of another included.
-        updated: Facts that are better said now.
-        superseded: Facts that are history now.
-        known: How many were known already.
+        added: The number of new facts, including facts that replaced another.
+        updated: The number of facts with a better wording.
+        superseded: The number of facts that are history now.
+        known: The number of facts that were known already.
     """
 
     session_id: str
@@ -388,16 +389,15 @@ class FactsUpdated:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionFailed:
-    """Facts were not found in what was discarded. The compaction stands, and the log has all of it.
+    """Facts could not be extracted from discarded messages. The compaction and the log are not affected.
 
     Attributes:
         session_id: The session; empty outside of one.
-        reason: What happened first, in a sentence.
-        failed: How many calls of a model, or of the host's own function, gave nothing; 0 where the store
-            failed.
-        calls: Of how many.
-        will_retry: The text is read again, after the next compaction or when the session is next opened;
-            else its facts are lost.
+        reason: The first failure, in one sentence.
+        failed: The number of failed calls of a model, or of the host's own function; 0 if the store failed.
+        calls: The number of all these calls.
+        will_retry: Whether the messages are read again, after the next compaction or opening of the session;
+            else their facts are lost.
     """
 
     session_id: str
@@ -409,12 +409,12 @@ class ExtractionFailed:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFailed:
-    """The files of an archive were not written. The store has everything, and they are written again later.
+    """The files of an archive were not written. The store has all data; the files are written again later.
 
     Attributes:
         session_id: The session.
-        reason: What happened first, in a sentence.
-        failed: How many messages failed; 0 where it was something else.
+        reason: The first failure, in one sentence.
+        failed: The number of failed messages; 0 for a failure of another kind.
     """
 
     session_id: str
@@ -429,10 +429,10 @@ class EmbeddingFailed:
     Attributes:
         embedder: Its id.
         purpose: ``documents`` for entries, in the background; ``query`` for a search.
-        reason: ``raised``, ``invalid`` (an answer that is no vectors), ``timeout``, or ``stale``: the store
-            has another embedder by now.
-        message: What happened, in a sentence.
-        texts: How many texts it was given.
+        reason: ``raised``, ``invalid`` (the answer has no valid vectors), ``timeout``, or ``stale``: the
+            store has another embedder now.
+        message: A description in one sentence.
+        texts: The number of texts of the call.
     """
 
     embedder: str
@@ -444,13 +444,13 @@ class EmbeddingFailed:
 
 @dataclass(frozen=True, slots=True)
 class SearchDegraded:
-    """A search was answered by less than was asked for: by words alone, or in the order of its ranker.
+    """A search had no vectors or no reranking: hits are ranked by words, or by the ranker alone.
 
     Attributes:
         session_id: The session.
-        ranker: What was asked for.
+        ranker: The requested ranker.
         reason: ``no_vectors`` (none of its entries has one yet), ``no_query_vector`` (the embedder failed,
-            or did not answer in time), ``stale`` (the store has another embedder by now), or
+            or did not answer in time), ``stale`` (the store has another embedder now), or
             ``no_reranking``: the reranker failed, or did not answer in time.
     """
 
@@ -490,7 +490,7 @@ _E = TypeVar("_E", bound=Event | StoreEvent)
 
 
 def notify(hooks: Iterable[Callable[[_E], Any]], event: _E) -> None:
-    """Tells every hook of *event*, and the log. A hook that raises is logged and never breaks a turn."""
+    """Passes *event* to every hook, and logs it. A hook that raises is logged, and never breaks a turn."""
     _log.debug("%s", type(event).__name__, extra={"event": event})
     watching.event(event)
     for hook in hooks:

@@ -1,4 +1,4 @@
-"""The hooks by which a host speaks to a compaction, before it and after it."""
+"""The hooks with which a host controls a compaction, before it and after it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Guidance:
     """The answer of ``on_before_compact``; None means "go on".
 
     Attributes:
-        veto: True, or a sentence that says why: nothing is compacted this time.
-        instructions: What the summariser is told beside its prompt.
+        veto: True, or a sentence with the reason: nothing is compacted this time.
+        instructions: Further instructions for the model that writes the summary.
         pins: Sequence numbers of messages that stay, each with its group, in this compaction alone.
 
     Raises:
@@ -50,16 +50,16 @@ class Guidance:
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """What stands around every compaction of a caller.
+    """The hooks and checks around every compaction.
 
     Attributes:
         before: ``on_before_compact``.
         after: ``on_after_compact``.
-        timeout: Seconds that either may take; None for any time.
-        check: What the provider would refuse is not returned.
+        timeout: Seconds that each may take; None for no limit.
+        check: Whether a history that its provider would refuse is an error.
 
     Raises:
-        ConfigError: a hook that cannot be called, or a time that is none.
+        ConfigError: a hook that is not callable, or an invalid timeout.
     """
 
     before: Callable[[Any], Any] | None = None
@@ -84,7 +84,7 @@ NO_GUARDS: Final = Guards()
 
 @dataclass(frozen=True, slots=True)
 class HookCall:
-    """A hook that a flow wants to have called: what it is told, and how long it may take."""
+    """A hook to be called by the driver of a flow: its argument, and its time limit."""
 
     name: str
     hook: Callable[[Any], Any]
@@ -93,14 +93,14 @@ class HookCall:
 
 
 class HookError(SiltstoneError, RuntimeError):
-    """A hook raised, took too long, or its answer is none. The compaction it guards comes to nothing."""
+    """A hook raised, took too long, or gave an invalid answer. Its compaction fails."""
 
 
 def ask(call: HookCall) -> Any:
     """The answer of the hook.
 
-    With a timeout it runs in a thread of its own, since nothing else could be waited for no longer; the
-    thread of one that hangs is left behind.
+    With a timeout the hook runs in a thread of its own, so that the caller can stop waiting. The thread of a
+    hook that hangs is left running.
 
     Raises:
         HookError: it raised, took too long, or is async.
@@ -120,7 +120,7 @@ def ask(call: HookCall) -> Any:
 
 
 async def ask_async(call: HookCall) -> Any:
-    """Like :func:`ask`; an async hook is awaited, and a sync one does not hold the event loop."""
+    """Like :func:`ask`; an async hook is awaited, and a sync hook does not block the event loop."""
     import asyncio  # takes longer to import than all of siltstone; whoever awaits has it already
 
     try:

@@ -8,7 +8,7 @@ __all__ = ["table"]
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """An HTML table: *head*, and *rows* of as many cells. Whatever a cell says is text."""
+    """An HTML table: *head*, and *rows* with as many cells. The text of every cell is escaped."""
     from html import escape  # with a table of all entities: only a notebook needs it
 
     def row(tag: str, cells: Sequence[object]) -> str:

@@ -1,6 +1,6 @@
 """Names that are imported when they are first used: those of a room, and classes of a higher room.
 
-A room that is imported for one of its names brings the file of that name, and not its other files: see
+An import of one name of a room loads only the file of that name, not the room's other files: see
 :func:`names_of`.
 
 ``Session.open(path)`` makes a store, and ``store.session(id)`` makes a session: one of them has to find the

@@ -1,4 +1,4 @@
-"""How a policy asks for a completion, and the two places that call a model."""
+"""Requests of policies to models, and the functions that call a model."""
 
 from __future__ import annotations
 
@@ -55,23 +55,24 @@ class CompletionRequest:
             those before it are the material. With ``prefix_preserving`` the material is the history
             itself, the caller's own objects. A single message is a plain text to be continued: a base
             model takes its content as the prompt, a chat model as it stands.
-        max_tokens: The most tokens the answer may have.
-        purpose: What the call is for.
-        tools: Tool definitions to send along, as the provider takes them: those of a live prefix that
-            is reused, or those that the answer may call.
-        prefix_preserving: The messages begin with the live request, for the provider's cache.
-        deadline: Seconds the answer may take, or None for any time. The call is given up then: an async
-            model is cancelled, a sync one goes on in a thread of its own, and its late answer is ignored.
-        delay: Seconds to wait before the call: the same one has just failed.
-        rank: Which of the caller's models is asked, from 0; ``LAST_RESORT`` for the extractive one.
-        curator: A function of the caller's that answers in the place of every model, and costs nothing.
-            A dry run calls neither it nor a model.
-        stop: Texts at which the provider shall end the answer; none by default. A model that cannot may
-            leave them out.
-        temperature: How freely the answer is sampled, 0..2; None leaves it to the provider.
-        material: What is to be summarised as rendered lines, where ``messages`` have it inside of one
-            text: what a model reads that selects lines. None: all messages but the last.
-        part_of: The work that the call is a part of, for ``siltstone.telemetry``; nothing to a model.
+        max_tokens: The maximum tokens of the answer.
+        purpose: The purpose of the call.
+        tools: Tool definitions to send along, in the provider's form: the tools of a reused live prefix, or
+            the tools that the answer may call.
+        prefix_preserving: Whether the messages begin with the live request, for the provider's cache.
+        deadline: Seconds that the answer may take, or None for no limit. After that the call is given up: an
+            async model is cancelled; a sync one goes on in a thread of its own, and its late answer is
+            ignored.
+        delay: Seconds to wait before the call, because the same call has just failed.
+        rank: The number of the caller's model to ask, from 0; ``LAST_RESORT`` for the extractive model.
+        curator: A function of the caller that answers in place of every model, and costs nothing. A dry run
+            calls neither it nor a model.
+        stop: Texts at which the provider shall end the answer; none by default. A model without this feature
+            may ignore them.
+        temperature: The sampling temperature of the answer, 0..2; None leaves it to the provider.
+        material: The messages to summarise as rendered lines, if ``messages`` have them inside one text.
+            Models that select lines read it. None: all messages but the last.
+        part_of: The work to which the call belongs, for ``siltstone.telemetry``; models ignore it.
     """
 
     messages: Sequence[dict[str, Any]]
@@ -103,12 +104,12 @@ class CompletionRequest:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool that a model wants called, in its answer to a request that offered some.
+    """A tool call in the answer of a model, to a request that offered tools.
 
     Attributes:
         name: The tool's name.
         arguments: Its arguments, as the model gave them.
-        id: What ties a result to the call; empty where the provider has no ids.
+        id: The id that ties a result to the call; empty if the provider has no ids.
     """
 
     name: str
@@ -122,9 +123,9 @@ class Completion:
 
     Attributes:
         text: The answer's text.
-        usage: What it cost, where the model says.
-        stop_reason: Why the model stopped, as the provider calls it.
-        tool_calls: The tools it wants called, in order; empty unless the request offered some.
+        usage: Its usage, if the model reports it.
+        stop_reason: The reason why the model stopped, in the provider's word.
+        tool_calls: Its tool calls, in order; empty unless the request offered tools.
     """
 
     text: str
@@ -134,29 +135,29 @@ class Completion:
 
 
 Flow: TypeAlias = Generator[CompletionRequest, Completion, T]
-"""A policy at work: yields requests, is sent completions, returns its result. It does no I/O."""
+"""A running policy: yields requests, receives completions, and returns its result. It does no I/O."""
 
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """An attempt in the background is ready to be committed. Whoever drives it goes on at a boundary."""
+    """A signal that a background attempt is ready for its commit. The next boundary drives it on."""
 
 
 Steps: TypeAlias = Generator[CompletionRequest | HookCall | Landing, Any, T]
-"""What runs a policy: it also wants the caller's hooks called, and is sent what they answer."""
+"""A flow around a policy: it also yields calls of the caller's hooks, and receives their answers."""
 
 Model: TypeAlias = Callable[[CompletionRequest], "Completion | str"]
 AsyncModel: TypeAlias = Callable[[CompletionRequest], "Awaitable[Completion | str] | Completion | str"]
 Models: TypeAlias = Model | Sequence[Model]
-"""A model, or several: the first is asked, and the next one where it fails."""
+"""A model, or several: the first is asked, and the next one if it fails."""
 AsyncModels: TypeAlias = AsyncModel | Sequence[AsyncModel]
 
 
 def call(model: Models | None, request: CompletionRequest) -> Completion:
-    """The answer to *request* of the model that it asks.
+    """The answer to *request*, from the model that ``request.rank`` names.
 
     Raises:
-        ModelError: the model raised, or its answer is not text; or there is no model of that rank, and
+        ModelError: the model raised, or its answer is no text; or there is no model with that rank, and
             then the error has ``exhausted`` set.
     """
     chosen: Model = request.curator or _ranked(model, request.rank)
@@ -174,7 +175,7 @@ def call(model: Models | None, request: CompletionRequest) -> Completion:
 
 
 async def call_async(model: AsyncModels | None, request: CompletionRequest) -> Completion:
-    """Like :func:`call`; a model that answers with an awaitable is awaited, up to the deadline."""
+    """Like :func:`call`; an awaitable answer is awaited, up to the deadline."""
     chosen: AsyncModel = request.curator or _ranked(model, request.rank)
     if request.delay > 0:
         await sleep_async(request.delay)
@@ -202,7 +203,7 @@ def _by(model: Model, request: CompletionRequest, deadline: float) -> object:
 
 
 async def _asked_async(model: AsyncModel, request: CompletionRequest) -> object:
-    """The answer of *model*. A sync one runs in a thread of its own, and never holds the event loop."""
+    """The answer of *model*. A sync model runs in a thread of its own, and never blocks the event loop."""
     from siltstone.background import started
 
     if gives_coroutine(model) or not _has_asyncio():
@@ -226,7 +227,7 @@ def _has_asyncio() -> bool:
 
 
 def sleep(seconds: float) -> None:
-    """Waits before a call is made again. Whoever has another clock puts it in the place of this name."""
+    """Waits before a call is repeated. A test with its own clock replaces this function."""
     import time
 
     time.sleep(seconds)
@@ -244,7 +245,7 @@ async def sleep_async(seconds: float) -> None:
 
 
 def answer(model: Models | None, asked: CompletionRequest | HookCall | Landing) -> Any:
-    """What the model completes, or what the hook says; nothing for a landing.
+    """The completion of the model, or the answer of the hook; None for a landing.
 
     Raises:
         ModelError: as :func:`call`.
@@ -263,7 +264,7 @@ async def answer_async(model: AsyncModels | None, asked: CompletionRequest | Hoo
 
 
 def run(flow: Steps[T], model: Models | None) -> T:
-    """Drives *flow* to its end, asking *model* for each completion it wants, and hooks for their word.
+    """Drives *flow* to its end: asks *model* for each completion, and calls its hooks.
 
     A failure of either is thrown into the flow, so that it can clean up or fall back.
     """
@@ -302,7 +303,7 @@ async def run_async(flow: Steps[T], model: AsyncModels | None) -> T:
 
 
 def _spelled_out(request: CompletionRequest) -> CompletionRequest:
-    """*request* with its messages as a list, which every SDK takes: a policy may give them lazily."""
+    """*request* with its messages as a list, as every SDK needs them. A policy may give a lazy sequence."""
     return replace(request, messages=list(request.messages))
 
 
@@ -349,7 +350,7 @@ def _failed(error: Exception) -> ModelError:
 
 
 def _checked(answer: object) -> Completion:
-    """*answer* as a completion of well formed text: half a character would go out, and not be stored."""
+    """*answer* as a completion of well formed text: lone surrogates could not be stored."""
     if isinstance(answer, str):
         return Completion(well_formed(answer))
     if isinstance(answer, Completion) and isinstance(answer.text, str):

@@ -34,10 +34,10 @@ class _Outcome(ABC):
     Attributes:
         messages: The rewritten history, or the one given, unchanged; the caller's own objects. Their type
             is open, so that the client of any SDK takes them.
-        tokens_before: The history given, by the policy's estimator.
-        tokens_after: The history in ``messages``; equal to ``tokens_before`` where nothing changed.
+        tokens_before: Tokens of the given history, by the policy's estimator.
+        tokens_after: Tokens of ``messages``; equal to ``tokens_before`` if nothing changed.
         events: The events of the attempt, in order.
-        usage: Every model call that was made, also where the attempt failed.
+        usage: Every model call that was made, also by a failed attempt.
     """
 
     messages: list[Any]
@@ -61,17 +61,17 @@ class Compacted(_Outcome):
     Attributes:
         summary: The summary's text, without its frame.
         retained: The messages that stay, in order.
-        discarded: Those that the summary stands for, in order; an earlier summary among them.
-        covers: Half-open ranges of the positions (of a session: sequence numbers) it stands for.
-        level: 1 for a summary of messages alone, one more than the highest it replaced otherwise.
-        degraded: No model that the caller named made the summary.
-        suspect: The summary is remarkably short for what it stands for.
-        compaction_id: In a session: the id of the committed compaction.
-        injected: What ``on_after_compact`` added to the end of ``messages``.
-        summaries: The summary messages that it brought into ``messages``, in order: most policies bring one.
-        state: What the policy wants to be handed back at its next run, where it has such a state.
-        substituted: Those of ``retained`` that were too large, in order: ``messages`` has a shorter one in
-            the place of each.
+        discarded: The messages that the summary replaces, in order, including an earlier summary.
+        covers: Half-open ranges of their positions (in a session: sequence numbers).
+        level: 1 for a summary of messages alone, else one more than the highest summary it replaced.
+        degraded: Whether the summary was made without a model of the caller.
+        suspect: Whether the summary is very short for the messages that it replaces.
+        compaction_id: In a session, the id of the committed compaction.
+        injected: The messages that ``on_after_compact`` added to the end of ``messages``.
+        summaries: The new summary messages in ``messages``, in order; most policies write one.
+        state: The policy's own state, which it receives at its next run; None if it has none.
+        substituted: The messages of ``retained`` that were too large, in order. ``messages`` has a shorter
+            one in place of each.
     """
 
     summary: str = ""
@@ -94,11 +94,11 @@ class Compacted(_Outcome):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Skipped(_Outcome):
-    """Nothing was due, or nothing could be given up.
+    """Nothing was due, or nothing could be discarded.
 
     Attributes:
         reason: ``nothing_to_discard``, ``vetoed``, ``in_flight``, ``no_policy`` …
-        message: The numbers that were compared, in a sentence.
+        message: The compared numbers, in one sentence.
     """
 
     reason: str = ""
@@ -110,14 +110,14 @@ class Skipped(_Outcome):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Failed(_Outcome):
-    """The attempt came to nothing; the history is as it was.
+    """The attempt failed; the history is unchanged.
 
     Attributes:
         reason: As in ``CompactionFailed``.
-        message: What happened, in a sentence.
-        cause: The error behind it, where there was one.
+        message: A description in one sentence.
+        cause: The exception behind it, if there was one.
         error_class: As in ``CompactionFailed``.
-        attempted_entries: As there.
+        attempted_entries: As in ``CompactionFailed``.
     """
 
     reason: str = ""
@@ -135,17 +135,17 @@ Outcome: TypeAlias = Compacted | Skipped | Failed
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a compaction. No model and no curator was called, and nothing was changed.
+    """A dry run of a compaction, which calls no model and no curator, and changes nothing.
 
     Attributes:
-        compacts: Something would be discarded.
-        reason: Why nothing would be, where nothing would be; of a session also ``not_due``, ``no_policy``.
-        retained: Messages that would stay.
-        discarded: Messages that would leave.
-        covers: Half-open ranges of the positions that the summary would stand for.
-        requests: Model calls it would take, at least.
-        tokens_before: The history, by the policy's estimator.
-        tokens_after: What would remain if the summary took its whole budget.
+        compacts: Whether messages would be discarded.
+        reason: Why none would be discarded, else empty; for a session also ``not_due`` and ``no_policy``.
+        retained: The number of messages that would stay.
+        discarded: The number of messages that would leave.
+        covers: Half-open ranges of the positions that the summary would replace.
+        requests: The minimum number of model calls.
+        tokens_before: Tokens of the history, by the policy's estimator.
+        tokens_after: Tokens of the history after, if the summary fills its whole budget.
         policy: The policy's name.
         cause: Why it is due, as in ``Trigger.reason``.
     """
@@ -169,10 +169,10 @@ class Plan:
 
 
 BeforeCompact: TypeAlias = Callable[[Plan], "Guidance | None"]
-"""Asked before a compaction: None to go on, or a veto, more instructions, pins."""
+"""A hook before a compaction. Returns None to go on, or a veto, more instructions, pins."""
 
 AfterCompact: TypeAlias = Callable[[Compacted], "Sequence[RawMessage] | None"]
-"""Asked before a compaction is committed: user messages that go to the end of the history, or None."""
+"""A hook before the commit of a compaction. Returns user messages for the end of the history, or None."""
 
 AsyncBeforeCompact: TypeAlias = Callable[[Plan], "Awaitable[Guidance | None] | Guidance | None"]
 AsyncAfterCompact: TypeAlias = Callable[

@@ -1,4 +1,4 @@
-"""Did a provider refuse a request because it was too large for the model's window, and how large is that?"""
+"""Recognises provider errors for requests larger than the model's window, and reads the window there."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from siltstone.patterns import pattern
 
 __all__ = ["ProviderLimit", "is_context_overflow", "provider_limit"]
 
-# What providers and servers say, each in its own words. Where two facts are needed to tell an overflow
-# from a limit of another kind (a rate, an answer's length), the pattern asks for both.
+# The error texts of providers and servers. If two facts are needed to distinguish an overflow from another
+# limit (a rate, the length of an answer), the pattern requires both.
 _PHRASES: Final = (
     r"context[_ ]length[_ ]exceeded",  # OpenAI's code, also Azure, Groq, Together
     r"maximum context length is \d",  # OpenAI, vLLM, OpenRouter, DeepSeek
@@ -49,7 +49,7 @@ _PHRASES: Final = (
 )
 _SAID: Final = pattern("|".join(_PHRASES), re.IGNORECASE | re.DOTALL)
 
-# Words of other limits. A message that has them is no overflow, whatever else it says.
+# Words of other limits. A message that has them is never an overflow.
 _OTHER_LIMIT: Final = pattern(
     r"rate.?limit|(?:tokens|token limit) per (?:min|minute|day)|output token limit|"
     r"\bTPM\b|\bTPD\b|\bquota\b|requests per |overloaded|billing",
@@ -125,11 +125,11 @@ _MOST_CAUSES = 8  # links of the chain of causes that are looked at
 def is_context_overflow(error: BaseException | str) -> bool:
     """Whether *error* says that a request was larger than the model's window, or than the provider takes.
 
-    Limits of rate, quota and load are none: the same request may be sent again later.
+    Limits of rate, quota and load are no overflow: the same request may be sent again later.
 
     Args:
-        error: What the provider's SDK raised, or its message. Of an exception the chain of causes is
-            looked at too, since frameworks wrap what they catch.
+        error: The exception of the provider's SDK, or its message. The causes of an exception are checked
+            too, since frameworks wrap exceptions.
     """
     return any(map(_is_overflow, _texts(error)))
 
@@ -138,10 +138,10 @@ class ProviderLimit(NamedTuple):
     """The window as a provider named it when it refused a request.
 
     Attributes:
-        limit: The most tokens that a request may have there, at least 1. Some providers count what the
-            answer may have, some do not; they say which in their own words only.
+        limit: The maximum tokens of a request, at least 1. Some providers include the room for the answer,
+            some do not.
         requested: The tokens that the refused request had by the same count, always more than ``limit``;
-            None where the provider does not say.
+            None if the provider does not tell.
     """
 
     limit: int
@@ -149,12 +149,12 @@ class ProviderLimit(NamedTuple):
 
 
 def provider_limit(error: BaseException | str) -> ProviderLimit | None:
-    """The window that *error* names; None where it is no overflow, or names none in tokens.
+    """The window that *error* names; None if it is no overflow, or names no limit in tokens.
 
-    Numbers that contradict one another (a request that was not larger than the limit) are taken for none.
+    Contradicting numbers (a request that was not larger than the limit) are ignored.
 
     Args:
-        error: As :func:`is_context_overflow` takes it.
+        error: As for :func:`is_context_overflow`.
     """
     for text in _texts(error):
         if _is_overflow(text):

@@ -1,7 +1,7 @@
-"""Finds secrets in texts, and puts placeholders in their place before anything is written.
+"""Finds secrets in texts, and replaces them by placeholders before anything is written.
 
-Rules find secrets by their form; ``docs/redaction.md`` lists them. A finding says which rule found a secret
-and where it stood, never what it was.
+Rules find secrets by their form; ``docs/redaction.md`` lists them. A finding has the rule that found the
+secret and its place, never the secret itself.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ from siltstone.values import dataclass, field, replace
 __all__ = ["Action", "RedactionConfig", "Redactor", "SecretFinding", "SecretRule", "redact", "rule_names"]
 
 Action: TypeAlias = Literal["allow", "redact", "block"]
-"""``allow``: it stays, whatever other rules say of it. ``redact``: a placeholder stands in its place.
-``block``: nothing of the text may be written, and :class:`siltstone.errors.SecretRefusedError` says so."""
+"""``allow``: the match stays, even if other rules match it. ``redact``: a placeholder replaces it.
+``block``: nothing of the text may be written: :class:`siltstone.errors.SecretRefusedError` is raised."""
 
 PLACEHOLDER: Final = "[REDACTED]"
 
-#: What ties a message to others, or names its form. Nothing here is written by anybody.
+#: Keys that tie a message to others, or name its form: nobody writes their values by hand.
 _STRUCTURE = frozenset({
     "id", "call_id", "tool_call_id", "tool_use_id", "item_id", "type", "role", "status", "model", "name",
     "media_type", "mime_type", "format", "detail", "file_id", "encrypted_content", "signature",
     "thought_signature", "thoughtSignature",
 })  # fmt: skip
-#: Below these everything is the caller's own data: ids and names too are read.
+#: Keys whose values are the caller's own data: below them, ids and names are read too.
 _DATA = frozenset(
     {"input", "arguments", "parameters", "metadata", "results", "outputs", "structured_content"}
 )
 _MEDIA = frozenset({"data", "file_data", "b64_json", "partial_image_b64"})
-_SIGNATURES = ("signature", "encrypted_content", "thought_signature", "thoughtSignature")
+_SIGNATURES = ("thought_signature", "thoughtSignature")
 _LABEL = pattern(r"(?i)auth|bearer|key|pass|pwd|secret|token|aws|heroku|cloudflare|asana|datadog|wandb")
-_PIECE: Final = 8  #: characters of a secret that say enough of it to be taken out
-_LONGEST_LABELLED = 4096  #: characters of a value that is read together with its key
+_PIECE: Final = 8  #: the fewest characters of a secret whose remains are replaced
+_LONGEST_LABELLED = 4096  #: the most characters of a value that is searched with its key
 
 
 @dataclass(frozen=True, slots=True)
 class SecretFinding:
-    """Where a secret stood. It does not hold the secret.
+    """The place of a secret. It does not have the secret itself.
 
     Attributes:
         rule: The rule that found it.
         start: Its first code point in the text.
-        end: One past its last.
-        placeholder: What stands in its place.
-        path: In a message, where the text is: ``content[0].input.command``; empty for a text by itself. What
-            is JSON inside of a text goes on behind a ``$``.
+        end: One past its last code point.
+        placeholder: The text that replaces it.
+        path: In a message, the place of the text: ``content[0].input.command``; empty for a text by itself.
+            The path goes on behind a ``$`` for JSON inside of a text.
     """
 
     rule: str
@@ -67,16 +67,16 @@ class SecretFinding:
 
 @dataclass(frozen=True, slots=True)
 class SecretRule:
-    """A rule of the caller's own.
+    """A custom rule.
 
     Attributes:
-        name: Its name in findings; not that of a built-in rule.
-        pattern: A regular expression as Rust's ``regex`` reads it: without look-around and back references,
-            so that no text takes more than linear time. Its group ``s``, or all of it, is the secret.
-        keywords: One of these stands on each line that has such a secret, in any case. Without keywords
-            every line is read.
-        placeholder: What stands in its place.
-        action: What becomes of what it finds.
+        name: Its name in findings; it must not be the name of a built-in rule.
+        pattern: A regular expression of Rust's ``regex``: without look-around and back references, so that
+            every text takes linear time. Its group ``s``, or else the whole match, is the secret.
+        keywords: Each line with such a secret has at least one of these, in upper or lower case. Without
+            keywords every line is searched.
+        placeholder: The text that replaces it.
+        action: The action on a match.
     """
 
     name: str
@@ -91,13 +91,13 @@ class RedactionConfig:
     """The secrets to look for, and their treatment.
 
     Attributes:
-        strict: Every run of 32 or more characters of hex or base64 is a secret, also one that looks like a
-            name, a path or a hash with its label: the documented form.
-        keep_commit_ids: Hex of 40 digits stays, since it is most often the id of a commit.
-        actions: What becomes of what a built-in rule finds; ``redact`` for those that are not named.
-        rules: Rules of one's own.
-        signed: What becomes of signed or encrypted reasoning with a secret in it, which nobody may change:
-            ``leave_out`` writes the message without it, ``refuse`` raises.
+        strict: Every run of 32 or more characters of hex or base64 is a secret, even if it looks like a name,
+            a path or a hash with its label: the documented form.
+        keep_commit_ids: A run of 40 hex digits stays, since it is most often the id of a commit.
+        actions: The action of each built-in rule; ``redact`` for rules that are not named.
+        rules: Custom rules.
+        signed: The treatment of signed or encrypted reasoning with a secret in it, which must not be changed:
+            ``leave_out`` writes the message without it, ``refuse`` raises an error.
 
     Raises:
         ConfigError: an unknown rule or action, or a pattern that cannot be used.
@@ -120,27 +120,27 @@ class RedactionConfig:
 
 
 def rule_names() -> tuple[str, ...]:
-    """The names of the built-in rules. Where two find the same place, the earlier one names it."""
+    """The names of the built-in rules. If two match at one place, the earlier one names the finding."""
     return tuple(dict.fromkeys(redaction_rules()))
 
 
 def redact(text: str, config: RedactionConfig | None = None) -> tuple[str, list[SecretFinding]]:
-    """*text* with a placeholder for each secret, and where they stood. See :meth:`Redactor.redact`."""
+    """*text* with a placeholder for each secret, and the findings. See :meth:`Redactor.redact`."""
     return (_default() if config is None else Redactor(config)).redact(text)
 
 
 class Redactor:
-    """The rules of a configuration, ready to read. Any number of threads may use one."""
+    """The compiled rules of a configuration. Safe to use from many threads."""
 
     def __init__(self, config: RedactionConfig | None = None) -> None:
         self.config = config or RedactionConfig()
         self._rules = _compiled(self.config)
 
     def redact(self, text: str) -> tuple[str, list[SecretFinding]]:
-        """*text* with a placeholder for each secret, and where they stood, in order and apart.
+        """*text* with a placeholder for each secret, and the findings, in order and without overlap.
 
-        A text without a secret comes back as the same object. What comes back is not changed by being
-        redacted again. Lone surrogates in a text with a secret become U+FFFD.
+        A text without a secret is returned as the same object. Redacting the result again changes nothing. In
+        a text with a secret, lone surrogates become U+FFFD.
 
         Raises:
             SecretRefusedError: a rule whose action is ``block`` has found something.
@@ -151,10 +151,10 @@ class Redactor:
     def redact_message(self, message: RawMessage) -> tuple[Any, list[SecretFinding]]:
         """*message*, of any dialect, with a placeholder for each secret in any of its texts.
 
-        Arguments and results are read to the end, JSON inside of a text too, and a value together with its
-        key. Ids, types and inline media stay as they are. A message without a secret comes back as the
-        same object; another one as a copy of its kind, an SDK's object as a dict. Signed or encrypted
-        reasoning is never changed: where a secret is in it, ``config.signed`` says what happens.
+        Arguments and results are searched to the end, even JSON inside of a text, and a value is searched
+        together with its key. Ids, types and inline media stay as they are. A message without a secret is
+        returned as the same object, another one as a copy of the same type; an SDK's object becomes a dict.
+        Signed or encrypted reasoning is never changed: if it has a secret, ``config.signed`` decides.
 
         Raises:
             SecretRefusedError: a rule whose action is ``block`` has found something, or signed reasoning
@@ -180,7 +180,7 @@ class Redactor:
         return walk.value(value, "", data=True), walk.found
 
     def unrefusing(self) -> Redactor:
-        """The same rules, which redact where these would refuse; itself where they refuse nothing."""
+        """The same rules, but they redact instead of refusing; this object if they never refuse."""
         config = self.config
         known: dict[str, Action] = {
             name: "redact" if action == "block" else action for name, action in config.actions.items()
@@ -192,10 +192,10 @@ class Redactor:
         return self if milder == config else Redactor(milder)
 
     def knowing(self, secrets: Iterable[str]) -> Redactor:
-        """The same rules, which also take out what is left of *secrets* in a text that was cut.
+        """The same rules, which also replace the remains of *secrets* in a text that was cut.
 
-        No rule knows half a secret, nor one whose label is gone. What is left of one counts from 8
-        characters on, where the cut is at the end of a word.
+        No rule finds half a secret, nor a secret whose label is gone. Remains count from 8 characters on, if
+        the cut is at the end of a word.
         """
         return _Knowing(self, sorted({each for each in secrets if len(each) >= _PIECE}))
 
@@ -210,7 +210,7 @@ class Redactor:
 
 
 class _Knowing(Redactor):
-    """Rules, and secrets whose pieces are taken out as well."""
+    """Rules, with secrets whose remains are replaced too."""
 
     def __init__(self, redactor: Redactor, secrets: Sequence[str]) -> None:
         self.config, self._rules, self._secrets = redactor.config, redactor._rules, secrets
@@ -225,7 +225,7 @@ class _Knowing(Redactor):
 
 
 def _pieces(text: str, secret: str) -> Iterator[tuple[int, int]]:
-    """Where *text* has the beginning or the end of *secret*, 8 characters or more, or all of it."""
+    """Where *text* has all of *secret*, or 8 or more characters of its beginning or its end."""
     head, tail, size = secret[:_PIECE], secret[-_PIECE:], len(secret)
     at = text.find(head)
     while at >= 0:
@@ -244,13 +244,13 @@ def _pieces(text: str, secret: str) -> Iterator[tuple[int, int]]:
 
 
 def _alike(one: str, other: str) -> int:
-    """How many characters both begin with."""
+    """The length of the common beginning."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """*spans* in order, those that meet as one."""
+    """*spans* in order; adjacent or overlapping ones are merged."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
@@ -261,14 +261,14 @@ def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 class _Walk:
-    """A message on its way through the rules."""
+    """The redaction of one message."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self.found: list[SecretFinding] = []
 
     def value(self, value: Any, path: str, *, data: bool) -> Any:
-        """*value* without secrets; the same object where there are none."""
+        """*value* without secrets; the same object if it has none."""
         if isinstance(value, str):
             return self._text(value, path)
         if isinstance(value, list | tuple):
@@ -280,7 +280,7 @@ class _Walk:
         return value if changed is fields else changed
 
     def mapping(self, fields: Mapping[str, Any], path: str, *, data: bool) -> Mapping[str, Any]:
-        """*fields* without secrets; the same object where there are none."""
+        """*fields* without secrets; the same object if it has none."""
         changes: dict[Any, Any] = {}
         for key, item in fields.items():
             if not data and (key in _STRUCTURE or _is_media(fields, key, item)):
@@ -298,16 +298,16 @@ class _Walk:
         if not changes and not renamed:
             return fields
         if not renamed and isinstance(fields, dict):
-            copied = copy.copy(fields)  # a subclass keeps its kind: a summary stays a summary
+            copied = copy.copy(fields)  # keeps the type of a subclass: a summary stays a summary
             copied.update(changes)
             return copied
         return {renamed.get(key, key): changes.get(key, item) for key, item in fields.items()}
 
     def signed_has_secret(self, fields: Mapping[str, Any], path: str) -> bool:
-        """Whether a secret is in a piece of signed reasoning.
+        """Whether a piece of signed reasoning has a secret.
 
         Raises:
-            SecretRefusedError: it is, and such a message is to be refused.
+            SecretRefusedError: it has one, and such messages are refused.
         """
         inner = _Walk(self._redactor)
         inner.mapping(fields, path, data=False)
@@ -341,7 +341,7 @@ class _Walk:
         return renamed
 
     def _labelled(self, key: object, value: str, path: str) -> str:
-        """*value* read by itself, and once more behind its key, which may say that it is a secret."""
+        """*value* redacted by itself, and then together with its key, which may mark it as a secret."""
         redacted = self._text(value, path)
         if not isinstance(key, str) or len(value) > _LONGEST_LABELLED or not _LABEL.search(key):
             return redacted
@@ -362,12 +362,12 @@ class _Walk:
         inner = self._json(text, path)
         redacted, found = self._redactor._find(inner, path)
         if found and inner is not text and not _is_json(redacted):
-            return inner  # a placeholder would break the JSON that is read below by others
+            return inner  # the placeholder would break JSON that others read later
         self.found += found
         return redacted
 
     def _json(self, text: str, path: str) -> str:
-        """*text* with what is JSON inside of it redacted value by value: escapes hide nothing."""
+        """*text*, if it is JSON, redacted value by value: escapes cannot hide a secret."""
         if not text.lstrip().startswith(("{", "[", '"')):
             return text
         try:
@@ -403,7 +403,7 @@ def _fields(value: object) -> Mapping[str, Any] | None:
 
 
 def _is_signed(item: object) -> bool:
-    """Whether *item* is reasoning that carries a signature, or is bound to its provider by an id."""
+    """Whether *item* is reasoning with a signature, or bound to its provider by an id."""
     if not isinstance(item, Mapping):
         return False
     kind = item.get("type")
@@ -411,7 +411,7 @@ def _is_signed(item: object) -> bool:
         return bool(item.get("encrypted_content") or item.get("id") or item.get("signature"))
     if kind in ("thinking", "redacted_thinking") or (isinstance(kind, str) and kind.startswith("reasoning.")):
         return bool(item.get("signature") or item.get("data"))
-    return any(isinstance(item.get(key), str) and item.get(key) for key in _SIGNATURES[2:])
+    return any(isinstance(item.get(key), str) and item.get(key) for key in _SIGNATURES)
 
 
 def _is_media(fields: Mapping[str, Any], key: object, item: object) -> bool:

@@ -1,4 +1,4 @@
-"""Doubles that keep the contract, for the tests of siltstone and of whoever builds on it."""
+"""Test doubles that follow the contract, for the tests of siltstone and of programs that use it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["RecordingHook", "ScriptedModel"]
 
 
 class ScriptedModel:
-    """A model that answers from a script and remembers what it was asked.
+    """A model that answers from a script, and remembers its requests.
 
     Args:
         answers: In order: a text, a ``Completion``, or an exception to raise. The last one is given
             again for every further request.
 
     Attributes:
-        requests: What it was asked, in order.
+        requests: The requests, in order.
     """
 
     def __init__(self, answers: Iterable[str | Completion | BaseException] = ("A summary.",)) -> None:
@@ -38,7 +38,7 @@ class RecordingHook:
     """A hook that keeps every event, in order.
 
     Attributes:
-        events: What it was told.
+        events: The events, in order.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""How many tokens is a message by the model's own tokenizer?"""
+"""Counts the tokens of a message with the model's own tokenizer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from siltstone.tokens import (
 
 __all__ = ["MESSAGE_TOKENS", "Tokenizer", "TokenizerRule"]
 
-MESSAGE_TOKENS: Final = 4  #: of each message: what chat formats put around one, its role among it
+MESSAGE_TOKENS: Final = 4  #: tokens that chat formats add to each message, including its role
 _MOST_KEPT = 65_536  # counts, 16 bytes of a digest each
 
 _FLAT: Final = {"image": IMAGE_TOKENS, "audio": AUDIO_TOKENS, "document": DOCUMENT_TOKENS}

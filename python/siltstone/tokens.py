@@ -1,4 +1,4 @@
-"""How many tokens is a text, a message or a history, without a tokenizer?
+"""Estimates the tokens of a text, a message or a history, without a tokenizer.
 
 Six rules, each a sum of units over messages and one conversion at the end:
 
@@ -71,7 +71,7 @@ _BY_JSON = frozenset({"assistant", "system", "developer"})  #: roles that ``bloc
 
 
 TextMeasure: TypeAlias = tuple[Literal["bytes", "code_points", "utf16"], int, bool, int]
-"""What of a text is counted, by how much that is divided, whether it is rounded up, and the least."""
+"""The counted unit of a text, the divisor, whether the result is rounded up, and the minimum."""
 
 
 class TokenRule(ABC):
@@ -110,7 +110,7 @@ class TokenRule(ABC):
 
 
 def rule(name: str | TokenRule) -> TokenRule:
-    """The rule of that name: ``bytes/4``, ``chars/3``, ``blocks`` or one of the documented ones.
+    """The rule with that name: ``bytes/4``, ``chars/3``, ``blocks`` or one of the documented ones.
 
     A rule is given back as it is.
 

@@ -11,14 +11,14 @@ __all__ = ["UsageRecord", "total"]
 
 @dataclass(frozen=True, slots=True)
 class UsageRecord:
-    """The cost of one model call of ours, or of several, in tokens.
+    """The cost of one of siltstone's model calls, or of several, in tokens.
 
     Attributes:
-        model: The model's name; empty where the caller's callable did not say.
+        model: The model's name; empty if the caller's callable did not report it.
         input_tokens: Tokens sent.
         output_tokens: Tokens received.
         cached_tokens: The part of ``input_tokens`` that the provider read from its cache.
-        purpose: What the call was for.
+        purpose: The purpose of the call.
     """
 
     model: str = ""
@@ -29,7 +29,7 @@ class UsageRecord:
 
 
 def total(records: Iterable[UsageRecord]) -> UsageRecord:
-    """The sum of *records*; the model is named where all of them agree on it."""
+    """The sum of *records*; it names the model if all records have the same."""
     records = tuple(records)
     models = {record.model for record in records}
     return UsageRecord(

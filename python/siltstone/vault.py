@@ -44,10 +44,10 @@ class VaultMemory:
     """A memory.
 
     Attributes:
-        content: What it says.
-        at: When, in UTC.
-        seq: Its number in the session; None in a vault that has none.
-        metadata: ``location``, ``location_id``, ``occupants``, ``event_type`` and whatever else.
+        content: Its text.
+        at: Its time, in UTC.
+        seq: Its number in the session; None in a vault without numbers.
+        metadata: ``location``, ``location_id``, ``occupants``, ``event_type`` and any other fields.
     """
 
     content: str
@@ -61,12 +61,12 @@ class VaultSummary:
     """A summary.
 
     Attributes:
-        text: What it says.
+        text: Its text.
         kind: ``recent`` or ``longterm``.
-        updated: When it was written, in UTC.
-        covers: The half-open range of memories it stands for.
-        last: How many memories there were when the run began.
-        level: 1 for a summary of memories, one more than what it was made of otherwise.
+        updated: The time of writing, in UTC.
+        covers: The half-open range of memories that it replaces.
+        last: The number of memories when the run began.
+        level: 1 for a summary of memories, else one more than the summaries of which it was made.
     """
 
     text: str
@@ -82,11 +82,11 @@ class Contents:
     """The content of a vault.
 
     Attributes:
-        memories: By number, and where there is none by file name.
-        recent: The recent summary; None where there is none.
-        longterm: The long-term summary; None where there is none.
-        copies: Every recent summary that was kept, oldest first.
-        unreadable: The files that are no memory and no summary, with the reason.
+        memories: The memories by number, else by file name.
+        recent: The recent summary; None if there is none.
+        longterm: The long-term summary; None if there is none.
+        copies: The kept copies of recent summaries, oldest first.
+        unreadable: The files that cannot be read as a memory or a summary, with the reason.
     """
 
     memories: tuple[VaultMemory, ...]
@@ -100,10 +100,10 @@ class Vault:
     """The folder of one session.
 
     Args:
-        root: Where all vaults are.
-        name: Of the session, in any script.
-        durable: A file is on disk when it was written. False leaves that to the system, for whoever can
-            write the vault anew: after a power cut files may be empty, and :meth:`remove` takes them out.
+        root: The folder of all vaults.
+        name: The session's name, in any script.
+        durable: Whether each file is synced to the disk. False is for hosts that can write the vault again:
+            after a power cut files may be empty, and :meth:`remove` deletes them.
 
     Raises:
         ConfigError: *name* is blank.
@@ -116,12 +116,12 @@ class Vault:
 
     @classmethod
     def existing(cls, root: str | os.PathLike[str], name: str) -> Vault | None:
-        """The folder of the session *name*, where there is one. None is made."""
+        """The folder of the session *name*; None if there is none. It creates none."""
         folders = _folders(Path(root), name) if name.strip() else ()
         return cls(root, name) if any(_is_of(folder, name) for folder in folders) else None
 
     def clear(self) -> None:
-        """Deletes all memories and summaries, and the folder where nothing else is in it.
+        """Deletes all memories and summaries, and the folder if it is then empty.
 
         Raises:
             StoreIoError: one cannot be deleted; those before it are.
@@ -135,7 +135,7 @@ class Vault:
             _remove_empty(self.path)
 
     def add(self, memory: VaultMemory) -> Path | None:
-        """Writes a memory; its file, or None for one that is blank or ambient, which is no memory.
+        """Writes a memory. Returns its file; None for a blank or ambient text, which is no memory.
 
         Raises:
             StoreIoError: it cannot be written.
@@ -162,7 +162,9 @@ class Vault:
             _write(folder / f"{summary.kind}.md", text, durable=self._durable)
 
     def remove(self, unwanted: Callable[[VaultMemory], bool]) -> int:
-        """Deletes the memories that *unwanted* says of; how many. A file that cannot be read stays.
+        """Deletes the memories that *unwanted* selects, and empty files. Returns the number of deleted files.
+
+        Any other unreadable file stays.
 
         Raises:
             StoreIoError: one cannot be deleted; those before it are.
@@ -175,7 +177,7 @@ class Vault:
         return len(found)
 
     def remove_summaries(self, unwanted: Callable[[VaultSummary], bool]) -> int:
-        """The same for summaries, the current ones and the copies."""
+        """Deletes the summaries that *unwanted* selects, current ones and copies. Returns their number."""
         found = [path for path, each in _each(self.path / "summaries", _read_summary, []) if unwanted(each)]
         for path in found:
             _delete(path)
@@ -199,7 +201,7 @@ class Vault:
             raise _failed(folder / stem, error) from error
 
     def current(self) -> dict[SummaryType, VaultSummary]:
-        """The current summaries, of those that are there and can be read."""
+        """The current summaries that exist and can be read."""
         found: dict[SummaryType, VaultSummary] = {}
         for kind in _KINDS.values():
             path = self.path / "summaries" / f"{kind}.md"
@@ -208,7 +210,7 @@ class Vault:
         return found
 
     def read(self) -> Contents:
-        """All of it. What cannot be read is named, and the rest is there.
+        """The whole content. Unreadable files are listed.
 
         Raises:
             StoreIoError: a folder cannot be listed.

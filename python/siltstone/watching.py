@@ -1,4 +1,4 @@
-"""The watcher of the package's work, for traces and metrics. There is none, unless it is asked for.
+"""The watcher of the package's work, for traces and metrics. By default there is none.
 
 ``siltstone.telemetry`` puts its watcher here. Without one, each function of this module looks at one name
 and gives :data:`UNWATCHED`, on which nothing has an effect.
@@ -31,7 +31,7 @@ __all__ = ["UNWATCHED", "Watched", "Watcher", "compaction", "event", "model_call
 
 
 class Watched:
-    """Work under way. Each method is told one thing of it; here all of them do nothing."""
+    """Work under way. Each method receives one fact about it; in this class all of them do nothing."""
 
     __slots__ = ()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from siltstone import (
 from siltstone.errors import StoreIoError
 from siltstone.messages import RecalledMessage, broken_tool_groups, read_history
 from siltstone.recall import parse_block
+from siltstone.session.documented_search import DocumentedSearch
 from siltstone.testing import ScriptedModel
 from siltstone.tokens import estimate_tokens
 
@@ -416,6 +418,17 @@ def test_the_documented_form_knows_what_is_too_old_and_what_is_too_much(tmp_path
         block = one.prepare().recalled
         assert "is old" in block
         assert EVIDENCE not in block
+
+
+def test_the_documented_form_keeps_no_words_of_what_was_forgotten() -> None:
+    store = SimpleMemoryStore()
+    store.index("s", [Entry(EVIDENCE), Entry("Penguins nest on stones.")])
+    search = DocumentedSearch(store, DOCUMENTED, time.time)
+    asked = "the walrus password", 5, ["s"], lambda *_: False
+    assert EVIDENCE in {detail.content for detail in search.find(*asked)}
+    store.forget(session_id="s", entry_ids=[store.entries("s").entries[0].entry_id])
+    assert EVIDENCE not in {detail.content for detail in search.find(*asked)}
+    assert not any("walrus" in known.tokens for known in search._known.values())
 
 
 def test_oc_40_evidence_that_is_two_years_old_is_recalled(tmp_path: Path) -> None:

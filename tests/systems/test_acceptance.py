@@ -251,9 +251,8 @@ def test_a_memory_that_cannot_be_saved_fails_no_compaction(tmp_path: Path) -> No
 
     def worker(request: CompletionRequest) -> Completion:
         called = ({"content": ""}, {"content": "Use tabs", "memory_type": "preference"}, {"content": 3})
-        return Completion(
-            "They spoke of tabs.", tool_calls=tuple(ToolCall("memory_save", each) for each in called)
-        )
+        saves = tuple(ToolCall("memory_save", each) for each in called)
+        return Completion("They spoke of tabs.", tool_calls=(*saves, ToolCall("another", {"content": ""})))
 
     with session_of(tmp_path, "spacebot", 16_000, worker, hooks=[told.append]) as session:
         for number in range(34):
@@ -262,7 +261,7 @@ def test_a_memory_that_cannot_be_saved_fails_no_compaction(tmp_path: Path) -> No
         assert isinstance(session.compact(), Compacted)
         assert [fact.content for fact in session.facts()] == ["Use tabs"]
     [failed] = [event for event in told if isinstance(event, ExtractionFailed)]
-    assert failed.failed == 2
+    assert (failed.failed, failed.calls) == (2, 3)
 
 
 def test_openclaw(recorded: Messages, tmp_path: Path) -> None:

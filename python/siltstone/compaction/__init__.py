@@ -1,4 +1,4 @@
-"""Policies: when to give up a part of a history, and what takes its place."""
+"""Policies: they decide when a part of a history is discarded, and which text replaces it."""
 
 from siltstone.late import names_of
 

@@ -1,4 +1,4 @@
-"""The contract of a policy: when to act, and what to give up of a history."""
+"""The contract of a policy: when it compacts, and which messages it discards."""
 
 from __future__ import annotations
 
@@ -74,29 +74,29 @@ class CompactionContext:
 
     Attributes:
         boundary: The boundary's number, from 0 for the life of the session.
-        last_compaction_boundary: Of the last compaction that was committed.
-        last_attempt_boundary: Of the last attempt, whatever came of it.
-        last_input_tokens: Input tokens of the last model call as the provider counted them; 0 where
-            unknown or when a compaction was committed since.
-        estimated_history_tokens: The current view by the policy's own rule.
-        request_bytes: Bytes of the whole request, 0 where unknown.
-        reserved_tokens: Tokens of what is sent beside the history (tool definitions and the like).
-        context_window: The model's window in tokens, None where unknown.
+        last_compaction_boundary: The boundary of the last committed compaction.
+        last_attempt_boundary: The boundary of the last attempt, successful or not.
+        last_input_tokens: Input tokens of the last model call, by the provider's count; 0 if unknown, or if a
+            compaction was committed since.
+        estimated_history_tokens: The size of the current view, by the policy's own rule.
+        request_bytes: Bytes of the whole request, 0 if unknown.
+        reserved_tokens: Tokens that are sent beside the history (tool definitions and the like).
+        context_window: The model's window in tokens, None if unknown.
         message_count: Messages in the current view.
-        low_yield_attempts: Attempts in a row that failed, reclaimed less than a twentieth, or had to do
-            without the model that was asked.
-        forecast_tokens: The whole next request: what the provider counted last, and an estimate of what
-            came since. 0 where the caller named no ``reserved_tokens``, or the provider's count is unknown.
-        next_seq: Messages ever appended; 0 where unknown, and then the view's are counted.
-        fixed_count: Those of the view that no policy gives up: system messages, summaries, pinned ones.
-        failed_at: ``next_seq`` at the last attempt, where it failed; None after one that did not.
-        failed_threshold: The threshold of the trigger of that attempt; 0 where it had none.
+        low_yield_attempts: Attempts in a row that failed, reclaimed less than a twentieth, or used the
+            fallback because the model failed.
+        forecast_tokens: The estimated next request: the provider's last count, and an estimate of newer
+            messages. 0 without ``reserved_tokens``, or without a provider's count.
+        next_seq: Messages ever appended; 0 if unknown, and then the messages of the view are counted.
+        fixed_count: Messages of the view that no policy discards: system messages, summaries, pinned ones.
+        failed_at: ``next_seq`` at the last attempt, if it failed; else None.
+        failed_threshold: The threshold of that failed attempt; 0 if it had none.
         policy_state: The ``state`` of the last compaction by this policy that had one.
-        turn_start: The number of the first message of the turn in flight; ``next_seq`` where none is; None
-            where unknown.
+        turn_start: The number of the first message of the turn in flight; ``next_seq`` if there is none; None
+            if unknown.
         settled_tokens: Tokens of the view before that message.
-        cached_tokens: Tokens at the beginning of the next request that the provider has in its cache: what a
-            rewrite may cost; 0 where nothing is, where that is not known, or where it has lapsed.
+        cached_tokens: Tokens at the beginning of the next request that are in the provider's cache, which a
+            rewrite may lose; 0 if there are none, if that is unknown, or if the cache has lapsed.
     """
 
     boundary: int
@@ -122,34 +122,34 @@ class CompactionContext:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """Why a compaction is due.
+    """The reason why a compaction is due, and its figures.
 
     Attributes:
-        reason: What crossed its threshold.
-        action: What the policy means to do; most know only ``compact``.
+        reason: The figure that crossed its threshold, or another cause.
+        action: The action that the policy plans; most policies know only ``compact``.
         tokens: The figure that was compared; for ``bytes`` the history's estimate.
-        threshold: The effective threshold in tokens; None for a call that asked for none.
-        focus: What the summary should look at in particular, for a manual call.
-        instructions: What the summariser is told beside its prompt: the word of a hook.
-        reader: The tool by which the agent can read what was cut from a message, such as ``memory_get``;
-            empty where there is none.
-        originals: Reads the messages of ranges of sequence numbers, as far as they are left, so that a
-            summary can be written anew from what it stands for; None where nobody has them.
-        fold: Nothing more leaves: the earlier summaries alone are written anew, from the originals.
-        model_calls: The most calls of the caller's models; None for as many as it takes. 1 is a probe: the
-            last attempts came to nothing. 0: the policy does without them.
-        keeps_substitutes: The caller keeps the substitutes of a rewrite. Without that a rewrite has none:
-            whoever reads the original again has another view, and perhaps a result without its call.
-        context_window: The model's window in tokens, None where unknown.
-        reserved_tokens: Tokens of what is sent beside the history, which the window has to hold too.
-        pins: Sequence numbers of messages that stay whatever happens.
-        policy_state: As in the context that it was due in.
-        past: Summaries that this policy wrote before and that left the view, oldest first, as far as the
-            caller keeps them.
-        written: Reads every summary that this policy ever wrote on the way to the view, the newest first, as
-            long as somebody asks for the next; None where nobody has them.
-        said_at: When the message of that number was said, in seconds since 1970; None where nobody knows.
-        now: The present, in the same seconds.
+        threshold: The effective threshold in tokens; None for a call without a threshold.
+        focus: A subject that the summary should keep in particular, for a manual call.
+        instructions: Further instructions for the model that writes the summary, from a hook.
+        reader: The tool by which the agent can read the cut part of a message, such as ``memory_get``; empty
+            if there is none.
+        originals: A function that reads the remaining messages of ranges of sequence numbers, so that a
+            summary can be written again from its original messages; None if the caller cannot read them.
+        fold: Whether only the earlier summaries are written again, from the originals, and no message leaves.
+        model_calls: The maximum calls of the caller's models; None for no limit. 1 is a probe after failed
+            attempts. 0: the policy works without a model.
+        keeps_substitutes: Whether the caller stores the substitutes of a rewrite. If not, a rewrite has none:
+            a caller that reads the original again would have another view, perhaps a result without its call.
+        context_window: The model's window in tokens, None if unknown.
+        reserved_tokens: Tokens that are sent beside the history, and are part of the window.
+        pins: Sequence numbers of messages that always stay.
+        policy_state: As in ``CompactionContext``.
+        past: Earlier summaries of this policy that left the view, oldest first, as far as the caller keeps
+            them.
+        written: A function that reads every summary of this policy that led to the view, newest first, on
+            demand; None if the caller cannot read them.
+        said_at: A function: the time of the message with a number, in seconds since 1970, or None.
+        now: The current time, in the same seconds.
     """
 
     reason: Reason
@@ -183,7 +183,7 @@ class Skip:
 
     Attributes:
         reason: ``nothing_to_discard``, ``in_flight``, ``not_due``, ``no_policy`` …
-        message: The numbers that were compared, in a sentence.
+        message: The compared numbers, in one sentence.
     """
 
     reason: str
@@ -191,19 +191,19 @@ class Skip:
 
 
 SAID = frozenset({"original", "substitute"})
-"""The provenances of what somebody said, whole or cut."""
+"""The provenances of messages of the conversation, whole or cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class Substitute:
-    """A message that stands in the place of a larger one, and has its number.
+    """A shorter message that replaces a larger one, and has its number.
 
     Either it answers and calls as its original does, or it does neither and the rest of its group left.
 
     Attributes:
         original: The message of the history.
-        message: What stands in its place: of the provenance ``substitute``, its raw message a
-            ``SubstituteMessage``.
+        message: Its replacement, with the provenance ``substitute`` and a ``SubstituteMessage`` as its raw
+            message.
     """
 
     original: Message
@@ -219,26 +219,25 @@ class Compaction:
     A rewrite that has substitutes may discard nothing; then it has no summary, and covers nothing.
 
     Attributes:
-        messages: The new view: what is retained, in order, and the summary at the place of the first
-            message that was discarded.
-        retained: The messages that stay, the same objects; of a message that a substitute stands for,
-            the original.
-        discarded: Those that leave, earlier summaries included, in order.
-        summary: The summary's text as the model gave it, without the frame; of several new ones the
-            last, empty where there is none.
-        covers: The ranges of original messages that the summary stands for, those of the summaries it
-            replaces included; ascending and disjoint.
-        level: 1 for a summary of messages, one more than the highest it replaces otherwise.
+        messages: The new view: the retained messages in order, and the summary at the place of the first
+            discarded message.
+        retained: The messages that stay, the same objects; for a substituted message, the original.
+        discarded: The messages that leave, including earlier summaries, in order.
+        summary: The summary's text from the model, without the frame; the last of several new ones; empty if
+            there is none.
+        covers: The ranges of original messages that the summary replaces, including the ranges of replaced
+            summaries; ascending and disjoint.
+        level: 1 for a summary of messages, else one more than the highest summary it replaces.
         usage: Every model call that was made.
-        degraded: No model that the caller named made the summary.
-        suspect: The summary is remarkably short for what it stands for.
-        injected: What ``on_after_compact`` added to the end of ``messages``.
-        layered: The view may have several summaries, or none.
-        state: What the policy wants to have kept, and handed back; None leaves what was kept before.
-        asides: Summaries that were made on the way and are not shown: to be kept with the others.
-        tool_calls: The tools that the model called while it summarised; carried out with the commit.
-        requests_left: User messages that the policy keeps and that left all the same, for want of room.
-        substitutes: The messages of the view that this rewrite put in the place of larger ones, in order.
+        degraded: Whether the summary was made without a model of the caller.
+        suspect: Whether the summary is very short for the messages that it replaces.
+        injected: The messages that ``on_after_compact`` added to the end of ``messages``.
+        layered: Whether the view may have several summaries, or none.
+        state: The policy's state to store, for its next run; None keeps the earlier one.
+        asides: Further summaries that are stored and not shown.
+        tool_calls: The tools that the model called while it summarised; they run after the commit.
+        requests_left: The number of user messages that left for lack of room, although the policy keeps them.
+        substitutes: The messages of the view with which this rewrite replaced larger ones, in order.
     """
 
     messages: Sequence[Message]
@@ -260,13 +259,13 @@ class Compaction:
 
     @property
     def new_summaries(self) -> tuple[Message, ...]:
-        """The summaries of the view that this rewrite brought, in order."""
+        """The new summaries of this rewrite in the view, in order."""
         stay = {id(message) for message in summaries(self.retained)}
         return tuple(message for message in summaries(self.messages) if id(message) not in stay)
 
 
 class CompactionError(SiltstoneError, RuntimeError):
-    """An attempt came to nothing. Carries ``reason`` (as in ``CompactionFailed``) and ``usage``.
+    """An attempt failed. Carries ``reason`` (as in ``CompactionFailed``) and ``usage``.
 
     ``llm_failed`` carries ``error_class``, the name of what the model raised, as well.
 
@@ -288,7 +287,7 @@ PIN_SHARE = 4  # of the window, pinned messages have at most a quarter
 def check_shrunk(
     token_rule: TokenRule, history: Sequence[Message], compaction: Compaction, min_reduction: float = 0.0
 ) -> None:
-    """Refuses a rewrite that is not smaller than *history*, by *min_reduction* (a share) of it at least.
+    """Checks that a rewrite is smaller than *history*, by at least the share *min_reduction*.
 
     Raises:
         CompactionError: ``no_reduction``.
@@ -309,13 +308,13 @@ def check_shrunk(
 def check_pin_budget(
     pinned: Iterable[Message], token_rule: TokenRule, context_window: int | None, budget: int | None = None
 ) -> None:
-    """Refuses pins that would take the room of everything else: they are never cut and never summarised.
+    """Checks that pinned messages leave room for others, since they are never cut or summarised.
 
     Args:
         pinned: All messages that shall be pinned.
-        token_rule: How tokens are counted.
+        token_rule: The token rule.
         context_window: The model's window in tokens, None where unknown.
-        budget: The most tokens of them; None for a quarter of a known window, and no bound without one.
+        budget: Their maximum tokens; None for a quarter of a known window, and no bound without one.
 
     Raises:
         ConfigError: they have more. Carries ``field`` and ``value``, the tokens they have.
@@ -345,7 +344,7 @@ def summaries(messages: Sequence[Message]) -> list[Message]:
 
 
 def rules_in_force(history: Sequence[Message]) -> set[int]:
-    """The positions of the messages that carry rules, without versions that a later one has superseded."""
+    """The positions of the messages that carry rules, without superseded versions."""
     from siltstone.messages import KeyedSystemMessage, as_history
 
     read = as_history(history)
@@ -373,13 +372,13 @@ class Compactor(Protocol):
 
     @property
     def token_rule(self) -> TokenRule:
-        """How this policy counts."""
+        """The token rule of this policy."""
 
     def should_compact(self, context: CompactionContext) -> Trigger | None:
         """The trigger, if a compaction is due at this boundary."""
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
-        """The compaction itself: yields a request for each summary it wants, returns the rewrite.
+        """The compaction itself: yields a request for each summary, and returns the rewrite.
 
         Raises:
             CompactionError: the attempt came to nothing.
@@ -392,7 +391,7 @@ class RequestReader(Protocol):
 
     @property
     def request_rule(self) -> RequestRule:
-        """Whether such a text is the user's."""
+        """The rule that decides whether such a text is from the user."""
 
 
 def request_rule_of(policy: Compactor) -> RequestRule:
@@ -408,20 +407,20 @@ class RequestShaper(Protocol):
 
     @property
     def shapes_request(self) -> bool:
-        """Whether it does, by its settings: the next request begins with the whole history again."""
+        """Whether its settings say so. Then the next request begins with the whole history again."""
 
 
 def shapes_request(policy: Compactor | None) -> bool:
-    """Whether what *policy* gives up is missing in one request alone, and stays in the history."""
+    """Whether *policy* removes messages from single requests only, and leaves the history as it is."""
     return isinstance(policy, RequestShaper) and policy.shapes_request
 
 
 @runtime_checkable
 class OverheadChecker(Protocol):
-    """A policy that can tell beforehand whether it would work."""
+    """A policy that can check beforehand whether its settings can work."""
 
     def check_overhead(self, reserved_tokens: int, context_window: int | None) -> None:
-        """Refuses a set-up in which the policy would act never, or at every boundary.
+        """Checks that the policy would not act never, or at every boundary.
 
         Raises:
             ConfigError: its threshold is larger than *context_window*, or *reserved_tokens* leave no room
@@ -435,10 +434,10 @@ class BackgroundCompactor(Protocol):
 
     @property
     def kind(self) -> str:
-        """What ``CompactionStarted`` says of its runs: ``rolling`` or ``chronicle``."""
+        """The ``kind`` of its runs in ``CompactionStarted``: ``rolling`` or ``chronicle``."""
 
     def runs_in_background(self, trigger: Trigger) -> bool:
-        """Whether what is due may be made in the background and put in its place at a later boundary."""
+        """Whether the due compaction may run in the background, and be committed at a later boundary."""
 
     def usage_of(self, trigger: Trigger) -> float:
         """The share of the window that was in use at *trigger*; 1 is all of it."""
@@ -446,10 +445,10 @@ class BackgroundCompactor(Protocol):
 
 @runtime_checkable
 class ForkFitter(Protocol):
-    """A policy that knows what a fork gives up before its first call."""
+    """A policy that can compact a fork before its first call."""
 
     def fork_trigger(self, tokens: int, prompt_tokens: int, context_window: int | None) -> Trigger | None:
-        """The trigger of what has to be done first; None where the fork fits as it is.
+        """The trigger of the compaction that the fork needs; None if it fits as it is.
 
         Args:
             tokens: Of the history that it begins with, by the policy's rule.
@@ -460,38 +459,38 @@ class ForkFitter(Protocol):
 
 @runtime_checkable
 class CheckpointKeeper(Protocol):
-    """A policy that writes checkpoints, each of which stays as it is."""
+    """A policy that writes checkpoints, which never change."""
 
     @property
     def keeps_checkpoints(self) -> bool:
-        """Whether it does, by its settings."""
+        """Whether its settings say so."""
 
     @property
     def expand_limit(self) -> int:
-        """The most messages of a page when a checkpoint is expanded."""
+        """The maximum messages of a page when a checkpoint is expanded."""
 
     def checkpoints(self, written: Iterable[tuple[State | None, Sequence[Message]]]) -> Sequence[Checkpoint]:
         """All checkpoints, in order.
 
         Args:
-            written: Of each of its compactions, oldest first, the state and the summaries that it left.
+            written: For each of its compactions, oldest first, its state and its summaries.
         """
 
 
 class MemoryReport(Protocol):
-    """How the memory of a session stands, and what is wrong with it."""
+    """The state of a session's memory, and its faults."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What may be wrong."""
+        """Possible faults."""
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """What is wrong: a message is neither shown nor summarised."""
+        """Faults: a message is neither shown nor summarised."""
 
     @property
     def line(self) -> str:
-        """``[Memory: OK]``, or how many issues there are."""
+        """``[Memory: OK]``, or the number of faults."""
 
     @property
     def markdown(self) -> str:
@@ -500,7 +499,7 @@ class MemoryReport(Protocol):
 
 @runtime_checkable
 class MemoryReporter(Protocol):
-    """A policy that can tell what each of its summaries stands for."""
+    """A policy that can report the messages behind each of its summaries."""
 
     def status(
         self,
@@ -524,16 +523,16 @@ class MemoryReporter(Protocol):
 
 @runtime_checkable
 class OverflowRetrier(Protocol):
-    """A policy that is asked each time that a request is too large for the provider, not once alone."""
+    """A policy that compacts again at each retry of a too large request, not only at the first."""
 
     @property
     def overflow_retries(self) -> int:
-        """How often a request may be sent again."""
+        """The maximum number of retries of a request."""
 
 
 @runtime_checkable
 class Resummarizer(Protocol):
-    """A policy that can make a summary anew, of what is left of the messages it stood for."""
+    """A policy that can write a summary again, from the remaining messages behind it."""
 
     def resummarize(
         self, messages: Sequence[Message], context_window: int | None

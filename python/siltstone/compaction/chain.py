@@ -1,4 +1,4 @@
-"""A chain: cheap steps first, and the next one only while too much is left."""
+"""A chain of policies: cheap steps first, and the next step only if the history is still too large."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ class Chain:
 
     @property
     def token_rule(self) -> TokenRule:
-        """That of the first step."""
+        """The rule of the first step."""
         return self.steps[0].token_rule
 
     def check_overhead(self, reserved_tokens: int, context_window: int | None) -> None:
-        """Refuses what one of the steps refuses.
+        """Runs the checks of all steps.
 
         Raises:
             ConfigError: as the step says.
@@ -97,7 +97,7 @@ class Chain:
         return alone
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
-        """Runs the steps on what the one before has left.
+        """Runs the steps in order, each on the result of the step before.
 
         Raises:
             CompactionError: what the last step raised, where none did anything.

@@ -17,15 +17,16 @@ class InPlaceConfig:
     """The common settings of steps that put shorter results in the place of longer ones.
 
     Attributes:
-        trigger_fraction: Share of the window from which on the step is due, above 0.
-        trigger_tokens: The same in tokens, where no window is known.
-        min_reclaim: The fewest tokens that a step wins: for less a provider's cached prefix is not changed.
-        least_tokens: A result with fewer stays as it is.
-        estimator: How tokens are counted, as in :class:`CompactionConfig`.
-        wait_for_cache: While the provider has the beginning of the request in its cache, the step waits, up
-            to ``wait_until``: what it changes is read anew.
-        wait_until: Share of the window from which on it waits no longer.
-        in_use: Says of a result that it is still in use, and stays as it is.
+        trigger_fraction: Share of the window at which the step is due, above 0.
+        trigger_tokens: The same in tokens, for an unknown window.
+        min_reclaim: The minimum tokens that a step must free. For less, the provider's cached prefix is left
+            unchanged.
+        least_tokens: A result with fewer tokens stays as it is.
+        estimator: The token rule, as in :class:`CompactionConfig`.
+        wait_for_cache: Whether the step waits, up to ``wait_until``, while the provider has the beginning of
+            the request in its cache, because a change makes the provider read the rest again.
+        wait_until: Share of the window at which it waits no longer.
+        in_use: A function: whether a result is still in use, and stays as it is.
 
     Raises:
         ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
@@ -58,7 +59,7 @@ class InPlaceConfig:
         return tokens < share_of(context.context_window, self.wait_until)
 
     def threshold(self, context_window: int | None) -> int:
-        """The tokens from which on the step is due."""
+        """The tokens at which the step is due."""
         if context_window is None:
             return self.trigger_tokens
         return max(1, share_of(context_window, self.trigger_fraction))
@@ -66,7 +67,7 @@ class InPlaceConfig:
 
 @dataclass(frozen=True, slots=True)
 class ClearConfig(InPlaceConfig):
-    """When :class:`ClearToolResults` acts, and what it spares. The other settings are those of every step.
+    """The settings of :class:`ClearToolResults`, in addition to the common ones.
 
     Attributes:
         keep_results: The newest messages with results that stay as they are.
@@ -84,7 +85,7 @@ class ClearConfig(InPlaceConfig):
 
 @dataclass(frozen=True, slots=True)
 class DuplicatesConfig(InPlaceConfig):
-    """When :class:`DropDuplicateReads` acts, and which tools read.
+    """The settings of :class:`DropDuplicateReads`, in addition to the common ones.
 
     Attributes:
         tools: Tools that read: of two calls with the same arguments the later answer counts. None: those

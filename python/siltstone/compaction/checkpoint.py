@@ -1,4 +1,4 @@
-"""A checkpoint: what a stretch of a session was about, written once and never changed."""
+"""A checkpoint: a summary of a part of a session, written once and never changed."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ class Checkpoint:
     """A checkpoint of a session's chronicle, or a roll-up of several.
 
     Attributes:
-        first: Its number, from 1; of a roll-up the number of the first checkpoint in it.
+        first: Its number, from 1; for a roll-up, the number of the first checkpoint in it.
         last: The number of the last checkpoint in it.
-        level: 0 for one of messages, 1 for a roll-up of those, and so on.
+        level: 0 for a checkpoint of messages, 1 for a roll-up of these, and so on.
         kind: ``interval``, ``bootstrap``, ``pressure``, ``emergency`` or ``rollup``.
         start: The first message that it covers.
         end: One more than the last. The checkpoints of level 0 are contiguous from message 0 on.
-        messages: How many messages it was made of.
+        messages: The number of its messages.
         tokens: Their size by the policy's rule.
-        said_from: When the first of them was said, in seconds since 1970; None where unknown.
-        said_to: When the last of them was.
-        title: What it was about, in a line; empty where it was forgotten.
-        summary: What was said; empty of an emergency, and where it was forgotten.
-        is_rolled_up: Whether a roll-up covers it. It stays all the same.
+        said_from: The time of the first message, in seconds since 1970; None if unknown.
+        said_to: The time of the last message.
+        title: Its subject, in one line; empty if it was forgotten.
+        summary: The summary; empty for an emergency, or if it was forgotten.
+        is_rolled_up: Whether a roll-up covers it. The checkpoint stays nevertheless.
     """
 
     first: int

@@ -10,22 +10,23 @@ __all__ = ["ChronicleConfig"]
 
 @dataclass(frozen=True, slots=True)
 class ChronicleConfig:
-    """When a checkpoint is written, and how much of the chronicle stands in view.
+    """The settings of checkpoint mode: when a checkpoint is written, and how many are in view.
 
     Attributes:
-        interval_messages: Messages since the last checkpoint from which the next one is due.
+        interval_messages: Messages since the last checkpoint at which the next one is due.
         interval_token_fraction: The same as a share of the window, 0.01..0.9.
-        recent_window_hours: Checkpoints that end within so many hours are recent, 1..8760. Where nobody knows
-            when messages were said, all are.
-        max_recent: The most recent checkpoints in view, 1..100.
-        max_older: The most older ones and roll-ups in view, 0..100.
-        context_token_budget: The most tokens of the chronicle in view, 200..32,000; never more than
+        recent_window_hours: Checkpoints that ended within this number of hours are recent, 1..8760. If the
+            times of messages are unknown, all checkpoints are recent.
+        max_recent: The maximum number of recent checkpoints in view, 1..100.
+        max_older: The maximum number of older checkpoints and roll-ups in view, 0..100.
+        context_token_budget: The maximum tokens of the chronicle in view, 200..32,000; never more than
             ``summary_stack_fraction`` of the window.
-        expand_message_limit: The most messages of a page when a checkpoint is expanded, 1..500.
-        max_messages_per_checkpoint: The most messages of one checkpoint, 1..5,000: a history that came
-            without any is parted into as many.
-        rollup_threshold: From so many checkpoints of one level on, two at least, the oldest are rolled up.
-        rollup_batch: So many at a time, ``rollup_threshold`` at most.
+        expand_message_limit: The maximum messages of a page when a checkpoint is expanded, 1..500.
+        max_messages_per_checkpoint: The maximum messages of one checkpoint, 1..5,000. A longer history
+            without checkpoints is split into several.
+        rollup_threshold: The number of checkpoints of one level, at least 2, at which the oldest are rolled
+            up.
+        rollup_batch: The number of checkpoints in one roll-up, at most ``rollup_threshold``.
         whole_turns: Whether a checkpoint never ends inside a turn (the documented form). If not, it may end
             inside the turn in flight where that turn fills the window.
 

@@ -1,4 +1,4 @@
-"""How is a tool's result that is too large cut in its place?
+"""Cuts a tool result that is too large.
 
 It keeps its head and its tail; between them stands a line that says how much was cut, and how to read it.
 """
@@ -54,7 +54,7 @@ def clamp(
 
 
 def clamp_result(message: Message, tokens: int, token_rule: TokenRule, reader: str = "") -> Message | None:
-    """*message* with its results cut so that all of it has *tokens*; None where nothing is to be cut.
+    """*message* with its results cut so that it has at most *tokens*; None if nothing needs a cut.
 
     It may stay larger, where what is beside the results (words, media) is: each text keeps
     ``SHORTEST_TEXT`` code points.
@@ -90,7 +90,7 @@ def tokens_cut(text: str) -> int:
 
 
 def clamped_alone(history: Sequence[Message], substitutes: Mapping[int, Substitute]) -> Compaction:
-    """A rewrite that discards nothing: the *substitutes* stand in the place of their originals."""
+    """A rewrite that discards nothing: the *substitutes* replace their originals."""
     retained = _whole(history)
     return Compaction(
         messages=with_substitutes(retained, substitutes.values()),
@@ -104,7 +104,7 @@ def clamped_alone(history: Sequence[Message], substitutes: Mapping[int, Substitu
 
 
 def with_substitutes(messages: Sequence[Message], substitutes: Iterable[Substitute]) -> Sequence[Message]:
-    """*messages* with each substitute in the place of its original."""
+    """*messages* with each original replaced by its substitute."""
     by_original = {id(each.original): each.message for each in substitutes}
     if not by_original:
         return messages

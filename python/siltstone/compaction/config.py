@@ -24,70 +24,72 @@ if TYPE_CHECKING:
 
 __all__ = ["CompactionConfig", "Curator"]
 
-AUTO: Final = "auto"  # of a budget: a share of the effective threshold
-UNKNOWN_WINDOW_THRESHOLD = 100_000  # tokens: where nobody says how large the window is
-USER_MESSAGE_SHARE = 4  # of the effective threshold, kept user messages have at most a quarter
-RESULT_SHARE = 6  # of the effective threshold, a message with results has at most a sixth
+AUTO: Final = "auto"  # a budget that is a share of the effective threshold
+UNKNOWN_WINDOW_THRESHOLD = 100_000  # tokens, for an unknown window
+USER_MESSAGE_SHARE = 4  # kept user messages have at most a quarter of the effective threshold
+RESULT_SHARE = 6  # a message with results has at most a sixth of the effective threshold
 SHORTEST_SUMMARY = 1  # tokens: what a window of less than eight still asks for
 SMALLEST_WINDOW = 1_024  # tokens: a summariser's; a smaller one does not hold the prompt and an answer
 
 Curator: TypeAlias = Callable[[list[RawMessage]], str]
-"""Writes a summary of discarded messages, earlier summaries among them."""
+"""A function that writes a summary of discarded messages, which may include earlier summaries."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionConfig:
-    """When :class:`ThresholdCompactor` acts, and how much it retains.
+    """The settings of :class:`ThresholdCompactor`: when it compacts, and how much it retains.
 
     Attributes:
         auto_compact_threshold: Tokens at which a compaction is due. ``"auto"``: four fifths of a known
-            window, 100,000 where none is known. A number is taken as it is, and refused by a session or a
-            call whose window is smaller.
-        recent_turn_budget: The most complete turns retained; 0 retains none.
-        max_summary_tokens: The most tokens a summary has; an eighth of a known window at most.
+            window, else 100,000. A number is used as it is; a session or a call with a smaller window refuses
+            it.
+        recent_turn_budget: The maximum number of retained complete turns; 0 retains none.
+        max_summary_tokens: The maximum tokens of a summary; never more than an eighth of a known window.
         min_turns_between_compactions: Boundaries (calls of ``prepare``) between two attempts.
-        retained_token_budget: Tokens of retained turns. ``"auto"``: half the effective threshold.
-            None: no bound, so exactly ``recent_turn_budget`` turns and the whole turn in flight stay; where
-            that turn is all there is, its older groups leave as with ``"auto"``.
-        strict_guard: The spacing holds for every trigger, also where the history itself is over.
-        trigger_fraction: A share of the window, 0..1, at which a compaction is due: where the window is
-            known it takes the place of ``auto_compact_threshold``.
+        retained_token_budget: The maximum tokens of retained turns. ``"auto"``: half the effective threshold.
+            None: no bound, so exactly ``recent_turn_budget`` turns and the whole turn in flight stay; if the
+            history is this turn alone, its older groups leave as with ``"auto"``.
+        strict_guard: Whether the spacing holds for every trigger, even if the history itself is over its
+            threshold.
+        trigger_fraction: A share of the window, 0..1, at which a compaction is due. With a known window it
+            replaces ``auto_compact_threshold``.
         max_messages: Messages in the history at which a compaction is due. It obeys the spacing.
-        max_request_bytes: The provider's cap on a request; four fifths of it are a trigger, and a
-            quarter of it bounds the retained turns.
-        keep_user_messages: The messages that open turns stay verbatim, the newest that
-            ``user_message_budget`` has room for; the others are summarised. The emergency net lets them go.
-        user_message_budget: Tokens of the messages that ``keep_user_messages`` keeps. ``"auto"``: a quarter
-            of the effective threshold. None: no bound.
+        max_request_bytes: The provider's maximum request size; four fifths of it are a trigger, and a quarter
+            of it bounds the retained turns.
+        keep_user_messages: Whether messages that open turns stay verbatim, the newest within
+            ``user_message_budget``; older ones are summarised. The emergency net may discard them.
+        user_message_budget: The maximum tokens of the messages that ``keep_user_messages`` keeps. ``"auto"``:
+            a quarter of the effective threshold. None: no bound.
         min_reduction: A compaction that reclaims less than this share, 0..1, is refused.
-        estimator: How tokens are counted: ``"blocks"``, ``"bytes/4"`` or ``"chars/3"``, or a rule of one's
-            own, such as :class:`siltstone.TokenizerRule`.
-        summary_prefix: What a summary message begins with, before a blank line.
-        summarizer_window: The window of the model that writes summaries, in tokens. None: that of the
-            session. What does not fit it is summarised in pieces, which are then merged.
-        call_timeout: Seconds that one model call may take; None for any time. An async driver breaks a
-            call off then, a sync one hands it on as ``request.deadline``.
-        attempts: Calls of one model for one answer; one that raises is called again.
+        estimator: The token rule: ``"blocks"``, ``"bytes/4"`` or ``"chars/3"``, or your own rule, such as
+            :class:`siltstone.TokenizerRule`.
+        summary_prefix: The first text of a summary message, before a blank line.
+        summarizer_window: The window of the model that writes summaries, in tokens. None: the window of the
+            session. Longer material is summarised in pieces, which are then merged.
+        call_timeout: Seconds that one model call may take; None for no limit. An async driver cancels the
+            call then; a sync driver passes the limit on as ``request.deadline``.
+        attempts: The maximum calls of one model for one answer; a call that raises is repeated.
         retry_delay: Seconds between the first call and the second; each further one waits twice as long,
             eight at most. 0: no pause.
         min_summary_tokens: A summary shorter than this, of at least 1,000 tokens, is marked ``suspect``.
-        on_model_failure: When every model has failed. ``"fail"``: so does the attempt.
+        on_model_failure: The reaction if every model has failed. ``"fail"``: the attempt fails.
             ``"fallback_summary"``: the extractive model writes a summary, marked ``degraded``.
-        on_summarizer_overflow: When even small requests are too large for the provider.
-            ``"mechanical"``: the summary says what is archived and quotes the newest of it, marked
+        on_summarizer_overflow: The reaction if even small requests are too large for the provider.
+            ``"mechanical"``: the summary lists the archived messages and quotes the newest, marked
             ``degraded``. ``"fail"``: the attempt fails.
-        curator: Writes the summary instead of a model: takes the discarded messages, gives a text. When
-            it raises or its text is blank, the attempt fails.
-        max_result_tokens: The most tokens of a tool's results in one message of the rewrite: what is larger
-            keeps its head and its tail. Where that is enough, nothing is discarded and no model is asked.
+        curator: Writes the summary instead of a model: a function of the discarded messages that returns a
+            text. If it raises or its text is blank, the attempt fails.
+        max_result_tokens: The maximum tokens of tool results in one message of the rewrite. A larger result
+            keeps its head and its tail. If that frees enough, nothing is discarded and no model is asked.
             ``"auto"``: a sixth of the effective threshold. None: no bound.
-        max_summary_level: A summary of summaries that would have a higher level is written anew from the
-            messages it stands for, where the caller can read them (``Trigger.originals``), and there are
-            twice as many as when one last was. None: never.
-        request_rule: Says of a user's text that stands beside tool results whether it is a request. The
-            default takes each for one that does not begin with one of ``siltstone.messages.REMINDER_TAGS``.
-        prefix_preserving: Where the whole history fits the summariser's window, the request is the live
-            one with the instruction as its last message, so that a provider's cache is used.
+        max_summary_level: A summary above this level is written again from its original messages, if the
+            caller can read them (``Trigger.originals``), and if they are twice as many as at the last such
+            time. None: never.
+        request_rule: Decides whether a user's text beside tool results is a request. The default: it is one,
+            unless it begins with one of ``siltstone.messages.REMINDER_TAGS``.
+        prefix_preserving: Whether the request for the summary is the live request with the instruction as its
+            last message, so that the provider's cache is used. Only if the whole history fits the
+            summariser's window.
 
     Raises:
         ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
@@ -182,7 +184,7 @@ class CompactionConfig:
         return rule(self.estimator)
 
     def effective_threshold(self, context_window: int | None) -> int:
-        """The tokens at which a compaction is due under a window, None where it is unknown.
+        """The tokens at which a compaction is due under a window; None for an unknown window.
 
         With ``trigger_fraction`` that share of a known window; else ``auto_compact_threshold`` where it is
         a number; else four fifths of the window, or ``UNKNOWN_WINDOW_THRESHOLD`` without one.
@@ -194,12 +196,12 @@ class CompactionConfig:
         return UNKNOWN_WINDOW_THRESHOLD if context_window is None else max(1, context_window * 4 // 5)
 
     def summary_cap(self, context_window: int | None) -> int:
-        """The least of ``max_summary_tokens`` and an eighth of each window, of those that are known."""
+        """The smallest of ``max_summary_tokens`` and an eighth of each known window."""
         windows = [window for window in (context_window, self.summarizer_window) if window is not None]
         return max(SHORTEST_SUMMARY, min([self.max_summary_tokens, *(window // 8 for window in windows)]))
 
     def result_tokens(self, threshold: int) -> int | None:
-        """The most tokens of a message with results under an effective *threshold*; None: no bound."""
+        """The maximum tokens of a message with results, for an effective *threshold*; None: no bound."""
         if self.max_result_tokens != AUTO:
             return self.max_result_tokens
         return max(LEAST_RESULT, threshold // RESULT_SHARE)

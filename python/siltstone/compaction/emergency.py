@@ -1,4 +1,4 @@
-"""The emergency net as a policy: acts only where a history is over its window, and asks no model."""
+"""The emergency net as a policy: it acts only if a history is larger than its window, and asks no model."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ class Emergency:
 
     @property
     def request_rule(self) -> RequestRule:
-        """Which text beside tool results is a request."""
+        """The rule for texts beside tool results: which of them are requests."""
         return self._request_rule
 
     def should_compact(self, context: CompactionContext) -> Trigger | None:
-        """The trigger where history and reserved tokens exceed the window, at any boundary."""
+        """The trigger if history and reserved tokens exceed the window, at any boundary."""
         window = self._window(context.context_window)
         tokens = context.estimated_history_tokens + context.reserved_tokens
         if window is None or tokens <= window:

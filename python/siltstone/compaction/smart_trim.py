@@ -1,4 +1,4 @@
-"""Smart trim: what has least to do with the question leaves first, without a model."""
+"""Smart trim: messages that are least relevant to the question leave first, without a model."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Trimmed:
     """A history after a trim; the caller's own objects.
 
     Attributes:
-        retained: What stays, in order; the list that was given where nothing was trimmed.
-        trimmed: What left, in order.
-        did_trim: Something left.
-        tokens: What stays, by the estimator.
-        safe_limit: What was aimed at. More than that stays where all of it is protected.
+        retained: The messages that stay, in order; the given list if nothing was trimmed.
+        trimmed: The messages that left, in order.
+        did_trim: Whether messages left.
+        tokens: The size of *retained*, by the estimator.
+        safe_limit: The limit that was aimed at. If protected messages are larger, more stays.
         reason: Why nothing was trimmed: ``within_limit``, ``query_too_short``, ``all_protected``; else "".
     """
 
@@ -104,7 +104,7 @@ class SmartTrim:
         return self.config.trim_scope == "request"
 
     def check_overhead(self, reserved_tokens: int, context_window: int | None) -> None:
-        """Refuses a window without room for a history.
+        """Checks that the window has room for a history.
 
         Raises:
             ConfigError: the safe limit is 0 or less, or no more than *reserved_tokens*.
@@ -121,7 +121,7 @@ class SmartTrim:
             )
 
     def should_compact(self, context: CompactionContext) -> Trigger | None:
-        """The trigger, where the history is over the safe limit; at any boundary."""
+        """The trigger if the history is over the safe limit, at any boundary."""
         if context.context_window is None:
             return None
         limit = self._limit(context.context_window)
@@ -195,8 +195,8 @@ def smart_trim(
 
     Args:
         messages: A history in any dialect.
-        safe_limit: The most tokens, by the estimator of *config*.
-        config: What is spared, and what is relevant.
+        safe_limit: The maximum tokens, by the estimator of *config*.
+        config: The protected messages, and the query.
 
     Raises:
         InvalidMessageError: one of *messages* is not a message.
@@ -263,7 +263,7 @@ class _Trim:
         return set(range(len(self._read))).difference(gone)
 
     def _ranked(self) -> Leaving:
-        """The groups that may leave, in the order in which they do: those without a text last."""
+        """The groups that may leave, in the order of leaving; groups without a text last."""
         read = self._read
         recalled = RECALLED[0], lambda at: _is_recalled(read.raws[at])
         about = read.outline, read.raws, list(self._protected()), self._rendered, recalled
@@ -316,7 +316,7 @@ class _Trim:
         return fixed.union(newest, read.outline.last_bound())
 
     def _rendered(self, at: int) -> str:
-        """What a message says that the core does not read."""
+        """The text of a message that the core cannot read."""
         return render([self._read[at]], "")
 
 

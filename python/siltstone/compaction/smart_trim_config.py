@@ -14,28 +14,29 @@ from siltstone.values import dataclass
 __all__ = ["SmartTrimConfig"]
 
 SCOPES = ("request", "history")
-HARD_CAP_TENTHS = 10  # of the window, recalled context has at most one part in so many
+HARD_CAP_TENTHS = 10  # recalled context has at most the window divided by this number
 
 
 @dataclass(frozen=True, slots=True)
 class SmartTrimConfig:
-    """Where :class:`SmartTrim` begins to trim, and what it spares.
+    """The settings of :class:`SmartTrim`: when it trims, and which messages it protects.
 
     Attributes:
-        reserve_tokens: What is left free for the answer. None: 4,000, or what ``max_history_share`` leaves.
-        hard_cap_tokens: The most tokens of recalled context; a tenth of the window at most.
+        reserve_tokens: Tokens left free for the answer. None: 4,000, or the part outside
+            ``max_history_share``.
+        hard_cap_tokens: The maximum tokens of recalled context; never more than a tenth of the window.
         max_history_share: The share of the window that the history may have, 0..1.
-        protected_recent: The newest messages of user and assistant that stay; tool results do not count.
-        query: What is relevant. None: the newest two or three requests.
-        shortest_query: Characters of a query: with a shorter one nothing is trimmed.
-        is_summary: Says of a message among the first three whether it is a summary of the host's own.
-        target_share: Share of the safe limit that a trim of the policy aims at, above 0: below 1 the next
-            message is no trim again, and a provider's cache holds for a while.
-        trim_scope: What a trim is of. ``"history"``: what leaves stays out of view, as after any compaction.
-            ``"request"``: it is missing in this request alone, and the next one begins with the whole
-            history again; a session makes it findable first, and leaves its history as it is.
-        documented: The documented tokenizer and scores, in Python; else those of the core.
-        estimator: How tokens are counted, as in :class:`CompactionConfig`.
+        protected_recent: The number of newest messages of user and assistant that stay, without tool results.
+        query: The text to which relevant messages are similar. None: the newest two or three requests.
+        shortest_query: The minimum characters of a query; with a shorter one nothing is trimmed.
+        is_summary: A function: whether a message among the first three is the host's own summary.
+        target_share: Share of the safe limit that a trim aims at, above 0. Below 1, the next message does not
+            need a trim again, and the provider's cache stays valid for a while.
+        trim_scope: ``"history"``: trimmed messages stay out of view, as after any compaction. ``"request"``:
+            they are missing in this request alone, and the next one begins with the whole history again; a
+            session indexes them first, and leaves its history as it is.
+        documented: Whether to use the documented tokenizer and scores, in Python; else the core's.
+        estimator: The token rule, as in :class:`CompactionConfig`.
 
     Raises:
         ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
@@ -71,11 +72,11 @@ class SmartTrimConfig:
         checks.estimator(self.estimator)
 
     def hard_cap(self, context_window: int) -> int:
-        """The most tokens of recalled context in a window."""
+        """The maximum tokens of recalled context in a window."""
         return min(self.hard_cap_tokens, context_window // HARD_CAP_TENTHS)
 
     def safe_limit(self, context_window: int) -> int:
-        """The most tokens of a history: the window less what is reserved, less the recalled context.
+        """The maximum tokens of a history: the window without the reserve and without recalled context.
 
         Raises:
             ConfigError: nothing is left.

@@ -1,4 +1,4 @@
-"""Threshold compaction: past a threshold, old turns give way to one summary."""
+"""Threshold compaction: past a threshold, one summary replaces old turns."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ READ_AGAIN = "read_again"  # in the state: how many messages a summary was last 
 
 
 class ThresholdCompactor:
-    """Replaces old turns by one summary once the history has grown past a threshold.
+    """Replaces old turns by one summary when the history has grown past a threshold.
 
     Args:
         config: When to act and how much to retain.
         prompt: The instruction that ends the request for a summary.
-        tools: The tool definitions that the agent sends with its requests, for a ``prefix_preserving``
-            request, which has to begin like them.
+        tools: The tool definitions that the agent sends with its requests. A ``prefix_preserving`` request
+            must send the same ones.
     """
 
     def __init__(
@@ -80,13 +80,13 @@ class ThresholdCompactor:
     def should_compact(self, context: CompactionContext) -> Trigger | None:
         """The trigger, if a compaction is due; never at boundary 0.
 
-        A history or a request at or over its own threshold overrides the spacing of attempts; what the
-        provider counted, what is forecast and the number of messages do not.
+        A history or a request at or over its own threshold overrides the spacing of attempts. The provider's
+        count, the forecast and the number of messages do not.
 
-        After three attempts in a row of low yield the breaker is open: an attempt is made after 10
-        boundaries, after 20 more, then after 40 each time, with one call of a model. Nothing overrides that;
-        the window is guarded by the session's emergency net. With ``on_model_failure="fallback_summary"``
-        compactions go on meanwhile, and no model of the caller's is asked between two attempts.
+        After three attempts in a row with low yield the circuit breaker opens: the next attempt is made after
+        10 boundaries, then after 20 more, then after 40 each, with one model call. No trigger overrides this;
+        the session's emergency net guards the window. With ``on_model_failure="fallback_summary"``
+        compactions go on meanwhile, without a model of the caller between two attempts.
         """
         from siltstone.compaction.breaker import BREAKER_ATTEMPTS, breaker_pauses
 
@@ -108,7 +108,7 @@ class ThresholdCompactor:
         return trigger
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
-        """Asks for a summary of what is discarded, in as many requests as it takes, and puts it in its place.
+        """Asks for a summary of the discarded messages, in one or more requests, and replaces them by it.
 
         Raises:
             CompactionError: ``llm_failed``, ``empty_summary``, ``refused_summary``, ``curator_failed``,
@@ -217,14 +217,14 @@ class ThresholdCompactor:
         return clip(text, brief.cap, self.token_rule)
 
     def _summaries(self, history: Sequence[Message]) -> Selection:
-        """The earlier summaries leave, all else stays."""
+        """A selection that discards the earlier summaries alone."""
         from siltstone.compaction.select import parted
 
         kept = {at for at, message in enumerate(history) if message.provenance != "compaction_summary"}
         return parted(history, kept)
 
     def _told(self, selection: Selection, trigger: Trigger) -> tuple[Sequence[Message], bool]:
-        """What the summariser is told, and whether summaries gave way to the messages they stand for."""
+        """The messages for the summariser, and whether they replace summaries by their original messages."""
         from siltstone.compaction.rewrite import joined
 
         earlier = summaries(selection.discarded)
@@ -239,10 +239,10 @@ class ThresholdCompactor:
         return sorted([*trigger.originals(ranges), *others], key=lambda message: message.seq), True
 
     def _is_folded(self, earlier: Sequence[Message], trigger: Trigger) -> bool:
-        """Whether summaries are so high that the originals are to be read again.
+        """Whether the level of summaries is so high that the original messages must be read again.
 
-        Once they were, they are read again when there are twice as many: so all that a session ever reads
-        again is no more than twice what was said in it, however long it goes on.
+        After that they are read again only when they are twice as many. So a session of any length reads no
+        more than twice its messages again.
         """
         from siltstone.messages import summary_level
 
@@ -258,11 +258,11 @@ class ThresholdCompactor:
         return self.token_rule.count(selection.discarded) >= SUSPECT_FROM
 
     def check_overhead(self, reserved_tokens: int, context_window: int | None) -> None:
-        """Refuses a threshold that cannot work.
+        """Checks that the threshold can work.
 
         Raises:
             ConfigError: it is larger than the window, so it would never be reached; or not larger than the
-                reserved tokens, so it would be at every boundary, whatever was discarded.
+                reserved tokens, so it would be reached at every boundary.
         """
         threshold = self.config.effective_threshold(context_window)
         if context_window is not None and threshold > context_window:
@@ -298,7 +298,7 @@ class ThresholdCompactor:
         )
 
     def _reason(self, context: CompactionContext, tokens: int, threshold: int) -> Reason | None:
-        """What crossed its threshold, the weightiest first."""
+        """The reason of the most important crossed threshold; None if none was crossed."""
         byte_cap, most_messages = self.config.max_request_bytes, self.config.max_messages
         if tokens >= threshold:
             by_share = self.config.trigger_fraction is not None and context.context_window is not None
@@ -318,7 +318,7 @@ class ThresholdCompactor:
         return since is not None and since < self.config.min_turns_between_compactions
 
     def _clamped(self, history: Sequence[Message], trigger: Trigger) -> dict[int, Substitute]:
-        """What stands in the place of results that are too large, by position."""
+        """The substitutes for results that are too large, by position."""
         from siltstone.compaction.clamp import clamp
         from siltstone.messages import as_history
 
@@ -384,7 +384,7 @@ class ThresholdCompactor:
         return [] if most is None else [(self.token_rule, most)]
 
     def _requests_left(self, selection: Selection) -> int:
-        """How many user messages leave although they are kept: their budget is used up."""
+        """The number of user messages that leave because the budget of kept ones is used up."""
         from siltstone.messages import opens_turn
 
         if not self.config.keep_user_messages:
@@ -399,7 +399,7 @@ def _boundaries_since_last(context: CompactionContext) -> int | None:
 
 
 def _curated(curator: Curator, selection: Selection, cap: int) -> Flow[str]:
-    """The curator's summary. It is asked for like a model's, so that a plan can leave it unwritten."""
+    """The curator's summary. It is requested like a model's, so that a dry run need not call the curator."""
     from siltstone.llm import CompletionRequest
 
     def write(_: CompletionRequest) -> str:
@@ -432,5 +432,5 @@ def _overflow(error: SummarizerOverflow, calls: Calls) -> CompactionError:
 
 
 def _covered_count(earlier: Sequence[Message]) -> int:
-    """How many messages these summaries stand for."""
+    """The number of messages behind these summaries."""
     return sum(end - start for message in earlier for start, end in message.covers)

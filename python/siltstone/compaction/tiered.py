@@ -1,4 +1,4 @@
-"""Tiered compaction: old turns are summarised in the background, and leave at once where that is too late."""
+"""Tiered compaction: old turns are summarised in the background; if that is too late, they leave at once."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class TieredCompactor:
 
     Args:
         config: Thresholds, fractions and budgets. ``TieredConfig.documented()`` has the documented form.
-        prompt: The instruction that ends a request for a summary; where none is given, that of the mode.
-        extract: Called with the messages that were summarised, once for each compaction. Where it raises,
-            the compaction goes on and ``ExtractionFailed`` is told.
-        tools: Definitions of tools that whoever summarises may call. A session carries out calls of
-            ``memory_save`` with the commit, and no others.
+        prompt: The instruction that ends a request for a summary; by default the prompt of the mode.
+        extract: Called with the summarised messages, once for each compaction. If it raises, the compaction
+            goes on, and hooks hear ``ExtractionFailed``.
+        tools: Definitions of tools that the summarising model may call. A session carries out only calls of
+            ``memory_save``, after the commit.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class TieredCompactor:
 
     @property
     def kind(self) -> str:
-        """The mode, ``rolling`` or ``chronicle``: what ``CompactionStarted`` says of the run."""
+        """The mode, ``rolling`` or ``chronicle``, which is the ``kind`` in ``CompactionStarted``."""
         return self.config.mode
 
     @property
@@ -94,7 +94,7 @@ class TieredCompactor:
 
     @property
     def expand_limit(self) -> int:
-        """The most messages of a page when a checkpoint is expanded."""
+        """The maximum messages of a page when a checkpoint is expanded."""
         return self.config.chronicle.expand_message_limit
 
     @property
@@ -104,11 +104,11 @@ class TieredCompactor:
 
     @property
     def overflow_retries(self) -> int:
-        """How often a session may send a request again that the provider found too large."""
+        """The maximum number of retries of a request that the provider found too large."""
         return self.config.overflow_retries
 
     def window(self, named: int | None) -> int:
-        """The window that counts, where a caller names *named*; a guess is logged, once."""
+        """The window to use, if the caller names *named*; a guess is logged, once."""
         window = self.config.window(named)
         if named is None and self.config.context_window is None and not self._told_of_window:
             self._told_of_window = True
@@ -116,7 +116,7 @@ class TieredCompactor:
         return window
 
     def check_overhead(self, reserved_tokens: int, context_window: int | None) -> None:
-        """Refuses reserved tokens that reach a tier by themselves.
+        """Checks that the reserved tokens alone reach no tier.
 
         Raises:
             ConfigError: they are at or above the first threshold, so every boundary would compact.
@@ -196,7 +196,7 @@ class TieredCompactor:
         return max(1, threshold - int(Fraction(str(self.config.fork_reserve)) * window))
 
     def fork_trigger(self, tokens: int, prompt_tokens: int, context_window: int | None) -> Trigger | None:
-        """What a fork gives up before its first call; None where it fits.
+        """The trigger of a fork's compaction before its first call; None if it fits.
 
         By ``"usage"`` half of it is summarised, once, above ``fork_usage_threshold`` of the window, not at
         it. By ``"budget"`` the oldest leave until the history fits beside the prompt and the reserve.
@@ -213,7 +213,7 @@ class TieredCompactor:
         return Trigger("overflow", FORK, tokens, budget, context_window=context_window)
 
     def runs_in_background(self, trigger: Trigger) -> bool:
-        """Whether the conversation may go on while this is done: the first two tiers."""
+        """Whether the compaction may run in the background: only in the first two tiers."""
         return trigger.action in IN_BACKGROUND
 
     def usage_of(self, trigger: Trigger) -> float:
@@ -265,7 +265,7 @@ class TieredCompactor:
         return framed(heading, text), tuple(calls.usage)
 
     def _waits(self, context: CompactionContext, threshold: int) -> bool:
-        """Whether a job failed too short a time ago, and no higher *threshold* is reached since."""
+        """Whether a job failed only recently, and no higher *threshold* is reached since."""
         if context.failed_at is None or context.last_attempt_boundary is None:
             return False
         if context.boundary - context.last_attempt_boundary >= self.config.retry_after_turns:

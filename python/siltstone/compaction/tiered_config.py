@@ -18,7 +18,7 @@ __all__ = ["FALLBACK_WINDOW", "LEAST_SUMMARY", "Tier", "TieredConfig", "least_to
 Tier = Literal["background", "aggressive", "emergency"]
 
 FALLBACK_WINDOW: Final = 200_000
-"""The window in tokens of a model that nobody has told of."""
+"""The window in tokens that is assumed for an unknown model."""
 
 LEAST_SUMMARY: Final = 16  # tokens: fewer hold no sentence
 
@@ -35,54 +35,54 @@ _SHARES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TieredConfig:
-    """When :class:`TieredCompactor` and its kin act, and how much they give up.
+    """The settings of :class:`TieredCompactor` and its workers: when they compact, and how much they discard.
 
     All shares of the window are reached at it (``>=``); all fractions are of the messages behind the
     summaries, rounded down.
 
     Attributes:
-        context_window: The window in tokens, for callers that name none with the call; where both are known
-            the smaller one counts. None and none named: 200,000, and a warning is logged.
-        background_threshold: Share of the window at which the oldest messages are summarised, while the
-            conversation goes on.
-        aggressive_threshold: Share at which more of them are.
+        context_window: The window in tokens, for callers that name none; if both are known, the smaller one
+            counts. If neither is known: 200,000, and a warning is logged.
+        background_threshold: Share of the window at which the oldest messages are summarised in the
+            background.
+        aggressive_threshold: Share at which more of them are summarised.
         emergency_threshold: Share at which the oldest half leaves at once, without a model.
-        background_fraction: What leaves in the first tier, above 0 and below 1.
-        aggressive_fraction: In the second, and where somebody calls for a compaction.
-        emergency_fraction: In the third.
-        retain_floor: Messages that stay whatever the fraction.
-        estimator: How tokens are counted: ``"bytes_total"``, ``"flat_tools"`` or another rule.
-        max_summary_tokens: The most tokens of a summary; a quarter of the room for all of them at most, and
-            16 in any case.
+        background_fraction: The fraction that leaves in the first tier, above 0 and below 1.
+        aggressive_fraction: The fraction in the second tier, and for a call of ``compact``.
+        emergency_fraction: The fraction in the third tier.
+        retain_floor: The minimum number of messages that stay.
+        estimator: The token rule: ``"bytes_total"``, ``"flat_tools"`` or another rule.
+        max_summary_tokens: The maximum tokens of a summary; at most a quarter of the room for all summaries,
+            but at least 16.
         summary_heading: The first line of a summary, with the places ``{n}``, ``{first}`` and ``{last}``:
             its number, and the first and last turn.
         summary_stack_fraction: Share of the window that all summaries may have, 0.01..0.5. Beyond it the
-            oldest are made one.
-        fold_source: What such a summary of summaries is made of: ``"messages"`` from the log, as far as
-            there are any; or the ``"summaries"``, which costs one short request.
-        emergency_marker: What an emergency leaves in the place of the messages; ``{n}`` is their number.
+            oldest become one summary.
+        fold_source: The source of such a summary of summaries: the ``"messages"`` of the log, as far as they
+            exist; or the ``"summaries"``, which costs one short request.
+        emergency_marker: The text that replaces messages in an emergency; ``{n}`` is their number.
         attempts: Calls of one model for one answer.
-        call_timeout: Seconds that a call may take; None for any time.
+        call_timeout: Seconds that a call may take; None for no limit.
         retry_delay: Seconds before the second call for one answer; each further one waits twice as long.
         summarizer_window: The window of the model that writes summaries, in tokens; None: the session's.
-        retry_after_turns: Boundaries between a job that failed and the next; a higher tier does not wait.
-        fork_preflight: How a fork is made to fit: ``"budget"`` until it does; ``"usage"`` half of it, once,
-            above a share of the window (the documented form).
+        retry_after_turns: Boundaries between a failed job and the next; a higher tier does not wait.
+        fork_preflight: The compaction of a fork: ``"budget"``: the oldest leave until it fits; ``"usage"``:
+            half of it is summarised, once, above a share of the window (the documented form).
         fork_reserve: Share of the window that a fork leaves free.
-        fork_floor: Messages that a fork keeps whatever they cost.
-        fork_fraction: What a fork gives up in one step.
-        fork_usage_threshold: The share of ``"usage"``; above it, not at it.
-        overflow_retries: How often a request is sent again that the provider found too large.
-        overflow_fraction: What is given up before each time.
+        fork_floor: The minimum number of messages that a fork keeps.
+        fork_fraction: The fraction that a fork discards in one step.
+        fork_usage_threshold: The share of ``"usage"``; a fork is compacted above it, not at it.
+        overflow_retries: The maximum number of retries of a request that the provider found too large.
+        overflow_fraction: The fraction discarded before each retry.
         worker_turns_per_segment: Model calls in a segment of a worker.
-        worker_max_segments: Segments that a worker may have.
-        worker_threshold: Share of the window at which the end of a segment gives up messages.
-        worker_fraction: How much.
-        worker_strict: Whether the window has to be fuller than that share (the documented form).
-        superseding_tools: Names of tools of whose results only the newest is of use.
+        worker_max_segments: The maximum number of segments of a worker.
+        worker_threshold: Share of the window at which messages are discarded at the end of a segment.
+        worker_fraction: The fraction discarded then.
+        worker_strict: Whether the window must be fuller than that share (the documented form).
+        superseding_tools: Names of tools of which only the newest result is useful.
         mode: ``"rolling"``: summaries that stack and fold. ``"chronicle"``: checkpoints, each written once,
             and one message in view that shows them.
-        chronicle: When checkpoints are written, and how they are shown.
+        chronicle: The settings of checkpoints.
 
     Raises:
         ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
@@ -193,12 +193,12 @@ class TieredConfig:
             least, name = value, field
 
     def window(self, named: int | None) -> int:
-        """The window that counts, where a caller names *named*."""
+        """The window to use, if the caller names *named*."""
         known = [window for window in (self.context_window, named) if window is not None]
         return min(known, default=FALLBACK_WINDOW)
 
     def threshold(self, tier: Tier, window: int) -> int:
-        """Tokens from which *tier* is due."""
+        """The tokens at which *tier* is due."""
         return least_tokens(window, getattr(self, f"{tier}_threshold"))
 
     def tier(self, tokens: int, window: int) -> Tier | None:
@@ -207,13 +207,13 @@ class TieredConfig:
         return next((tier for tier in tiers if tokens >= self.threshold(tier, window)), None)
 
     def worker_tokens(self, window: int) -> int:
-        """Tokens from which the end of a worker's segment gives up messages."""
+        """The tokens at which messages are discarded at the end of a worker's segment."""
         if self.worker_strict:
             return int(Fraction(str(self.worker_threshold)) * window) + 1
         return least_tokens(window, self.worker_threshold)
 
     def stack_budget(self, window: int) -> int:
-        """The most tokens of all summaries together."""
+        """The maximum tokens of all summaries together."""
         return int(Fraction(str(self.summary_stack_fraction)) * window)
 
     def summary_cap(self, window: int) -> int:

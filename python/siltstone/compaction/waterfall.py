@@ -67,7 +67,7 @@ class WaterfallCompactor:
         return self._token_rule
 
     def should_compact(self, context: CompactionContext) -> Trigger | None:
-        """The trigger, where enough messages came since the last run began, and since one that failed."""
+        """The trigger if enough messages came since the last run began, and since a failed one."""
         config, size = self.config, context.next_seq or context.message_count
         state = WaterfallState.read(context.policy_state) or WaterfallState()
         failures = [at for at in (context.failed_at, state.failed_at) if at is not None]
@@ -147,12 +147,12 @@ class WaterfallCompactor:
 
 
 class WaterfallRestored(WaterfallCompactor):
-    """Begins a history with summaries of it that were made before. It asks no model.
+    """Begins a history with summaries that were written before. It asks no model.
 
     Args:
-        config: That of the session.
+        config: The session's settings.
         memory: The summaries and their counters.
-        copies: Recent summaries that were made earlier, with the messages that each stands for.
+        copies: Earlier recent summaries, with the messages that each replaced.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class WaterfallRestored(WaterfallCompactor):
         self._memory, self._copies = memory, tuple(copies)
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
-        """Puts the summaries in the place of what they stand for. It yields no request."""
+        """Replaces messages by their summaries. It yields no request."""
         yield from ()
         run = _Run(self.config, history, as_history(history), trigger)
         asides = tuple(
@@ -182,7 +182,7 @@ class Piece:
 
 
 class _Run:
-    """One run over one history: what is due, what came of it so far, and the rewrite."""
+    """One run over one history: the due messages, the summaries so far, and the rewrite."""
 
     def __init__(
         self, config: WaterfallConfig, history: Sequence[Message], read: History, trigger: Trigger
@@ -197,11 +197,11 @@ class _Run:
 
     @property
     def width(self) -> int:
-        """How many messages are due."""
+        """The number of due messages."""
         return self._cut - self._before.covered
 
     def refusal(self) -> Skip | None:
-        """Why there is nothing to do, if so."""
+        """The reason why there is nothing to do; None if there is work."""
         size, immediate, recent = self._size, self._config.immediate_window, self._config.recent_window
         is_bootstrap = self._trigger.action == BOOTSTRAP
         if is_bootstrap and (self._memory.longterm or self._memory.recent):
@@ -273,7 +273,7 @@ class _Run:
         return [_recent_message(piece, text) for piece, text in self._done[:-1]]
 
     def compaction(self, *, failed: bool, usage: Calls) -> Compaction | None:
-        """The rewrite after the passes that were made; None where none discards anything."""
+        """The rewrite after the passes so far; None if no message leaves."""
         if not self._done:
             return None
         state = self._memory.state
@@ -298,7 +298,7 @@ class _Run:
         )
 
     def restored(self, memory: Memory, asides: tuple[Message, ...]) -> Compaction | None:
-        """The rewrite by a *memory* that is there already; None where none discards anything."""
+        """The rewrite with an existing *memory*; None if no message leaves."""
         self._memory = memory
         selection = self._selection(memory.state.covered)
         if not selection.is_worthwhile:

@@ -13,29 +13,29 @@ __all__ = ["WaterfallConfig"]
 
 @dataclass(frozen=True, slots=True)
 class WaterfallConfig:
-    """When :class:`WaterfallCompactor` acts, and what it asks for.
+    """The settings of :class:`WaterfallCompactor`: when it compacts, and its requests to the model.
 
     Attributes:
-        immediate_window: The newest messages, which stay word for word.
-        recent_window: Messages of one slice, which the recent summary stands for.
-        step: New messages between two runs, counted from the size that the last one began with. None: as
-            many as ``recent_window``.
+        immediate_window: The number of newest messages, which stay verbatim.
+        recent_window: The number of messages that the recent summary replaces.
+        step: New messages between two runs, counted from the size at which the last run began. None: the
+            same as ``recent_window``.
         prompt_style: ``base`` is the documented prompt: one plain text that base and chat models continue.
-            ``instruct`` says what to write and names the speakers.
-        stop: Texts at which the provider ends an answer. None by default: a line break would leave a
+            ``instruct`` gives an instruction and names the speakers.
+        stop: Texts at which the provider ends an answer. None by default, since a line break would leave a
             summary of one line.
-        temperature: How freely an answer is sampled, 0..1.
-        max_tokens: The most tokens of a summary.
-        attempts: Calls of one model for one answer; one that raises is called again.
-        call_timeout: Seconds that a call may take; None for any time.
+        temperature: The sampling temperature of an answer, 0..1.
+        max_tokens: The maximum tokens of a summary.
+        attempts: Calls of one model for one answer; a call that raises is repeated.
+        call_timeout: Seconds that a call may take; None for no limit.
         retry_delay: Seconds before the second call for one answer; each further one waits twice as long.
         longterm_budget_tokens: Tokens of the long-term summary; a longer one is summarised again. None: no
             bound.
-        longterm_refresh: Every so many passes the long-term summary is made anew of the stored recent
-            summaries, not of itself; 0 never.
-        cap_share: A summary has at most this share of what it stands for, 0..1; 1 leaves it to
-            ``max_tokens``.
-        ram_cap: Messages in context that count as full in a status report.
+        longterm_refresh: After this number of passes the long-term summary is written again from the stored
+            recent summaries, not from itself; 0 for never.
+        cap_share: The maximum size of a summary as a share of its messages, 0..1; with 1 only ``max_tokens``
+            counts.
+        ram_cap: The number of messages in context that counts as full in a status report.
         summarizer_window: The window of the model that writes summaries, in tokens; None: the session's.
         estimator: How tokens are counted, as in :class:`CompactionConfig`.
 
@@ -89,7 +89,7 @@ class WaterfallConfig:
 
     @classmethod
     def documented(cls) -> WaterfallConfig:
-        """The documented numbers without our bounds: long-term grows, and is only ever combined."""
+        """The documented numbers without siltstone's bounds: the long-term summary only grows."""
         return cls(longterm_budget_tokens=None, longterm_refresh=0, cap_share=1)
 
     def for_prompt(self, shown: int) -> WaterfallConfig:

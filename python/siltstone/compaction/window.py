@@ -1,4 +1,4 @@
-"""Windows: a few messages in view, a summary of the rest, and everything that left found again."""
+"""Windows: a few messages in view, a summary of the rest, and a search over all messages that left."""
 
 from __future__ import annotations
 

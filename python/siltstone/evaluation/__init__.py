@@ -1,4 +1,4 @@
-"""How well does a store find what was said? Datasets, measures, and reports."""
+"""Measures how well a store finds earlier messages: datasets, measures, and reports."""
 
 from siltstone.evaluation.dataset import Conversation, Dataset, Question, Turn
 from siltstone.evaluation.plain import read_dataset

@@ -1,4 +1,4 @@
-"""Which questions does a conversation not answer? Those of other conversations, without the names."""
+"""Makes questions that a conversation does not answer: those of other conversations, without names."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _SPACES = re.compile(r"\s{2,}")
 
 
 def off_topic(dataset: Dataset) -> dict[str, list[str]]:
-    """For each conversation's id the questions of all others, names removed, in order.
+    """For each conversation's id, the questions of all other conversations, without names, in order.
 
-    Categories apart are left out: a question without an answer at home proves nothing abroad.
+    Categories that are reported apart are left out: a question without an answer in its own conversation
+    proves nothing in another one.
     """
     asked = {
         each.id: [
@@ -34,16 +35,16 @@ def off_topic(dataset: Dataset) -> dict[str, list[str]]:
 
 
 def without_names_in(conversation: Conversation) -> list[str]:
-    """The conversation's questions without names, those of its speakers among them."""
+    """The conversation's questions without names, including the names of its speakers."""
     speakers = frozenset(word for turn in conversation.turns for word in _WORD.findall(turn.name or ""))
     return [without_names(question.text, speakers) for question in conversation.questions]
 
 
 def without_names(text: str, names: frozenset[str] = frozenset()) -> str:
-    """*text* without its capitalised words; "I" stays, and the first one unless it is one of *names*.
+    """*text* without capitalised words; "I" stays, and so does the first word unless it is in *names*.
 
-    Names would tell a question of another conversation at once, and nobody asks of people who were never
-    there: what is left is what the question is about.
+    A name would give away a question of another conversation at once, and real users do not ask about people
+    who are not there. The rest of the question is its subject.
     """
 
     def kept(match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Datasets of measurements: conversations, and questions whose evidence is known."""
+"""Datasets for measurements: conversations, and questions with known evidence."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Turn:
 
     Attributes:
         id: Its name, unique in the conversation; the evidence of a question refers to it.
-        text: What a store indexes and gives back.
-        role: Who said it: ``user``, ``assistant``, or a host's own word.
+        text: The text that a store indexes and returns.
+        role: The role of the speaker: ``user``, ``assistant``, or a host's own word.
         name: The speaker's or the tool's name.
-        kind: What it is: ``message``, or a host's own word.
-        created_at: When it was said. A datetime without a zone is UTC.
-        session: The number of the sitting it belongs to, where a conversation has several.
+        kind: The kind of the entry: ``message``, or a host's own word.
+        created_at: The time when it was said. A datetime without a zone is UTC.
+        session: The number of the sitting it belongs to, if a conversation has several.
     """
 
     id: str
@@ -43,7 +43,7 @@ class Question:
     Attributes:
         text: The query, as it is given to a store.
         evidence: Ids of turns of the same conversation; at least one.
-        category: What the figures are grouped by.
+        category: The group of the question in the figures.
     """
 
     text: str
@@ -58,12 +58,12 @@ class Conversation:
     Attributes:
         id: The session's id in the store.
         turns: In the order in which they were said.
-        questions: What is asked of this conversation.
-        ordered: Whether the turns follow one another. Those of a collection of facts do not: their entries
-            get the empty source range, so that no ranker takes the one before for context.
+        questions: The questions about this conversation.
+        ordered: Whether the turns follow one another. In a collection of facts they do not: the entries then
+            get the empty source range, so that no ranker uses the entry before as context.
 
     Raises:
-        DatasetError: two turns of one id, a question without evidence, or evidence that is no turn.
+        DatasetError: two turns with one id, a question without evidence, or evidence that is not a turn.
     """
 
     id: str
@@ -107,13 +107,13 @@ class Dataset:
     """Conversations with questions. Make one by hand, or with the readers of ``siltstone.evaluation``.
 
     Attributes:
-        name: What reports call it.
-        conversations: Each is measured in a store of its own.
-        apart: Categories that are left out of the pooled figures and reported by themselves, such as
-            questions that have no answer.
+        name: The name in reports.
+        conversations: The conversations; each is measured in a store of its own.
+        apart: Categories that are left out of the pooled figures and reported separately, such as questions
+            without an answer.
 
     Raises:
-        DatasetError: two conversations of one id.
+        DatasetError: two conversations with one id.
     """
 
     name: str
@@ -125,25 +125,25 @@ class Dataset:
 
     @property
     def entries(self) -> int:
-        """How many turns it has."""
+        """The number of turns."""
         return sum(len(each.turns) for each in self.conversations)
 
     @property
     def questions(self) -> int:
-        """How many questions it has, those apart included."""
+        """The number of questions, including those reported apart."""
         return sum(len(each.questions) for each in self.conversations)
 
     def text_only(self) -> Dataset:
-        """The same without names and times: what a ranker finds by the texts alone.
+        """The same dataset without names and times: for a ranker that uses only the texts.
 
-        Every turn is of one moment, the epoch: without any, a store would note when it was filled.
+        Every turn has the same time, the epoch: without a time, a store would use the time of indexing.
         """
         return self._each_turn(lambda turn: replace(turn, name=None, created_at=0.0), "text only")
 
     def only(self, *kinds: str) -> Dataset:
-        """The same with the texts of other kinds of turns left blank, which a store does not keep.
+        """The same dataset, with blank texts for turns of other kinds, which a store does not keep.
 
-        Their turns stay, so that evidence in them is evidence that is not found.
+        The turns themselves stay, so evidence in them counts as not found.
         """
         return self._each_turn(
             lambda turn: turn if turn.kind in kinds else replace(turn, text=""), f"only {' and '.join(kinds)}"
@@ -157,7 +157,7 @@ class Dataset:
 
 
 def _once(ids: Iterable[str], what: str) -> set[str]:
-    """The *ids*, none of which may come twice."""
+    """The *ids* as a set; an error if one occurs twice."""
     counts = Counter(ids)
     twice = [each for each, count in counts.items() if count > 1]
     if twice:

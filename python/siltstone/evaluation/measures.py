@@ -1,4 +1,4 @@
-"""How good is a ranking? Each measure as a function, its formula above its code."""
+"""Measures of a ranking: each is a function with its formula."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def recall(ranked: Sequence[str], evidence: Collection[str], k: int) -> float:
 
 
 def hit(ranked: Sequence[str], evidence: Collection[str], k: int) -> float:
-    """1.0 where any evidence is among the first *k*, else 0.0."""
+    """1.0 if any evidence is among the first *k*, otherwise 0.0."""
     return float(0 < first_rank(ranked, evidence) <= k)
 
 
@@ -45,21 +45,22 @@ def _gain(ranks: Iterable[int]) -> float:
 
 
 def reciprocal_rank(ranked: Sequence[str], evidence: Collection[str], depth: int) -> float:
-    """``1 / rank`` of the first evidence; 0.0 where it comes after *depth*, or not at all."""
+    """``1 / rank`` of the first evidence; 0.0 if it comes after *depth*, or not at all."""
     rank = first_rank(ranked, evidence)
     return 1 / rank if 0 < rank <= depth else 0.0
 
 
 def first_rank(ranked: Sequence[str], evidence: Collection[str]) -> int:
-    """The rank of the first evidence, from 1; 0 where there is none."""
+    """The rank of the first evidence, from 1; 0 if there is none."""
     return next((rank for rank, each in enumerate(ranked, start=1) if each in evidence), 0)
 
 
 def area_under_curve(positive: Sequence[float], negative: Sequence[float]) -> float:
     """How often a positive score exceeds a negative one, 0..1; equal ones count one half.
 
-    ``(sum of the positives' ranks - p (p + 1) / 2) / (p n)``, equal scores sharing their mean rank: the area
-    under the ROC curve, by Mann and Whitney. 0.5 is what guessing reaches. Both must have a score.
+    ``(sum of the positives' ranks - p (p + 1) / 2) / (p n)``, where equal scores share their mean rank: the
+    area under the ROC curve, by Mann and Whitney. Guessing reaches 0.5. Both arguments must have at least one
+    score.
     """
     counts: dict[float, tuple[int, int]] = {}
     for score in positive:
@@ -68,7 +69,7 @@ def area_under_curve(positive: Sequence[float], negative: Sequence[float]) -> fl
     for score in negative:
         above, below = counts.get(score, (0, 0))
         counts[score] = above, below + 1
-    # In halves, so that the sum is of integers and exact.
+    # Counted in halves, so that the sum is of integers and exact.
     halves, passed = 0, 0
     for _, (above, below) in sorted(counts.items()):
         halves += above * (2 * passed + below)
@@ -77,14 +78,14 @@ def area_under_curve(positive: Sequence[float], negative: Sequence[float]) -> fl
 
 
 def mean(values: Sequence[float]) -> float:
-    """The arithmetic mean, the same for every order of *values*; 0.0 of none."""
+    """The arithmetic mean, independent of the order of *values*; 0.0 without values."""
     return math.fsum(values) / len(values) if values else 0.0
 
 
 def margin(values: Sequence[float]) -> float:
     """Half the width of the 95 % confidence interval of their mean: 1.96 standard errors.
 
-    The normal approximation, with ``n - 1`` degrees of freedom; 0.0 of fewer than two.
+    It is the normal approximation, with ``n - 1`` degrees of freedom; 0.0 for fewer than two values.
     """
     if len(values) < 2:
         return 0.0
@@ -94,7 +95,7 @@ def margin(values: Sequence[float]) -> float:
 
 
 def percentile(samples: Sequence[float], share: float) -> float:
-    """The smallest sample that at least *share* (0..1) of them do not exceed; 0.0 where there is none."""
+    """The smallest sample that is at least as large as *share* (0..1) of all; 0.0 without samples."""
     if not samples:
         return 0.0
     return sorted(samples)[max(math.ceil(len(samples) * share), 1) - 1]

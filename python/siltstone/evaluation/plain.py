@@ -1,4 +1,4 @@
-"""How is a dataset of your own read? From one JSON file, whose keys are the attributes of the values."""
+"""Reads a dataset of your own from one JSON file, whose keys are the attributes of the values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from siltstone.evaluation.dataset import Conversation, Dataset, Question, Turn
 
 __all__ = ["read_dataset", "read_json", "when"]
 
-# What each object may hold, and of which type.
+# The keys of each object, and the types of their values.
 _DATASET = {"name": str, "conversations": list, "apart": list}
 _CONVERSATION = {"id": str, "turns": list, "questions": list, "ordered": bool}
 _TURN = {
@@ -28,13 +28,13 @@ def read_dataset(path: str | os.PathLike[str]) -> Dataset:
     """The dataset in the JSON file *path*.
 
     The file is ``{"name", "conversations", "apart"}``; a conversation ``{"id", "turns", "questions",
-    "ordered"}``; a turn ``{"id", "text", "role", "name", "kind", "created_at", "session"}``, its time as ISO
-    8601 or seconds since 1970; a question ``{"text", "evidence", "category"}``, its evidence a list of ids of
-    turns. Ids may be integers. Whatever the values have a default for may be left out.
+    "ordered"}``; a turn ``{"id", "text", "role", "name", "kind", "created_at", "session"}``, with its time as
+    ISO 8601 or seconds since 1970; a question ``{"text", "evidence", "category"}``, with its evidence as a
+    list of ids of turns. Ids of turns may be integers. Every key with a default may be left out.
 
     Raises:
-        DatasetError: no such file, not JSON, an unknown or missing key, a value of the wrong type, or what
-            :class:`Conversation` refuses.
+        DatasetError: the file is missing or not JSON, a key is unknown or missing, a value has the wrong
+            type, or :class:`Conversation` refuses its values.
     """
     given = _object(read_json(path), _DATASET, ("name", "conversations"), f"the dataset in {path!s}")
     return Dataset(
@@ -48,7 +48,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     """The content of the JSON file *path*.
 
     Raises:
-        DatasetError: no such file, or not JSON.
+        DatasetError: the file is missing, or not JSON.
     """
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
@@ -59,10 +59,10 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
 
 def when(text: str) -> datetime:
-    """The moment that *text* names in ISO 8601.
+    """The moment that *text* gives in ISO 8601.
 
     Raises:
-        DatasetError: it names none.
+        DatasetError: *text* is not ISO 8601.
     """
     try:
         return datetime.fromisoformat(text)
@@ -101,7 +101,7 @@ def _strings(given: list[object], what: str) -> tuple[str, ...]:
 
 
 def _object(given: object, keys: Mapping[str, Any], needed: tuple[str, ...], what: str) -> dict[str, Any]:
-    """*given* as a dictionary of those *keys*, each of its type."""
+    """*given* as a dictionary with only these *keys*, each value of its type."""
     if not isinstance(given, dict):
         raise DatasetError(f"{what} must be a JSON object, got {given!r:.80}")
     for key in needed:

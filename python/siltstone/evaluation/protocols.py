@@ -1,4 +1,4 @@
-"""The parts of a store that a measurement needs: few, so that stores of others can be measured too."""
+"""The methods of a store that a measurement needs: few, so that other stores can be measured too."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ class Ranked(Protocol):
 
     @property
     def entry_id(self) -> Hashable:
-        """One of the ids that ``index`` gave."""
+        """One of the ids that ``index`` returned."""
 
     @property
     def score(self) -> float:
-        """Higher is better; compared between queries for abstention alone."""
+        """Higher is better; only abstention compares scores of different queries."""
 
     @property
     def content(self) -> str:
-        """What is handed over."""
+        """The text of the hit."""
 
 
 class Measurable(Protocol):
     """A store that can be measured: ``MemoryStore``, ``SimpleMemoryStore``, or one of your own.
 
-    One that makes itself ready in the background has a method ``flush`` as well, which waits for that and
-    says whether it is done; it is called before the first search.
+    A store that works in the background also has a method ``flush``, which waits for that work and returns
+    whether it is done; it is called before the first search.
     """
 
     def index(self, session_id: str, entries: Sequence[Entry], /) -> Indexed:
-        """Makes *entries* found by the next search."""
+        """Adds *entries*, so that the next search finds them."""
 
     def search(self, session_id: str, query: str, /, *, limit: int) -> Sequence[Ranked]:
         """At most *limit* hits, best first.
 
-        It is also given ``ranker`` and ``min_score``, each only where :func:`siltstone.evaluate` was.
+        ``ranker`` and ``min_score`` are passed too, each only if it was given to :func:`siltstone.evaluate`.
         """
 
     def close(self) -> None:
-        """Releases everything."""
+        """Releases all resources."""

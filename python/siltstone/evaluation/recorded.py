@@ -1,7 +1,7 @@
-"""Where are the recorded datasets, and how is each of their formats read?
+"""Finds the recorded datasets, and reads their formats.
 
-They are not part of the package. ``SILTSTONE_DATA`` names their directory, by default ``../shared/data`` from
-the current one.
+The datasets are not part of the package. ``SILTSTONE_DATA`` is their directory, by default ``../shared/data``
+from the current directory.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def load_dataset(name: str, place: str | os.PathLike[str] | None = None) -> Data
 
     Args:
         name: One of ``RECORDED``: ``locomo-dev``, ``agent-dev``, ``madial-en``, ``madial-zh``, ``xquad-dev``.
-        place: The directory of its file ``<name>.json``; :func:`data_place` where not given.
+        place: The directory of its file ``<name>.json``; None is :func:`data_place`.
 
     Raises:
-        DatasetError: an unknown name, no such file, or a file of another format.
+        DatasetError: the name is unknown, or the file is missing or in another format.
     """
     if name not in RECORDED:
         raise DatasetError(f"there is no recorded dataset {name!r}; known are {sorted(RECORDED)!r}")
@@ -47,9 +47,10 @@ def load_dataset(name: str, place: str | os.PathLike[str] | None = None) -> Data
 
 
 def _locomo(name: str, given: Any) -> Dataset:
-    """LoCoMo: ``{conversations: [{id, sessions: [{n, turns}], questions}]}``; no answer in ``adversarial``.
+    """LoCoMo: ``{conversations: [{id, sessions: [{n, turns}], questions}]}``; ``adversarial`` is apart.
 
-    A shared image is the caption that came with it, in brackets after the text.
+    Questions of the category ``adversarial`` have no answer. A shared image becomes its caption, in brackets
+    after the text.
     """
     conversations = tuple(
         Conversation(
@@ -101,7 +102,7 @@ def _agent(name: str, given: Any) -> Dataset:
 
 
 def _madial(name: str, given: Any) -> Dataset:
-    """MADial-Bench: ``{entries: [{id, text, date}], questions}``; facts, which are no conversation."""
+    """MADial-Bench: ``{entries: [{id, text, date}], questions}``; facts, which are not a conversation."""
     turns = tuple(
         Turn(id=str(each["id"]), text=each["text"], kind="fact", created_at=when(each["date"]))
         for each in given["entries"]
@@ -111,9 +112,9 @@ def _madial(name: str, given: Any) -> Dataset:
 
 
 def _xquad(name: str, given: Any) -> Dataset:
-    """XQuAD: ``{conversations: [{id, language, turns: [{id, text}], questions}]}``; sentences, one a turn.
+    """XQuAD: ``{conversations: [{id, language, turns: [{id, text}], questions}]}``; a sentence a turn.
 
-    They were said by nobody and at no time: all are of one moment, the epoch. A category is a language.
+    The sentences have no speaker and no time: all get the same time, the epoch. The category is the language.
     """
     conversations = tuple(
         Conversation(
@@ -139,7 +140,7 @@ def _questions(given: Any) -> tuple[Question, ...]:
     )
 
 
-#: The names of the recorded datasets, and how their files are read.
+#: The names of the recorded datasets, with the functions that read them.
 RECORDED: dict[str, Callable[[str, Any], Dataset]] = {
     "locomo-dev": _locomo,
     "agent-dev": _agent,

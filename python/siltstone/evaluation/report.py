@@ -1,4 +1,4 @@
-"""Reports of measurements: figures by category and pooled, and their forms as text and JSON."""
+"""Reports of measurements: figures by category and pooled, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ DEPTH = 100  #: hits that a ranking is read to; a first evidence beyond has a re
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Means over questions, each 0..1 but for the tokens.
+    """Means over questions, each 0..1 except the tokens.
 
     Attributes:
-        questions: How many.
+        questions: The number of questions.
         recall: Recall@k, by k: the share of a question's evidence in the top k.
-        margin: Half the width of the 95 % confidence interval of Recall@k, by k: so far the same ranker on
-            other questions of this kind may be away. Intervals of two rankers that overlap may still tell
-            them apart, since they answered the same questions.
+        margin: Half the width of the 95 % confidence interval of Recall@k, by k: how far the same ranker may
+            be off on other questions of this kind. Two rankers may differ significantly even if their
+            intervals overlap, since they answered the same questions.
         hit: Hit@k, by k: whether any evidence is in the top k.
         ndcg: nDCG@10 with a gain of 1.
-        mrr: 1 / rank of the first evidence; 0 past rank 100.
-        tokens: What the top k hand over, by k: characters / 4.
-        session_hit: Hit@k over sessions, by k: hits stand for their sessions, each counted once. None where
-            the turns name no sessions.
+        mrr: 1 / rank of the first evidence; 0 beyond rank 100.
+        tokens: The tokens of the top k, by k: characters / 4.
+        session_hit: Hit@k over sessions, by k: each hit counts for its session, each session once. None if
+            the turns have no sessions.
     """
 
     questions: int
@@ -46,16 +46,16 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Abstention:
-    """Whether the score of the best hit tells a question with an answer from one without.
+    """How well the score of the best hit tells a question with an answer from one without.
 
     Attributes:
-        auc: How often a conversation's own question scores higher than one of another conversation whose
-            names were removed, 0..1; 0.5 is guessing. A question without hits is below any with.
-        auc_nameless: The same with the names removed from the own questions too, so that neither side has
-            any to be told by.
-        off_topic: How many questions of other conversations were asked.
+        auc: How often a conversation's own question scores higher than a question of another conversation
+            without names, 0..1; 0.5 is guessing. A question without hits is below every question with hits.
+        auc_nameless: The same with names removed from the own questions too, so that names give neither side
+            away.
+        off_topic: The number of questions of other conversations.
         silent: The share of own questions without hits, 0..1.
-        silent_off_topic: The share of the others without hits, 0..1.
+        silent_off_topic: The share of the other conversations' questions without hits, 0..1.
     """
 
     auc: float
@@ -67,7 +67,7 @@ class Abstention:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """The time of a search for 10 hits, in microseconds, after a search that is not counted."""
+    """The time of a search for 10 hits, in microseconds, without a conversation's first search."""
 
     p50: float
     p95: float
@@ -76,17 +76,17 @@ class Latency:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Report:
-    """The figures of a store on a dataset. Equal reports found the same; how long it took is not compared.
+    """The figures of a store on a dataset. Equal reports found the same; times are not compared.
 
     Attributes:
         dataset: The dataset's name.
-        conversations: How many it has.
-        entries: How many turns.
-        pooled: Over all questions but those of categories that the dataset reports apart.
-        categories: By category, in the order of their names.
-        everything: Over all questions; None where none are apart.
-        abstention: None where there is only one conversation, or when it was not asked for.
-        latency: The one part that differs from run to run.
+        conversations: The number of conversations.
+        entries: The number of turns.
+        pooled: The figures over all questions, except those of categories that the dataset reports apart.
+        categories: The figures by category, in the order of the names.
+        everything: The figures over all questions; None if none are apart.
+        abstention: None if there is only one conversation, or if it was not asked for.
+        latency: The times; only these differ from run to run.
     """
 
     dataset: str
@@ -103,7 +103,7 @@ class Report:
         return asdict(self)
 
     def to_markdown(self) -> str:
-        """The figures as a table, a row a category, and a line on abstention and latency."""
+        """The figures as a table with a row for each category, and a line on abstention and latency."""
         return "\n".join(
             [
                 f"| | {' | '.join(_COLUMNS)} |",

@@ -1,4 +1,4 @@
-"""Fills stores with conversations, asks the questions, and works out the report."""
+"""Fills stores with conversations, asks the questions, and computes the report."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ __all__ = ["Ties", "evaluate"]
 
 Ties: TypeAlias = Literal["store", "earlier"]
 
-SILENT = -math.inf  # the best score of a question without hits: below any, whatever the store's scale
-TIMED = 10  # hits that a timed search asks for: what a tool hands to a model, not what a ranking is read to
+SILENT = -math.inf  # the best score of a question without hits: below every score of every store
+TIMED = 10  # the hits of a timed search: as many as a tool gives to a model
 
 
 def evaluate(
@@ -41,29 +41,29 @@ def evaluate(
     ties: Ties = "store",
     abstention: bool = True,
 ) -> Report:
-    """The figures of a store on *dataset*, figures that are the same in every run but for the latency.
+    """The figures of a store on *dataset*; all of them except the times are the same in every run.
 
-    Each conversation gets a store of its own, filled with an entry a turn, and each of its questions is a
-    query as it stands. An entry that a store finds twice counts where it comes first.
+    Each conversation gets a store of its own, with one entry for each turn, and each of its questions is a
+    query as it stands. An entry that a store returns twice counts at its first place.
 
     Args:
-        store_factory: Makes an empty store: a ``MemoryStore`` in a new directory, a ``SimpleMemoryStore``,
-            or anything with their ``index``, ``search`` and ``close``. It is called once a conversation,
-            and what it made is closed.
-        dataset: What is asked; see ``siltstone.evaluation`` for readers.
-        ranker: Given to every search; None leaves the choice to the store.
-        min_score: Given to every search; 0 leaves nothing out.
-        ties: The order of neighbouring hits of equal score: the store's own, or the earlier turn first, for
-            figures that compare stores of different habits.
+        store_factory: Makes an empty store: a ``MemoryStore`` in a new directory, a ``SimpleMemoryStore``, or
+            anything with their ``index``, ``search`` and ``close``. It is called once for each conversation,
+            and the store is closed afterwards.
+        dataset: The conversations and questions; ``siltstone.evaluation`` has readers of datasets.
+        ranker: Passed to every search; None leaves the choice to the store.
+        min_score: Passed to every search; 0 leaves nothing out.
+        ties: The order of adjacent hits with equal scores: the store's own, or the earlier turn first, to
+            compare stores that order ties differently.
         abstention: Whether to ask the questions of other conversations too.
 
     Returns:
-        The figures by category and pooled. Pooled means over questions, all conversations together.
+        The figures by category and pooled. Pooled means are over the questions of all conversations together.
 
     Raises:
-        DatasetError: there is no question outside the categories apart.
+        DatasetError: the dataset has no question outside the categories apart.
         ConfigError: a ``min_score`` out of 0..1, unknown ``ties``, or a ranker that the store does not have.
-        StoreError: ``index`` did not name every entry, or a hit names one that it did not.
+        StoreError: ``index`` did not return an id for every entry, or a hit has an id that it did not return.
     """
     if not 0.0 <= min_score <= 1.0:
         raise ConfigError(f"min_score must be in 0..1, got {min_score}", field="min_score", value=min_score)
@@ -97,7 +97,7 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """Results of one conversation: answers, and the best scores of nameless questions, own and others'."""
+    """The results of one conversation: answers, and the best scores of nameless own and other questions."""
 
     answers: list[_Answer]
     nameless: list[float]
@@ -129,7 +129,7 @@ def _measure(
 
 
 class _Session:
-    """A conversation in a store, and what is needed to judge its rankings."""
+    """A conversation in a store, with the data to judge its rankings."""
 
     def __init__(
         self, store: Measurable, conversation: Conversation, ties: Ties, options: dict[str, Any]
@@ -141,7 +141,7 @@ class _Session:
                 f"and named {len(receipt.entry_ids)}"
             )
         flush = getattr(store, "flush", None)
-        if flush is not None and not flush():  # vectors that come later would make every run another one
+        if flush is not None and not flush():  # vectors that come later would make every run different
             raise StoreError(f"flush() left entries of {conversation.id!r} without vectors")
         self._store = store
         self._id = conversation.id
@@ -154,7 +154,7 @@ class _Session:
         self._sessions = (
             {turn.id: str(turn.session) for turn in conversation.turns} if conversation.has_sessions else {}
         )
-        if conversation.questions:  # a store may get ready on its first search; that is not a search's time
+        if conversation.questions:  # the first search may prepare the store: not part of a search's time
             self.search(conversation.questions[0].text, TIMED)
 
     def search(self, query: str, limit: int) -> Sequence[Ranked]:
@@ -183,7 +183,7 @@ class _Session:
         return _best(self.search(query, TIMED))
 
     def _ranking(self, query: str) -> list[Ranked]:
-        """The hits that are judged, each entry once, in the order that is judged."""
+        """The hits to judge, each entry once, in the order to judge."""
         first: dict[Hashable, Ranked] = {}
         for hit in self.search(query, DEPTH):
             if hit.entry_id not in self._places:

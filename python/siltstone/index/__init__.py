@@ -1,4 +1,4 @@
-"""Indexes that need no store: over texts, and over arrays."""
+"""Indexes without a store: over texts, and over arrays."""
 
 from siltstone.index.bm25 import Bm25Index, Bm25Params, bm25_scores
 from siltstone.index.exact import HashedTfIndex

@@ -1,4 +1,4 @@
-"""Arguments and answers of indexes: ``k``, ids, and answers as arrays over the bytes that the core made.
+"""Checks the arguments of indexes (``k`` and ids), and makes arrays of the bytes that the core returns.
 
 NumPy is imported when the first array is made, not with the package.
 """
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     Distances: TypeAlias = NDArray[np.float32]  # of arrays: as exact as the float32 that was handed over
 
 Kind: TypeAlias = Literal["d", "f"]
-"""What the values are: float64, or float32."""
+"""The type of the values: float64, or float32."""
 
 __all__ = ["MAX_K", "NO_ID", "as_ids", "as_k", "first_row", "halves", "serial", "table"]
 
-NO_ID = 2**64 - 1  #: stands in a batch where a query found fewer than others
-FILL = NO_ID.to_bytes(8, "little")  # all bits: the same in any order of bytes
+NO_ID = 2**64 - 1  #: the id of an empty place in the answer of a batch
+FILL = NO_ID.to_bytes(8, "little")  # all bits are set: the same in every byte order
 MAX_K = 2**31 - 1  #: more than an index can hold
 
 
 def as_k(k: Any, field: str = "k", least: int = 0) -> int:
-    """*k* as a number of rows, cut to the most that an index can hold.
+    """*k* as a number of rows, cut to the most rows that an index can hold.
 
     Raises:
         ConfigError: not a whole number, or below *least*.
@@ -46,11 +46,11 @@ def as_k(k: Any, field: str = "k", least: int = 0) -> int:
 
 
 def as_ids(ids: Iterable[int] | int, what: str) -> list[int]:
-    """*ids* as ints: one of them, a list or an array; *what* an id is of, as errors say it.
+    """*ids* as ints: a single id, a list or an array. *what* names the thing that has the ids in errors.
 
     Raises:
-        ConfigError: an id is no whole number.
-        EntryNotFoundError: an id that nothing can have.
+        ConfigError: an id is not a whole number.
+        EntryNotFoundError: an id is out of the range of ids.
     """
     one = hasattr(ids, "__index__") and not hasattr(ids, "__len__")
     listed: list[Any] = [ids] if one else list(ids)  # type: ignore[arg-type]
@@ -75,7 +75,7 @@ def serial(first: int, end: int) -> Ids:
 
 
 def table(found: tuple[bytearray, bytearray], rows: int, kind: Kind) -> tuple[Ids, NDArray[Any]]:
-    """Ids and values as arrays, a row for each query."""
+    """Ids and values as arrays, with a row for each query."""
     import numpy as np
 
     ids, values = np.frombuffer(found[0], np.uint64), np.frombuffer(found[1], kind)
@@ -84,18 +84,18 @@ def table(found: tuple[bytearray, bytearray], rows: int, kind: Kind) -> tuple[Id
 
 
 def first_row(found: tuple[bytearray, bytearray], kind: Kind) -> tuple[Ids, NDArray[Any]]:
-    """Ids and values of one query, without what the row was filled up with."""
+    """Ids and values of one query, without the padding."""
     ndarray, kinds = _numpy()
     shape = (len(found[0]) // 8,)
     ids, values = ndarray(shape, kinds["Q"], found[0]), ndarray(shape, kinds[kind], found[1])
-    if found[0].endswith(FILL):  # what fills a row up is at its end
+    if found[0].endswith(FILL):  # padding is at the end
         known = ids != NO_ID
         return ids[known], values[known]
     return ids, values
 
 
 def halves(found: bytearray) -> tuple[Ids, Scores]:
-    """Ids and values of one query, as many as there are: the halves of what was found."""
+    """Ids and values of one query: the two halves of *found*."""
     ndarray, kinds = _numpy()
     shape = (len(found) // 16,)
     return ndarray(shape, kinds["Q"], found), ndarray(shape, kinds["d"], found, len(found) // 2)
@@ -103,10 +103,10 @@ def halves(found: bytearray) -> tuple[Ids, Scores]:
 
 @cache
 def _numpy() -> tuple[Callable[..., Any], dict[str, np.dtype[Any]]]:
-    """``ndarray`` and types of numbers: looking them up takes as long as a small search.
+    """``ndarray`` and number types, cached: looking them up takes as long as a small search.
 
-    An array of a buffer is made sooner than by ``frombuffer``, which makes a ``memoryview``, too. Without one
-    nothing keeps a ``bytearray`` from being emptied; it is the array's ``base``, and nobody else has it.
+    ``ndarray`` is faster than ``frombuffer``, which also makes a ``memoryview``. Without one nothing prevents
+    the ``bytearray`` from being resized; but only the array has it, as its ``base``.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""The common part of indexes, over texts and over rows of floats."""
+"""The common parts of indexes over texts and over rows of floats."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["RowIndex", "TextIndex"]
 
 
 class Index:
-    """An index of any kind as a file: saved, loaded and pickled as the same bytes."""
+    """An index of any kind as a file: it is saved, loaded and pickled as the same bytes."""
 
     _core: Any
-    _core_type: ClassVar[Any]  # the class of the compiled module that *_core* is of
+    _core_type: ClassVar[Any]  # the class of *_core* in the compiled module
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The index that :meth:`save` wrote to *path*: it answers as that one did, and its ids go on.
+        """Reads the index that :meth:`save` wrote to *path*: it gives the same answers and continues its ids.
 
         Raises:
-            StoreIoError: it cannot be read.
+            StoreIoError: the file cannot be read.
             StoreOpenError: it is another kind of file, or its terms were made by another analyser.
             StoreVersionError: another version of siltstone wrote it.
             StoreCorruptError: it was cut short, or changed since it was saved.
@@ -49,17 +49,17 @@ class Index:
 
 
 class TextIndex(Index):
-    """An index over texts; a member says what its numbers mean."""
+    """An index over texts; subclasses define the meaning of its numbers."""
 
     _core: _native.Bm25Index | _native.HashedTfIndex
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the index to *path*: all of it, or the file stays as it was.
+        """Writes the index to *path*: the whole file, or it stays as it was.
 
-        Texts are not in it, only hashes of what occurs in them, and how often; their ids stay.
+        The file has the ids, and hashes of the terms with their counts, but no texts.
 
         Raises:
-            StoreIoError: it cannot be written.
+            StoreIoError: the file cannot be written.
         """
         self._core.save(os.fspath(path))
 
@@ -67,7 +67,7 @@ class TextIndex(Index):
         """Adds *texts*, all of them or none.
 
         Returns:
-            uint64 of shape (n,): their ids, serial from 0, never used again. A text without words has one
+            uint64 of shape (n,): their ids, serial from 0 and never reused. A text without words has an id
             too, and is never found.
         """
         checked = check_texts(texts, "texts")
@@ -75,18 +75,18 @@ class TextIndex(Index):
         return serial(first, first + len(checked))
 
     def remove(self, ids: Iterable[int] | int) -> None:
-        """Removes texts: all of *ids*, or none of them.
+        """Removes all of *ids*, or none if one is wrong.
 
         Raises:
-            ConfigError: one of them is no whole number.
-            EntryNotFoundError: one of them is unknown, or was removed before. Carries ``entry_id``.
+            ConfigError: an id is not a whole number.
+            EntryNotFoundError: an id is unknown, or was removed before. Carries ``entry_id``.
         """
         self._core.remove(as_ids(ids, "text"))
 
     def _best(self, query: str, k: int) -> tuple[Ids, Scores]:
         try:
             found = self._core.search_one(query, k)
-        except (TypeError, OverflowError):  # one of them is of another kind, or k is out of bounds
+        except (TypeError, OverflowError):  # a wrong type, or k is out of bounds
             found = self._core.search_one(check_text(query, "query"), as_k(k))
         return halves(found)
 
@@ -99,33 +99,33 @@ class TextIndex(Index):
 
 
 class RowIndex(Index):
-    """An index over rows of floats; a member says how it adds and searches."""
+    """An index over rows of floats; subclasses define how it adds and searches."""
 
     _core: _native.Flat | _native.Hnsw
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the index to *path*, whole or not at all. Removed rows are not in the file.
+        """Writes the index to *path*: the whole file, or it stays as it was. Removed rows are not in it.
 
         Raises:
-            StoreIoError: it cannot be written.
+            StoreIoError: the file cannot be written.
         """
         self._core.save(os.fspath(path))
 
     @property
     def dim(self) -> int:
-        """Numbers of a row."""
+        """The length of a row, in numbers."""
         return self._core.dim
 
     def remove(self, ids: Iterable[int] | int) -> None:
-        """Removes rows: all of them, or none. They are no answers from then on.
+        """Removes all of the rows, or none. They are not found from then on.
 
         Raises:
-            EntryNotFoundError: an id was never given, or was removed before.
+            EntryNotFoundError: an id was never returned, or was removed before.
         """
         self._core.remove(as_ids(ids, "row"))
 
     def _figures(self, kind: str, rows: int, **others: Any) -> dict[str, Any]:
-        """What is left of *rows*, and how many are not."""
+        """The common figures: how many of *rows* are left, and how many were removed."""
         return {"index": kind, "entries": len(self), "removed": rows - len(self), **others}
 
     def __len__(self) -> int:

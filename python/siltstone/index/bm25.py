@@ -1,4 +1,4 @@
-"""Exact search by words: texts by how telling the terms are that they share with a query."""
+"""Exact search by words: texts are ranked by the terms that they share with a query."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Bm25Params:
     """The two constants of BM25, as in Robertson and Zaragoza (2009).
 
     Args:
-        k1: How slowly a repeated word stops counting for more: finite, at least 0.
-        b: How much a long text is discounted: 0 not at all, 1 in proportion.
+        k1: How slowly the effect of a repeated word saturates: finite, at least 0. At 0 a word counts once.
+        b: How much long texts are discounted: 0 not at all, 1 in proportion to their length.
 
     Raises:
-        ConfigError: one of them is out of its bounds.
+        ConfigError: a value is out of its bounds.
     """
 
     k1: float = 1.2
@@ -42,13 +42,13 @@ class Bm25Params:
 
 
 def bm25_scores(texts: Sequence[str], query: str, params: Bm25Params | None = None) -> list[float]:
-    """The score of each of *texts* for *query*, in order; 0 for one that shares no term with it.
+    """The score of each of *texts* for *query*, in order; 0 for a text without a common term.
 
-    They are those of a :class:`Bm25Index` of the same texts, to the last bit, in a fraction of the time that
-    the index takes to be made: for texts that are asked about once.
+    The scores are equal, to the last bit, to those of a :class:`Bm25Index` of the same texts. They take a
+    fraction of the time of building one: for texts that are searched only once.
 
     Raises:
-        ConfigError: *texts* is one str.
+        ConfigError: *texts* is a single str.
     """
     params = Bm25Params() if params is None else params
     chosen = check_texts(texts, "texts")
@@ -56,13 +56,13 @@ def bm25_scores(texts: Sequence[str], query: str, params: Bm25Params | None = No
 
 
 class Bm25Index(TextIndex):
-    """Texts by BM25 over their terms: English stems without stop words, as the ranker ``lexical`` has them.
+    """Texts by BM25 over their terms: English stems without stop words, as for the ranker ``lexical``.
 
-    ``idf`` is Lucene's, of the texts that are there now: a text that was removed leaves no trace. A score
-    is the sum over the query's terms, divided by three quarters of the largest possible one, up to 1. Texts
-    that share no term with the query are not found; of equal scores the smaller id comes first. Every sum
-    is float64 in a fixed order of terms, so scores are the same on every path. Safe to use from many
-    threads, which run meanwhile.
+    ``idf`` is Lucene's, computed over the current texts: a removed text leaves no trace. A score is the sum
+    over the query's terms, divided by three quarters of the largest possible sum, and at most 1. Texts
+    without a common term are not found; of equal scores the smaller id comes first. Every sum is float64 in a
+    fixed order of terms, so scores are the same on every SIMD path. Safe to use from many threads; other
+    threads run during a call.
     """
 
     _core: _native.Bm25Index
@@ -74,15 +74,15 @@ class Bm25Index(TextIndex):
 
     @property
     def params(self) -> Bm25Params:
-        """The parameters it was made with."""
+        """The parameters of the index."""
         return Bm25Params(*self._core.params())
 
     def search(self, query: str, k: int = 10) -> tuple[Ids, Scores]:
         """The *k* best texts for *query*, the best first.
 
         Returns:
-            ids (uint64) and scores (float64, above 0 up to 1), of the same length: *k*, or as many as share
-            a term.
+            ids (uint64) and scores (float64, above 0 up to 1), of the same length: *k*, or fewer if fewer
+            texts share a term.
         """
         return self._best(query, k)
 
@@ -90,8 +90,8 @@ class Bm25Index(TextIndex):
         """The same for each of *queries*, in one call.
 
         Returns:
-            ids (uint64) and scores (float64) of shape (n, min(k, len(index))). Where a query finds fewer,
-            its row is filled up with the id ``2**64 - 1`` and the score 0.
+            ids (uint64) and scores (float64) of shape (n, min(k, len(index))). The row of a query that finds
+            fewer is padded with the id ``2**64 - 1`` and the score 0.
         """
         return self._best_of_each(queries, k)
 

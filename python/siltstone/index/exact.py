@@ -1,4 +1,4 @@
-"""Exact search by cosine: texts by the words they have in common with a query."""
+"""Exact search by cosine: texts are ranked by the words that they share with a query."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["HashedTfIndex"]
 
 
 class HashedTfIndex(TextIndex):
-    """Texts by the cosine of their hashed TF embeddings: exact, the same on every machine.
+    """Texts by the cosine of their hashed TF embeddings: exact, and the same on every machine.
 
-    Distances are ``1 - cosine``: 0 for the same counts of words, up to 1, which is never reached: texts that
-    share no bucket with the query are not found. Of equal distances the smaller id comes first. Safe to use
-    from many threads, which run meanwhile.
+    Distances are ``1 - cosine``: 0 for the same counts of words, and below 1, since texts without a common
+    bucket are not found. Of equal distances the smaller id comes first. Safe to use from many threads; other
+    threads run during a call.
 
     Args:
         hash_rule: How a text becomes buckets, as in :func:`siltstone.embed`.
@@ -44,7 +44,8 @@ class HashedTfIndex(TextIndex):
         """The *k* texts nearest to *query*, the nearest first.
 
         Returns:
-            ids (uint64) and distances (float64), of the same length: *k*, or as many as share a bucket.
+            ids (uint64) and distances (float64), of the same length: *k*, or fewer if fewer texts share a
+            bucket.
         """
         return self._best(query, k)
 
@@ -52,13 +53,13 @@ class HashedTfIndex(TextIndex):
         """The same for each of *queries*, in one call.
 
         Returns:
-            ids (uint64) and distances (float64) of shape (n, min(k, len(index))). Where a query finds fewer,
-            its row is filled up with the id ``2**64 - 1`` and the distance infinity.
+            ids (uint64) and distances (float64) of shape (n, min(k, len(index))). The row of a query that
+            finds fewer is padded with the id ``2**64 - 1`` and the distance infinity.
         """
         return self._best_of_each(queries, k)
 
     def stats(self) -> dict[str, int | str]:
-        """Its sizes: ``entries``, ``removed``, ``postings``, ``bytes``, and ``simd``, the path in use."""
+        """Its sizes: ``entries``, ``removed``, ``postings``, ``bytes``; and ``simd``, the path in use."""
         added, removed, postings, size, simd = self._core.stats()
         return {
             "index": "exact",

@@ -20,15 +20,15 @@ __all__ = ["FlatIndex"]
 class FlatIndex(RowIndex):
     """Exact cosine search over rows of floats.
 
-    Distances are cosine distances: 0 for the same direction, 1 for a right angle, 2 for the opposite; ties
-    by id. They are computed from the float32 that was given, summed in float64. A row of zeros has an id
-    and is never found. Ids are serial from 0 and never given again.
+    Distances are cosine distances: 0 for the same direction, 1 for a right angle, 2 for the opposite
+    direction; ties by id. They are computed from the given float32 numbers, summed in float64. A row of zeros
+    has an id and is never found. Ids are serial from 0 and never reused.
 
-    A query scans one byte a number and computes exact distances only where the bytes leave it open, about
-    0.2 ms for 10,000 rows of 384. Safe to use from many threads: a search waits for no writer.
+    A query scans one byte a number, and computes exact distances only where the bytes do not decide: about
+    0.2 ms for 10,000 rows of 384 numbers. Safe to use from many threads: a search does not wait for writers.
 
     Args:
-        dim: Numbers of a row, 1 to 65,536.
+        dim: The length of a row, 1 to 65,536.
 
     Raises:
         ConfigError: *dim* is out of these bounds.
@@ -41,7 +41,7 @@ class FlatIndex(RowIndex):
         self._core = _native.Flat(as_k(dim, "dim"))
 
     def add(self, vectors: ArrayLike) -> Ids:
-        """Adds rows: all of them, or none.
+        """Adds all of the rows, or none.
 
         Args:
             vectors: Shape (n, dim), real numbers of any size and order; taken as float32.
@@ -59,10 +59,10 @@ class FlatIndex(RowIndex):
 
         Args:
             query: Shape (dim,). A query of zeros finds nothing.
-            k: How many at most; more than there are gives all.
+            k: The most rows; a larger number than there are gives all.
 
         Returns:
-            Ids (uint64) and distances (float32), of one shape.
+            Ids (uint64) and distances (float32), of the same shape.
 
         Raises:
             ConfigError: another shape or kind, a number that is not finite, or ``k < 0``.
@@ -73,14 +73,14 @@ class FlatIndex(RowIndex):
         """The answers of :meth:`search` for each of *queries*; other threads run meanwhile.
 
         Returns:
-            Ids and distances of shape (n, min(k, len(self))). Where a query finds fewer, the rest are the id
-            2**64 - 1 at an infinite distance.
+            Ids and distances of shape (n, min(k, len(self))). The row of a query that finds fewer is padded
+            with the id 2**64 - 1 and the distance infinity.
         """
         rows = as_rows(queries, self.dim, "queries")
         return table(self._core.search(rows, as_k(k)), len(rows), "f")
 
     def stats(self) -> dict[str, Any]:
-        """Its sizes: ``index``, ``entries`` (left), ``removed``, ``dim``; and ``plan``, a scan."""
+        """Its sizes: ``index``, ``entries`` (not removed), ``removed``, ``dim``; and ``plan``, a scan."""
         return self._figures("flat", self._core.rows, dim=self.dim, plan="scan")
 
     def __repr__(self) -> str:

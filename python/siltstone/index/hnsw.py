@@ -23,27 +23,30 @@ if TYPE_CHECKING:
 __all__ = ["HnswIndex", "HnswParams", "Storage"]
 
 Storage: TypeAlias = Literal["auto", "i8", "f16", "f32", "sparse"]
-"""How rows lie in memory."""
+"""The storage of rows in memory."""
 
 Plan: TypeAlias = Literal["auto", "scan", "graph"]
-"""How a query is answered."""
+"""The way a query is answered."""
 
 BUCKETS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class HnswParams:
-    """How a graph is built and searched; the letters of Malkov and Yashunin (2018).
+    """The parameters of building and searching a graph, named after Malkov and Yashunin (2018).
 
     Attributes:
-        m: ``M``: links that a new row makes on a layer, 2 to 128; the lowest layer has up to twice as many.
-        ef_construction: ``efConstruction``: candidates for the links of a new row, 1 to 1,048,576.
-        ef_search: ``ef``: candidates for an answer, 1 to 1,048,576, where a search does not say.
-        max_layer: How many layers there may be, 1 to 32.
-        seed: What decides the layers of the rows, 0 to 2**64 - 1.
+        m: ``M``: the links that a new row makes on a layer, 2 to 128; a row on the lowest layer has at most
+            twice as many.
+        ef_construction: ``efConstruction``: the number of candidates for the links of a new row, 1 to
+            1,048,576.
+        ef_search: ``ef``: the number of candidates for an answer, 1 to 1,048,576, unless a search gives its
+            own.
+        max_layer: The most layers, 1 to 32.
+        seed: The seed that decides the layers of the rows, 0 to 2**64 - 1.
 
     Raises:
-        ConfigError: a value out of its bounds.
+        ConfigError: a value is out of its bounds.
     """
 
     m: int = 16
@@ -71,23 +74,24 @@ class HnswParams:
 class HnswIndex(RowIndex):
     """Approximate cosine search over rows of floats, by a graph (HNSW).
 
-    Distances and ids are those of :class:`FlatIndex`. With ``k`` rows left, ``k`` are found; every row is
-    within reach of every search whose ``ef`` is large enough, after any inserts and removals
-    (docs/design/hnsw.md has the reason). The same inserts give the same graph.
+    Distances and ids are as for :class:`FlatIndex`. If ``k`` rows are left, ``k`` are found. Every search
+    with a large enough ``ef`` can reach every row, after any inserts and removals (docs/design/hnsw.md has
+    the proof). The same inserts give the same graph.
 
-    Safe to use from many threads: a search takes no lock that a writer holds, and looks at the rows that
-    were there when it began. Small indexes are scanned, which is quicker there and exact: see ``plan``.
+    Safe to use from many threads: a search does not wait for writers, and searches the rows that were there
+    when it began. Small indexes are scanned, which is faster there and exact: see ``plan``.
 
     Args:
-        dim: Numbers of a row, 1 to 65,536.
-        params: How the graph is built and searched.
-        storage: ``"i8"`` (what ``"auto"`` takes): bytes lead the way, float32 beside them give exact
-            distances of what was found. ``"f16"``: float16 alone, half the memory of floats, distances of the
-            rounded rows. ``"f32"``: float32 alone. ``"sparse"``: rows of 4,096 counts, as
-            ``siltstone.embed_sparse`` gives them, 2 bytes a bucket that is not 0.
+        dim: The length of a row, 1 to 65,536.
+        params: The parameters of the graph.
+        storage: ``"i8"`` (the default of ``"auto"``): bytes for the search, and float32 for the exact
+            distances of the rows found. ``"f16"``: only float16, in half the memory of float32; distances are
+            those of the rounded rows. ``"f32"``: only float32. ``"sparse"``: rows of 4,096 counts, as
+            ``siltstone.embed_sparse`` gives them, with 2 bytes for each bucket that is not 0.
 
     Raises:
-        ConfigError: a dimension out of its bounds, an unknown storage, or ``"sparse"`` without 4,096.
+        ConfigError: a dimension is out of its bounds, the storage is unknown, or ``"sparse"`` has another
+            dimension than 4,096.
     """
 
     _core: _native.Hnsw
@@ -105,41 +109,41 @@ class HnswIndex(RowIndex):
 
     @property
     def params(self) -> HnswParams:
-        """How the graph is built and searched."""
+        """The parameters of the graph."""
         return HnswParams(*self._core.params)
 
     @property
     def storage(self) -> str:
-        """How rows lie in memory."""
+        """The storage of rows in memory."""
         return self._core.storage
 
     def add(self, vectors: ArrayLike | SparseRows) -> Ids:
         """Adds rows, one after another.
 
         Args:
-            vectors: Shape (n, dim), real numbers of any size and order; taken as float32. For storage
-                ``"sparse"`` also ``(indptr, indices, values)`` of the same rows in CSR form. There, values
-                are counts, or counts divided by a common number, such as their norm.
+            vectors: Shape (n, dim), real numbers of any size and order; taken as float32. For the storage
+                ``"sparse"`` also ``(indptr, indices, values)`` of the same rows in CSR form; its values are
+                counts, or counts divided by a common number, such as their norm.
 
         Returns:
             Their ids, uint64 of shape (n,).
 
         Raises:
-            ConfigError: another shape or kind, NaN, a number that float32 does not hold, or for ``"sparse"``
-                a negative number or no counts. Nothing is added then.
+            ConfigError: another shape or type, NaN, a number that float32 cannot hold, or for ``"sparse"`` a
+                negative number or numbers that are not proportional to counts. Nothing is added then.
         """
         if self.storage == "sparse":
             return serial(*self._core.add_sparse(*_csr(vectors)))
         return serial(*self._core.add(as_rows(vectors, self.dim)))  # type: ignore[arg-type]
 
     def remove(self, ids: Iterable[int] | int) -> None:
-        """Removes rows: all of them, or none. They are no answers from then on.
+        """Removes all of the rows, or none. They are not found from then on.
 
-        Every now and then a removal takes longer: removed rows lead the way until there is one for eight
-        that are left, and are unlinked then.
+        Removed rows stay linked as a way to others, until there are more than 64 and more than one for eight
+        that are left; then they are unlinked together, and that removal takes longer.
 
         Raises:
-            EntryNotFoundError: an id was never given, or was removed before.
+            EntryNotFoundError: an id was never returned, or was removed before.
         """
         super().remove(ids)
 
@@ -150,17 +154,17 @@ class HnswIndex(RowIndex):
 
         Args:
             query: Shape (dim,). A query of zeros finds nothing.
-            k: How many at most; more than there are gives all.
-            ef: Candidates for the answer: more find more and take longer. ``params.ef_search`` where None; at
-                least *k*.
-            plan: ``"scan"`` looks at every row and is exact, ``"graph"`` follows the links, ``"auto"`` takes
-                what is quicker for so many rows of that dimension (:meth:`stats` says which).
+            k: The most rows; a larger number than there are gives all.
+            ef: The number of candidates for the answer: more of them find more and take longer. None is
+                ``params.ef_search``; it is raised to at least *k*.
+            plan: ``"scan"`` compares every row and is exact, ``"graph"`` follows the links, ``"auto"`` takes
+                the faster one for the number of rows and their dimension (:meth:`stats` says which).
 
         Returns:
-            Ids (uint64) and distances (float32), of one shape.
+            Ids (uint64) and distances (float32), of the same shape.
 
         Raises:
-            ConfigError: another shape or kind, a number that is not finite, ``k < 0``, ``ef < 1``, or an
+            ConfigError: another shape or type, a number that is not finite, ``k < 0``, ``ef < 1``, or an
                 unknown plan.
         """
         if self.storage == "sparse":
@@ -179,8 +183,8 @@ class HnswIndex(RowIndex):
         """The answers of :meth:`search` for each of *queries*; other threads run meanwhile.
 
         Returns:
-            Ids and distances of shape (n, min(k, len(self))). Where a query finds fewer, the rest are the id
-            2**64 - 1 at an infinite distance.
+            Ids and distances of shape (n, min(k, len(self))). The row of a query that finds fewer is padded
+            with the id 2**64 - 1 and the distance infinity.
         """
         if self.storage == "sparse":
             matrix = _csr(queries)
@@ -192,8 +196,8 @@ class HnswIndex(RowIndex):
     def stats(self) -> dict[str, Any]:
         """Its sizes.
 
-        ``index``, ``entries`` (left), ``removed``, ``lingering`` (those of them that are still linked),
-        ``dim``, ``storage``, ``layers``, and ``plan``: how a query is answered that does not say.
+        ``index``, ``entries`` (not removed), ``removed``, ``lingering`` (removed but still linked), ``dim``,
+        ``storage``, ``layers``, and ``plan``: the plan of a query that does not choose one.
         """
         rows, lingering, layers, plan = self._core.figures()
         own = {"lingering": lingering, "dim": self.dim, "storage": self.storage, "layers": layers}

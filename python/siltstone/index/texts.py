@@ -1,4 +1,4 @@
-"""Checks texts that users hand over."""
+"""Checks texts from users."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ __all__ = ["check_text", "check_texts"]
 
 
 def check_texts(texts: Sequence[str], field: str) -> list[str]:
-    """*texts* as a list; one str is not taken for a list of its letters."""
+    """*texts* as a list; a single str is refused, since it would be a list of its letters."""
     if isinstance(texts, str):
         raise ConfigError(f"{field} must be a list of str, got one str", field=field, value=texts)
     return list(texts)
 
 
 def check_text(text: str, field: str) -> str:
-    """*text*, which is one str."""
+    """*text*, if it is a str."""
     if not isinstance(text, str):
         message = f"{field} must be a str, got {type(text).__name__}"
         raise ConfigError(message, field=field, value=text)

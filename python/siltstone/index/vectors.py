@@ -1,4 +1,4 @@
-"""Turns vectors that users hand over into the float32 that the core reads."""
+"""Turns vectors from users into the float32 arrays that the core reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["as_query", "as_rows"]
 
 
 def as_rows(vectors: ArrayLike, dim: int, field: str = "vectors") -> NDArray[np.float32]:
-    """*vectors* as float32 of shape (n, dim), C-contiguous; as they are where they are that already.
+    """*vectors* as float32 of shape (n, dim), C-contiguous; the same array if it is that already.
 
     Raises:
         ConfigError: another shape, numbers that are not real, or numbers that float32 does not hold.
@@ -47,7 +47,7 @@ def _as_float32(values: ArrayLike, field: str) -> NDArray[np.float32]:
     import numpy as np
 
     if type(values) is np.ndarray and values.dtype == np.float32 and values.flags.c_contiguous:
-        return values  # as most come: nothing to convert
+        return values  # the usual case: nothing to convert
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -56,5 +56,5 @@ def _as_float32(values: ArrayLike, field: str) -> NDArray[np.float32]:
         raise ConfigError(
             f"{field} must be real numbers, got dtype {array.dtype}", field=field, value=str(array.dtype)
         )
-    with np.errstate(over="ignore"):  # what does not fit becomes infinite, and the core refuses that
+    with np.errstate(over="ignore"):  # too large numbers become infinite, which the core refuses
         return np.ascontiguousarray(array, dtype=np.float32).reshape(array.shape)

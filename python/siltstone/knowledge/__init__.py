@@ -1,4 +1,4 @@
-"""Knowledge from conversations: facts, their changes, and the rules that they make."""
+"""Knowledge from conversations: facts, their changes, and the rules made of them."""
 
 from siltstone.late import names_of
 

@@ -1,4 +1,4 @@
-"""Facts, and the contract of their keepers."""
+"""Facts, and the contract of a store of facts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 FactType: TypeAlias = Literal["decision", "implementation", "config", "issue", "task_state", "architecture"]
-"""The types of facts that an extraction gives: the documented six."""
+"""The types of extracted facts: the documented six."""
 
 MemoryType: TypeAlias = Literal[
     "identity", "goal", "human", "decision", "todo", "preference", "fact", "event", "observation"
@@ -40,7 +40,7 @@ IMPORTANCE: Final[dict[str, float]] = {
     "identity": 1.0, "goal": 0.9, "human": 0.85, "decision": 0.8, "todo": 0.8, "preference": 0.7, "fact": 0.6,
     "event": 0.4, "observation": 0.3,
 }  # fmt: skip
-"""The importance of what is saved, 0..1, where nobody says."""
+"""The importance of a fact by its type, 0..1, unless it is given."""
 
 KINDS: Final[frozenset[str]] = frozenset({*FACT_TYPES, *IMPORTANCE})
 MAX_CONTENT_BYTES: Final = 50_000
@@ -48,27 +48,27 @@ MAX_CONTENT_BYTES: Final = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A short text that is known, and where it came from.
+    """A short text that is known, with its origin.
 
     Attributes:
         id: Its own id, never reused.
         type: One of the six documented types, or of the nine of ``memory_save``.
-        content: What is known, in a sentence.
-        context: What it was about, where that is not in the sentence.
-        created_at: When it became known, in milliseconds since 1970.
-        superseded_by: The id of the fact that took its place; it is history then, and never recalled.
-        superseded_at: When that was.
-        valid_until: When it ceases to hold; None for no end.
+        content: The fact itself, in one sentence.
+        context: The subject, if it is not in the sentence.
+        created_at: The time when it became known, in milliseconds since 1970.
+        superseded_by: The id of the fact that replaced it; it is then history, and never recalled.
+        superseded_at: The time of the replacement.
+        valid_until: The time when it ceases to hold; None for never.
         importance: 0..1.
-        session_id: Where it was learned.
-        source_ranges: Half-open ranges of sequence numbers that it was taken from; several, where it was
+        session_id: The session that it was learned in.
+        source_ranges: Half-open ranges of the sequence numbers that it was taken from; several, if it was
             said again.
-        topics: What it is about, of the documented table.
+        topics: Its topics, of the documented table.
         entities: Names, addresses, dates and amounts in it.
-        source: Who says so: ``model``, ``pattern``, ``memory_save``, ``tool:<name>``.
+        source: Its origin: ``model``, ``pattern``, ``memory_save``, ``tool:<name>``.
         tags: The caller's own words.
         support: How often it was said.
-        deleted_at: When it was taken back; None where it was not.
+        deleted_at: The time when it was deleted; None if it was not.
     """
 
     id: str
@@ -97,14 +97,14 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What a user would not have: a denied action, and what was wanted instead.
+    """A correction by a user: a denied action, and the action that was wanted instead.
 
     Attributes:
         id: Its own id.
         original: The tool, and the first 200 characters of its arguments.
         corrected: The reason given, or ``denied by the user``.
         context: The tool and the goal.
-        created_at: When, in milliseconds since 1970.
+        created_at: The time, in milliseconds since 1970.
     """
 
     id: str
@@ -115,13 +115,13 @@ class Correction:
 
 
 class FactStore(Protocol):
-    """A keeper of facts: of one session, or of one namespace."""
+    """A store of facts of one session, or of one namespace."""
 
     def facts(self) -> Sequence[Fact]:
-        """All of them, superseded and deleted ones too, in the order in which they were first put."""
+        """All facts, also superseded and deleted ones, in the order of their first writes."""
 
     def put(self, facts: Sequence[Fact]) -> None:
-        """Writes *facts* in one step: those with a known id take the place of what is there."""
+        """Writes *facts* in one step; a fact with a known id replaces the stored one."""
 
 
 @dataclass(slots=True)
@@ -131,7 +131,7 @@ class InMemoryFacts:
     _facts: dict[str, Fact] = field(default_factory=dict)
 
     def facts(self) -> Sequence[Fact]:
-        """All of them, in the order in which they were first put."""
+        """All facts, in the order of their first writes."""
         return list(self._facts.values())
 
     def put(self, facts: Sequence[Fact]) -> None:
@@ -140,10 +140,10 @@ class InMemoryFacts:
 
 
 def new_fact(type: str, content: str, **known: object) -> Fact:  # noqa: A002 - the documented word
-    """A fact with an id, a time and the importance of its type, where *known* does not say.
+    """A new fact; id, time and importance are set unless *known* gives them.
 
     Raises:
-        ConfigError: an unknown type, or an empty content.
+        ConfigError: the type is unknown, or the content is empty.
     """
     checked_type(type)
     if not content.strip():
@@ -156,10 +156,10 @@ def new_fact(type: str, content: str, **known: object) -> Fact:  # noqa: A002 - 
 
 
 def fact_of(body: Mapping[str, Any]) -> Fact:
-    """The fact whose fields *body* has, as JSON gives them back. Fields that this version does not know go.
+    """The fact with the fields of *body*, as read from JSON; unknown fields are dropped.
 
     Raises:
-        ConfigError: it holds no fact.
+        ConfigError: *body* is not a fact.
     """
     known = {each.name for each in fields(Fact)}
     if not isinstance(body, Mapping) or not all(
@@ -180,10 +180,10 @@ def fact_of(body: Mapping[str, Any]) -> Fact:
 
 
 def checked_type(type: str) -> str:  # noqa: A002
-    """*type*, if it is one.
+    """*type*, if it is a type of facts.
 
     Raises:
-        ConfigError: it is none; the message lists those that there are.
+        ConfigError: it is unknown; the message lists the known types.
     """
     if type not in KINDS:
         known = ", ".join(dict.fromkeys([*FACT_TYPES, *IMPORTANCE]))

@@ -1,4 +1,4 @@
-"""How a session learns facts, and how many it keeps."""
+"""The settings for learning facts, and for keeping them."""
 
 from __future__ import annotations
 
@@ -23,37 +23,38 @@ _CHOICES = {
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeConfig:
-    """The facts that a session learns from discarded messages, and their owner.
+    """The settings for the facts that a session learns from discarded messages.
 
     Attributes:
-        scope: ``session``: facts, corrections and rules are the session's own. ``namespace``: they are
-            shared by the sessions of its namespace that are opened so.
-        patterns: What is stated in so many words is learned at each compaction. No model is asked.
-        knowledge_extraction: A model is asked, beside the conversation; only where there is one that is not
-            the extractive one.
-        extraction_model: Who is asked; None for the session's model.
-        extraction_timeout: Seconds that a call may take; None for any time.
-        extraction_focus: What to look for in particular.
-        tool_facts: The results of tools that succeeded are facts, too.
-        fact_min: The least size of such a result; smaller ones are noise.
-        fact_max: And the most.
-        fact_unit: In what they are measured: ``bytes`` or ``chars``.
-        fact_inclusive: Whether the bounds themselves count as inside.
-        ttl: How long a fact that was learned is valid; None for ever. What was saved has its own.
-        max_facts: The most facts; the oldest leave first, history before what holds.
+        scope: ``session``: facts, corrections and rules are the session's own. ``namespace``: they are shared
+            by all sessions of its namespace that are opened with this setting.
+        patterns: Whether explicit statements are learned at each compaction, without a model.
+        knowledge_extraction: Whether a model is asked, in parallel to the conversation; only with a model
+            that is not the extractive one.
+        extraction_model: The model that is asked; None for the session's model.
+        extraction_timeout: The most seconds of a call; None for no limit.
+        extraction_focus: The subjects to look for in particular.
+        tool_facts: Whether results of successful tools become facts, too.
+        fact_min: The lower bound of the size of such a result; smaller ones are noise.
+        fact_max: The upper bound of its size.
+        fact_unit: The unit of the bounds: ``bytes`` or ``chars``.
+        fact_inclusive: Whether a size equal to a bound is allowed.
+        ttl: How long a learned fact is valid; None for ever. Facts saved by a tool have their own.
+        max_facts: The most facts; history leaves before current facts, and old ones before new ones.
         max_corrections: The most corrections.
-        fact_search: How ``session.facts`` ranks: ``adaptive`` asks for a share of the query's words, by BM25;
-            ``hybrid`` adds the cosine of hashed words, which are kept with the facts.
-        full_text_weight: Of ``hybrid``.
-        vector_weight: Of ``hybrid``.
-        dimensions: Of ``hybrid``: of its vectors.
-        rules: Corrections and preferences become rules, which ``memory_instructions`` has.
+        fact_search: The ranking of ``session.facts``: ``adaptive`` requires a share of the query's words and
+            ranks by BM25; ``hybrid`` adds the cosine of hashed words, whose vectors are stored with the
+            facts.
+        full_text_weight: The weight of BM25 in ``hybrid``.
+        vector_weight: The weight of the cosine in ``hybrid``.
+        dimensions: The length of the vectors of ``hybrid``.
+        rules: Whether corrections and preferences become rules, which ``memory_instructions`` returns.
         max_rules: The most rules.
-        min_entries: Corrections and facts that must be new before rules are made anew.
-        tool_rules: Three results of one tool become a rule.
+        min_entries: The number of new corrections and facts from which on rules are made anew.
+        tool_rules: Whether three results of one tool become a rule.
 
     Raises:
-        ConfigError: a value out of its bounds.
+        ConfigError: a value is out of its bounds.
     """
 
     scope: Literal["session", "namespace"] = "session"

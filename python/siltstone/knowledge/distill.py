@@ -1,4 +1,4 @@
-"""Makes rules for the system prompt of later tasks from denied actions and repeated facts."""
+"""Makes rules for the system prompt of later tasks, from denied actions and repeated facts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TIMES: Final = 3  #: results of one tool that make a pattern
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule of behaviour: what it says, how many entries speak for it, and when the last one came (ms)."""
+    """A rule of behaviour: its text, the number of entries that support it, and the time of the last (ms)."""
 
     key: str
     text: str
@@ -45,10 +45,10 @@ def tool_fact(
     session_id: str = "",
     source_ranges: tuple[tuple[int, int], ...] = (),
 ) -> Fact | None:
-    """The fact that a tool has succeeded with *output*; None where that is too short or too long.
+    """The fact that a tool succeeded with *output*; None if *output* is too short or too long.
 
-    Its content is the tool's name and the first 200 characters; ``...`` says that there was more. Secrets
-    are the caller's to take out before. The documented form is ``unit="chars", inclusive=True``.
+    Its content is the tool's name and the first 200 characters of *output*, with ``...`` if there were more.
+    The caller removes secrets before. The documented form is ``unit="chars", inclusive=True``.
     """
     size = len(output.encode("utf-8", "replace")) if unit == "bytes" else len(output)
     if not (least <= size <= most if inclusive else least < size < most):
@@ -65,7 +65,7 @@ def tool_fact(
 
 
 def correction_of(tool: str, arguments: str, reason: str = "", goal: str = "") -> Correction:
-    """What a denied action teaches: the tool with its arguments, the reason, the tool with the goal."""
+    """The correction of a denied action: the tool with its arguments, the reason, the tool with the goal."""
     import uuid
 
     context = f"{tool}: {goal}" if goal else tool
@@ -79,18 +79,19 @@ def correction_of(tool: str, arguments: str, reason: str = "", goal: str = "") -
 
 
 class KnowledgeDistiller:
-    """Makes rules of corrections and facts, at the start of each task.
+    """Makes rules from corrections and facts, at the start of each task.
 
     Args:
-        enabled: It does anything at all.
-        max_rules: The most rules; those with the least support leave first, then the older ones.
-        min_entries: Entries that must be new; fewer wait for more.
-        path: A JSON file that keeps the rules; none is kept without one. A missing file is empty.
-        tool_rules: Three results of one tool become a rule.
-        kept: What an earlier distiller had in ``kept``, for those who keep it elsewhere; empty for nothing.
+        enabled: Whether rules are made at all.
+        max_rules: The most rules; those with the least support leave first, and of these the oldest.
+        min_entries: The number of new entries from which on rules are made; fewer wait for more.
+        path: A JSON file that stores the rules; None stores them nowhere. A missing file counts as empty.
+        tool_rules: Whether three results of one tool become a rule.
+        kept: The ``kept`` of an earlier distiller, for callers that store it themselves; empty for nothing.
 
     Raises:
-        ConfigError: *max_rules* or *min_entries* is below 1, or the file, or *kept*, is not one of ours.
+        ConfigError: *max_rules* or *min_entries* is below 1, or the file or *kept* was not written by this
+            class.
     """
 
     def __init__(
@@ -120,7 +121,7 @@ class KnowledgeDistiller:
 
     @property
     def kept(self) -> dict[str, Any]:
-        """All that it has learned, as JSON can hold it."""
+        """Everything that it has learned, as values for JSON."""
         return {"rules": [asdict(rule) for rule in self._ordered()], "seen": sorted(self._seen)}
 
     @property
@@ -129,10 +130,10 @@ class KnowledgeDistiller:
         return tuple(self._ordered())
 
     def distill(self, corrections: Sequence[Correction], facts: Sequence[Fact]) -> tuple[Rule, ...]:
-        """The rules, with what is new in *corrections* and *facts* learned.
+        """The rules, after learning from the new ones of *corrections* and *facts*.
 
-        A second call with the same learns nothing. What is gone from both is not remembered as seen, so that
-        the memory of it is bounded by them.
+        A second call with the same arguments learns nothing. Entries that are in neither argument any more
+        are not remembered as seen, so the memory of seen entries stays bounded.
         """
         if not self._enabled:
             return self.rules
@@ -151,15 +152,15 @@ class KnowledgeDistiller:
         return self.rules
 
     def withdraw(self, contents: Iterable[str]) -> None:
-        """Drops the rules that facts of these contents have made: they hold no more."""
+        """Drops the rules that were made of facts with these contents, which hold no more."""
         for content in contents:
             self._rules.pop(_key_of(content), None)
 
     def addendum(self) -> str:
-        """The rules as a piece of a system prompt: a heading, a line, the numbered rules; empty for none."""
+        """The rules as text for a system prompt: a heading, a line, the numbered rules; empty for none."""
         if not self._rules:
             return ""
-        # A rule is one line, so that none looks like two, or like a heading.
+        # Each rule is one line, so that it cannot look like two rules, or like a heading.
         texts = (" ".join(rule.text.split()) for rule in self._ordered())
         lines = [f"{place}. {text}" for place, text in enumerate(texts, 1)]
         return "\n".join(
@@ -240,7 +241,7 @@ def _of_facts(facts: Sequence[Fact], *, tools: bool) -> Iterable[Rule]:
             yield Rule(_key_of(fact.content), fact.content.strip(), 1, fact.created_at)
     for tool, results in by_tool.items():
         if tools and len(results) >= _TIMES:
-            # What it gave is not quoted: a tool's output has no place in a system prompt.
+            # The tool's output is not quoted: it has no place in a system prompt.
             text = f"The tool {tool} works here."
             yield Rule(f"tool:{tool}", text, len(results), max(fact.created_at for fact in results))
 
@@ -250,7 +251,7 @@ def _key_of(content: str) -> str:
 
 
 def _counted(rule: Rule, support: int) -> Rule:
-    """*rule* with its support, which a rule of several corrections names."""
+    """*rule* with its support; a rule of several corrections names the number."""
     if not rule.key.startswith("correction:"):
         return replace(rule, support=support)
     text = rule.text.rpartition(" (")[0] if rule.text.endswith("corrections)") else rule.text

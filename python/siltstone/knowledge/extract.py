@@ -1,4 +1,4 @@
-"""How do facts come out of what was discarded: by patterns alone, or by a model?"""
+"""Extracts facts from discarded messages: by patterns alone, or by a model."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Extraction:
     """The result of an extraction.
 
     Attributes:
-        facts: In the order of the conversation.
-        pieces: How many calls were made.
-        failures: What went wrong, a sentence for each call that gave nothing. The others' facts stand.
-        usage: What the calls cost.
+        facts: The facts, in the order of the conversation.
+        pieces: The number of calls.
+        failures: A sentence for each failed call. The facts of the other calls are kept.
+        usage: The usage of the calls.
     """
 
     facts: tuple[Fact, ...] = ()
@@ -62,20 +62,20 @@ def extraction_flow(
     focus: str | None = None,
     deadline: float | None = None,
 ) -> Flow[Extraction]:
-    """Asks a model for the facts in *messages*, in pieces of 8,000 characters that cover all of their text.
+    """Asks a model for the facts in *messages*, in pieces of 8,000 characters that cover all of the text.
 
-    Fewer than 5 messages, or 50 characters, give nothing and cost nothing. A call that fails, or whose answer
-    is not what was asked for, gives no facts and is told of; it stops no other.
+    With fewer than 5 messages, or 50 characters, no model is asked. A call that fails, or whose answer has
+    another form, gives no facts and is reported; the other calls go on.
 
     Args:
-        messages: What was discarded. User and assistant messages are read.
-        session_id: Where they were said.
-        redact: Takes secrets out of what is sent, and of what comes back.
+        messages: The discarded messages. User and assistant messages are read.
+        session_id: The session of the messages.
+        redact: Removes secrets from the text that is sent, and from the answer.
         prompt: The instruction.
-        focus: What to look for in particular.
-        deadline: Seconds that a call may take; None for any time.
+        focus: The subjects to look for in particular.
+        deadline: The most seconds of a call; None for no limit.
     """
-    # Before it is cut: of a secret that stood in two pieces, neither would know its half.
+    # Secrets are removed before the text is cut: half a secret in a piece would not be recognized.
     spoken = [(message, redact(text)) for message in messages if (text := spoken_text(message))]
     if not is_enough(spoken):
         return Extraction()
@@ -111,18 +111,18 @@ def extraction_flow(
 
 
 def is_enough(spoken: Sequence[tuple[Message, str]]) -> bool:
-    """Whether a model is asked for the facts of so little: 5 messages, and 50 characters."""
+    """Whether there is enough text to ask a model: 5 messages, and 50 characters."""
     return len(spoken) >= _MESSAGES and sum(len(text) for _, text in spoken) >= _CHARS
 
 
 def parse_facts(text: str) -> list[tuple[str, str, str]]:
-    """The facts ``(type, content, context)`` of a model's answer, 15 at most.
+    """The facts ``(type, content, context)`` of a model's answer, at most 15.
 
-    Code fences are stripped; then it is a JSON array, or what stands from the first ``{`` to the last ``}``.
-    Unknown types and empty contents are left out.
+    Code fences are removed; the rest is a JSON array, or the text from the first ``{`` to the last ``}`` is
+    JSON. Unknown types and empty contents are left out.
 
     Raises:
-        ValueError: it is no JSON.
+        ValueError: the answer is not JSON.
     """
     stripped = re.sub(r"^\s*```[\w-]*\s*\n|\n?\s*```\s*$", "", text.strip())
     try:
@@ -145,9 +145,9 @@ def parse_facts(text: str) -> list[tuple[str, str, str]]:
 
 
 def pieces_of(spoken: Sequence[tuple[Message, str]]) -> Iterator[tuple[str, tuple[tuple[int, int], ...]]]:
-    """The text of *spoken* in pieces of 8,000 characters, each with the messages that it is of.
+    """The text of *spoken* in pieces of 8,000 characters, each with the ranges of its messages.
 
-    A message longer than that goes on in the next piece: no text is left out.
+    A longer message continues in the next piece: no text is left out.
     """
     piece = ""
     ranges: list[tuple[int, int]] = []
@@ -175,7 +175,7 @@ def _within(text: str) -> Any:
         raise ValueError("nested too deeply") from error
 
 
-#: What says that somebody wants a thing remembered, or has settled it; and the type that it is of.
+#: Patterns of explicit requests to remember, and of decisions; each with the type of its fact.
 _EXPLICIT: Final[tuple[tuple[str, str], ...]] = (
     ("", r"\b(?:please )?(?:remember|note|keep in mind|(?:don't|do not) forget)(?: that|:)\s+(?P<c>.+)"),
     ("", r"(?:请)?记住[,\uff0c:\uff1a]?\s*(?P<c>.+)"),
@@ -234,14 +234,15 @@ _SENTENCE: Final = late(r"(?<=\.)\s+(?=[A-Z\"'`(])|(?<=[!?])[\"')]*\s+|(?<=[。�
 
 
 def pattern_facts(messages: Sequence[Message], *, session_id: str = "", redact: Redact = str) -> list[Fact]:
-    """The facts that *messages* state in so many words; no model is asked.
+    """The facts that *messages* state explicitly; no model is asked.
 
-    What somebody wants remembered, what was decided, what is used instead of what, ports, paths and versions.
-    Questions, guesses and code are left out.
+    These are requests to remember, decisions, replacements of one thing by another, ports, paths and
+    versions. Guesses and code are left out.
     """
     facts: list[Fact] = []
     for message in messages:
-        # Before it is cut into sentences: a password may have the sign that ends one.
+        # Secrets are removed before the text is cut into sentences: a password may contain the sign that ends
+        # one.
         text = redact(spoken_text(message))
         for kind, content in _stated(_CODE.sub("\n", text)):
             ranges = ((message.seq, message.seq + 1),)
@@ -287,7 +288,7 @@ def _fact(
 
 
 def spoken_text(message: Message) -> str:
-    """What a user or the assistant has said in *message*; nothing of what we placed there."""
+    """The text that a user or the assistant has said in *message*; empty for text that we placed there."""
     if message.provenance != "original" or message.role not in ("user", "assistant"):
         return ""
     return message.text.strip()

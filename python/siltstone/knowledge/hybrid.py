@@ -1,4 +1,4 @@
-"""The documented search over facts: full text and hashed words, both normalised, in rank order."""
+"""The documented search over facts: full text and hashed words, both normalised, in order of rank."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_RESULTS: Final = 1_000
 
 @runtime_checkable
 class VectorStore(Protocol):
-    """A keeper of facts that keeps their vectors."""
+    """A store of facts that also stores their vectors."""
 
     def vectors(self) -> Mapping[str, Sequence[float]]:
         """The vectors, by the ids of facts."""
@@ -28,19 +28,19 @@ class VectorStore(Protocol):
 class HybridFacts:
     """Finds facts by ``full_text_weight * bm25 / best + vector_weight * max(0, cosine)``.
 
-    Signs of query languages are text. Where nothing is found, facts that have the whole query in their text
-    or as a tag are, newest first.
+    Operators of query languages count as plain text. If nothing is found, facts with the whole query in their
+    text or as a tag are returned, newest first.
 
     Attributes:
-        store: The facts. Vectors that it has kept are used, and others made.
-        full_text_weight: 0..1.
-        vector_weight: 0..1; one of the two is above 0.
-        dimensions: Of a vector, 8 or more.
+        store: The facts. Vectors that it has stored are used, others are computed.
+        full_text_weight: The weight of BM25, 0..1.
+        vector_weight: The weight of the cosine, 0..1; one of the two weights is above 0.
+        dimensions: The length of a vector, 8 or more.
         max_results: The most facts of a search, 1..1000.
-        enabled: False leaves only the search for the whole query.
+        enabled: If False, only the search for the whole query is left.
 
     Raises:
-        ConfigError: a value out of its bounds.
+        ConfigError: a value is out of its bounds.
     """
 
     store: FactStore
@@ -63,7 +63,7 @@ class HybridFacts:
             raise _wrong("max_results", f"an integer in 1..{MAX_RESULTS}", self.max_results)
 
     def __len__(self) -> int:
-        """How many facts hold."""
+        """The number of facts that hold now."""
         return len(self._held(now_ms()))
 
     def search(
@@ -71,7 +71,8 @@ class HybridFacts:
     ) -> list[tuple[Fact, float]]:
         """The facts that hold and fit *query*, each with its score in 0..1, best first, then newer first.
 
-        A score of 0 is no hit. Facts that have only the whole query in them score 0.
+        A fact with a score of 0 is not a hit. Facts that only contain the whole query are returned with the
+        score 0.
         """
         most = self.max_results if limit is None else max(0, min(limit, self.max_results))
         moment = now_ms() if as_of is None else as_of

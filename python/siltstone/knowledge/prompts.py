@@ -1,4 +1,4 @@
-"""The prompt by which a model finds facts."""
+"""The prompt for a model that extracts facts."""
 
 from __future__ import annotations
 

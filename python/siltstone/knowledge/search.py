@@ -1,4 +1,4 @@
-"""The search of facts."""
+"""Searches facts."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ __all__ = ["Held", "HeldStore", "WordStore", "find_facts", "find_text", "history
 
 @runtime_checkable
 class WordStore(Protocol):
-    """A keeper of facts that keeps their tokens, so that not every search makes them."""
+    """A store of facts that caches their tokens, so that not every search computes them."""
 
     def words(self, fact: Fact) -> Sequence[str]:
-        """The documented tokens of what *fact* says."""
+        """The documented tokens of the text of *fact*."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The facts that hold at a time, and an index over what they say.
+    """The facts that hold at a time, with an index over their texts.
 
     Attributes:
-        facts: The facts, newest first; of one time by id.
-        index: Of the same places.
-        since: From when on these are the facts that hold, in milliseconds since 1970; None for ever.
-        until: And when that ends.
+        facts: The facts, newest first; of the same time by id.
+        index: The index; its places are those of *facts*.
+        since: The time from which on exactly these facts hold, in milliseconds since 1970; None for ever.
+        until: The time when that ends; None for never.
     """
 
     facts: Sequence[Fact]
@@ -38,7 +38,7 @@ class Held:
 
     @classmethod
     def at(cls, store: FactStore, moment: int, fits: Callable[[Fact], bool] | None = None) -> Held:
-        """The facts of *store* that hold at *moment*; with *fits*, those that it accepts."""
+        """The facts of *store* that hold at *moment*; with *fits*, only those that it accepts."""
         known = store.facts()
         held = [fact for fact in known if fact.holds_at(moment) and (fits is None or fits(fact))]
         held.sort(key=lambda fact: (-fact.created_at, fact.id))
@@ -54,7 +54,7 @@ class Held:
 
 @runtime_checkable
 class HeldStore(Protocol):
-    """A keeper of facts that keeps an index of them until they change."""
+    """A store of facts that keeps an index of them until they change."""
 
     def held(self, moment: int) -> Held:
         """The facts that hold at *moment*."""
@@ -71,20 +71,20 @@ def find_facts(
     entity: str | None = None,
     any_overlap: bool = False,
 ) -> list[tuple[Fact, float]]:
-    """The facts that hold and fit *query*, best first, each with its score of BM25; newer first where equal.
+    """The facts that hold and fit *query*, best first, with their BM25 scores; equal ones newest first.
 
-    A fact must have all of up to 2 distinct tokens of the query, half of up to 8, else 30 %, 6 at most. A
-    store with a single fact is searched as any other.
+    A fact must have all distinct tokens of a query of up to 2, half of them for up to 8, and otherwise 30 %,
+    but never more than 6. This holds for a store with a single fact too.
 
     Args:
-        store: Where to look.
+        store: The facts to search.
         query: Any text.
         limit: The most facts.
-        as_of: What held at that time, in milliseconds since 1970; else what holds now.
-        types: Facts of these types alone.
-        topic: Facts of that topic alone.
-        entity: Facts with that entity alone.
-        any_overlap: One token in common is enough.
+        as_of: Search the facts that held at this time, in milliseconds since 1970; None is now.
+        types: Only facts of these types.
+        topic: Only facts of this topic.
+        entity: Only facts with this entity, with its kind, as facts store it: ``person:Ann``.
+        any_overlap: Whether one common token is enough.
     """
     moment = now_ms() if as_of is None else as_of
 
@@ -106,14 +106,14 @@ def find_facts(
 
 
 def words_of(store: FactStore, facts: Sequence[Fact]) -> list[Sequence[str]]:
-    """The documented tokens of what each of *facts* says, as *store* has them worked out."""
+    """The documented tokens of the text of each of *facts*, from the cache of *store* if it has one."""
     if isinstance(store, WordStore):
         return [store.words(fact) for fact in facts]
     return [tokens(f"{fact.content} {fact.context}") for fact in facts]
 
 
 def find_text(store: FactStore, query: str, limit: int = 20) -> list[Fact]:
-    """The facts that hold and have *query* in their text or as a tag, newest first."""
+    """The facts that hold and have *query* in their text or in a tag, newest first."""
     folded, moment = query.lower(), now_ms()
     found = [
         fact
@@ -126,7 +126,7 @@ def find_text(store: FactStore, query: str, limit: int = 20) -> list[Fact]:
 
 
 def history_of(store: FactStore, fact_id: str) -> list[Fact]:
-    """The facts that came one in the place of the other, oldest first, to the one that holds."""
+    """The chain of facts that replaced one another, oldest first, up to the one that holds."""
     known = {fact.id: fact for fact in store.facts()}
     before = {fact.superseded_by: fact for fact in known.values() if fact.superseded_by}
     first = fact_id
@@ -143,6 +143,6 @@ def history_of(store: FactStore, fact_id: str) -> list[Fact]:
 
 
 def _changes(fact: Fact) -> Sequence[int]:
-    """When *fact* begins to hold, and when it ceases to."""
+    """The times when *fact* begins to hold, and when it may cease to."""
     ends = (fact.superseded_at, fact.valid_until, fact.deleted_at)
     return (fact.created_at, *(end for end in ends if end is not None))

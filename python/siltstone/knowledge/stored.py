@@ -18,7 +18,7 @@ __all__ = ["MAX_CORRECTIONS", "MAX_FACTS", "FactRow", "FactRows", "Marked", "New
 
 MAX_FACTS: Final = 10_000
 MAX_CORRECTIONS: Final = 1_000
-TRIES: Final = 64  #: of a write that others overtake, each between its reading and its writing
+TRIES: Final = 64  #: attempts of a write that others overtake between its reading and its writing
 
 FactRow: TypeAlias = tuple[int, str, str, str, str, int, int]
 """Id, namespace, state, key, body as JSON, when it was made and changed (ms)."""
@@ -28,8 +28,8 @@ NewFactRow: TypeAlias = tuple[int | None, str, str, str]
 
 _FACTS: Final = frozenset({"active", "superseded", "deleted"})  #: the states of facts
 _CORRECTION: Final = "correction"
-_NOTE: Final = "note"  #: what was worked out, under a key of its own
-_GONE: Final = "gone"  #: a row without a text, that the next new fact takes
+_NOTE: Final = "note"  #: a derived value, under a key of its own
+_GONE: Final = "gone"  #: a row without a text, which the next new fact reuses
 _VECTOR: Final = "vector"  #: in the body of a fact: float64, little-endian, in hexadecimal
 _SHARED: Final = "shared"  #: in the body of a row that all sessions of the namespace read
 _SHARED_END: Final = dump({_SHARED: True})[1:]
@@ -38,15 +38,15 @@ _PROGRESS, _RULES = "progress", "rules"
 
 @runtime_checkable
 class FactRows(Protocol):
-    """What a store has of facts: rows that it gives no meaning."""
+    """The fact rows of a store, which gives them no meaning."""
 
     def put_facts(
         self, session_id: str, facts: Sequence[NewFactRow], was: Mapping[int, str] | None = None
     ) -> list[int]:
-        """Writes ``(id, key, state, body)`` in one transaction; their ids.
+        """Writes rows ``(id, key, state, body)`` in one transaction; returns their ids.
 
         Raises:
-            StoreConflictError: a row does not have the body any more that *was* has for its id.
+            StoreConflictError: a row no longer has the body that *was* gives for its id.
         """
 
     def facts(self, session_id: str, state: str | None = None) -> list[FactRow]:
@@ -56,30 +56,30 @@ class FactRows(Protocol):
         """The rows of all sessions of the namespace."""
 
     def facts_revision(self, session_id: str, namespace: str = "") -> str | None:
-        """What is another text after every change of a row of the session, or of the namespace.
+        """A text that changes with every change of a row of the session, or of the namespace.
 
-        A change elsewhere may change it too. None where it cannot be told.
+        Other changes may change it too. None if it cannot be told.
         """
 
 
 class StoredFacts:
     """A :class:`FactStore` over the rows of a store.
 
-    A row that cannot be read is left out and counted in ``damaged``; it stops no other. Calls of several
-    threads are made one after the other.
+    A damaged row is left out and counted in ``damaged``; the other rows are read. Calls of several threads
+    run one after the other.
 
     Args:
         rows: The store.
-        session_id: Whose facts are written.
-        namespace: Where it is given, the facts of all its sessions that were written with it are read
-            beside the session's own, and changed in place.
-        redact: Takes the secrets out of every text before it is written.
-        max_facts: The most facts; above it history leaves first, then the oldest, and their texts with them.
-        max_corrections: The most corrections; the oldest leave first.
-        dimensions: Where given, each fact is kept with the vector of its hashed words.
+        session_id: The session whose facts are written.
+        namespace: If given, facts of all its sessions that were written with it are read besides the
+            session's own, and changed in place.
+        redact: Removes secrets from every text before it is written.
+        max_facts: The most facts; above it history is deleted first, then the oldest facts, with their texts.
+        max_corrections: The most corrections; above it the oldest are deleted.
+        dimensions: If given, each fact is stored with the vector of its hashed words, of this length.
 
     Raises:
-        ConfigError: a bound below 1, or fewer than 8 dimensions.
+        ConfigError: a bound is below 1, or *dimensions* is below 8.
     """
 
     def __init__(
@@ -101,23 +101,23 @@ class StoredFacts:
         self._most, self._most_corrections = max_facts, max_corrections
         self._dimensions = dimensions
         if dimensions is not None:
-            word_vector("", dimensions)  # refuses too few
+            word_vector("", dimensions)  # raises an error for too small a number
         self.lock: Final = RLock()
         self.damaged = 0
         self._words: dict[str, tuple[str, Sequence[str]]] = {}
         self._read: tuple[str | None, Sequence[Fact]] | None = None
-        self._parsed: dict[int, tuple[str, Fact]] = {}  # of each row the body that was read, and its fact
+        self._parsed: dict[int, tuple[str, Fact]] = {}  # the body of each row when it was read, and its fact
 
     def facts(self) -> Sequence[Fact]:
-        """All of them, superseded and deleted ones too, in the order in which they were first put."""
+        """All facts, also superseded and deleted ones, in the order of their first writes."""
         return list(self.read()[1])
 
     def read(self) -> tuple[str | None, Sequence[Fact]]:
-        """The same, and of which state of the store they are: of the same one they are read once.
+        """All facts, with the revision of the store that they are of; one revision is read only once.
 
-        The state is None where it cannot be told.
+        The revision is None if it cannot be told.
         """
-        # Before the rows: what changes in between is read again.
+        # Before the rows: a change in between is then read again.
         revision = self._rows.facts_revision(self._session, self._namespace)
         known = self._read
         if revision is None or known is None or known[0] != revision:
@@ -125,7 +125,7 @@ class StoredFacts:
         return known
 
     def vectors(self) -> dict[str, Sequence[float]]:
-        """The vectors that were kept, by the ids of facts."""
+        """The stored vectors, by the ids of facts."""
         found: dict[str, Sequence[float]] = {}
         for _, _, state, key, body, *_ in self._all():
             if state in _FACTS:
@@ -133,11 +133,11 @@ class StoredFacts:
                     raw = json.loads(body).get(_VECTOR)
                     found[key] = struct.unpack(f"<{len(raw) // 16}d", bytes.fromhex(raw)) if raw else ()
                 except (ValueError, TypeError, AttributeError, struct.error):
-                    continue  # it is made again
+                    continue  # it is computed again
         return {key: vector for key, vector in found.items() if vector}
 
     def words(self, fact: Fact) -> Sequence[str]:
-        """The documented tokens of what *fact* says, worked out once while it is as it is."""
+        """The documented tokens of the text of *fact*, computed once until it changes."""
         text = f"{fact.content} {fact.context}"
         known = self._words.get(fact.id)
         if known is None or known[0] != text:
@@ -145,11 +145,11 @@ class StoredFacts:
         return known[1]
 
     def put(self, facts: Sequence[Fact]) -> None:
-        """Writes *facts* in one step, without secrets; those above the bound leave in the same step."""
+        """Writes *facts* in one step, without secrets; facts above the bound are deleted in the same step."""
         self.put_all(facts)
 
     def put_all(self, facts: Sequence[Fact], progress: Mapping[str, Any] | None = None) -> None:
-        """Writes *facts*, and in the same step how far the session has been read."""
+        """Writes *facts*, and in the same step the progress of reading the session."""
         if not facts and progress is None:
             return
         seen = {fact.id for _, fact in self._parsed.values()}
@@ -168,15 +168,15 @@ class StoredFacts:
         self._write(rows_of, reads=bool(facts))
 
     def progress(self) -> dict[str, Any]:
-        """How far the session has been read, as :meth:`put_all` was told; empty for one that was not."""
+        """The progress of reading the session, as given to :meth:`put_all`; empty if none was given."""
         return self._own_note(_PROGRESS)[1]
 
     def corrections(self) -> list[Correction]:
-        """What users would not have, oldest first."""
+        """The corrections of users, oldest first."""
         return [correction for correction, _ in self._read_corrections(self._all())]
 
     def put_correction(self, correction: Correction) -> None:
-        """Writes *correction*, without secrets; the oldest leave above the bound. One that is there stays."""
+        """Writes *correction*, without secrets, and deletes the oldest above the bound. A known one stays."""
 
         def rows_of(rows: Sequence[FactRow]) -> list[NewFactRow]:
             kept = self._read_corrections(rows)
@@ -196,13 +196,13 @@ class StoredFacts:
         self._write(rows_of)
 
     def rules(self) -> dict[str, Any]:
-        """What a distiller has kept, as :meth:`put_rules` was told; empty for nothing."""
+        """The ``kept`` of a distiller, as given to :meth:`put_rules`; empty for nothing."""
         kept = self._note(_RULES, self._all())[1]
         kept.pop(_SHARED, None)
         return kept
 
     def put_rules(self, kept: Mapping[str, Any]) -> None:
-        """Keeps what a distiller has learned, in the place of what it had."""
+        """Stores the ``kept`` of a distiller, in the place of an earlier one."""
 
         def rows_of(rows: Sequence[FactRow]) -> list[NewFactRow]:
             row_id = self._note(_RULES, rows)[0]
@@ -214,7 +214,7 @@ class StoredFacts:
     def _write(
         self, rows_of: Callable[[Sequence[FactRow]], Sequence[NewFactRow]], *, reads: bool = True
     ) -> None:
-        """Writes what *rows_of* makes of the rows; again where another worker has changed one meanwhile."""
+        """Writes what *rows_of* makes of the rows; again if another worker has changed one meanwhile."""
         with self.lock:
             for again in range(TRIES):
                 rows = self._all() if reads else []
@@ -263,7 +263,7 @@ class StoredFacts:
         return self._note(key, self._rows.facts(self._session, _NOTE))
 
     def _note(self, key: str, rows: Sequence[FactRow]) -> tuple[int | None, dict[str, Any]]:
-        """The row of *key*, and what it says: of several the one that the namespace shares."""
+        """The row of *key*, and its body; of several rows the one that the namespace shares."""
         found = [row for row in rows if row[2] == _NOTE and row[3] == key]
         found.sort(key=lambda row: (_is_shared(row) == bool(self._namespace), row[0]))
         if not found:
@@ -276,7 +276,7 @@ class StoredFacts:
         return found[-1][0], body if isinstance(body, dict) else {}
 
     def _read_corrections(self, rows: Sequence[FactRow]) -> list[tuple[Correction, int]]:
-        """The corrections, oldest first, each with its row."""
+        """The corrections, oldest first, each with the id of its row."""
         found: list[tuple[Correction, int]] = []
         self.damaged = 0
         for row_id, _, state, _, body, *_ in rows:
@@ -323,17 +323,17 @@ class StoredFacts:
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A :class:`FactStore` that notes with what it writes, in the same step, how far was read.
+    """A :class:`FactStore` that writes, in the same step as facts, how far the session was read.
 
-    So whatever ends the work, what was read is learned from once: the facts and the note are there, or
-    neither is.
+    So each message is learned from exactly once, whenever the work is interrupted: either both the facts and
+    the note are stored, or neither is.
     """
 
     store: StoredFacts
     progress: Mapping[str, Any]
 
     def facts(self) -> Sequence[Fact]:
-        """Those of the store."""
+        """The facts of the store."""
         return self.store.facts()
 
     def put(self, facts: Sequence[Fact]) -> None:
@@ -342,15 +342,15 @@ class Marked:
 
 
 def _free(rows: Sequence[FactRow], taken: set[int] | None = None) -> int | None:
-    """A row without a text, any of them, so that two processes rarely choose the same; None for none."""
+    """A free row (without a text), chosen at random, so two processes rarely take the same."""
     free = [row_id for row_id, _, state, *_ in rows if state == _GONE and row_id not in (taken or ())]
-    import random  # only who writes facts needs it
+    import random  # only needed for writing facts
 
     return random.choice(free) if free else None  # noqa: S311 - nothing secret hangs on it
 
 
 def _is_shared(row: FactRow) -> bool:
-    """Whether the last field of the body says so: no body is parsed for it."""
+    """Whether the last field of the body marks it as shared, without parsing the body."""
     return row[4].endswith(_SHARED_END)
 
 
@@ -361,5 +361,5 @@ def _state(fact: Fact) -> str:
 
 
 def _stays(fact: Fact) -> tuple[bool, int, str]:
-    """What leaves first has the smallest: history before what holds, then the oldest."""
+    """The sort key of deletion: history before facts that hold, then the oldest first."""
     return _state(fact) == "active", fact.created_at, fact.id

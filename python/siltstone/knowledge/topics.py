@@ -1,6 +1,6 @@
-"""What is a text about, and which names, addresses, dates and amounts are in it? By rule, without a model.
+"""Finds the topics of a text, and its names, addresses, dates and amounts, by rules and without a model.
 
-The tables are data: a topic is a line of words, in English and in Chinese.
+The tables are data: a topic is a list of words, in English and in Chinese.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ TOPICS: Final[dict[str, str]] = {
         "偏好"
     ),
 }  # fmt: skip
-"""For each topic the words that give it away. Chinese ones are looked for anywhere."""
+"""The words that indicate each topic. Chinese words are searched anywhere in a text."""
 
 _ENGLISH: Final = {
     word: topic for topic, line in TOPICS.items() for word in line.split() if word.isascii()
@@ -85,7 +85,7 @@ _SURNAMES: Final = (
 _PATTERNS: Final = (
     ("url", late(r"\bhttps?://[^\s<>\"'）)】，。]+[^\s<>\"'）)】，。.,;:!?]", re.IGNORECASE)),
     ("email", late(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.ASCII)),
-    # An exchange or a ticker sign stands beside a code: five digits, or four capitals, alone are none.
+    # A stock code needs an exchange or a ticker sign: five digits, or four capitals, are not enough.
     ("stock", late(
         r"\$[A-Z]{1,5}\b|\b(?:NASDAQ|NYSE|HKEX|SSE|SZSE|LSE|AMEX)\s*[:：]\s*[A-Z0-9]{1,6}\b"
         r"|\b\d{6}\.(?:SH|SZ|SS)\b|\b\d{4,5}\.HK\b|(?:股票代码|证券代码)\s*[:：]?\s*\d{5,6}"
@@ -115,7 +115,7 @@ _PATTERNS: Final = (
 
 
 class Entity(NamedTuple):
-    """What was found, and what kind of thing it is."""
+    """A found entity: its kind, and its text."""
 
     kind: str
     text: str
@@ -130,7 +130,7 @@ def topics_of(text: str) -> tuple[str, ...]:
 
 
 def entities_of(text: str) -> tuple[Entity, ...]:
-    """The entities of *text*, each once, in order: person, stock, url, date, amount, project, email."""
+    """The entities of *text*, each once, by place: person, stock, url, date, amount, project, email."""
     found: dict[Entity, int] = {}
     for kind, pattern in _PATTERNS:
         for match in pattern.finditer(text):
@@ -140,10 +140,10 @@ def entities_of(text: str) -> tuple[Entity, ...]:
 
 
 def named(entities: tuple[Entity, ...]) -> tuple[str, ...]:
-    """*entities* as facts keep them: ``person:Ann``."""
+    """*entities* in the form of facts: ``person:Ann``."""
     return tuple(f"{entity.kind}:{entity.text}" for entity in entities)
 
 
 def has_entity(entities: tuple[str, ...], wanted: str) -> bool:
-    """Whether *wanted* is one of them, with its kind or without: ``person:Ann`` or ``Ann``."""
+    """Whether *wanted* is one of *entities*, with its kind or without: ``person:Ann`` or ``Ann``."""
     return any(wanted in (each, each.partition(":")[2]) for each in entities)

@@ -1,4 +1,4 @@
-"""Compares a new fact with known ones: it is new, known already, better said, or a change."""
+"""Compares a new fact with known ones: it is new, known, a better wording, or a change."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["Action", "Held", "Learned", "decide", "learn"]
 
 Action: TypeAlias = Literal["ADD", "UPDATE", "SUPERSEDE", "NONE"]
 
-_SAME = 0.5  #: overlap above which two facts say the same
-_NEAR = 0.2  #: overlap above which they speak of the same
-_LONGER = 1.2  #: times as long, so that the new one says it better
+_SAME = 0.5  #: the overlap above which two facts say the same
+_NEAR = 0.2  #: the overlap above which they are about the same thing
+_LONGER = 1.2  #: the ratio of lengths above which the new wording is better
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class Learned:
     """The result of a batch of facts.
 
     Attributes:
-        added: Facts that are new, those that took the place of another included.
-        updated: Facts that are better said now; their ids are those they had.
-        superseded: Facts that are history now.
-        known: How many were known already.
+        added: New facts, including those that replaced another.
+        updated: Facts with a better wording now; their ids stay.
+        superseded: Facts that became history.
+        known: The number of facts that were known already.
     """
 
     added: tuple[Fact, ...] = ()
@@ -45,23 +45,23 @@ class Learned:
 
 
 def decide(new: Fact, known: Sequence[Fact]) -> tuple[Action, Fact | None]:
-    """What *new* does to the facts of *known* that hold, and which of them it is about.
+    """The effect of *new* on the facts of *known* that hold, and the fact that it affects.
 
-    It supersedes a fact of its type only where it names what changed: the same subject, or a word of change
-    beside the old subject or the old value. "Metrics now on port 9090" says
-    nothing of "API on port 3000".
+    It supersedes a fact of its type only if it names the thing that changed: it has the same subject, or a
+    word of change beside the old subject or the old value. "Metrics now on port 9090" does not change "API on
+    port 3000".
     """
     return _decide(new, Held(known))
 
 
 def learn(store: FactStore, batch: Sequence[Fact]) -> Learned:
-    """Brings *batch* into *store*, one fact after the other, in one write.
+    """Adds *batch* to *store*, fact by fact, in one write.
 
-    Of a contradiction inside the batch the later fact holds; of one with a fact that is known, the one that
-    was said later, where both tell their places. Nothing is deleted: what is superseded stays
-    as history. What was known already gains the new source ranges, so a batch that was learned before
-    changes nothing. What another session said better takes the place of the old fact, which becomes
-    history: so a fact is of one session alone, and goes when that is forgotten.
+    If two facts of the batch contradict each other, the later one holds; if one contradicts a known fact, the
+    one that was said later holds, if both have source ranges. Nothing is deleted: superseded facts stay as
+    history. A known fact gains the new source ranges, so learning a batch again changes nothing. If another
+    session has a better wording, its fact replaces the old one, which becomes history: so each fact is of one
+    session, and is deleted when that session is forgotten.
     """
     known = {fact.id: fact for fact in store.facts()} if batch else {}
     held = Held(known.values())
@@ -75,7 +75,7 @@ def learn(store: FactStore, batch: Sequence[Fact]) -> Learned:
         if action == "ADD" or old is None:
             added[new.id] = None
             changed = [new]
-        elif action == "SUPERSEDE" and _was_said_before(new, old):  # it was read late, and is history already
+        elif action == "SUPERSEDE" and _was_said_before(new, old):  # it was read late, and is already history
             added[new.id] = None
             changed = [replace(new, superseded_by=old.id, superseded_at=old.created_at)]
         elif action == "SUPERSEDE":
@@ -99,18 +99,18 @@ def learn(store: FactStore, batch: Sequence[Fact]) -> Learned:
 
 
 class Held:
-    """The facts that hold, by their words: a new one is compared with those alone that share one with it."""
+    """The facts that hold, indexed by words: a new fact is compared only with those that share a word."""
 
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
         self._facts: dict[str, Fact] = {}
-        self._places: dict[str, int] = {}  # of equals the one that came first goes first
+        self._places: dict[str, int] = {}  # of equal facts the first one added comes first
         self._same: dict[bytes, dict[str, None]] = {}
         self._by_word: dict[tuple[str, str], dict[str, None]] = {}
         for fact in facts:
             self.put(fact)
 
     def put(self, fact: Fact) -> None:
-        """Takes *fact* in, in the place of the one of its id; lets go of it where it holds no more."""
+        """Adds *fact*, or replaces the fact of its id; removes it if it does not hold any more."""
         old = self._facts.get(fact.id)
         if old is not None and (old.content, old.type) != (fact.content, fact.type):
             self._let_go(old)
@@ -125,7 +125,7 @@ class Held:
             self._by_word.setdefault((fact.type, word), {})[fact.id] = None
 
     def same(self, content: str) -> Fact | None:
-        """The first fact with that text, but for case."""
+        """The first fact with that text, ignoring case."""
         return next((self._facts[name] for name in self._same.get(_digest(content), ())), None)
 
     def near(self, new: Fact) -> list[tuple[Fact, float]]:
@@ -166,12 +166,12 @@ def _decide(new: Fact, held: Held) -> tuple[Action, Fact | None]:
 
 
 def _is_of_a_tool(fact: Fact) -> bool:
-    """Whether it says what a tool has given: that was so, whatever the tool gives later."""
+    """Whether the fact is a result of a tool, which stays true whatever the tool returns later."""
     return fact.source.startswith("tool:")
 
 
 def _changes(new: Fact, old: Fact) -> bool:
-    """Whether *new*, which speaks of what *old* speaks of, says otherwise."""
+    """Whether *new* changes *old*, if both are about related things."""
     if subject(new.content) == subject(old.content) != "":
         return True
     if not says_change(new.content):
@@ -180,13 +180,13 @@ def _changes(new: Fact, old: Fact) -> bool:
 
 
 def _other_subject(new: Fact, old: Fact) -> bool:
-    """Whether the two are siblings: of another subject each, where neither speaks of the other's."""
+    """Whether the two have different subjects, and neither names the subject of the other."""
     mine, theirs = subject(new.content), subject(old.content)
     return mine != theirs and not _names(old, mine) and not _names(new, theirs)
 
 
 def _gives_up(new: Fact, old: Fact) -> bool:
-    """Whether *new* says in words that the subject of *old* is no more: "instead of" it, "no longer" it."""
+    """Whether *new* says that the subject of *old* is given up: "instead of" it, "no longer" it."""
     given_up = gives_up(new.content)
     return subject(new.content) != subject(old.content) != "" and subject(old.content) in given_up
 
@@ -196,7 +196,7 @@ def _names(fact: Fact, word: str) -> bool:
 
 
 def _said_again(old: Fact, new: Fact) -> Fact:
-    """*old* with the places of *new*; as it is where it is of those places already."""
+    """*old* with the source ranges of *new*; unchanged if it has them already."""
     if old.session_id != new.session_id:
         return replace(old, support=old.support + 1)
     places = tuple(each for each in new.source_ranges if each not in old.source_ranges)
@@ -217,7 +217,7 @@ def _was_superseded(fact: Fact | None) -> bool:
 
 
 def _digest(content: str) -> bytes:
-    from hashlib import sha256  # with OpenSSL: only who learns needs it
+    from hashlib import sha256  # it loads OpenSSL, which only learning needs
 
     return sha256(content.strip().lower().encode("utf-8", "replace")).digest()
 

@@ -163,12 +163,12 @@ def contains_half(new: str, old: str) -> bool:
 
 
 def values(text: str) -> frozenset[str]:
-    """Numbers, paths, versions, addresses and quoted texts in *text*."""
+    """The numbers, paths, versions, addresses and quoted texts in *text*."""
     return frozenset(found.group().strip("\"'`").rstrip(".,;").lower() for found in _VALUE.finditer(text))
 
 
 def conflicting(one: str, other: str) -> bool:
-    """Whether both have values, and neither has all those of the other."""
+    """Whether both texts have values, and each has one that the other lacks."""
     left, right = values(one), values(other)
     return bool(left and right) and not left <= right and not right <= left
 
@@ -183,10 +183,10 @@ def subject(text: str) -> str:
 
 
 def gives_up(text: str) -> frozenset[str]:
-    """The words that *text* says are no more: those behind "instead of", "no longer", "moved from"."""
+    """The words that *text* gives up: those behind "instead of", "no longer", "moved from"."""
     return frozenset(found[1].lower() for found in _GIVEN_UP.finditer(text))
 
 
 def says_change(text: str) -> bool:
-    """Whether a word of change is in it: "instead of", "switched", "no longer", "now", "moved to"."""
+    """Whether *text* has a word of change: "instead of", "switched", "no longer", "now", "moved to"."""
     return _CHANGE.search(text) is not None

@@ -1,4 +1,4 @@
-"""What a store is: texts that can be found again, and the log they came from."""
+"""The contract of a store: searchable texts, and the log of messages from which they came."""
 
 from siltstone.late import names_of
 

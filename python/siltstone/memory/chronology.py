@@ -1,4 +1,4 @@
-"""The mentions of a topic in the order in which they were said, instead of the best first."""
+"""Search hits in the order of their messages, instead of best first: how a topic developed."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from siltstone.memory.entry import SearchHit, SearchOrder
 
 __all__ = ["in_time", "is_in_time", "looked_at"]
 
-POOL: Final = 4  #: hits that are looked at for each one that is given back
-REACH: Final = 4  #: messages: as far as neighbours lend to each other
-KEPT: Final = 0.95  #: of the score of a hit for each chosen one within reach
+POOL: Final = 4  #: candidate hits for each returned hit
+REACH: Final = 4  #: distance in messages within which a chosen hit lowers its neighbours
+KEPT: Final = 0.95  #: factor on the score of a hit, for each chosen hit within reach
 
 _Place: TypeAlias = tuple[str | None, int]
 
 
 def is_in_time(order: SearchOrder) -> bool:
-    """Whether a search of that order gives hits in order of time.
+    """Whether *order* is the order of time.
 
     Raises:
         ConfigError: no such order.
@@ -31,22 +31,22 @@ def is_in_time(order: SearchOrder) -> bool:
 
 
 def looked_at(limit: int) -> int:
-    """How many hits, best first, :func:`in_time` wants for *limit* of them."""
+    """The number of candidates, best first, from which :func:`in_time` chooses *limit* hits."""
     return POOL * max(0, limit)
 
 
 def in_time(hits: Sequence[SearchHit], limit: int, *, explain: bool = False) -> list[SearchHit]:
-    """*limit* of *hits*, in the order in which they were said.
+    """*limit* of *hits*, in the order of their messages.
 
-    The best is chosen first. A hit counts 0.95 of its score for each chosen one within four messages of it,
-    so that what is chosen spreads over the session; of equal ones the first of *hits* is better. The order is
-    that of the messages, and that of times where hits are of several sessions, or of no message.
+    The best hit is chosen first. Each chosen hit within four messages multiplies the score of a hit by 0.95,
+    so the chosen hits spread over the session. Of equal scores the first of *hits* wins. The result is in the
+    order of the messages; in order of time, if the hits are from several sessions, or from no message.
 
     Args:
-        hits: The best first, by whatever ranked them.
-        limit: How many to choose at most.
-        explain: Whether explanations tell of it: ``"order": {"rank", "kept"}``, the place among *hits*, from
-            1, and what was left of the score when it was chosen, 0..1.
+        hits: The candidates, best first.
+        limit: The maximum number of hits.
+        explain: Whether explanations get ``"order": {"rank", "kept"}``: the place among *hits*, from 1, and
+            the remaining share of the score when the hit was chosen, 0..1.
     """
     if limit >= len(hits) and not explain:
         return _in_order(hits)
@@ -59,10 +59,11 @@ def in_time(hits: Sequence[SearchHit], limit: int, *, explain: bool = False) -> 
 
 
 def _chosen(hits: Sequence[SearchHit], limit: int) -> list[tuple[int, float]]:
-    """The places of *limit* hits, the best first, each with what was left of its score."""
-    # The place is what counts: a reranker may have changed the order, and left the scores.
+    """The places of *limit* hits, best first, each with the remaining share of its score."""
+    # The sorted scores are given out by place: a reranker may have changed the order, but not the scores.
     weights = sorted((hit.score for hit in hits), reverse=True)
-    # Hits of one message lose alike, so each message has its next one in the heap, at most too high.
+    # Hits of one message lose the same share, so the heap has only the next hit of each message. Its weight
+    # in the heap may be outdated, but only too high.
     waiting: dict[_Place, deque[int]] = {}
     for at, hit in enumerate(hits):
         waiting.setdefault(_place(hit, at), deque()).append(at)
@@ -75,7 +76,7 @@ def _chosen(hits: Sequence[SearchHit], limit: int) -> list[tuple[int, float]]:
         session, start = place
         kept = KEPT ** sum(taken[session, start + beside] for beside in range(-REACH, REACH + 1))
         if -weights[at] * kept > known:
-            heapreplace(heap, (-weights[at] * kept, at, place))  # one beside it was chosen since
+            heapreplace(heap, (-weights[at] * kept, at, place))  # a neighbour was chosen since: correct it
             continue
         chosen.append((at, kept))
         if session is not None:

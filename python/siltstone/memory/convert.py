@@ -1,4 +1,4 @@
-"""Times, ranges and rows, turned from their form in Python into that of the core and back."""
+"""Converts times, ranges and rows from their Python form to the form of the Rust core, and back."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ __all__ = [
     "with_filters",
 ]
 
-MAX_INTEGER = 2**63 - 1  #: what SQLite keeps
+MAX_INTEGER = 2**63 - 1  #: the largest integer of SQLite
 
 
 class NewEntry(NamedTuple):
@@ -109,7 +109,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
 _LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
-_EXACT = 2**33 * 1000  # up to which seconds as a float are right to half a microsecond; in the year 2242
+_EXACT = 2**33 * 1000  # milliseconds up to the year 2242: until then float seconds are exact to 0.5 µs
 
 # A frozen class sets its fields by name, in a loop of its own; a search makes ten hits, and these are
 # a third of the time.
@@ -160,7 +160,7 @@ def milliseconds(when: datetime | float | None) -> int:
 
 
 def datetime_from(stamp: int) -> datetime:
-    """The moment that many milliseconds after 1970, in UTC."""
+    """The time *stamp* milliseconds after 1970, in UTC."""
     if 0 <= stamp < _EXACT:
         return datetime.fromtimestamp(stamp / 1000, UTC)  # rounds to microseconds
     return _EPOCH + stamp * _MILLISECOND
@@ -181,7 +181,7 @@ def range_of(value: Iterable[int], name: str) -> tuple[int, int]:
 
 
 def is_across(scope: SearchScope) -> bool:
-    """Whether a search with that scope looks into the namespace.
+    """Whether *scope* is the whole namespace.
 
     Raises:
         ConfigError: no such scope.
@@ -194,7 +194,7 @@ def is_across(scope: SearchScope) -> bool:
 
 
 class Filters(NamedTuple):
-    """:class:`SearchFilters` as the core takes them, without those of a text's tags."""
+    """:class:`SearchFilters` as the core takes them, without ``topic`` and ``entity``."""
 
     since: int | None
     until: int | None
@@ -204,10 +204,10 @@ class Filters(NamedTuple):
 
 
 def filters_in(given: SearchFilters) -> Filters:
-    """*given* as the core takes them; None for what is not asked for.
+    """*given* as the core takes them; None for a filter that is not given.
 
     Raises:
-        TypeError: an argument that no search has.
+        TypeError: an unknown filter.
         InvalidEntryError: *until* is not after *since*, or one of them is no time.
     """
     unknown = given.keys() - SearchFilters.__annotations__.keys()
@@ -226,7 +226,7 @@ def new_entry(entry: Entry) -> NewEntry:
     """*entry* as the core takes it.
 
     Raises:
-        InvalidEntryError: its range is none, or its time, or its ttl.
+        InvalidEntryError: its range, its time or its ttl is invalid.
     """
     start, end = range_of(entry.source_range, "source_range")
     stamp = milliseconds(entry.created_at)
@@ -235,7 +235,7 @@ def new_entry(entry: Entry) -> NewEntry:
 
 
 def _ttl(ttl: timedelta, most: int) -> int:
-    """*ttl* in milliseconds, rounded up: 1 to *most*, which leads to the end of the year 9999."""
+    """*ttl* in milliseconds, rounded up: 1 to *most*, the time to the end of the year 9999."""
     if isinstance(ttl, timedelta) and timedelta(0) < ttl <= most * _MILLISECOND:
         return -(-ttl // _MILLISECOND)
     raise InvalidEntryError(
@@ -268,7 +268,7 @@ def stored_entry(entry: _native.StoredEntry) -> StoredEntry:
 
 
 def search_hit(found: _native.Hit, session_id: str, asked: _native.Asked) -> SearchHit:
-    """*found*, which a search of *session_id* found that *asked* for it, as users see it."""
+    """*found* as users see it: a hit of a search in *session_id*, with the query *asked*."""
     hit = object.__new__(SearchHit)
     _SET_CONTENT(hit, found.content)
     _SET_SCORE(hit, found.score)
@@ -283,13 +283,13 @@ def search_hit(found: _native.Hit, session_id: str, asked: _native.Asked) -> Sea
 
 
 def asked_for(hit: SearchHit, query: str) -> SearchHit:
-    """*hit*, which knows now what was asked by the search that found it."""
+    """*hit* with its *query*, for its passage and snippet."""
     _SET_ASKED(hit, _native.Asked.of(query))
     return hit
 
 
 def with_filters(hits: list[SearchHit], wanted: Filters, given: SearchFilters) -> list[SearchHit]:
-    """*hits* whose explanations say what they had to be like: times in milliseconds since 1970."""
+    """*hits* with the filters in their explanations: times in milliseconds since 1970."""
     tags = {name: given.get(name) for name in ("topic", "entity")}
     asked = {name: value for name, value in (wanted._asdict() | tags).items() if value is not None}
     for hit in hits if asked else ():
@@ -304,7 +304,7 @@ def message_from_row(row: _native.LogRow) -> LogRow:
 
 
 def compaction_to_row(compaction: NewCompaction) -> CompactionIn:
-    """*compaction* as the core takes it: its ranges as JSON, and -1 for the first text that it brings."""
+    """*compaction* as the core takes it: ranges as JSON; new derived texts are -1, -2, ... in the view."""
     view = [-1 - item.place if isinstance(item, NewRef) else item for item in compaction.view]
     return CompactionIn(
         compaction.policy,

@@ -59,16 +59,16 @@ class DatabaseLog:
         self._titled = self._is_searched = False
 
     def state(self) -> LogState:
-        """Where the log stands."""
+        """The state of the log."""
         return self._state(self._native.log_state(self._session_id))
 
     def open(self, namespace: str | None) -> LogState:
-        """Where the log stands, if the session is of that namespace; None does not ask.
+        """The state of the log, after a check of the namespace; None checks nothing.
 
-        A session that is new, and has a namespace, is begun with it.
+        A new session with a namespace is created.
 
         Raises:
-            ConfigError: the session is of another namespace.
+            ConfigError: the session has another namespace.
         """
         return self._state(self._native.open_session(self._session_id, namespace))
 
@@ -142,7 +142,7 @@ class DatabaseLog:
         return _receipt(receipt)
 
     def undo(self, *, expected: SessionVersion, clock: str, write_id: int) -> UndoReceipt:
-        """Makes the view before the current one current again, and takes back the entries it brought."""
+        """Makes the previous view current again, and removes the entries of the undone compaction."""
         with _versions():
             undone = self._native.undo_compaction(self._session_id, (expected, write_id), clock)
         head, withdrawn, version = undone
@@ -163,7 +163,7 @@ class DatabaseLog:
     def renew(
         self, derived_id: int, content: str, *, expected: SessionVersion, write_id: int
     ) -> SessionVersion | None:
-        """Gives a derived text that was forgotten a new one; None if it is no such text."""
+        """Gives a forgotten derived text a new *content*; None if *derived_id* is no such text."""
         with _versions():
             return _version(self._native.renew(self._session_id, (expected, write_id), derived_id, content))
 
@@ -172,7 +172,7 @@ class DatabaseLog:
         return [compaction_from_row(row) for row in self._native.compactions(self._session_id)]
 
     def compaction(self, compaction_id: int) -> CompactionRow | None:
-        """The compaction of that id; None where this session has none."""
+        """The compaction with that id; None if this session has none."""
         row = self._native.compaction(self._session_id, compaction_id)
         return None if row is None else compaction_from_row(row)
 
@@ -181,7 +181,7 @@ class DatabaseLog:
         return [NewRecall(*row) for row in self._native.recalls(self._session_id, limit)]
 
     def derived(self, ids: Sequence[int]) -> list[Derived]:
-        """The derived texts of those ids, in their order."""
+        """The derived texts with *ids*, in the order of *ids*."""
         return [derived_from_row(row) for row in self._native.derived(self._session_id, list(ids))]
 
     def derived_after(self, derived_id: int) -> list[Derived]:
@@ -195,22 +195,22 @@ class DatabaseLog:
         return [[derived_from_row(row) for row in rows] for rows in found]
 
     def forgotten(self) -> list[tuple[int, bytes]]:
-        """Forgotten messages and summaries: the place, or minus the id of a summary, and the old digest."""
+        """Forgotten texts: the number of a message, or minus the id of a summary; and the old digest."""
         return self._native.forgotten(self._session_id)
 
     def salt(self) -> bytes:
-        """The salt of these digests: the store's, or that of the store that the session was copied from."""
+        """The salt of these digests: from the store, or from the store from which the session was copied."""
         return self._native.salt(self._session_id)
 
     def _checked(self, messages: Sequence[NewMessage], expected: SessionVersion) -> str:
-        """Refuses *messages* that are too large; the title for a session that has none."""
+        """Checks the size of *messages*. Returns the title of the session, if it has none yet; else ""."""
         self._limits.check_messages(messages, expected.next_seq)
         if self._titled:
             return ""
         return self._first_request(expected.next_seq) or request_among(messages)
 
     def _first_request(self, length: int) -> str:
-        """The first request of a log that has no title, as one that an earlier version began."""
+        """The first request in a log without a title: an earlier version of siltstone stored none."""
         pages = (self.read(start, start + _PAGE) for start in range(0, length, _PAGE))
         found = "" if self._is_searched else request_among(row for page in pages for row in page)
         self._is_searched = True
@@ -241,7 +241,7 @@ class DatabaseLog:
 
 @contextmanager
 def _versions() -> Iterator[None]:
-    """Gives a conflict what was expected and found as versions."""
+    """Converts the tuples ``expected`` and ``found`` of a conflict to versions."""
     try:
         yield
     except StoreConflictError as error:
@@ -270,7 +270,7 @@ def request_among(messages: Iterable[NewMessage | LogRow]) -> str:
             try:
                 read = read_message(decode(message.raw), 0, dialect=message.dialect)
             except (InvalidMessageError, json.JSONDecodeError):
-                continue  # a caller's own log need not hold messages that we read
+                continue  # a caller may have written its own log, with messages that cannot be read
             texts = (part.text.strip() for part in read.parts if part.kind == "text" and part.text)
             if title := next((text for text in texts if text and is_request(text)), ""):
                 return title

@@ -1,4 +1,4 @@
-"""The values that a store takes and gives back: entries, hits, pages, figures."""
+"""The values that a store takes and returns: entries, hits, pages, reports."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ __all__ = [
 
 Ranker: TypeAlias = Literal["lexical", "cosine", "hybrid", "dense", "fused"]
 Fusion: TypeAlias = Literal["zscore", "rrf"]
-SearchIndex: TypeAlias = Literal["exact", "hnsw"]  #: what the ranker ``cosine`` looks into
-SearchOrder: TypeAlias = Literal["score", "time"]  #: the best first, or as they were said
-SearchScope: TypeAlias = Literal["session", "namespace"]  #: a session alone, or all of its namespace
+SearchIndex: TypeAlias = Literal["exact", "hnsw"]  #: the index of the ranker ``cosine``
+SearchOrder: TypeAlias = Literal["score", "time"]  #: best first, or in the order of the messages
+SearchScope: TypeAlias = Literal["session", "namespace"]  #: one session, or all of its namespace
 #: The score, on the scale of ``lexical``, that the best hit needs before recall shows hits to a model.
 RECALL_MIN_SCORE = 0.14
 SHOWN = 80  #: characters of a text that a repr shows
@@ -62,14 +62,14 @@ class Entry:
     """A text to remember.
 
     Attributes:
-        content: The text, which is indexed and given back. An empty or blank text is accepted and not stored.
-        source_range: The messages it came from.
+        content: The text, which is indexed and returned. A blank text is accepted and not stored.
+        source_range: The messages from which it came.
         role: The role of the speaker.
         name: The speaker's or the tool's name.
         kind: ``message``, or a caller's own word.
-        created_at: When it was said; now, where not given. A datetime without a zone is UTC.
-        ttl: The time after that for which it is found, > 0, to the millisecond; None is for ever. Afterwards
-            nothing gives it back, and its row leaves with the next ``index`` or ``expire`` of its session.
+        created_at: The time of the message; None is now. A datetime without a zone is UTC.
+        ttl: The time to live from *created_at* on, > 0, to the millisecond; None is for ever. After it no
+            call returns the entry, and the next ``index`` or ``expire`` of its session deletes its row.
     """
 
     content: str
@@ -85,12 +85,13 @@ class Entry:
 class Decay:
     """The decay of scores by age: ``score * max(floor, per_day ** days)``, days fractional.
 
-    Old entries are what a memory is asked for: on recorded chats 0.995 a day with a floor of 0.5 costs
-    0.04 of Recall@10, without a floor 0.07, and by the hour nearly everything. So it is off by default.
+    It is off by default, because questions to a memory are mostly about old entries. On recorded chats 0.995
+    a day with a floor of 0.5 costs 0.04 of Recall@10, without a floor 0.07; a decay by the hour costs nearly
+    all of it.
 
     Attributes:
-        per_day: The share of the score that each day leaves, 0..1; 1 takes nothing.
-        floor: The least share that is left, 0..1.
+        per_day: The factor for each day, 0..1; 1 is no decay.
+        floor: The smallest factor, 0..1.
 
     Raises:
         ConfigError: one of them is not in 0..1.
@@ -120,12 +121,12 @@ class StoredEntry:
     kind: str
     created_at: datetime
     repaired: bool = False  #: the text had lone surrogates, which became U+FFFD
-    expires_at: datetime | None = None  #: from when on it is not found any more, in UTC; None is never
+    expires_at: datetime | None = None  #: the time from which it is not found any more, in UTC; None: never
     compaction_id: int | None = None  #: the compaction that discarded it; None for one that a caller indexed
 
 
 class _Asked:
-    """Holds what a search looked for, which is no field of a hit: two hits that say the same are equal."""
+    """Holds the query of a hit. The query is no field, so equal hits of two queries are equal."""
 
     __slots__ = ("_asked",)
     _asked: Asked | None
@@ -138,13 +139,13 @@ class SearchHit(_Asked):
     Attributes:
         content: The entry's text.
         score: 0..1, higher is better. Each ranker has its own scale.
-        source_range: The messages the entry came from.
-        entry_id: Its id, never reused. 0 for a message of another session of the namespace that is still in
-            its context: it has no entry yet.
+        source_range: The messages from which the entry came.
+        entry_id: Its id, never reused. 0 for a message that is still in the context of another session of the
+            namespace, since it has no entry yet.
         role: The role of the speaker.
-        created_at: When it was said, in UTC.
-        explain: Per-part scores, when asked for; None otherwise.
-        session_id: The session that it was said in.
+        created_at: The time of the message, in UTC.
+        explain: The parts of the score, with ``explain=True``; None otherwise.
+        session_id: The session of the message.
     """
 
     content: str
@@ -158,13 +159,13 @@ class SearchHit(_Asked):
 
     @property
     def passage(self) -> Passage:
-        """The part of the text that says most of what was asked, at most 1,000 characters."""
+        """The part of the text that matches the query best, at most 1,000 characters."""
         return self.best_passage()
 
     def best_passage(self, size: int = 1_000) -> Passage:
-        """The same of at most *size* characters.
+        """:attr:`passage` with at most *size* characters.
 
-        A hit that no search of a store made has no marks, and its passage is the beginning.
+        A hit that was not made by a search has no marks, and its passage is the beginning of the text.
 
         Raises:
             ConfigError: *size* is below 1.
@@ -175,10 +176,10 @@ class SearchHit(_Asked):
 
     @property
     def snippet(self) -> str:
-        """A line of at most 240 characters for people, with words of the query between ``**``.
+        """One line of at most 240 characters for people, with words of the query between ``**``.
 
-        Where it was cut stands ``…``, and each stretch of white space is one space. Nothing is escaped:
-        asterisks of the text stay as they are. To mark words another way, or to escape the text for HTML:
+        ``…`` marks a cut, and white space is reduced to single spaces. Nothing is escaped: asterisks of the
+        text stay. For other marks, or text escaped for HTML:
         ``hit.passage.marked("<b>", "</b>", html.escape)``.
         """
         from siltstone.memory.passage import snippet  # most hits are used whole
@@ -203,20 +204,21 @@ class SearchHit(_Asked):
 
 
 class SearchFilters(TypedDict, total=False):
-    """Conditions on hits; all that are given must hold. Scores do not depend on them.
+    """Conditions on hits. A hit must meet all given ones. Scores do not depend on them.
 
-    Entries are filtered before they are ranked: so a search gives as many hits as were asked for, if so many
+    Entries are filtered before they are ranked, so a search returns as many hits as requested, if enough
     entries pass.
 
     Attributes:
-        since: Said then or later, to the millisecond. A datetime without a zone is UTC.
-        until: Said before.
-        role: Their role, exactly.
-        kind: Their kind, exactly.
-        name: Their speaker's or tool's name, exactly.
-        topic: Texts about that topic of the documented table: ``database``, ``deployment``, ....
-        entity: Texts that name it, such as ``person:Ann``, or ``Ann``. Topics and entities are told by rule
-            from the text of each hit when it is found; a rare one makes a search read many.
+        since: Messages from this time on, to the millisecond. A datetime without a zone is UTC.
+        until: Messages before this time.
+        role: The exact role.
+        kind: The exact kind.
+        name: The exact name of the speaker or tool.
+        topic: Texts about this topic of the documented table: ``database``, ``deployment``, ....
+        entity: Texts that name this entity, such as ``person:Ann``, or ``Ann``. Topics and entities are
+            computed by rules from the text of each hit during the search, so a rare one makes a search read
+            many entries.
     """
 
     since: datetime | float | None
@@ -246,14 +248,14 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A batch that a host handed over and has not committed: it waits, and no search finds it.
+    """A staged batch of entries that waits for ``finalize``. No search finds it.
 
     Attributes:
-        token: Its name, which the host keeps.
-        session_id: The session it is for.
-        fingerprint: The host's own name for it.
-        entries: The number of entries that wait; blank entries do not.
-        created_at: When it was handed over, in UTC.
+        token: The token of the batch, which the host keeps.
+        session_id: The session of its entries.
+        fingerprint: The host's own name for the batch.
+        entries: The number of its entries, without blank ones.
+        created_at: The time of staging, in UTC.
     """
 
     token: str
@@ -268,10 +270,9 @@ class ReconcileReport:
     """The result of ``reconcile``: tokens, in order.
 
     Attributes:
-        finalized: They waited, the host had committed them, and they are found now.
-        aborted: They waited, the host had not committed them, and they are gone.
-        lost: The host had committed them, and the store does not have them, or not whole: hand these
-            batches over again.
+        finalized: Waiting batches in the host's history. Searches find their entries now.
+        aborted: Waiting batches that were not in the host's history. They are deleted.
+        lost: Batches in the host's history that the store does not have, or has damaged: stage them again.
     """
 
     finalized: tuple[str, ...]
@@ -284,9 +285,9 @@ class Page:
     """A page of ``entries``. Filters apply after paging, so it may be short.
 
     Attributes:
-        entries: In id order.
-        next_offset: Where the next page begins; None at the end.
-        damaged: The ids of rows of the page that do not match their checksums, and are left out.
+        entries: The entries in id order.
+        next_offset: The offset of the next page; None at the end.
+        damaged: The ids of rows of the page that do not match their checksums. They are left out.
     """
 
     entries: tuple[StoredEntry, ...]
@@ -301,15 +302,15 @@ class SessionInfo:
     Attributes:
         session_id: Its id.
         namespace: The text that it shares with others; empty for none.
-        title: The beginning of its first request, up to 200 characters; empty if it had none, or if that was
-            forgotten.
-        messages: The number of messages that were ever appended.
+        title: The beginning of its first request, up to 200 characters; empty if it had none, or if the
+            request was forgotten.
+        messages: The number of messages ever appended.
         entries: The number of entries that can be found.
-        compactions: The number of compactions and branches that were committed.
-        tokens: The sum over its messages, as they were counted when they were appended.
-        first_at: When its first message was appended; None where there is none, as of a store that was only
-            indexed by hand.
-        last_at: When its last message was.
+        compactions: The number of committed compactions and branches.
+        tokens: The sum of its messages' tokens, counted when they were appended.
+        first_at: The time of its first message; None if it has none, for example if entries were only indexed
+            directly.
+        last_at: The time of its last message; None if it has none.
     """
 
     session_id: str
@@ -328,8 +329,8 @@ class SessionPage:
     """A page of ``sessions``.
 
     Attributes:
-        sessions: In the order of their first writes.
-        next_offset: Where the next page begins; None at the end.
+        sessions: The sessions in the order of their first writes.
+        next_offset: The offset of the next page; None at the end.
     """
 
     sessions: tuple[SessionInfo, ...]
@@ -338,17 +339,17 @@ class SessionPage:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something in a store that is not what it should be.
+    """A damaged place in a store.
 
     Attributes:
-        code: The kind of damage, a word that does not change: ``integrity`` (SQLite's own check),
+        code: The kind of damage, a stable word: ``integrity`` (SQLite's own check),
             ``foreign_key``, ``unreadable``, ``checksum``, ``fingerprint``, ``count``, ``sequence``,
             ``allocator``, ``head``, ``parent``, ``view``, ``covers``, ``origin``, ``stage``, ``vector`` or
             ``index``.
-        table: Where it was found; empty where that is not known.
-        id: The row, where it is one.
-        message: One sentence.
-        repaired: It was as described, and a repair put it right, or set it aside.
+        table: The table; empty if unknown.
+        id: The id of the row; None if the damage is not in one row.
+        message: A description in one sentence.
+        repaired: Whether a repair has corrected the damage, or set the row aside.
     """
 
     code: str
@@ -359,7 +360,7 @@ class Finding:
 
 
 Remaining: TypeAlias = Literal["identifiers", "files", "pages", "wal", "copies"]
-"""What keeps the bytes of what was forgotten."""
+"""The places that may still have bytes of forgotten texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,22 +368,23 @@ class ForgetReport:
     """The result of ``forget``.
 
     Attributes:
-        sessions: Sessions that something was forgotten of.
-        messages: Messages that are tombstones now.
-        entries: Entries that were deleted, those of batches that wait included.
-        summaries: Summaries that were replaced.
-        erased: The bytes are gone from every file of the store.
-        renewed: Summaries that a model made anew of what is left (``Session.forget`` alone).
-        kept: The names of tools and servers and the ids of calls and items that the tombstones have, each
-            once, sorted: of a ``forget`` by text, those with the text in them. ``identifiers=True`` takes
-            them as well. Also the id of a session that has the text, which nothing takes.
-        remaining: Why the bytes are not gone: ``"identifiers"``, a name or an id in ``kept`` has the text;
-            ``"files"``, another process was using the store, and they go with the next ``forget``, or when
-            the store is next opened. Of a store in PostgreSQL also ``"pages"``, ``"wal"`` and ``"copies"``:
-            dead rows until ``siltstone postgres erase``, the write-ahead log until it is recycled, standbys
-            and backups.
-        dry_run: Nothing was done: the figures are those of a ``forget`` at this moment.
-        facts: Facts and corrections that were deleted.
+        sessions: The number of affected sessions.
+        messages: The number of messages that are tombstones now.
+        entries: The number of deleted entries, including entries of waiting batches.
+        summaries: The number of replaced summaries.
+        erased: Whether the bytes are gone from every file of the store.
+        renewed: The number of summaries that a model wrote again from the remaining messages
+            (``Session.forget`` alone).
+        kept: Names of tools and servers and ids of calls and items that the tombstones still have, each once,
+            sorted; after a ``forget`` by text, only those that contain the text. ``identifiers=True`` forgets
+            them too. Also the id of a session that contains the text, which is never forgotten.
+        remaining: The reasons why bytes are left: ``"identifiers"``, a name or an id in ``kept`` contains the
+            text; ``"files"``, another process was using the store, and the bytes go with the next ``forget``
+            or the next opening of the store. For PostgreSQL also ``"pages"`` (dead rows, until ``siltstone
+            postgres erase``), ``"wal"`` (the write-ahead log, until it is recycled) and ``"copies"``
+            (standbys and backups).
+        dry_run: Whether nothing was changed: the numbers are those of a ``forget`` at this moment.
+        facts: The number of deleted facts and corrections.
     """
 
     sessions: int
@@ -399,7 +401,7 @@ class ForgetReport:
 
 @dataclass(frozen=True, slots=True)
 class ExpireReport:
-    """The result of ``expire``: the numbers of entries that left by age, by count, and by their ``ttl``."""
+    """The result of ``expire``: the numbers of entries removed by age, by count, and by their ``ttl``."""
 
     by_age: int
     by_count: int
@@ -416,17 +418,17 @@ class StoreStats:
     """The sizes of a store, or of one session of it.
 
     Attributes:
-        sessions: Sessions with a message or an entry.
-        messages: Messages in their logs.
-        entries: Entries.
-        compactions: Committed compactions.
+        sessions: The number of sessions with a message or an entry.
+        messages: The number of messages in their logs.
+        entries: The number of entries.
+        compactions: The number of committed compactions.
         text_bytes: Bytes of the entries' texts.
         disk_bytes: Bytes of the files of the whole store, also for one session; 0 for a store in process
             memory.
         detail: For one session: the name of its index, and the index's sizes.
-        staged: Entries of batches that wait for their host to commit. They count nowhere else.
-        quarantined: Entries that do not match their checksums, which no search finds: those that were met
-            since the store was opened (of one session: all there are), and those that a repair set aside.
+        staged: The number of entries in waiting batches. They count nowhere else.
+        quarantined: The number of entries that do not match their checksums, which no search finds: entries
+            read since the store was opened (for one session: all), and entries that a repair set aside.
     """
 
     sessions: int

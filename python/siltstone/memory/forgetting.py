@@ -1,4 +1,4 @@
-"""What is to be forgotten, and what stands in its place?"""
+"""Plans a ``forget``: which messages, entries and summaries it concerns, and the texts that replace them."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ __all__ = ["REPLACEMENT", "Criteria", "Plan", "Target", "plan"]
 REPLACEMENT = (
     "[Context compacted] A summary of earlier messages stood here. "
     "It was removed, because something that it covered was forgotten."
-)  #: what a model reads in the place of a summary that was forgotten
+)  #: the text that replaces a forgotten summary
 
-_PAGE = 1_000  #: rows that are held at once
+_PAGE = 1_000  #: rows of one read
 
 
 class Target(NamedTuple):
-    """What is to be forgotten of one session, as the core takes it.
+    """The parts of one session to forget, as the core takes them.
 
     Attributes:
         session_id: The session.
         messages: Sequence numbers, and the tombstone of each as JSON text.
         entries: Ids of entries.
-        staged: Ids of entries that wait.
-        derived: Ids of summaries and substitutes that are meant themselves, and what takes the place of each.
+        staged: Ids of waiting entries.
+        derived: Ids of summaries and substitutes that meet the criteria themselves, and the new text of each.
         facts: Ids of facts.
-        digests: Sequence numbers of messages, and minus the ids of summaries, each with the digest by which
-            it is known when it is sent again.
-        title: Where messages are forgotten: the first request that is left; empty for none.
+        digests: Sequence numbers of messages, and minus the ids of summaries, each with the digest of its old
+            text. The digest recognises the text if a host sends it again.
+        title: The first request that is left, if messages are forgotten; empty for none.
     """
 
     session_id: str
@@ -67,11 +67,11 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be forgotten of each session, and what that comes to.
+    """The parts of all sessions to forget, and the expected report.
 
     Attributes:
-        targets: Where there is anything, a session each.
-        expected: The report, if it were done now.
+        targets: One target for each affected session.
+        expected: The report of the plan, as of a dry run.
     """
 
     targets: list[Target]
@@ -80,7 +80,7 @@ class Plan:
     def report(
         self, sessions: int, messages: int, entries: int, summaries: int, erased: bool
     ) -> ForgetReport:
-        """The report of what was done; *erased* tells whether the files could be rewritten."""
+        """The report after the plan was carried out; *erased*: whether the files could be rewritten."""
         files: tuple[Literal["files"], ...] = () if erased else ("files",)
         return replace(
             self.expected,
@@ -96,7 +96,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """What ``forget`` was asked for. All that are given must hold; see ``MemoryStore.forget``."""
+    """The criteria of a ``forget``. All given ones must hold; see ``MemoryStore.forget``."""
 
     entry_ids: frozenset[int] | None = None
     session_id: str | None = None
@@ -149,7 +149,7 @@ class Criteria:
         )
 
     def entry(self, entry: StoredEntry) -> bool:
-        """Whether *entry* is meant."""
+        """Whether *entry* meets the criteria."""
         start, end = entry.source_range
         return (
             (self.entry_ids is None or entry.entry_id in self.entry_ids)
@@ -160,7 +160,7 @@ class Criteria:
         )
 
     def message(self, row: LogRow) -> bool:
-        """Whether the message itself is meant. One that an entry came from goes with the entry."""
+        """Whether the message itself meets the criteria. Messages behind a matching entry are added later."""
         return (
             self.entry_ids is None
             and (self.span is None or self.span[0] <= row.seq < self.span[1])
@@ -170,7 +170,10 @@ class Criteria:
         )
 
     def summary(self, row: Derived) -> bool:
-        """Whether a derived text is meant by what it says; one of a forgotten message goes anyway."""
+        """Whether the text of a summary or substitute meets the criteria itself.
+
+        A derived text of a forgotten message is forgotten in any case.
+        """
         depth = DEEPEST if row.kind == "summary" else DEEPEST + 1  # a substitute is the JSON of a message
         said = self.text is not None and holds(row.raw, self.text, depth)
         return said and self.entry_ids is None and self.span is None and self.name is None and self._old(row)
@@ -185,9 +188,9 @@ def plan(
     criteria: Criteria,
     staged: Callable[[str], Sequence[StoredEntry]],
 ) -> Plan:
-    """What is meant of each of *sessions*, or of the one that *criteria* name.
+    """The plan for *sessions*, or for the session that *criteria* name.
 
-    *staged* gives the entries of a session that wait, each under the id it has there.
+    *staged* gives the waiting entries of a session, with the ids of their staging rows.
     """
     if criteria.session_id is not None:
         sessions = [criteria.session_id]
@@ -223,13 +226,13 @@ def _owners(store: Store, entry_ids: Collection[int]) -> Iterator[str]:
         try:
             yield store.get(entry_id, expired=True).session_id
         except EntryNotFoundError:
-            continue  # it is forgotten already
+            continue  # already forgotten
 
 
 def _of_session(
     store: Store, session_id: str, criteria: Criteria, staged: Sequence[StoredEntry]
 ) -> tuple[Target, tuple[int, int, int], set[str]]:
-    """What is meant of a session; how many messages, entries and summaries; what the tombstones have."""
+    """The target in a session; its numbers of messages, entries and summaries; the identifiers left in it."""
     log = store.open_log(session_id)
     length = log.state().next_seq
     pages = list(_pages(store, session_id))
@@ -244,7 +247,7 @@ def _of_session(
     tombstones = dict(messages)
     meant = {row.derived_id: _replacement(row, tombstones) for row in derived if criteria.summary(row)}
     ids = [[entry.entry_id for entry in each] for each in (entries, waiting)]
-    # What a damaged entry says cannot be believed, so it may be what is meant.
+    # The text of a damaged entry is unreliable, so every damaged entry counts as matching.
     damaged = {*store.quarantined(session_id), *(each for page in pages for each in page.damaged)}
     ids[0] += sorted(damaged if criteria.entry_ids is None else damaged & criteria.entry_ids)
     seqs = [seq for seq, _ in messages]
@@ -268,32 +271,32 @@ def _of_session(
 
 
 def _replacement(row: Derived, tombstones: Mapping[int, str]) -> str:
-    """What takes the place of a derived text: of a substitute what its message becomes, or would become."""
+    """The text that replaces a derived text: a sentence for a summary, a tombstone for a substitute."""
     if row.seq is None:
         return REPLACEMENT
     return tombstones.get(row.seq) or encode(tombstone(decode(row.raw), row.dialect))
 
 
 def _digest_of(row: Derived, salt: bytes) -> tuple[int, bytes]:
-    """What a host may have taken over in the place of messages, and by what it is known then."""
+    """The digest that recognises a derived text in a host's list, with its key as in ``Target.digests``."""
     if row.seq is not None:
         return row.seq, canonical_digest(decode(row.raw), salt)
     return -row.derived_id, canonical_digest(SummaryMessage(row.raw, row.covers, row.level), salt)
 
 
 def _spans(row: Derived) -> tuple[tuple[int, int], ...]:
-    """The messages that a derived text stands for."""
+    """The messages that a derived text replaces."""
     return row.covers if row.seq is None else ((row.seq, row.seq + 1),)
 
 
 def _messages(
     log: SessionLog, length: int, sources: Collection[int], criteria: Criteria
 ) -> tuple[list[tuple[int, str]], list[tuple[int, bytes]], set[str]]:
-    """The tombstones of what is meant, the digests of what they replace, and the ids and names they have.
+    """The tombstones of the chosen messages, digests of their old texts, and identifiers left in them.
 
-    A message that is its tombstone already has no digest; one that cannot be read has an empty one.
+    A message that is a tombstone already has no digest; an unreadable message has an empty one.
     """
-    held: dict[int, dict[str, Any]] = {}  # with identifiers: of all messages, since one names another
+    held: dict[int, dict[str, Any]] = {}  # with identifiers: of all messages, since ids tie them together
     chosen, names = set[int](), dict[str, str]()
     for row in _rows(log, length):
         is_meant = row.seq in sources or criteria.message(row)
@@ -315,7 +318,7 @@ def _messages(
 
 
 def _digest(row: LogRow, salt: bytes) -> bytes:
-    """What a message is known by when it is sent again; empty where the log has something else."""
+    """The digest that recognises the message if a host sends it again; empty for an unreadable row."""
     try:
         return canonical_digest(decode(row.raw), salt)
     except InvalidMessageError:
@@ -323,7 +326,7 @@ def _digest(row: LogRow, salt: bytes) -> bytes:
 
 
 def _has(span: tuple[int, int], seqs: Sequence[int]) -> bool:
-    """Whether one of *seqs*, which ascend, is in *span*."""
+    """Whether *span* contains one of the ascending *seqs*."""
     at = bisect_left(seqs, span[0])
     return at < len(seqs) and seqs[at] < span[1]
 
@@ -337,7 +340,7 @@ def _pages(store: Store, session_id: str) -> Iterator[Page]:
 
 
 def _read(log: SessionLog, seqs: Sequence[int]) -> Iterator[LogRow]:
-    """The messages *seqs*, which ascend: those that stand side by side in one read."""
+    """The messages with the ascending numbers *seqs*. Adjacent numbers are read together."""
     start = 0
     for at in range(1, len(seqs) + 1):
         if at == len(seqs) or seqs[at] != seqs[at - 1] + 1 or at - start == _PAGE:
@@ -360,11 +363,11 @@ def _tombstone(row: LogRow) -> dict[str, Any]:
 def _says(row: LogRow, text: str) -> bool:
     if holds(row.raw, text, DEEPEST + 1):  # the row is JSON itself
         return True
-    try:  # what stands in two parts may be found as one text
+    try:  # a text across two parts is in the entry, which joins them
         message = read_message(decode(row.raw), row.seq, dialect=row.dialect)
         return text in indexable_text(message, own=())
     except InvalidMessageError:
-        return False  # a caller's own log need not hold messages that we read
+        return False  # a caller may have written its own log, with messages that cannot be read
 
 
 def _names(row: LogRow) -> set[str | None]:

@@ -16,7 +16,7 @@ from siltstone.values import replace
 __all__ = ["FactRow", "facts_alone", "with_facts"]
 
 FactRow = tuple[int, str, str, str, str, int, int]
-"""Id, namespace, state, key, body, when it was made and changed (ms)."""
+"""Id, namespace, state, key, body, time of creation and of the last change (ms)."""
 
 _NOTE, _RULES, _GONE = "note", "rules", "gone"  #: see ``knowledge/stored.py``
 
@@ -28,10 +28,10 @@ class _Rows(Protocol):
 
 
 def with_facts(chosen: Plan, rows: _Rows, sessions: Iterable[str], criteria: Criteria) -> Plan:
-    """*chosen* with the facts that go as well.
+    """*chosen* with the facts to forget.
 
-    Those are the facts that were taken from a message that is forgotten, and those that are meant by what
-    they say themselves. Where one goes, the rules of its scope go too, and are made anew of what is left.
+    These are facts from a forgotten message, and facts whose own text meets the criteria. The rules of their
+    scope are forgotten too, and are made again later from the remaining facts.
     """
     targets = {target.session_id: target for target in chosen.targets}
     if criteria.session_id is not None:
@@ -53,7 +53,7 @@ def with_facts(chosen: Plan, rows: _Rows, sessions: Iterable[str], criteria: Cri
 
 
 def facts_alone(rows: _Rows, sessions: Iterable[str], keys: Collection[str]) -> Plan:
-    """The plan to forget the facts of these *keys*, and nothing beside."""
+    """The plan to forget the facts with these *keys* alone."""
     if isinstance(keys, str):
         raise ConfigError(f"fact_ids must be a list of ids, got {keys!r}", field="fact_ids", value=keys)
     wanted, targets, count = frozenset(keys), [], 0
@@ -68,7 +68,7 @@ def facts_alone(rows: _Rows, sessions: Iterable[str], keys: Collection[str]) -> 
 
 
 def _with_rules(rows: _Rows, known: Sequence[FactRow], meant: Sequence[FactRow]) -> list[int]:
-    """The ids of *meant*, and of the rules that may have been made of them."""
+    """The ids of *meant*, and of the rules that may come from them."""
     namespaces = {row[1] for row in meant} - {""}
     notes = [*known, *(row for each in namespaces for row in rows.namespace_facts(each, _NOTE))]
     rules = {row[0] for row in notes if row[2] == _NOTE and row[3] == _RULES}
@@ -85,7 +85,7 @@ def _goes(row: FactRow, seqs: Collection[int], criteria: Criteria) -> bool:
     if criteria.entry_ids is not None or criteria.span is not None:
         return False
     if state == _NOTE and criteria.text is None:
-        return False  # rules go with what they were made of
+        return False  # rules are forgotten with their facts, by _with_rules
     source = fields.get("source")
     return (
         (criteria.before is None or created_at < criteria.before)

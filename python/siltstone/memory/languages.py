@@ -1,4 +1,4 @@
-"""In which languages texts are read: what somebody may ask for."""
+"""The languages of texts that a caller may choose."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["LANGUAGES", "language_name"]
 
 AUTO: Final = "auto"
 
-#: The languages in Latin letters that texts may be of, by their ISO 639-1 codes. Other scripts tell theirs.
+#: The supported languages in Latin letters, by ISO 639-1 code. Other scripts are recognised by their letters.
 LANGUAGES: Final = {
     "da": "Danish",
     "de": "German",
@@ -35,10 +35,10 @@ def language_name(given: str | Sequence[str]) -> str:
     """*given* as the core takes it: ``auto``, or codes with commas between them.
 
     Args:
-        given: ``"auto"``, a code, or codes, the usual one first; each counts once.
+        given: ``"auto"``, a code, or a sequence of codes, the most usual one first.
 
     Raises:
-        ConfigError: a code that nobody knows, or no code.
+        ConfigError: an unknown code, or no code.
     """
     if given == AUTO:
         return AUTO
@@ -58,7 +58,7 @@ def _sequence(given: object) -> Sequence[Any]:
 
 
 def _unknown(code: object, given: object) -> ConfigError:
-    """It names the nearest code: that of a language by its name, or of a longer code."""
+    """The error for an unknown code. It suggests the code of a language name, or of a longer code."""
     if code == AUTO:
         return _wrong("'auto' alone, or codes without it", given)
     near = _nearest(code.lower()) if isinstance(code, str) else None
@@ -70,7 +70,7 @@ def _unknown(code: object, given: object) -> ConfigError:
 
 
 def _nearest(word: str) -> str | None:
-    from difflib import get_close_matches  # nobody who knows the code needs it
+    from difflib import get_close_matches  # only errors need it
 
     if word[:2] in LANGUAGES and (len(word) < 4 or word[2] in "-_"):
         return word[:2]

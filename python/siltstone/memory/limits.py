@@ -1,4 +1,4 @@
-"""Bounds of one call of a store: of entries, messages and queries."""
+"""Limits of one call of a store: sizes and numbers of entries, messages and queries."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = [
 
 MAX_TEXT_BYTES = 16 * 1024 * 1024  #: bytes of one entry's text, as UTF-8
 MAX_QUERY_BYTES = 64 * 1024  #: bytes of a query, as UTF-8
-MAX_LIMIT = 1_000  #: hits a search returns at most, whatever the caller asks for
+MAX_LIMIT = 1_000  #: the maximum number of hits of a search, for any requested limit
 MAX_BATCH = 100_000  #: entries of one call
 
-# What the core takes, whatever a store is told. A message is read before a store sees it, by one rule.
+# The core's own limits, for any settings. Messages have one limit, since they are read before the store.
 _MOST = {
     "message_bytes": MAX_MESSAGE_BYTES,
     "text_bytes": 256 * 1024 * 1024,
@@ -33,30 +33,30 @@ _MOST = {
     "hits": 1_000_000,
     "batch": 10_000_000,
 }
-_LEAST = {"text_bytes": 4}  # no character of UTF-8 is longer, so every text can be cut
-_BYTES_PER_CODE_POINT = 4  # at most, in UTF-8
-_AT_A_WORD = 256  # code points that a cut goes back for, to fall between two words
+_LEAST = {"text_bytes": 4}  # the longest character in UTF-8, so every text can be cut
+_BYTES_PER_CODE_POINT = 4  # the maximum in UTF-8
+_AT_A_WORD = 256  # code points that a cut may move back, to fall between two words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much a store takes in one call: ``MemoryStore.open(path, limits=Limits(hits=5_000))``.
+    """Limits of one call of a store: ``MemoryStore.open(path, limits=Limits(hits=5_000))``.
 
-    A call over a limit raises an error that names what, the limit and the value, before anything is
-    written. They are the caller's, not the file's: another one may open the same store with others, and
-    what was stored stays readable.
+    A call over a limit raises an error that names the field, the limit and the value, before anything is
+    written. The limits belong to the caller, not to the file: another caller may open the same store with
+    other limits, and stored data stays readable.
 
     Attributes:
-        message_bytes: JSON of a message that is appended to a log, 1..32 MiB.
-        text_bytes: Text, role, name or kind of an entry, as UTF-8, 4..256 MiB. What a compaction discards
-            is not refused for it, but cut into several entries.
-        query_bytes: A query, as UTF-8, 1..16 MiB.
-        hits: Hits of a search, 1..1,000,000. Who asks for more gets as many.
-        batch: Entries of one ``index`` or ``stage``, 1..10,000,000. What a compaction discards goes in one
-            step, however many entries that are.
+        message_bytes: Bytes of an appended message as JSON, 1 byte to 32 MiB.
+        text_bytes: Bytes of the text, role, name or kind of an entry, as UTF-8, 4 bytes to 256 MiB. A longer
+            text that a compaction discards is not refused, but cut into several entries.
+        query_bytes: Bytes of a query, as UTF-8, 1 byte to 16 MiB.
+        hits: The maximum number of hits of a search, 1..1,000,000. A larger request gets this number.
+        batch: Entries of one ``index`` or ``stage``, 1..10,000,000. A compaction indexes its discarded
+            messages in one step, also above this number.
 
     Raises:
-        ConfigError: one of them is not in those bounds.
+        ConfigError: a limit is out of its bounds.
     """
 
     message_bytes: int = MAX_MESSAGE_BYTES
@@ -76,10 +76,11 @@ class Limits:
                 )
 
     def check_batch(self, entries: Sequence[Entry]) -> None:
-        """Refuses entries that are too many, or of which one is too long.
+        """Checks the number of entries, and the size of each.
 
         Raises:
-            InvalidEntryError: carries ``field``, ``size`` and ``limit``.
+            InvalidEntryError: too many entries, or one is too long. Carries ``field``, ``size`` and
+                ``limit``.
         """
         if len(entries) > self.batch:
             raise InvalidEntryError(
@@ -105,10 +106,10 @@ class Limits:
                     )
 
     def check_query(self, query: str) -> None:
-        """Refuses a query that is too long.
+        """Checks the size of a query.
 
         Raises:
-            InvalidEntryError: carries ``field``, ``size`` and ``limit``.
+            InvalidEntryError: it is too long. Carries ``field``, ``size`` and ``limit``.
         """
         if size := _over(query, self.query_bytes):
             raise InvalidEntryError(
@@ -119,10 +120,10 @@ class Limits:
             )
 
     def check_messages(self, messages: Iterable[NewMessage], first: int) -> None:
-        """Refuses messages of which one is too large; *first* is the sequence number of the first of them.
+        """Checks the size of each message; *first* is the sequence number of the first.
 
         Raises:
-            MessageRefusedError: carries ``index``, ``size`` and ``limit``.
+            MessageRefusedError: one is too large. Carries ``index``, ``size`` and ``limit``.
         """
         for seq, message in enumerate(messages, first):
             if size := _over(message.raw, self.message_bytes):
@@ -134,10 +135,10 @@ class Limits:
                 )
 
     def cut(self, entries: Iterable[Entry]) -> list[Entry]:
-        """*entries*, those that are too long in several pieces of the same range.
+        """*entries*, with each too long entry cut into pieces of the same range.
 
-        What leaves a context is not refused for its length: a compaction that cannot be committed would be
-        tried for ever. A piece ends after a word, where there is one nearby.
+        A compaction's entries are not refused for their length, because a compaction that cannot be committed
+        would be tried for ever. A piece ends after a space, if there is one nearby.
         """
         whole: list[Entry] = []
         for entry in entries:
@@ -164,6 +165,6 @@ DEFAULTS = Limits()
 def _over(text: str | None, most: int) -> int:
     """The bytes of *text*, if they are more than *most*, and 0 otherwise."""
     if not isinstance(text, str) or len(text) * _BYTES_PER_CODE_POINT <= most:
-        return 0  # what is no text is the core's to refuse
+        return 0  # the core refuses a value that is no text
     size, _ = _native.text_size(text)
     return size if size > most else 0

@@ -1,4 +1,4 @@
-"""The session's log as Python sees it: every message ever appended, and the compactions over it."""
+"""The contract of a session's log: every message ever appended, and the compactions over it."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class SessionVersion:
     """The version of a session that a worker has read. Every write names it; an old version is a conflict.
 
     Attributes:
-        next_seq: The sequence number that the next message gets.
-        head: The row whose view is current; None before the first.
-        redactions: How often messages were forgotten, or a past was rewritten.
-        counter: Raised by every write of the session's own state.
+        next_seq: The sequence number of the next message.
+        head: The id of the row whose view is current; None before the first.
+        redactions: The number of times that messages were forgotten, or the past was rewritten.
+        counter: A number that grows with every write of the session's own state.
     """
 
     next_seq: int
@@ -49,25 +49,25 @@ class SessionVersion:
 
 @dataclass(frozen=True, slots=True)
 class NewRef:
-    """In the view of a row on its way into the log: the derived text of that row at *place*."""
+    """A reference from the view of a new row to the row's own derived text at *place*."""
 
     place: int
 
 
 ViewItem: TypeAlias = tuple[int, int] | NewRef | int
-"""A piece of a view: a half-open range of sequence numbers that are shown, or the id of a derived text."""
+"""A piece of a view: a half-open range of shown messages, or a derived text by its id (new: ``NewRef``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    r"""A message on its way into the log.
+    r"""A message that is not in the log yet.
 
     Attributes:
         raw: Its JSON text, valid UTF-8 (lone surrogates as ``\udXXX``).
         role: Its role.
-        dialect: How ``raw`` is to be read.
-        provenance: Where it came from.
-        tokens: Its estimate when it was appended.
+        dialect: The dialect of ``raw``.
+        provenance: Its origin.
+        tokens: Its estimated tokens when it was appended.
         created_at: Milliseconds since 1970, UTC.
     """
 
@@ -81,7 +81,7 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """A message as the log holds it: a :class:`NewMessage` with its number, and the write it came with."""
+    """A message of the log: a :class:`NewMessage` with its sequence number, and the id of its write."""
 
     seq: int
     raw: str
@@ -95,17 +95,17 @@ class LogRow:
 
 @dataclass(frozen=True, slots=True)
 class NewDerived:
-    """A text that stands in the view for messages of the log, on its way into the log.
+    """A derived text that is not in the log yet. It replaces messages of the log in the view.
 
     Attributes:
         kind: A summary of many messages, or a substitute for one.
         raw: For a summary its framed text, the content of the summary message; for a substitute the whole
             message as JSON.
-        covers: For a summary the ranges of original messages that it stands for.
-        seq: For a substitute the message that it stands for.
+        covers: For a summary the ranges of original messages that it replaces.
+        seq: For a substitute the message that it replaces.
         level: For a summary 1 if it was made from messages alone; otherwise one more than the highest level
             that it replaced.
-        degraded: The summary was made without the intended model.
+        degraded: Whether the summary was made without the intended model.
         dialect: For a substitute the dialect of ``raw``.
     """
 
@@ -120,7 +120,7 @@ class NewDerived:
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A derived text as the log holds it: a :class:`NewDerived` with its id."""
+    """A derived text of the log: a :class:`NewDerived` with its id."""
 
     derived_id: int
     kind: Literal["summary", "substitute"]
@@ -129,29 +129,29 @@ class Derived:
     seq: int | None
     level: int
     degraded: bool
-    redacted: bool  #: it was forgotten, and another text stands in its place
+    redacted: bool  #: whether it was forgotten, and has another text now
     dialect: Dialect
     created_at: int
 
 
 @dataclass(frozen=True, slots=True)
 class NewCompaction:
-    """A row that makes a view current, on its way into the log.
+    """A row that makes a view current, and is not in the log yet.
 
     Attributes:
         policy: The policy's name.
         reason: The trigger's reason.
         covers: The ranges of messages that are on the line of the session and not shown.
-        view: The view it leaves.
-        derived: The derived texts that it brings; ``NewRef`` names them in ``view``.
-        next_seq: Messages from here on were appended after the history it rewrote, and follow the view.
-        model: The model that wrote the summary, empty where unknown.
+        view: The view right after it.
+        derived: The new derived texts; ``NewRef`` names them in ``view``.
+        next_seq: The first message after the rewritten history. Messages from here on follow the view.
+        model: The model that wrote the summary, empty if unknown.
         usage: The model calls as JSON text.
-        state: The policy's own state as JSON text, empty where it has none.
-        tokens_before: The view before, by the policy's rule.
-        tokens_after: And after.
+        state: The policy's own state as JSON text, empty if it has none.
+        tokens_before: Tokens of the view before, by the policy's rule.
+        tokens_after: Tokens of the view after.
         messages_before: Messages in the view before.
-        messages_after: And after.
+        messages_after: Messages in the view after.
         created_at: Milliseconds since 1970, UTC.
         notes: How it was made, as JSON text, empty where nobody said.
     """
@@ -175,12 +175,12 @@ class NewCompaction:
 
 @dataclass(frozen=True, slots=True)
 class NewRecall:
-    """A recall on its way into the log, or as the log holds it.
+    """A record of a recall, for the log or from it.
 
     Attributes:
-        seq: The number of messages that the log had. Of two recalls at one place the later one is kept.
+        seq: The length of the log at that time. Of two recalls at the same length the later one is kept.
         created_at: Milliseconds since 1970, UTC.
-        body: What was recalled, as JSON text without any text of an entry.
+        body: The ids and figures of the recall as JSON text, without any text of an entry.
     """
 
     seq: int
@@ -190,7 +190,7 @@ class NewRecall:
 
 @dataclass(frozen=True, slots=True)
 class CompactionRow:
-    """A row as the log holds it, with its id, the one whose view it rewrote, and what it brought."""
+    """A row of the log, with its id, the id of the row before it, and the ids of its derived texts."""
 
     compaction_id: int
     parent: int | None
@@ -200,16 +200,16 @@ class CompactionRow:
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """Where a log stands.
+    """The state of a log.
 
     Attributes:
-        next_seq: The sequence number that the next message gets.
+        next_seq: The sequence number of the next message.
         head: The row whose view is current; None before the first.
         clock: The session's own state, stored with its last write, as JSON text; empty at first.
-        redactions: How often messages were forgotten, or a past was rewritten.
-        counter: Raised by every write of the session's own state.
-        deleted: The session was deleted: writes to it are accepted, and nothing is kept.
-        namespace: The namespace that it was first opened with; empty for none.
+        redactions: The number of times that messages were forgotten, or the past was rewritten.
+        counter: A number that grows with every write of the session's own state.
+        deleted: Whether the session was deleted. Writes to it are accepted, and nothing is kept.
+        namespace: The namespace with which it was first opened; empty for none.
         write_id: The id of the last write; 0 before the first.
         settings: The session's settings as JSON text.
     """
@@ -233,13 +233,14 @@ class LogState:
 
 @dataclass(frozen=True, slots=True)
 class CommitReceipt:
-    """The ids that a commit wrote. A session that was deleted takes nothing, and has no version.
+    """The ids of a commit.
 
     Attributes:
         compaction_id: The row's id.
         derived_ids: An id for each derived text of the row.
-        entry_ids: An id for each entry handed over; None for one that is not stored.
-        version: The session's version after it.
+        entry_ids: An id for each given entry; None for an entry that is not stored.
+        version: The session's version after the commit; None if the session was deleted, and nothing was
+            written.
     """
 
     compaction_id: int
@@ -250,7 +251,7 @@ class CommitReceipt:
 
 @dataclass(frozen=True, slots=True)
 class UndoReceipt:
-    """The state after an undo: the current row, the number of entries that left the search, the version."""
+    """The state after an undo: the current row, the number of removed entries, the version."""
 
     head: int | None
     withdrawn: int
@@ -260,25 +261,25 @@ class UndoReceipt:
 class SessionLog(Protocol):
     """An append-only log of one session, and the rows that give views of it.
 
-    Every write names the version that it stands on, and an id of its own. A version that is not the
-    session's raises ``StoreConflictError``, which carries ``expected`` and ``found``; nothing was written.
-    A write to a session that was deleted is accepted, keeps nothing, and gives no version.
+    Every write names the version that the worker has read, and an id of its own. If the session has another
+    version, the write raises ``StoreConflictError``, which carries ``expected`` and ``found``; nothing was
+    written. A write to a deleted session is accepted, keeps nothing, and returns no version.
     """
 
     def state(self) -> LogState:
-        """Where the log stands."""
+        """The state of the log."""
 
     def open(self, namespace: str | None) -> LogState:
-        """Where the log stands, if the session is of that namespace; None does not ask.
+        """The state of the log, after a check of the namespace; None checks nothing.
 
-        A session that is new, and has a namespace, is begun with it.
+        A new session with a namespace is created.
 
         Raises:
-            ConfigError: the session is of another namespace.
+            ConfigError: the session has another namespace.
         """
 
     def version(self) -> SessionVersion | None:
-        """The session's version; None for a session that was deleted. It takes microseconds."""
+        """The session's version; None for a deleted session. It takes microseconds."""
 
     def append(
         self,
@@ -307,7 +308,7 @@ class SessionLog(Protocol):
     ) -> CommitReceipt:
         """Indexes *entries* and makes the view of *compaction* current, in one step: both, or nothing.
 
-        *messages* go to the end of the log before it, in the same step: the view has them. So do *recalls*.
+        *messages* and *recalls* are written in the same step. The messages are part of the rewritten view.
         """
 
     def rewrite(
@@ -325,24 +326,24 @@ class SessionLog(Protocol):
     ) -> CommitReceipt:
         """Makes *row* the current view and appends *messages* after it, in one step: all, or nothing.
 
-        It counts as a redaction, so that workers that have read the session read it again.
+        It counts as a redaction, so that other workers read the session again.
 
         Args:
-            row: The view.
+            row: The new view.
             messages: The messages that follow it.
-            entries: The entries that are found beside it. An entry that is there already keeps its id.
+            entries: The entries that searches find beside the view. An entry that exists keeps its id.
             expected: The session's version.
-            withdrawn: The rows whose entries leave, before *entries* are written.
-            gone: Messages, ascending, whose entries leave as well, whatever brought them.
-            parent: The row that *row* follows; None for the bare log.
+            withdrawn: The rows whose entries are removed, before *entries* are written.
+            gone: Numbers of messages, ascending, whose entries are removed too, of any origin.
+            parent: The row before *row*; None if there is none.
             clock: The session's clock.
             write_id: The write's id.
         """
 
     def undo(self, *, expected: SessionVersion, clock: str, write_id: int) -> UndoReceipt:
-        """Makes the view before the current row current again, and takes back the entries it brought.
+        """Makes the view before the current row current again, and removes the entries of that row.
 
-        The row stays in the log. Entries that were indexed by a caller stay as well.
+        The row stays in the log. Entries that a caller indexed stay too.
         """
 
     def save_clock(self, clock: str, *, expected: SessionVersion, write_id: int) -> SessionVersion | None:
@@ -356,38 +357,38 @@ class SessionLog(Protocol):
     def renew(
         self, derived_id: int, content: str, *, expected: SessionVersion, write_id: int
     ) -> SessionVersion | None:
-        """Gives a summary that was forgotten a new text. None where there is no such summary."""
+        """Gives a forgotten summary a new text. None if there is no such summary."""
 
     def compaction(self, compaction_id: int) -> CompactionRow | None:
-        """The row of that id; None where this session has none."""
+        """The row with that id; None if this session has none."""
 
     def compactions(self) -> list[CompactionRow]:
         """Every row ever committed, in order."""
 
     def recalls(self, limit: int) -> list[NewRecall]:
-        """The newest recalls, at most *limit* of the 1,000 that a log keeps, the newest first."""
+        """The newest recalls, newest first, at most *limit* of the 1,000 that a log keeps."""
 
     def derived(self, ids: Sequence[int]) -> list[Derived]:
-        """The derived texts of those ids, in the order of *ids*."""
+        """The derived texts with *ids*, in the order of *ids*."""
 
     def derived_like(self, texts: Sequence[str]) -> list[list[Derived]]:
-        """For each text the derived texts that are equal to it, the newest first: an index finds them."""
+        """For each text the equal derived texts, newest first. The store must have an index for this."""
 
     def derived_after(self, derived_id: int) -> list[Derived]:
         """All derived texts of the session with a larger id, ascending."""
 
     def forgotten(self) -> list[tuple[int, bytes]]:
-        """Forgotten messages and summaries: the place, or minus the id of a summary, and the old digest."""
+        """Forgotten texts: the number of a message, or minus the id of a summary; and the old digest."""
 
     def salt(self) -> bytes:
         """The salt of these digests (``canonical_digest``): each store has its own.
 
-        A session that was copied keeps that of the store it came from.
+        A copied session keeps the salt of its first store.
         """
 
 
 def ancestors(log: SessionLog, head: CompactionRow | None) -> Iterator[CompactionRow]:
-    """*head* and the rows that led to it, the newest first, each read when it is asked for."""
+    """*head* and the rows that led to it, newest first, read on demand."""
     row = head
     while row is not None:
         yield row

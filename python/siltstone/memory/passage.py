@@ -1,4 +1,4 @@
-"""The best part of a hit, with the words that were looked for."""
+"""The best part of a hit, with marks on the words of the query."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from siltstone.values import dataclass
 
 __all__ = ["PASSAGE", "SNIPPET", "Passage", "best_passage", "snippet"]
 
-PASSAGE: Final = 1_000  #: characters of the passage of a hit, at most
-SNIPPET: Final = 240  #: characters of its snippet, marks left out, at most
-CUT: Final = "…"  #: stands where a text was cut
+PASSAGE: Final = 1_000  #: the maximum characters of the passage of a hit
+SNIPPET: Final = 240  #: the maximum characters of its snippet, without marks
+CUT: Final = "…"  #: marks a cut
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A part of a text, and where it has words that a search looked for.
+    """A part of a text, and the places of the query's words in it.
 
-    All places count characters (code points) of the whole text. None of them halves what people take for one
-    character, such as a letter with its accents.
+    All places count characters (code points) of the whole text. No place splits a visible character, such as
+    a letter with its accents.
 
     Attributes:
         text: The part.
-        start: Where it begins.
-        end: Where it ends; ``text == content[start:end]``.
-        marks: Where words of the query stand, in order: half-open ranges, which neither touch nor overlap.
-            Other forms of a word count, and what a typo was corrected to.
+        start: The place of its first character.
+        end: The place after its last character; ``text == content[start:end]``.
+        marks: The places of words of the query, in order: half-open ranges that neither touch nor overlap.
+            Other forms of a word are marked too, and the corrections of typing errors.
     """
 
     text: str
@@ -43,10 +43,10 @@ class Passage:
         """The text with *before* and *after* around each mark.
 
         Args:
-            before: Stands before a mark.
-            after: Stands behind it.
-            escape: Is given all that is of the text, piece by piece, such as ``html.escape``. Without it the
-                text stays as it is: what looks like a mark in it cannot be told from one.
+            before: The text before a mark.
+            after: The text after a mark.
+            escape: A function for the pieces of the text, such as ``html.escape``. Without it the text stays
+                as it is, and may contain characters that look like marks.
         """
         escaped = escape or str
         edges = [self.start, *(at for mark in self.marks for at in mark), self.end]
@@ -57,12 +57,12 @@ class Passage:
 
 
 def best_passage(text: str, asked: Asked | None, size: int = PASSAGE) -> Passage:
-    """The part of *text* that has most of what was *asked*, of at most *size* characters.
+    """The part of *text* that matches the query *asked* best, of at most *size* characters.
 
     Args:
         text: The text of an entry.
-        asked: What a search looked for; None marks nothing, and takes the beginning.
-        size: How many characters it may have, 1 or more.
+        asked: The query of a search; None marks nothing, and takes the beginning.
+        size: The maximum number of characters, 1 or more.
 
     Raises:
         ConfigError: *size* is below 1.
@@ -78,7 +78,7 @@ def best_passage(text: str, asked: Asked | None, size: int = PASSAGE) -> Passage
 
 
 def snippet(text: str, asked: Asked | None) -> str:
-    """A line for people: the best part, words of the query between ``**``, an ellipsis where it was cut."""
+    """One line for people: the best part, with query words between ``**``, and an ellipsis at a cut."""
     best = best_passage(text, asked, SNIPPET)
     line = " ".join(best.marked().split())
     return f"{f'{CUT} ' if best.start else ''}{line}{f' {CUT}' if best.end < len(text) else ''}"

@@ -1,4 +1,4 @@
-"""What a session recalled before its calls, as its log tells it: ids and figures, and no text of an entry."""
+"""Records of the recalls of a session, from its log: ids and figures, without any text of an entry."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ from siltstone.values import dataclass
 
 __all__ = ["MOST_RECALLS", "Placing", "RecallCandidate", "RecallRecord", "record_of"]
 
-MOST_RECALLS: Final = 1_000  #: recalls that the log of a session keeps; the oldest leave first
+MOST_RECALLS: Final = 1_000  #: the maximum number of recalls in the log of a session; the oldest are deleted
 
 Placing: TypeAlias = Literal["placed", "cut", "budget"]
-"""``placed``: the entry stood in the block, whole. ``cut``: a part of it did. ``budget``: it had no room."""
+"""``placed``: the whole entry was in the block. ``cut``: a part of it was. ``budget``: it had no room."""
 
 _PLACINGS: Final[tuple[Placing, ...]] = ("placed", "cut", "budget")
 
 
 @dataclass(frozen=True, slots=True)
 class RecallCandidate:
-    """An entry that a recall found, and that scored enough.
+    """An entry that a recall found, with a score above the limit.
 
     Attributes:
-        entry_id: Its id in the store; 0 or less for one that had none. The entry may have left since:
-            ``store.get`` raises ``EntryNotFoundError`` then.
-        score: 0..1, by the search that found it; of an entry beside the best hit a share of that one's score.
-        tokens: What it took, or would have taken; None where it was left out before it was counted.
-        placing: What became of it.
+        entry_id: Its id in the store; 0 or less if it had none. The entry may be deleted since: ``store.get``
+            then raises ``EntryNotFoundError``.
+        score: 0..1, by the search that found it; for a neighbour of the best hit, a share of that hit's
+            score.
+        tokens: Its size in the block, or the size that it needed; None if it was left out before it was
+            counted.
+        placing: Whether the entry was placed, cut or left out.
     """
 
     entry_id: int
@@ -39,24 +41,24 @@ class RecallCandidate:
 
     @property
     def is_placed(self) -> bool:
-        """Whether the model has read it, or a part of it."""
+        """Whether the block had it, or a part of it."""
         return self.placing != "budget"
 
 
 @dataclass(frozen=True, slots=True)
 class RecallRecord:
-    """A recall: what was placed before the model, and what was left out.
+    """A recall: the entries in its block, and the entries that were left out.
 
     Attributes:
-        position: The number of messages that the log had.
-        at: When, in UTC.
-        query: The messages that the query was made of, by their sequence numbers, oldest first.
-        candidates: The entries that scored enough, the best first.
-        facts: Facts in the block.
-        below: Entries that were found, and scored too little.
-        tokens: What the block counts; 0 where there was none.
-        cap: The most that it might have counted.
-        seconds: How long the search and the writing of the block took.
+        position: The length of the log at that time.
+        at: The time, in UTC.
+        query: The sequence numbers of the messages that made the query, oldest first.
+        candidates: The entries with a score above the limit, best first.
+        facts: The number of facts in the block.
+        below: The number of found entries with a score below the limit.
+        tokens: The size of the block; 0 if there was none.
+        cap: The largest allowed size.
+        seconds: The time for the search and the block.
         reason: Why there was no block: ``short_query``, ``no_hits``, ``no_room``; else empty.
     """
 
@@ -73,17 +75,17 @@ class RecallRecord:
 
     @property
     def placed(self) -> tuple[RecallCandidate, ...]:
-        """The entries that stood in the block, the best first."""
+        """The entries in the block, best first."""
         return tuple(each for each in self.candidates if each.is_placed)
 
     @property
     def left_out(self) -> tuple[RecallCandidate, ...]:
-        """The entries that there was no room for, the best first."""
+        """The entries without room in the block, best first."""
         return tuple(each for each in self.candidates if not each.is_placed)
 
 
 def record_of(row: NewRecall) -> RecallRecord:
-    """A recall as the log holds it, read."""
+    """The record of a row of the log."""
     body = json.loads(row.body)
     return RecallRecord(
         position=row.seq,

@@ -1,6 +1,6 @@
-"""New ids and names for forgotten messages, where an id or a name is to be forgotten as well.
+"""New ids and names for forgotten messages, if ids and names must be forgotten too.
 
-A call and its result, and whatever else names an id, get the same new one; so what was a pair stays one.
+A call, its result, and every other message with the same id get the same new id, so pairs stay pairs.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from siltstone.patterns import pattern
 __all__ = ["new_names", "with_partners"]
 
 Tombstones = Mapping[int, Mapping[str, Any]]
-"""Every message of a session by its sequence number, as it would be if it were forgotten."""
+"""The tombstone of every message of a session, by sequence number."""
 
-_PREFIX: Final = pattern(  # of the ids that providers give: some demand it, and it says nothing
+_PREFIX: Final = pattern(  # prefixes of providers' ids: some require them, and they tell nothing
     r"(?:call|toolu|srvtoolu|mcptoolu|fc|ctc|rs|msg|ws|fs|ci|ig|mcp|mcpr|mcpl|cu|sh|lsh|apc|tsc|cmp)_"
 )
 
 
 def with_partners(tombstones: Tombstones, chosen: Iterable[int], text: str | None) -> set[int]:
-    """*chosen*, and every message that has one of their ids (with *text* in it, where that is given)."""
+    """*chosen*, and every message that shares an id with them; with *text*, only ids that contain it."""
     having = defaultdict[str, list[int]](list)
     for seq, tombstone in tombstones.items():
         for kind, value in identifiers(tombstone):
@@ -41,9 +41,9 @@ def with_partners(tombstones: Tombstones, chosen: Iterable[int], text: str | Non
 
 
 def new_names(tombstones: Tombstones, chosen: AbstractSet[int], text: str | None) -> dict[str, str]:
-    """A new name for each id and name of the messages *chosen* that is to be taken.
+    """A new name for each id and name of the messages *chosen* that must be forgotten.
 
-    A name that alone ties a call to its result stays while a message that is not chosen has it too.
+    A tool name that alone ties a call to its result stays if a message outside *chosen* has it too.
     """
     taken = {value for tombstone in tombstones.values() for _, value in identifiers(tombstone)}
     tying = {

@@ -1,4 +1,4 @@
-"""The best hits of a search in the order of a model of the host's, if that answers in time."""
+"""Reorders the best hits of a search by a model of the host, if the model answers in time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Reranker", "Scorer", "as_reranker"]
 _log: Final = logging.getLogger(__name__)
 
 Scorer: TypeAlias = Callable[[str, Sequence[str]], Sequence[float]]
-"""Takes the query and texts, and gives each text a finite number: a higher one is better."""
+"""A function of the query and texts. Returns a finite number for each text; higher is better."""
 
 MAX_DEPTH: Final = 1_000
 
@@ -31,11 +31,11 @@ class Reranker:
     Attributes:
         score: A function that scores texts. It runs in a thread of its own, and several searches may call it
             at once.
-        depth: The number of best hits that it is shown: 2 to 1,000.
+        depth: The number of best hits that it scores: 2 to 1,000.
         timeout: Seconds that a search waits for it.
 
     Raises:
-        ConfigError: *score* cannot be called or is async, or a number is out of its bounds.
+        ConfigError: *score* is not callable or is async, or a number is out of its bounds.
     """
 
     score: Scorer
@@ -54,17 +54,17 @@ class Reranker:
     def reranked(
         self, session_id: str, query: str, hits: list[SearchHit], ranker: str, hooks: Sequence[StoreHook]
     ) -> list[SearchHit]:
-        """*hits* with the first ones in the order of ``score``; equal ones stay in the order they had.
+        """*hits* with the first ``depth`` ones in the order of ``score``. Equal scores keep their order.
 
-        Scores of hits stay those of the ranker. Where the model raises, takes too long, or gives no number
-        for each text, the hits stay in their order, and *hooks* are told.
+        The hits keep the scores of the ranker. If the model raises, takes too long, or does not return a
+        finite number for each text, all hits keep their order, and *hooks* are told.
 
         Args:
-            session_id: The session that asks.
+            session_id: The session of the search.
             query: The query.
-            hits: The best first.
+            hits: The hits, best first.
             ranker: The ranker that ordered them.
-            hooks: Told of a :class:`~siltstone.SearchDegraded`.
+            hooks: Hooks for a :class:`~siltstone.SearchDegraded`.
         """
         first = hits[: self.depth]
         if len(first) < 2:
@@ -95,10 +95,10 @@ class Reranker:
 
 
 def as_reranker(given: Reranker | Scorer) -> Reranker:
-    """*given*, where a function alone has the default depth and time.
+    """*given* as a reranker; a plain function gets the default depth and time.
 
     Raises:
-        ConfigError: it is neither.
+        ConfigError: *given* is neither.
     """
     return given if isinstance(given, Reranker) else Reranker(given)
 

@@ -1,4 +1,4 @@
-"""Entries of messages that are still in the context of their session, for searches of a namespace."""
+"""Makes entries of messages that are still in context, so that other sessions of a namespace find them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from siltstone.messages import Message, OwnTools, decode, indexable_text, read_m
 __all__ = ["Findable", "Sayings", "entry_of", "findable", "with_findable"]
 
 Findable: TypeAlias = Literal["all", "words", "nothing"]
-"""The part of a session that others of the namespace may find: all, all but its tools, or nothing."""
+"""The part of a session that other sessions of its namespace may find: all, all but its tools, or nothing."""
 
 _KEY: Final = "findable"
-_LOOK_BACK: Final = 64  # messages before those that are to be read: a call stands shortly before its answer
-_SESSIONS: Final = 1_024  # whose calls are remembered
+_LOOK_BACK: Final = 64  # messages read before the wanted ones, to find the tool calls of their results
+_SESSIONS: Final = 1_024  # sessions whose tool calls are remembered
 
 
 def findable(settings: str) -> Findable:
@@ -29,7 +29,7 @@ def findable(settings: str) -> Findable:
 
 
 def with_findable(settings: str, value: Findable) -> str:
-    """*settings* that say *value*."""
+    """*settings* with *value* as the findable part."""
     known = json.loads(settings) if settings else {}
     changed = {key: each for key, each in known.items() if key != _KEY}
     if value != "all":
@@ -44,9 +44,9 @@ def entry_of(
 
     Args:
         message: The message.
-        created_at: When it was said, in milliseconds since 1970.
+        created_at: The time of the message, in milliseconds since 1970.
         index_tools: False leaves calls and results out.
-        own: The places among its parts that are of our own tools.
+        own: The places of its parts that belong to siltstone's own tools.
     """
     text = indexable_text(message, index_tools=index_tools, own=own)
     if not text.strip():
@@ -59,10 +59,10 @@ class Sayings:
     """Reads messages of logs as entries."""
 
     def __init__(self) -> None:
-        self._tools: OrderedDict[str, OwnTools] = OrderedDict()  # those that were read last at the end
+        self._tools: OrderedDict[str, OwnTools] = OrderedDict()  # least recently used first
 
     def of(self, session_id: str, log: SessionLog, rows: Sequence[LogRow]) -> list[Entry | None]:
-        """One entry or none of each of *rows*, which are messages of the session's *log* in their order."""
+        """An entry or None for each of *rows*, which are messages of the session's *log* in order."""
         may = findable(log.state().settings)
         if may == "nothing":
             return [None] * len(rows)
@@ -102,7 +102,7 @@ def _walk(tools: OwnTools, rows: Iterable[LogRow]) -> None:
 
 
 def _message(row: LogRow) -> Message | None:
-    """The message of a row; None for one that was written past a session, and is no message."""
+    """The message of a row; None if a caller wrote the row without a session, and it is no message."""
     try:
         return read_message(decode(row.raw), row.seq, dialect=row.dialect, provenance=row.provenance)
     except InvalidMessageError:

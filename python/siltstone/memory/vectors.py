@@ -1,4 +1,4 @@
-"""Vectors of entries: made in the background by one worker a store, and asked for by searches."""
+"""The vectors of entries: made in the background by one worker for each store, and used by searches."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from siltstone.memory.worker import EventLoop, Worker, WorkerClosed, WorkerTimeo
 
 __all__ = ["Vectors", "pieces"]
 
-BATCH = 16  # texts of one call, where the embedder has no max_batch
-DOCUMENT_SECONDS = 120.0  # that one such call may take
-CLOSE_SECONDS = 2.0  # that closing waits for a call to end
-RETRY_SECONDS = (1.0, 5.0, 30.0, 60.0)  # after a pass in which something failed, and after further ones
-FAILURES = 3  # texts that fail in a row: then it is not the texts
+BATCH = 16  # texts of one call, if the embedder has no max_batch
+DOCUMENT_SECONDS = 120.0  # the time limit of one such call
+CLOSE_SECONDS = 2.0  # seconds that ``close`` waits for a call to end
+RETRY_SECONDS = (1.0, 5.0, 30.0, 60.0)  # pauses after the first, second, ... failed pass in a row
+FAILURES = 3  # after so many failed texts in a row a pass ends: the embedder has failed, not the texts
 KNOWN = 256  # queries whose vectors are remembered
-PIECE, SHARED = 2_000, 200  # characters of a piece of a text, and how many the next one has in common
-MOST_PIECES = 64  # of one entry; what lies behind is found by its words alone
+PIECE, SHARED = 2_000, 200  # characters of a piece of a text, and the overlap of two pieces
+MOST_PIECES = 64  # pieces of one entry; the rest of its text is found by its words alone
 
 Reason = Literal["raised", "invalid", "timeout", "stale"]
 
 
 def pieces(text: str, role: str, name: str | None) -> list[str]:
-    """The texts of an entry to embed: ``name: text`` or ``role: text``; a long text in parts that overlap."""
+    """The texts of an entry to embed: ``name: text`` or ``role: text``; a long text in overlapping pieces."""
     step = PIECE - SHARED
     starts = range(0, max(len(text) - SHARED, 1), step)[:MOST_PIECES]
     return [f"{name or role}: {text[start : start + PIECE]}" for start in starts]
@@ -38,8 +38,8 @@ def pieces(text: str, role: str, name: str | None) -> list[str]:
 class Vectors:
     """The vectors of one store by one embedder.
 
-    Nothing runs until there is something to embed, nothing is embedded twice, and no failure is more than
-    an event: entries that lack a vector are found by their words, and embedded later.
+    The worker starts with the first text to embed, and embeds no text twice. A failure only gives an event:
+    entries without a vector are found by their words, and are embedded later.
     """
 
     def __init__(
@@ -61,28 +61,28 @@ class Vectors:
         self._documents = Worker("siltstone-embed-documents", self._loop)
         self._queries = Worker("siltstone-embed-queries", self._loop)
         self._known: OrderedDict[str, bytes] = OrderedDict()
-        # Taken by itself: an interrupt inside a Condition's own methods would leave its lock taken for ever.
+        # A lock of its own: an interrupt inside a Condition's own methods would leave its lock held for ever.
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._thread: threading.Thread | None = None
         self._closed = False
-        self._stale = False  # another embedder took the place of this one
-        self._asked = 0  # passes that were asked for,
-        self._done = 0  # and those that are over
-        self._failures = 0  # passes in a row in which something failed
-        self._hurry = False  # somebody waits: no pause
-        self._anew = False  # vectors were deleted: look from the beginning
-        self._after = 0  # entries up to here have vectors, or are damaged
+        self._stale = False  # another embedder has replaced this one
+        self._asked = 0  # number of the newest requested pass
+        self._done = 0  # number of the newest finished pass
+        self._failures = 0  # failed passes in a row
+        self._hurry = False  # a caller waits: skip the pause
+        self._anew = False  # vectors were deleted: begin with the first entry
+        self._after = 0  # entries up to this id have vectors, or are damaged
 
     def wake(self, *, anew: bool = False) -> None:
-        """There may be entries without vectors; with *anew*, among those that had some."""
+        """Tells the worker that entries may lack vectors; with *anew*, also entries that had some."""
         if os.getpid() == self._process:
             with self._lock:
                 self._anew = self._anew or anew
                 self._ask()
 
     def flush(self, timeout: float | None) -> bool:
-        """Waits until every entry has been tried. Whether all have vectors now."""
+        """Waits until every entry has been tried. Returns whether all have vectors now."""
         if os.getpid() != self._process:
             return False
         with self._lock:
@@ -93,7 +93,7 @@ class Vectors:
             return over and not self._closed and not self._stale and self._failures == 0
 
     def query(self, text: str) -> bytes | None:
-        """The vector of a query as the core takes it; None where there is none in time."""
+        """The vector of a query, as the core takes it; None if there is none in time."""
         if os.getpid() != self._process or self._stale:
             return None
         with self._lock:
@@ -117,7 +117,7 @@ class Vectors:
     def close(self) -> None:
         """Stops the worker. Entries without vectors are embedded when the store is next opened."""
         if os.getpid() != self._process:
-            return  # its threads, and whoever holds its locks, are in another process
+            return  # a forked child: the threads, and the holders of the locks, are in the parent
         with self._lock:
             self._closed = True
             self._changed.notify_all()
@@ -129,7 +129,7 @@ class Vectors:
         self._loop.close()
 
     def _ask(self) -> int:
-        """Asks for a pass, which begins later than now; the number of it."""
+        """Requests a pass that begins after this call. Returns its number."""
         self._asked += 1
         if not self._closed and not runs(self._thread):
             self._thread = threading.Thread(target=self._run, name="siltstone-vectors", daemon=True)
@@ -145,7 +145,7 @@ class Vectors:
                     lambda: self._closed or self._asked > self._done or self._thread is not own
                 )
                 if self._thread is not own:
-                    return  # whoever started it was interrupted, and started another
+                    return  # the starting thread was interrupted, and a later call started another worker
                 if self._closed or self._stale:
                     self._done = self._asked
                     self._changed.notify_all()
@@ -159,12 +159,12 @@ class Vectors:
                 self._failures = 0 if whole else self._failures + 1
                 self._changed.notify_all()
                 if not whole:
-                    self._asked += 1  # those that failed are tried again
+                    self._asked += 1  # the failed texts are tried again
                     pause = RETRY_SECONDS[min(self._failures, len(RETRY_SECONDS)) - 1]
                     self._changed.wait_for(lambda: self._closed or self._hurry, pause)
 
     def _pass(self) -> bool:
-        """Embeds what lacks vectors, as far as it can be; whether nothing is left."""
+        """Embeds entries without vectors, as far as possible. Returns whether none is left."""
         try:
             if self._after == 0 and self._native.embedded()[1] == 0:
                 return True
@@ -196,7 +196,7 @@ class Vectors:
                     self._tell("documents", error, len(rows))
                 told = True
                 if len(rows) > 1:
-                    alone = len(rows)  # one of them may be to blame: each by itself
+                    alone = len(rows)  # one of them may be the cause: try each alone
                     continue
                 whole, failed = False, failed + 1
                 if failed == FAILURES:

@@ -1,4 +1,4 @@
-"""A thread that makes calls for others, so that a caller can stop waiting for one."""
+"""A thread that makes calls for other threads, so that a caller can stop waiting for a slow call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["EventLoop", "Worker", "WorkerClosed", "WorkerTimeout", "runs"]
 
 
 class WorkerTimeout(Exception):  # noqa: N818 - it is caught here, and never a user's
-    """The call takes longer than it may, or one before it does."""
+    """The call, or a call before it, takes longer than its time limit."""
 
 
 class WorkerClosed(Exception):  # noqa: N818
@@ -22,7 +22,7 @@ class WorkerClosed(Exception):  # noqa: N818
 
 
 def runs(thread: threading.Thread | None) -> TypeGuard[threading.Thread]:
-    """Whether *thread* was started. An interrupt may have come between its making and its start."""
+    """Whether *thread* was started. An interrupt may have come between its creation and its start."""
     return thread is not None and thread.ident is not None
 
 
@@ -94,8 +94,8 @@ class Task:
 class Worker:
     """A thread that makes one call at a time, started with the first.
 
-    A call that hangs cannot be ended from outside, and nobody waits for it longer than they said. As long
-    as it hangs, further calls fail at once.
+    A call that hangs cannot be ended from outside. Its caller stops waiting after the timeout. As long as the
+    call hangs, further calls fail at once.
     """
 
     def __init__(self, name: str, loop: EventLoop) -> None:
@@ -128,7 +128,7 @@ class Worker:
         try:
             answered = task.done.wait(timeout)
         finally:
-            if not answered:  # time is up, or whoever waits was interrupted
+            if not answered:  # time is up, or the caller was interrupted
                 with self._lock:
                     self._stuck = task
                 task.given_up = True
@@ -139,11 +139,11 @@ class Worker:
             return task.answer
         if isinstance(task.error, Exception):
             raise task.error
-        # Somebody's sys.exit() ends their call, and no thread of ours.
+        # A sys.exit() in the caller's code ends that call, not this thread.
         raise RuntimeError(f"{type(task.error).__name__}: {task.error}") from task.error
 
     def close(self) -> None:
-        """Makes no more calls; one that is being made ends by itself."""
+        """Makes no more calls. A call under way ends by itself."""
         with self._lock:
             self._closed = True
             self._queue.put(None)
@@ -162,5 +162,5 @@ class Worker:
         try:
             answer = task.function(task.argument)
             task.answer = self._loop.run(answer, task) if isawaitable(answer) else answer
-        except BaseException as error:  # whatever somebody's code raises is theirs, and told to who asked
+        except BaseException as error:  # every exception of the caller's code goes back to the caller
             task.error = error

@@ -1,4 +1,4 @@
-"""The canonical bytes of a message, by which it is known again however it is written."""
+"""The canonical bytes of a message, which are equal for all spellings of the same message."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def canonical_bytes(raw: RawMessage) -> bytes:
 
 
 def canonical_digest(raw: RawMessage, salt: bytes = b"") -> bytes:
-    """The 16 bytes by which a message is known again: a digest of :func:`canonical_bytes`.
+    """A digest of :func:`canonical_bytes`, 16 bytes, which recognises the message if it is sent again.
 
     Args:
         raw: The message.
-        salt: At most 64 bytes. Digests of two salts do not compare.
+        salt: At most 64 bytes. Digests with different salts cannot be compared.
 
     Raises:
         InvalidMessageError: it holds a value that JSON cannot carry; carries ``path``.

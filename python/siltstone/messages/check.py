@@ -1,4 +1,4 @@
-"""How many calls and results of a history have lost one another?"""
+"""Counts the calls and results of a history that have lost their counterpart."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["broken_tool_groups"]
 
 
 def broken_tool_groups(history: Iterable[RawMessage | Message]) -> int:
-    """How many messages hold a result without a call before it, or a call that can get no result.
+    """The number of messages with a result without a call before it, or with a call that can get no result.
 
     A provider refuses such a history. A call without a result is fine only at the very end, where
     nothing but results, and further calls of the same answer, follow it. This is a check on :func:`groups`
@@ -35,7 +35,7 @@ def broken_tool_groups(history: Iterable[RawMessage | Message]) -> int:
                 if key not in called and not referred:
                     broken.add(place)
             elif part.kind == "other" and part.name == REFERENCE:
-                referred = True  # it may stand for any call
+                referred = True  # the reference may be to any call
     end = _start_of_last_exchange(messages)
     return len(broken | {place for place in unanswered.values() if place < end})
 

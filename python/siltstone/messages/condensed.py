@@ -1,4 +1,4 @@
-"""A text with fewer bytes, by its structure alone."""
+"""Shortens a text by its structure alone, without a model."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["condensed"]
 
 
 def condensed(text: str, earlier: Sequence[tuple[str, str]] = ()) -> str:
-    """*text* with fewer bytes where its structure allows; the same text where it does not.
+    """*text* with fewer bytes, if its structure allows that; else the same text.
 
     Args:
-        text: What a tool has answered.
-        earlier: Handles and texts of what the reader has before them: lines that one of these has are named
-            by its handle and their numbers there.
+        text: The answer of a tool.
+        earlier: Handles and texts that the reader already sees. Lines that one of them has are replaced by
+            its handle and their line numbers there.
     """
     return condense(text, list(earlier))

@@ -1,4 +1,4 @@
-r"""Is a text in another one, also where that is written as JSON?
+r"""Finds a text inside another one, also if the other one is JSON inside JSON.
 
 JSON may stand anywhere: in a message's own text, between the fences of Markdown, a line of many, behind the
 headers of a web server, in a string of other JSON. So nothing is parsed. The escapes of JSON are undone
@@ -17,7 +17,7 @@ from siltstone.patterns import pattern
 
 __all__ = ["DEEPEST", "holds"]
 
-DEEPEST: Final = 8  #: how often JSON may be written as a string of JSON
+DEEPEST: Final = 8  #: the maximum number of levels of JSON inside a JSON string
 
 _ESCAPE: Final = pattern(
     r'\\(?:(["\\/bfnrt])'
@@ -29,7 +29,7 @@ _PLAIN: Final = pattern("[0-9A-Za-z]+")
 
 
 def holds(text: str, sought: str, depth: int = DEEPEST) -> bool:
-    """Whether *sought* stands in *text*, as it is or written as JSON up to *depth* times."""
+    """Whether *text* contains *sought*, directly or inside up to *depth* levels of JSON."""
     if sought in text:
         return True
     if "\\" not in text:

@@ -1,4 +1,4 @@
-"""Chosen messages of a history, which are not made until they are read."""
+"""A selection of messages of a history. A message is created only when it is read."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["Excerpt"]
 
 
 class Excerpt(Sequence[Message]):
-    """Messages of a history in their order, and perhaps one that is not of it: a summary.
+    """Messages of a history in their order, and possibly a new message: a summary.
 
     It compares like a tuple of the same messages.
 
     Attributes:
-        history: Where they stand.
-        pieces: Ranges of its positions, and messages that are not of it.
+        history: The history.
+        pieces: Ranges of its positions, and messages that are not in it.
     """
 
     __slots__ = ("_ends", "history", "pieces")
@@ -72,7 +72,7 @@ class Excerpt(Sequence[Message]):
 
     @property
     def positions(self) -> list[int]:
-        """Where each message stands in the history; -1 for one that is not of it."""
+        """The position of each message in the history; -1 for a message that is not in it."""
         found: list[int] = []
         for piece in self.pieces:
             if isinstance(piece, Message):
@@ -83,7 +83,7 @@ class Excerpt(Sequence[Message]):
 
     @property
     def raws(self) -> list[RawMessage]:
-        """The caller's own objects, and what is not of the history as it is sent."""
+        """The caller's own objects, and the raw form of messages that are not in the history."""
         raws: list[RawMessage] = []
         for piece in self.pieces:
             if isinstance(piece, Message):
@@ -105,7 +105,7 @@ class Excerpt(Sequence[Message]):
         return found
 
     def without(self, positions: Sequence[int]) -> Excerpt:
-        """The same without what stands at *positions* of the history, which ascend."""
+        """The same without the messages at the ascending *positions* of the history."""
         pieces: list[Span | Message] = []
         for piece in self.pieces:
             if isinstance(piece, Message):
@@ -120,12 +120,12 @@ class Excerpt(Sequence[Message]):
 
     @property
     def without_summaries(self) -> Excerpt:
-        """The others of the history's own messages."""
+        """The excerpt without summaries and without messages that are not in the history."""
         return Excerpt(self.history, self.spans).without(self.history.summaries)
 
     @property
     def numbers(self) -> Iterator[Span]:
-        """The sequence numbers they stand for, as half-open ranges in their order."""
+        """Their sequence numbers, as half-open ranges in order; a summary has the ranges that it covers."""
         for piece in self.pieces:
             if not isinstance(piece, Message):
                 yield from self.history.numbers(*piece)
@@ -136,7 +136,7 @@ class Excerpt(Sequence[Message]):
 
     @property
     def parts(self) -> int:
-        """How many parts they have together."""
+        """The total number of their parts."""
         return sum(
             len(piece.parts) if isinstance(piece, Message) else self.history.outline.parts(*piece)
             for piece in self.pieces
@@ -144,7 +144,7 @@ class Excerpt(Sequence[Message]):
 
     @property
     def has_original(self) -> bool:
-        """Whether anything among them was said, and not written by us."""
+        """Whether one of them was not written by siltstone."""
         others = self.history.unoriginal
         return any(
             piece.provenance in ("original", "substitute")
@@ -154,7 +154,7 @@ class Excerpt(Sequence[Message]):
         )
 
     def between(self, start: int, end: int) -> Excerpt:
-        """Those from the one at *start* up to the one at *end*, counted from 0."""
+        """The messages from place *start* up to place *end* of the excerpt, from 0."""
         pieces: list[Span | Message] = []
         for number in range(bisect_right(self._ends, start), len(self.pieces)):
             piece, after = self.pieces[number], self._ends[number]
@@ -169,7 +169,7 @@ class Excerpt(Sequence[Message]):
         return Excerpt(self.history, pieces if start < end else ())
 
     def units(self, rule: Measure) -> int:
-        """All of them, by *rule*."""
+        """The units of all of them, by *rule*."""
         sums = self.history.sums(rule)
         return sum(
             rule.units(piece) if isinstance(piece, Message) else sums[piece[1]] - sums[piece[0]]

@@ -1,4 +1,4 @@
-"""Groups: messages that must stay together."""
+"""Groups: messages that must stay together, such as a tool call and its result."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def unanswered(history: Sequence[Message]) -> bool:
 
 
 def call_key(part: Part) -> Hashable:
-    """The key that ties a result to its call: the id, or the name where the dialect has no ids."""
+    """The key that ties a result to its call: the id, or the tool's name if the dialect has no ids."""
     return part.call_id if part.call_id is not None else (part.name,)
 
 
@@ -92,7 +92,7 @@ class _Calls:
         self._waiting[position] = self._waiting.get(position, 0) + 1
 
     def answer(self, key: Hashable) -> int | None:
-        """A result: the position of its call, None for one without."""
+        """Takes a result. Returns the position of its call, or None."""
         queue = self._by_key.get(key)
         if not queue:
             return None
@@ -104,7 +104,7 @@ class _Calls:
         return position
 
     def called_at(self, call_id: str, otherwise: int | None) -> int | None:
-        """The position of the latest call of that id, without an answer to it."""
+        """The position of the latest call with that id. The call is not marked as answered."""
         queue = self._by_key.get(call_id)
         return queue[-1][0] if queue else otherwise
 
@@ -114,7 +114,7 @@ class _Calls:
 
 
 class _Links:
-    """Disjoint sets of positions; a set is named by its first."""
+    """Disjoint sets of positions. The first position of a set identifies it."""
 
     def __init__(self, size: int) -> None:
         self._parents = list(range(size))
@@ -154,7 +154,7 @@ def _bind_reasoning(history: Sequence[Message], links: _Links) -> None:
 
 
 def _bind_parallel_items(history: Sequence[Message], links: _Links) -> None:
-    """Joins calls that stand side by side as items of their own: the model made them in one answer."""
+    """Joins adjacent calls that are separate items, because the model made them in one answer."""
     before = False
     for position, message in enumerate(history):
         calls = message.dialect == "openai.responses" and any(p.kind == "tool_call" for p in message.parts)
@@ -164,7 +164,7 @@ def _bind_parallel_items(history: Sequence[Message], links: _Links) -> None:
 
 
 def is_reasoning_only(message: Message) -> bool:
-    """Whether *message* has reasoning and says nothing else."""
+    """Whether *message* has reasoning and nothing else."""
     reasons = False
     for part in message.parts:
         if part.kind == "reasoning":

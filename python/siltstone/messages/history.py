@@ -1,4 +1,4 @@
-"""A list of messages, read as a history: each with its sequence number."""
+"""Reads a list of messages as a history, in which each message has a sequence number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a message that can be found again."""
+"""The text of a message that is indexed for search."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def indexable_text(message: Message, *, index_tools: bool = True, own: Collectio
 def indexable_texts(
     messages: Iterable[Message], *, index_tools: bool = True, own_tools: Iterable[str] = OWN_TOOLS
 ) -> Iterator[str]:
-    """:func:`indexable_text` of each of *messages*; an answer of our own tools is known by its call.
+    """:func:`indexable_text` of each of *messages*. A result of siltstone's own tools is known by its call.
 
     Args:
         messages: Messages in the order in which they were said; calls stand before their answers.

@@ -1,4 +1,4 @@
-"""How is a message written as JSON text, and read back?"""
+"""Writes a message as JSON text, and reads it back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_DEPTH", "OWN_KEY", "decode", "dump", "encode", "unwritable", "well_formed", "without_own_key"]
 
-OWN_KEY = "siltstone:message"  #: in the JSON text of a message: what its type carries beside the dict
+OWN_KEY = "siltstone:message"  #: the key for data that a message type has beside its dict
 
 MAX_DEPTH = 200  #: levels of nesting in one message; readers of JSON are known to stop at 1,000 or earlier
 
@@ -43,7 +43,7 @@ def encode(raw: RawMessage) -> str:
 
 
 def well_formed(text: str) -> str:
-    """*text* with surrogates paired where they can be, and U+FFFD for each that stands alone."""
+    """*text* with pairs of surrogates joined, and U+FFFD for each lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -57,7 +57,7 @@ def dump(value: object) -> str:
     if text.isascii():
         return text
     try:
-        text.encode()  # faster than looking for what nearly never is there
+        text.encode()  # faster than a search for surrogates, which are very rare
     except UnicodeEncodeError:
         return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
     return text
@@ -82,7 +82,7 @@ def decode(text: str) -> dict[str, Any]:
 
 
 def _decoded(text: str) -> object:
-    """The value of *text*, whatever white space stands around it."""
+    """The value of *text*, with any white space around it."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -90,7 +90,7 @@ def _decoded(text: str) -> object:
 
 
 def without_own_key(text: str) -> str:
-    """The JSON text of the same message as a plain dict: what a host has whose messages went through JSON."""
+    """The JSON text of the message as a plain dict, as a host has it after JSON of its own."""
     return dump(dict(decode(text))) if f'"{OWN_KEY}":' in text else text
 
 
@@ -103,14 +103,14 @@ def _with_own_key(raw: RawMessage) -> object:
 
 
 def _restored(value: dict[str, Any]) -> dict[str, Any]:
-    """What :func:`_with_own_key` was given."""
+    """The inverse of :func:`_with_own_key`."""
     own = value.pop(OWN_KEY)
     if own == {} and isinstance(value.get("raw"), dict):
         raw: dict[str, Any] = value["raw"]
         return raw
     try:
         keyed = KeyedSystemMessage("", own["key"], own["version"])
-    except (KeyError, TypeError, ConfigError):  # the log of somebody else
+    except (KeyError, TypeError, ConfigError):  # the key was written by another program
         return {OWN_KEY: own, **value}
     keyed.clear()
     keyed.update(value)
@@ -125,14 +125,14 @@ _READ = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
 
 
 def unwritable(raw: object, *, name: str = "the message", **fields: Any) -> InvalidMessageError:
-    """The error for a message that holds what JSON cannot carry: it names the place."""
+    """The error for a message with a value that JSON cannot carry. It names the place."""
     path, reason = _first_unwritable(raw, "", 0) or ("", "it cannot be written as JSON")
     where = f" at {path}" if path else ""
     return InvalidMessageError(f"{name} holds what JSON cannot carry{where}: {reason}", path=path, **fields)
 
 
 def _first_unwritable(value: object, path: str, depth: int) -> tuple[str, str] | None:
-    """Where the first such value stands and what is wrong with it; found slowly, for errors alone."""
+    """The place of the first such value, and the reason. The search is slow, and only for errors."""
     if depth > MAX_DEPTH:
         return path[:80] + "…", f"nested more than {MAX_DEPTH} deep, or containing itself"
     if value is None or isinstance(value, (str, bool)):

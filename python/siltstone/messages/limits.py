@@ -1,4 +1,4 @@
-"""Is a message small enough, and made of what JSON can carry?"""
+"""Checks that a message is within the size limit, and has only values that JSON can carry."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def message_size(raw: RawMessage) -> tuple[int, int]:
 
 
 def check_carried(raw: RawMessage, index: int) -> None:
-    """Refuses a message over the limit; *index* is its place, for errors.
+    """Checks the size of a message; *index* is its place, for errors.
 
     Raises:
         MessageTooLargeError: more than ``MAX_MESSAGE_BYTES``; carries ``size`` and ``limit``.
-        TypeError, ValueError, RecursionError: it holds what JSON cannot carry.
+        TypeError, ValueError, RecursionError: it has a value that JSON cannot carry.
     """
     weight = _weight(raw, 0)
     if weight is not None and weight * _MOST_BYTES_PER_CODE_POINT <= MAX_MESSAGE_BYTES:
@@ -53,7 +53,7 @@ def check_carried(raw: RawMessage, index: int) -> None:
 
 
 def _weight(value: object, depth: int) -> int | None:
-    """At least as much as the code points of *value* as JSON before escapes; None for the slow way.
+    """An upper bound of the code points of *value* as JSON before escapes; None if only a dump can tell.
 
     One cheap walk instead of a dump of every message: nearly all are far below the limit.
     """

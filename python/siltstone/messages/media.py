@@ -1,4 +1,4 @@
-"""Inline data in a message, and the text that stands for it where only text can."""
+"""Inline data in a message, and the text that replaces it where only text is possible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Modality", "media_part", "without_inline_data"]
 Modality: TypeAlias = Literal["image", "audio", "video", "document"]
 Fields: TypeAlias = Mapping[str, Any]
 
-# A type that nobody stated is the range of its kind; a document without one is only bytes.
+# The media type of a block that states none: any type of its kind; for a document, plain bytes.
 _UNKNOWN: dict[Modality, str] = {
     "image": "image/*",
     "audio": "audio/*",
@@ -72,7 +72,7 @@ def media_part(kind: str, block: Fields, call_id: str | None = None) -> Part | N
 
 
 def _data(source: Fields) -> tuple[str | None, str]:
-    """The media type, where a data URL states it, and the base64 text; empty for a reference."""
+    """The media type, if a data URL states it, and the base64 text; empty for a reference."""
     for key in ("data", "file_data", "url", "image_url"):
         value = source.get(key)
         if not isinstance(value, str):
@@ -95,7 +95,7 @@ def _stated_type(source: Fields, modality: Modality) -> str | None:
 
 
 def _refined(modality: Modality, media_type: str | None) -> Modality:
-    """A ``file`` may be a picture: its media type knows better than its block."""
+    """The modality by the media type, which is more exact than the block: a ``file`` may be a picture."""
     if modality != "document" or media_type is None:
         return modality
     major = media_type.partition("/")[0]

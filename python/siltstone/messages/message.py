@@ -1,4 +1,4 @@
-"""A message: a small projection laid over the caller's own object."""
+"""A message: a small, uniform description of the caller's own object."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ Provenance: TypeAlias = Literal[
     "repaired",
     "substitute",
 ]
-"""Where a message came from. Only ``original`` messages are indexed. They open turns, and so does a
-``substitute``: the shorter text that stands in the place of an original."""
+"""The origin of a message. Only ``original`` messages are indexed. They open turns, and so does a
+``substitute``, the shorter text that replaces an original."""
 
 Dialect: TypeAlias = Literal["any", "openai.chat", "openai.responses", "anthropic"]
 """``any`` is a plain ``{"role", "content": str}``, which reads alike in every dialect."""
 
 
 REFERENCE: Final = "item_reference"
-"""The name of an ``other`` part that stands for something which the provider alone can read."""
+"""The name of an ``other`` part that refers to data which only the provider can read."""
 
 
 class LiveObject(Protocol):
@@ -103,14 +103,14 @@ class Message:
     """A message with its place in the session.
 
     Attributes:
-        seq: Absolute sequence number, for the life of the session. A summary has that of the first
+        seq: Absolute sequence number, for the life of the session. A summary has the number of the first
             message it covers.
-        role: Who speaks, in the words of the dialect.
-        parts: What it consists of, in order.
+        role: The role of the speaker, in the words of the dialect.
+        parts: Its parts, in order.
         raw: The caller's own object.
-        dialect: How ``raw`` is to be read.
-        provenance: Where it came from.
-        covers: Of a summary: the half-open ranges of sequence numbers it stands for, ascending and
+        dialect: The dialect of ``raw``.
+        provenance: Its origin.
+        covers: For a summary, the half-open ranges of sequence numbers that it replaces, ascending and
             disjoint.
     """
 
@@ -128,22 +128,22 @@ class Message:
         return "\n".join(part.text for part in self.parts if part.kind == "text" and part.text)
 
     def numbered(self, seq: int) -> Message:
-        """The same with the number *seq*."""
+        """The same message with the number *seq*."""
         if self.seq == seq:
             return self
         return Message(seq, self.role, self.parts, self.raw, self.dialect, self.provenance, self.covers)
 
 
 class SummaryMessage(dict[str, Any]):
-    """The raw message of a summary: a plain dict to every SDK, known to us by the last line of its text.
+    """The raw message of a summary: a plain dict for every SDK, recognised by the last line of its text.
 
     That line, its mark, tells the level and what it stands for, and has a digest of the text; so a summary
     is one after JSON, a copy or a database too. A text that looks like one is a message.
 
     Args:
-        text: What the message says; the mark goes to its end, in the place of one that it has.
-        covers: The half-open ranges of sequence numbers it stands for, ascending and disjoint.
-        level: 1 for a summary of messages, one more than the highest it replaced otherwise.
+        text: The text of the message. The mark is added at its end, and replaces an older one.
+        covers: The half-open ranges of sequence numbers that it replaces, ascending and disjoint.
+        level: 1 for a summary of messages, else one more than the highest summary it replaced.
 
     Raises:
         InvalidMessageError: *covers* do not ascend, or are not disjoint.
@@ -160,20 +160,20 @@ class SummaryMessage(dict[str, Any]):
 
 
 class RepairedMessage(dict[str, Any]):
-    """The raw message that a repair has written: a plain dict to every SDK, known to us by its type.
+    """The raw message that a repair has written: a plain dict for every SDK, recognised by its type.
 
     It is read with the provenance ``repaired``: it opens no turn and is never indexed.
     """
 
 
 class SubstituteMessage(dict[str, Any]):
-    """The raw message that stands in the place of one that is larger: a plain dict to every SDK.
+    """The raw message that replaces a larger one: a plain dict for every SDK.
 
     It is known to us by its type, and read with the provenance ``substitute``: it opens a turn where its
     original does, and is never indexed. Through JSON it is a message as any other.
 
     Attributes:
-        kind: What became of the original: ``clamped``, ``words``, or what a policy calls it.
+        kind: The kind of the replacement: ``clamped``, ``words``, or a policy's own word.
     """
 
     def __init__(self, fields: Mapping[str, Any], kind: str) -> None:
@@ -182,14 +182,14 @@ class SubstituteMessage(dict[str, Any]):
 
 
 class InjectedMessage(dict[str, Any]):
-    """The raw message that a hook has added: a plain dict to every SDK, known to us by its type.
+    """The raw message that a hook has added: a plain dict for every SDK, recognised by its type.
 
     It is read with the provenance ``injected_context``: it opens no turn and is never indexed.
     """
 
 
 class RecalledMessage(dict[str, Any]):
-    """The raw message of a recalled block: a plain dict to every SDK, known to us by its type.
+    """The raw message of a recalled block: a plain dict for every SDK, recognised by its type.
 
     It is read with the provenance ``recalled_context``: it opens no turn, is never indexed, and leaves
     before the next block is placed.
@@ -200,7 +200,7 @@ class RecalledMessage(dict[str, Any]):
 
 
 class KeyedSystemMessage(dict[str, Any]):
-    """System text in versions: of those with one key the highest version holds, the first of equal ones.
+    """A versioned system text: of all texts with one key the highest version holds, the first of equal ones.
 
     It is a plain dict to every SDK, known to us by its type: an older version leaves with the next
     compaction, and no summariser is shown it. A session's log keeps key and version. Through a JSON text of
@@ -208,7 +208,7 @@ class KeyedSystemMessage(dict[str, Any]):
 
     Args:
         content: The text.
-        key: What it is a version of.
+        key: The name that all versions share.
         version: 1 or more.
     """
 
@@ -225,7 +225,7 @@ class KeyedSystemMessage(dict[str, Any]):
 
 
 def provenance_of(raw: RawMessage) -> Provenance:
-    """What the type of *raw* says of where it came from; ``original`` where it says nothing."""
+    """The origin of *raw* by its type; ``original`` for any other type."""
     if isinstance(raw, RepairedMessage):
         return "repaired"
     if isinstance(raw, RecalledMessage):

@@ -1,4 +1,4 @@
-"""Numbers for the messages of a list, as they stood before anything was summarised."""
+"""Numbers the messages of a list as before any of them was summarised."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Numbers"]
 
 
 class Numbers:
-    """Hands out increasing numbers that no summary covers, from *first* on."""
+    """Gives increasing numbers that no summary covers, from *first* on."""
 
     def __init__(self, first: int) -> None:
         self._free = first
@@ -21,7 +21,7 @@ class Numbers:
         return self._free - 1
 
     def take(self, count: int) -> Iterator[tuple[int, int]]:
-        """The next *count* numbers, as runs: the first number of each, and how many."""
+        """The next *count* numbers, as runs: the first number and the length of each."""
         while count > 0:
             self._skip_covered()
             run = min(count, self._covered[0][0] - self._free) if self._covered else count
@@ -43,7 +43,7 @@ class Numbers:
         return tuple(covers)
 
     def follows(self, covers: Sequence[tuple[int, int]]) -> bool:
-        """Whether *covers* begin with the next number, and hold none that another summary stands for."""
+        """Whether *covers* begin with the next number, and overlap no other summary."""
         self._skip_covered()
         return covers[0][0] == self._free and not self._overlaps(covers)
 

@@ -1,4 +1,4 @@
-"""How is a history read without making its messages?
+"""Reads a history without creating an object for each message.
 
 Reading a message in Python takes as long as writing ten of them as JSON, and a policy looks at few. So the
 core walks over the caller's dicts once and keeps a line for each: who speaks, what belongs together, the
@@ -64,7 +64,7 @@ class Measure(Protocol):
 
     @property
     def measure(self) -> str | None:
-        """Which of the core's sizes its units are; None for a rule of one's own."""
+        """The name of the core's size that gives its units; None for the caller's own rule."""
 
     def units(self, message: Message) -> int:
         """The units that *message* adds to the sum."""
@@ -84,8 +84,8 @@ class History(Sequence[Message]):
             read again. It knows this one afterwards.
 
     Attributes:
-        raws: The same, in a list of its own.
-        outline: What is known of them without making any.
+        raws: The same messages, in a list of its own.
+        outline: The core's description of them.
         rule: Which text beside tool results is a request.
 
     Raises:
@@ -114,7 +114,7 @@ class History(Sequence[Message]):
 
     @classmethod
     def of(cls, messages: Sequence[Message], rule: RequestRule = is_request) -> History:
-        """Messages that were read before, in the form that a policy asks."""
+        """A history of messages that were read before."""
         history = cls.__new__(cls)
         history.rule = rule
         history.raws = [message.raw for message in messages]
@@ -151,17 +151,17 @@ class History(Sequence[Message]):
 
     @cached_property
     def rules(self) -> list[int]:
-        """Where system and developer messages stand."""
+        """The positions of system and developer messages."""
         return self.outline.rules
 
     @cached_property
     def summaries(self) -> list[int]:
-        """Where summaries stand."""
+        """The positions of summaries."""
         return self.outline.summaries
 
     @cached_property
     def unoriginal(self) -> list[int]:
-        """Where messages stand that nobody said: summaries, injected context, repairs."""
+        """The positions of messages from siltstone or a hook: summaries, injected context, repairs."""
         return self.outline.unoriginal
 
     def sums(self, rule: Measure) -> Sequence[int]:
@@ -175,7 +175,7 @@ class History(Sequence[Message]):
         return sums
 
     def units(self, rule: Measure) -> int:
-        """All of it, by *rule*."""
+        """The units of the whole history, by *rule*."""
         known = self._sums.get(id(rule))
         if known is not None:
             return known[1][-1]
@@ -193,7 +193,7 @@ class History(Sequence[Message]):
         return [rule.units(self._at(position)) for position in self.outline.odd]
 
     def positions_of(self, seqs: Iterable[int]) -> list[int]:
-        """Where the messages with the numbers *seqs* stand, summaries left out."""
+        """The positions of the messages with the numbers *seqs*, without summaries."""
         wanted = frozenset(seqs)
         if not wanted:
             return []
@@ -239,7 +239,7 @@ class History(Sequence[Message]):
         return made
 
     def _describe(self, position: int) -> LineRow:
-        """The line of a message that the core does not read."""
+        """The line for a message that the core cannot read."""
         self._number(position)
         message = self._reader.read(position)
         self._made[position] = message
@@ -252,7 +252,7 @@ class History(Sequence[Message]):
         return opens_turn(read_message(self.raws[position], position), self.rule)
 
     def _number(self, position: int) -> None:
-        """Numbers what lies before *position* and has no number yet."""
+        """Numbers the messages up to *position* that have no number yet."""
         for seq, count in self._numbers.take(position - self._numbered):
             self._runs.append((self._numbered, seq))
             self._numbered += count
@@ -271,7 +271,7 @@ def as_history(messages: Sequence[Message], rule: RequestRule | None = None) -> 
 
 
 def count_between(positions: Sequence[int], start: int, end: int) -> int:
-    """How many of *positions*, which ascend, lie in a range."""
+    """The number of the ascending *positions* that lie in a range."""
     return bisect_left(positions, end) - bisect_left(positions, start)
 
 

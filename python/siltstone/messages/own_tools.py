@@ -36,7 +36,7 @@ _PREFIX: Final = pattern(r"(?:.*(?:__|[.:/-])|.*siltstone_)", re.DOTALL | re.IGN
 
 
 def names_own_tool(name: str | None, tools: Iterable[str] = OWN_TOOLS) -> bool:
-    """Whether *name* is that of one of *tools*, as it is or behind the prefix of a host."""
+    """Whether *name* is the name of one of *tools*, possibly with a prefix of the host."""
     if not name:
         return False
     return any(name.endswith(tool) and _is_prefix(name[: -len(tool)]) for tool in tools if tool)
@@ -55,10 +55,10 @@ class OwnTools:
 
     def __init__(self, tools: Iterable[str] = OWN_TOOLS) -> None:
         self._tools = frozenset(tools)
-        self._calls: dict[Hashable, bool] = {}  # of each key that was called: whether the tool is ours
+        self._calls: dict[Hashable, bool] = {}  # key of a call, to whether its tool is ours
 
     def parts_of(self, message: Message) -> frozenset[int]:
-        """The places among the parts of the next message that are ours."""
+        """The places of the parts of the next message that belong to *tools*."""
         if not any(part.kind in _TIED for part in message.parts):
             return frozenset()
         return frozenset(place for place, part in enumerate(message.parts) if self._is_own(part))

@@ -1,4 +1,4 @@
-"""How does a caller's message become a ``Message``, and what is not a message?"""
+"""Reads a caller's message as a ``Message``, and refuses anything that is no message."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["detect", "project", "read_message", "read_summary", "validate"]
 Reader: TypeAlias = Callable[[Mapping[str, Any]], tuple[Role, tuple[Part, ...]]]
 
 _READERS: Final[dict[Dialect, tuple[Reader, dict[str, Role]]]] = {
-    # What reads alike in every dialect is read by the one with the most roles.
+    # A message that is equal in all dialects is read by the dialect with the most roles.
     "any": (openai_chat.read, openai_chat.ROLES),
     "openai.chat": (openai_chat.read, openai_chat.ROLES),
     "openai.responses": (openai_responses.read, openai_responses.ROLES),
@@ -42,16 +42,16 @@ def read_message(
     provenance: Provenance = "original",
     is_stored: bool = False,
 ) -> Message:
-    """The projection of a caller's message. *raw* is kept as it is, and never changed.
+    """The ``Message`` of a caller's message. *raw* is kept as it is, and never changed.
 
     Args:
         raw: A dict, any other mapping, or an SDK's own object.
         seq: Its absolute sequence number.
-        dialect: How to read it; found out by :func:`detect` where not given.
+        dialect: Its dialect; by default :func:`detect` decides.
         provenance: Where it came from. A :class:`RepairedMessage` is ``repaired`` by itself, an
             :class:`InjectedMessage` ``injected_context``. A message is never a summary by itself: its
             place in a list makes it one (:func:`read_history`), or who made it (:func:`read_summary`).
-        is_stored: It comes from the log, which it was measured for when it was appended.
+        is_stored: Whether it comes from the log. Its size was then checked when it was appended.
 
     Raises:
         InvalidMessageError: not a message; carries ``index`` (*seq*), ``key`` and ``value_type``, or
@@ -65,18 +65,18 @@ def read_message(
 
 
 def read_summary(raw: RawMessage, covers: tuple[tuple[int, int], ...]) -> Message:
-    """The projection of what is known to be a summary that stands for *covers*, one range at least."""
+    """The ``Message`` of a known summary that replaces *covers*, at least one range."""
     dialect, role, parts = project(raw, covers[0][0])
     return Message(covers[0][0], role, parts, raw, dialect, "compaction_summary", covers)
 
 
 def validate(raw: RawMessage, *, index: int = 0, dialect: Dialect | None = None) -> None:
-    """Raises what :func:`read_message` would raise, with *index* as the message's place."""
+    """Raises the errors of :func:`read_message`, with *index* as the message's place."""
     project(raw, index, dialect)
 
 
 def detect(raw: RawMessage) -> Dialect:
-    """The dialect of one message: what gives it away first, or ``any`` where nothing does.
+    """The dialect of one message, by the first distinctive feature; ``any`` if it has none.
 
     A type in the place of a role, or the type of an item, is the Responses API; then a role or a key that
     only OpenAI chat has, then a block type that only one dialect has.
@@ -154,7 +154,7 @@ def _detect_blocks(blocks: Iterable[object]) -> Dialect:
 
 
 def _is_block(kind: str) -> bool:
-    """Whether *kind* is a piece of a message in some dialect: by itself it is no message in any."""
+    """Whether *kind* is a block of a message in some dialect. A block alone is no message."""
     blocks = (anthropic.TYPES, openai_chat.TYPES, openai_responses.TYPES, {"text", "message"})
     return anthropic.is_result(kind) or any(kind in types for types in blocks)
 

@@ -1,4 +1,4 @@
-"""Reads the answers of tools in a message, and writes the message with other answers, or without."""
+"""Reads the tool results of a message, and writes the message with changed results, or without them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TEXT_BLOCKS: Final = frozenset({"text", "input_text", "output_text"})
 
 
 def with_result_texts(message: Message, change: Callable[[str], str]) -> dict[str, Any] | None:
-    """The fields of *message* with each text of a tool's result changed; None where there is none to change.
+    """The fields of *message* with each text of a tool result changed; None if it has none.
 
     Everything else is as it was: ids, words beside the results, media, the order of blocks. What a provider
     answered in a message of the assistant is signed or bound to it, and is never changed.
@@ -26,7 +26,7 @@ def with_result_texts(message: Message, change: Callable[[str], str]) -> dict[st
 
 
 def with_results(message: Message, change: Callable[[str, str | None], str]) -> dict[str, Any] | None:
-    """The same, where *change* is told the id of the call as well; None where the dialect has no ids."""
+    """Like :func:`with_result_texts`, with the call's id for *change*; None if the dialect has no ids."""
     if message.role == "assistant" or all(part.kind != "tool_result" for part in message.parts):
         return None
     fields = as_fields(message.raw)
@@ -86,7 +86,7 @@ def _is_result(item: Any) -> bool:
 
 
 def _changed(content: Any, change: Callable[[str], str]) -> Any:
-    """A result's content with its texts changed; what it holds beside texts as it is."""
+    """A result's content with its texts changed, and everything else as it is."""
     if isinstance(content, str):
         return change(content)
     if not isinstance(content, list | tuple):

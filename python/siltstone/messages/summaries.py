@@ -1,4 +1,4 @@
-"""Finds our own summaries in a list of messages.
+"""Finds siltstone's own summaries in a list of messages.
 
 One that we made and nobody has copied is known by its type and its mark together. Any other is known by its
 mark alone, and only where it can stand: a text that quotes a summary, or imitates one, is what it is, a
@@ -28,14 +28,14 @@ _RULES: Final = frozenset({"system", "developer"})
 
 
 def mark_of(message: Message) -> SummaryMark | None:
-    """What the text of *message* says that it stands for: a user's single text with a mark that holds."""
+    """The mark of *message*, if it is a user message with a single text and a valid mark; else None."""
     if message.role != "user" or len(message.parts) != 1 or message.parts[0].kind != "text":
         return None
     return read_mark(message.parts[0].text)
 
 
 def summary_level(message: Message) -> int:
-    """The level of a summary; 0 of any other message, or where its mark was lost."""
+    """The level of a summary; 0 for any other message, or if its mark was lost."""
     if message.provenance != "compaction_summary":
         return 0
     if isinstance(message.raw, SummaryMessage):
@@ -48,14 +48,14 @@ class SummaryReader:
     """Reads the messages of one list in their order, and tells the summaries among them.
 
     Args:
-        raws: All of the list.
-        numbers: Hands out its numbers.
+        raws: The whole list.
+        numbers: Gives the numbers of the messages.
     """
 
     def __init__(self, raws: Sequence[RawMessage], numbers: Numbers) -> None:
         self._raws, self._numbers = raws, numbers
-        self._refused: set[int] = set()  # places of what looked like a summary and is a message
-        self._request: int | None = None  # the place of something that a user certainly said
+        self._refused: set[int] = set()  # places of messages that only look like a summary
+        self._request: int | None = None  # the place of a certain message of the user
         self._looked = False
 
     def read(self, index: int) -> Message:
@@ -75,7 +75,7 @@ class SummaryReader:
         )
 
     def _covers(self, message: Message, index: int) -> tuple[tuple[int, int], ...]:
-        """What the message at *index* stands for; nothing where it is no summary."""
+        """The ranges that the message at *index* replaces; empty if it is no summary."""
         mark = mark_of(message)
         if mark is None or message.provenance != "original":
             return ()
@@ -94,7 +94,7 @@ class SummaryReader:
         return self._is_asked()
 
     def _is_asked(self) -> bool:
-        """Whether a user said anything besides what may be a summary."""
+        """Whether the list has a user message that is certainly no summary."""
         if self._refused:
             return True
         if not self._looked:

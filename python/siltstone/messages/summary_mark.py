@@ -1,4 +1,4 @@
-"""How does the text of a summary say that it is one, so that any store or wire can carry it?
+"""The mark of a summary: a last line of text by which it is recognised after any store or network.
 
 Its last line names its level and the messages that it stands for, and has a digest of all that stands
 before it::
@@ -32,8 +32,8 @@ class SummaryMark:
     """The content of the last line of a summary.
 
     Attributes:
-        level: 1 for a summary of messages, one more than the highest it replaced otherwise.
-        covers: The half-open ranges of sequence numbers it stands for, ascending and disjoint.
+        level: 1 for a summary of messages, else one more than the highest summary it replaced.
+        covers: The half-open ranges of sequence numbers that it replaces, ascending and disjoint.
     """
 
     level: int
@@ -41,7 +41,7 @@ class SummaryMark:
 
 
 def marked(text: str, covers: Sequence[tuple[int, int]], level: int) -> str:
-    """*text* with its mark as the last line, in the place of one that it had.
+    """*text* with its mark as the last line. An older mark is replaced.
 
     What stands for nothing (*covers* are empty) has no mark.
     """
@@ -59,7 +59,7 @@ def unmarked(text: str) -> str:
 
 
 def read_mark(text: str) -> SummaryMark | None:
-    """The mark of *text*; None where there is none, or the text is not what it was made for."""
+    """The mark of *text*; None if there is none, or if its digest does not match the text."""
     found = _read(text)
     return None if found is None else found[1]
 
@@ -98,6 +98,6 @@ def _range(words: str) -> tuple[int, int]:
 
 
 def _check(body: str, level: int, ranges: str) -> str:
-    """UTF-16 is the form in which a text before and after JSON is the same, halves of pairs included."""
+    """The digest of a mark. UTF-16 gives the same bytes before and after JSON, also for lone surrogates."""
     said = f"{level}|{ranges}|{body}".encode("utf-16-le", "surrogatepass")
     return blake2b(said, digest_size=5, person=b"siltstone-sum").hexdigest()

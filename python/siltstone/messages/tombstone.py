@@ -1,4 +1,4 @@
-"""The tombstone of a message: it stands in the place of a forgotten one.
+"""The tombstone of a message: it replaces a forgotten message.
 
 A tombstone keeps the type of a message, of its items and of its blocks, and the ids that tie calls to
 results; so a history stays one that a provider takes. Texts, arguments, outputs, media and everything else
@@ -17,14 +17,14 @@ from siltstone.messages.tombstone_items import FORGOTTEN, emptied
 
 __all__ = ["FORGOTTEN", "Identifier", "identifiers", "renamed", "tombstone"]
 
-_ALIKE = ("role", "tool_call_id")  #: what keeps a message in its place, and says nothing
+_ALIKE = ("role", "tool_call_id")  #: fields that stay: they tie a message to its place, and have no text
 
 _IDS: Final = frozenset({"id", "approval_request_id", "caller_id"})  # and every other key that ends in _id
 _NAMES: Final = frozenset({"name", "server_name", "server_label"})
 
 
 def tombstone(raw: Mapping[str, Any], dialect: Dialect | None = None) -> dict[str, Any]:
-    """*raw* without what it said: its type, its role, and the ids that tie calls to results.
+    """*raw* without its texts: only its type, its role, and the ids that tie calls to results.
 
     A call keeps its id and the tool's name, a result its call. It reads in the dialect of *raw*, which is
     found out where it is not given.
@@ -34,7 +34,7 @@ def tombstone(raw: Mapping[str, Any], dialect: Dialect | None = None) -> dict[st
         return emptied(raw)
     kept = {key: raw[key] for key in _ALIKE if key in raw}
     if raw.get("role") == "function" and "name" in raw:
-        kept["name"] = raw["name"]  # all that ties such a result to its call
+        kept["name"] = raw["name"]  # the name alone ties such a result to its call
     content = raw.get("content")
     if isinstance(content, list | tuple):
         kept["content"] = _blocks(content)
@@ -71,7 +71,7 @@ def identifiers(forgotten: Mapping[str, Any]) -> Iterator[Identifier]:
 
 
 def renamed(forgotten: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """A tombstone with other ids and names, where *names* has one: give both halves of a pair the same."""
+    """A tombstone with its ids and names replaced by *names*. Both halves of a pair need the same new one."""
     return {key: _renamed(key, value, names) for key, value in forgotten.items()}
 
 
@@ -100,7 +100,7 @@ def _identifies(key: str, value: object) -> bool:
 
 
 def _blocks(content: list[Any] | tuple[Any, ...]) -> list[dict[str, Any]]:
-    """The blocks that others refer to, emptied; one text where there was any, or where nothing is left."""
+    """The emptied blocks to which others refer, and one text if there was any, or if no block is left."""
     blocks: list[dict[str, Any]] = []
     has_text = False
     for item in content:
@@ -115,7 +115,7 @@ def _blocks(content: list[Any] | tuple[Any, ...]) -> list[dict[str, Any]]:
 
 
 def _block(item: Mapping[str, Any], kind: str) -> dict[str, Any] | None:
-    """A block that others refer to, or that stands for what was before it, emptied; None for any other."""
+    """A block to which others refer, or that replaces earlier content, emptied; None for any other."""
     if kind in anthropic.CALLS:
         kept = {key: item[key] for key in ("id", "name", "server_name") if key in item}
         return {"type": kind, **kept, "input": {}}

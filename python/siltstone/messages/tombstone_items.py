@@ -12,7 +12,7 @@ from siltstone.messages.dialects.openai_responses import item_type
 
 __all__ = ["FORGOTTEN", "emptied"]
 
-FORGOTTEN = "[forgotten]"  #: what a model reads where something was said
+FORGOTTEN = "[forgotten]"  #: the text that replaces a forgotten one
 
 _PIXEL: Final = (  # 1 x 1, transparent: the screen of a computer is a picture, or the provider refuses it
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgAAIAAAUAAXpeqz8AAAAASUVORK5CYII="
@@ -59,7 +59,7 @@ _KEPT: Final = {  # words of the provider, which say nothing
 
 
 def emptied(item: Mapping[str, Any]) -> dict[str, Any]:
-    """*item* without what it says: its type, ids and names, and what the provider demands."""
+    """*item* without its texts: only its type, ids and names, and the fields that the provider requires."""
     kind = item_type(item)
     kept: dict[str, Any] = {key: item[key] for key in item if _stays(key, item[key])}
     if kind == "message":

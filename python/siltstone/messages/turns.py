@@ -1,4 +1,4 @@
-"""Where does a turn begin and end, and is the newest one still going on?"""
+"""Finds the turns of a history, and tells whether the newest turn is still going on."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = [
 ]
 
 RequestRule: TypeAlias = Callable[[str], bool]
-"""Whether a text that stands beside tool results is the user's word; a host puts its own reminders there."""
+"""A function: whether a text beside tool results is from the user, or a reminder of the host."""
 
 REMINDER_TAGS: Final = ("<system-reminder>",)
-"""What a host's own text beside tool results begins with."""
+"""The first words of a host's own text beside tool results."""
 
 ITEMS: Final[Dialect] = "openai.responses"
 _INJECTED = frozenset({"injected_context", "recalled_context"})
@@ -32,10 +32,10 @@ _SAID = frozenset({"original", "substitute"})
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A user message and all that follows until the next, as half-open positions in the history.
+    """A user message and all messages up to the next one, as half-open positions in the history.
 
     Attributes:
-        start: Its first message: the request, or what was injected directly before it.
+        start: Its first message: the request, or injected messages directly before it.
         end: One past its last.
         request: The user message that it answers.
     """
@@ -46,7 +46,7 @@ class Turn:
 
 
 def is_request(text: str) -> bool:
-    """Whether *text*, beside tool results, is the user's: it does not begin with one of ``REMINDER_TAGS``."""
+    """Whether *text*, beside tool results, is from the user: it begins with none of ``REMINDER_TAGS``."""
     return not text.lstrip().startswith(REMINDER_TAGS)
 
 
@@ -69,7 +69,7 @@ def has_words_beside_results(message: Message, rule: RequestRule = is_request) -
 
 
 def turns(history: Sequence[Message], rule: RequestRule = is_request) -> list[Turn]:
-    """The turns of a history, in order. What stands before the first is its preamble, and no turn.
+    """The turns of a history, in order. Messages before the first turn belong to none.
 
     Args:
         history: The messages.

@@ -1,4 +1,4 @@
-"""Messages as lines for people and models to read."""
+"""Writes messages as lines that people and models can read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store in PostgreSQL, for who outgrows one machine: the same contract, the same ranking.
+"""The store in PostgreSQL, for hosts with several machines: the same contract, the same ranking.
 
 It comes with the extra ``postgres``. docs/design/postgres.md says how it works.
 """

@@ -1,4 +1,4 @@
-"""What an operator asks of a store in PostgreSQL: what it stands on, and that bytes leave the tables."""
+"""Tools for the operator of a store in PostgreSQL: the durability of the server, and the erasing of bytes."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ _OWN: Final = ("version", "meta", "root", "step")  #: tables beside those of row
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What an acknowledged write is worth on this server.
+    """The durability of an acknowledged write on this server.
 
     Attributes:
         server: The version of PostgreSQL.
         tables: The version of the tables.
-        is_standby: It follows another server, and is only read.
-        fsync: Whether the server's machine may lose power.
-        synchronous_commit: The role's own setting; ``off`` acknowledges before anything is on the disk.
-        standbys: ``synchronous_standby_names``: who must have a write before it is acknowledged.
-        warnings: What an acknowledged write may be lost by.
+        is_standby: Whether it follows another server, and is read-only.
+        fsync: Whether writes survive a loss of power.
+        synchronous_commit: The role's own setting; ``off`` acknowledges before a write is on the disk.
+        standbys: ``synchronous_standby_names``: the standbys that must have a write before it is
+            acknowledged.
+        warnings: The ways in which an acknowledged write may be lost.
     """
 
     server: str
@@ -46,15 +47,16 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What ``erase`` did, and what it cannot reach.
+    """The result of ``erase``, and the places that it cannot reach.
 
     Attributes:
-        bytes_before: Of the tables with their indexes.
-        bytes_after: The same, now.
-        checkpoint: Whether one was written, so that the old files are gone: ``pg_checkpoint`` may.
-        transactions: Others that were open meanwhile: rows that they may still see were kept.
+        bytes_before: The size of the tables with their indexes before.
+        bytes_after: The size now.
+        checkpoint: Whether a checkpoint was written, so that the old files are gone. The role
+            ``pg_checkpoint`` may write one.
+        transactions: Other transactions that were open meanwhile. Rows that they may still see were kept.
         archive: Whether the server archives its log.
-        standbys: Servers that follow this one now; None where the role may not know.
+        standbys: Servers that follow this one now; None if the role may not see them.
     """
 
     bytes_before: int
@@ -66,12 +68,12 @@ class Erased:
 
     @property
     def done(self) -> bool:
-        """Whether nothing that was deleted is in the files of the tables any more."""
+        """Whether the files of the tables have no deleted bytes any more."""
         return self.checkpoint and not self.transactions
 
 
 def address(conninfo: str) -> str:
-    """*conninfo* without what is secret in it.
+    """*conninfo* without its secrets.
 
     Raises:
         StoreOpenError: it is none. What it says is not told: a piece of it may be a password.
@@ -87,7 +89,7 @@ def address(conninfo: str) -> str:
 
 
 def look(conninfo: str, schema: str = "siltstone") -> Standing:
-    """What a store of this schema stands on.
+    """The durability of a store in this schema.
 
     Raises:
         StoreOpenError: nobody answers, there are no tables, or they are not the role's.
@@ -108,7 +110,7 @@ def look(conninfo: str, schema: str = "siltstone") -> Standing:
 
 
 def erase(conninfo: str, schema: str = "siltstone") -> Erased:
-    """Rewrites the tables of a store, so that what was deleted leaves their files, and writes a checkpoint.
+    """Rewrites the tables of a store, so that their files lose deleted bytes, and writes a checkpoint.
 
     Each table is locked meanwhile, and needs room for a second copy of it. The server's log, its archive,
     standbys and backups keep what they have.

@@ -65,7 +65,7 @@ REMAINING: Final[tuple[Remaining, ...]] = ("pages", "wal", "copies")
 
 
 class PostgresStore(Store):
-    """A store whose truth is in PostgreSQL, and whose searches run here, in indexes of the core.
+    """A store with its data in PostgreSQL. Searches run in this process, in indexes of the core.
 
     Of every session in use the process has a mirror in memory: what PostgreSQL has of it, in a database of
     the core. A call looks at PostgreSQL first, takes in what others wrote, and answers from memory; what it
@@ -113,31 +113,32 @@ class PostgresStore(Store):
         """Opens the store in a schema of a database.
 
         Args:
-            conninfo: What libpq takes: ``postgresql://...``, or ``host=... dbname=...`` with any of its keys.
-                Or a pool, which stays yours to close; its connections may be of any kind.
-            ranker: As :meth:`MemoryStore.open` has it, and so ``embedder``, ``hash_rule``, ``decay``,
-                ``fusion``, ``reembed``, ``embed_timeout``, ``reranker``, ``hooks`` and ``limits``.
-            embedder: What makes vectors of entries and queries.
-            schema: Where the tables are: one schema is one store.
-            setup: Make the tables where there are none, which needs a role that may create.
-            read_only: Write nothing. A role that may not write, and a standby, are opened like that by
-                themselves, see :attr:`read_only`.
-            hash_rule: Of tables that are made.
-            decay: What age takes of scores.
-            fusion: How ``fused`` makes one score of two.
-            reembed: Whether *embedder* may take the place of another one.
+            conninfo: A connection string of libpq: ``postgresql://...``, or ``host=... dbname=...`` with any
+                of its keys. Or a pool, which you close yourself; its connections may be of any kind.
+            ranker: As for :meth:`MemoryStore.open`, like ``embedder``, ``hash_rule``, ``decay``, ``fusion``,
+                ``reembed``, ``embed_timeout``, ``reranker``, ``hooks`` and ``limits``.
+            embedder: Makes the vectors of entries and queries.
+            schema: The schema of the tables; each schema is one store.
+            setup: Creates missing tables, which needs a role with that right.
+            read_only: Refuses writes. With a role that may not write, and on a standby, the store is opened
+                read-only by itself, see :attr:`read_only`.
+            hash_rule: The rule of new tables.
+            decay: The decay of scores by age.
+            fusion: The rule by which ``fused`` combines two scores.
+            reembed: Whether *embedder* may replace another one.
             embed_timeout: Seconds that a search waits for the vector of its query.
-            reranker: Orders the best hits anew.
-            hooks: Told of ``EmbeddingFailed`` and ``SearchDegraded``.
-            limits: How much one call may hand over, or ask for.
+            reranker: Reorders the best hits.
+            hooks: Called with ``EmbeddingFailed`` and ``SearchDegraded``.
+            limits: The limits of one call.
             deadline: Seconds that a call waits for a connection, and for an answer.
-            mirrored: About how many bytes the sessions in memory may take. Those used longest ago go first.
-            language: In which languages texts are read, as :meth:`MemoryStore.open` has it.
-            prepare: Let the server keep the plans of statements: a write takes about a third of a millisecond
-                less. Only where no pooler, such as pgbouncer, stands between.
+            mirrored: The approximate maximum bytes of the sessions in memory. The least recently used are
+                dropped first.
+            language: The languages of texts, as for :meth:`MemoryStore.open`.
+            prepare: Whether the server keeps the plans of statements: a write takes about a third of a
+                millisecond less. Do not use it behind a pooler such as pgbouncer.
 
         Raises:
-            StoreOpenError: nobody answers, no rights, or no tables.
+            StoreOpenError: no answer of the server, missing rights, or no tables.
             StoreVersionError: another version of siltstone has made the tables; *setup* brings earlier
                 ones up to this one.
             ConfigError: an option out of its bounds.

@@ -1,4 +1,4 @@
-"""Recall: earlier messages that fit a question come back before a model call, within a budget."""
+"""Recall: earlier messages that fit a question return before a model call, within a budget."""
 
 from siltstone.late import names_of
 

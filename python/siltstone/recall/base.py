@@ -24,7 +24,7 @@ _SPELLED = {
     "crossSession": "cross_session",
     "evictionDays": "eviction_days",
 }
-#: Where the documented JSON object may stand inside of a host's own configuration.
+#: The keys under which the documented JSON object may stand in a host's own configuration.
 _HOMES = ("agents", "defaults", "memoryContext")
 _DOCUMENTED = {
     "enabled": False,
@@ -44,31 +44,33 @@ _CHOICES = {
 
 @dataclass(frozen=True, slots=True)
 class RecallConfig:
-    """How much is recalled, of what, and where it stands. :meth:`documented` gives the documented form.
+    """The settings of recall. :meth:`documented` gives the documented form.
 
     Attributes:
-        enabled: Recall is on.
-        hard_cap_tokens: The most tokens of a block; a tenth of the window where that is less.
-        embedding_model: ``hash``, ``transformer`` or ``auto``: what the documented search embeds with.
-        redaction: Secrets are replaced before anything is written.
-        knowledge_extraction: Facts are taken from what was discarded.
-        auto_recall_min_score: The least score, 0..1, of the best detail: without it none is placed, and
-            those that come with it have half of it. None is the measured one of the store's default
-            ranking. By the documented rule it is that of every detail, 0.7 on a scale of its own.
-        max_segments: Entries that a search may find; the oldest leave first. A session applies this and
-            ``eviction_days`` where one of them is not the documented default; ``Retention`` says it outright.
-        cross_session: All sessions of the namespace are searched, not only this one.
-        eviction_days: Days after which an entry is not found any more; 0 is never.
-        score_filter: Whose scale ``auto_recall_min_score`` is on.
-        placement: ``tail``: directly before the last user message, so that a provider's cache keeps what
-            stands before; ``head``: behind system messages and summary.
-        recall_frame: One sentence before the block says what it is. It also tells the block from a user's
-            quotation of one, once the history has been through JSON.
-        expand_neighbors: How many messages before and after the best hit come with it.
-        cut: A detail that is larger than its share of the budget is cut, and marked; else it is left out.
+        enabled: Whether recall is on.
+        hard_cap_tokens: The most tokens of a block; or a tenth of the context window, if that is less.
+        embedding_model: The embedding of the documented search: ``hash``, ``transformer`` or ``auto``.
+        redaction: Whether secrets are replaced before anything is written.
+        knowledge_extraction: Whether facts are extracted from discarded messages.
+        auto_recall_min_score: The least score, 0..1, that the best detail needs; without such a detail none
+            is placed. The other details need half of it. None is the measured value for the store's default
+            ranking. By the documented rule every detail needs this score, 0.7 on a scale of its own.
+        max_segments: The most entries that a search may find; the oldest are deleted first. A session applies
+            this and ``eviction_days`` only if one of them differs from the documented default; ``Retention``
+            sets them explicitly.
+        cross_session: Whether all sessions of the namespace are searched, or only this one.
+        eviction_days: The days after which an entry is not found any more; 0 is never.
+        score_filter: The scale of ``auto_recall_min_score``: measured or documented.
+        placement: ``tail``: directly before the last user message, so that a provider's cache keeps
+            everything before it; ``head``: behind the system messages and the summary.
+        recall_frame: Whether a sentence before the block explains it. It also tells the block from a user's
+            quotation of a block, once the history has been through JSON.
+        expand_neighbors: The number of messages before and after the best hit that come with it.
+        cut: Whether a detail that is larger than its share of the budget is cut and marked; otherwise it is
+            left out.
 
     Raises:
-        ConfigError: a value out of its bounds.
+        ConfigError: a value is out of its bounds.
     """
 
     enabled: bool = True
@@ -108,14 +110,14 @@ class RecallConfig:
 
     @classmethod
     def documented(cls, **changed: Any) -> RecallConfig:
-        """The documented form: off unless switched on, at the head, scores of 0.7, entries whole."""
+        """The documented form: off by default, at the head, a least score of 0.7, whole entries."""
         return cls(**{**_DOCUMENTED, **changed})
 
     @classmethod
     def from_json(cls, text: str) -> RecallConfig:
-        """What the documented JSON object says, in the documented form; its keys in either spelling.
+        """The settings of the documented JSON object, in the documented form; its keys in either spelling.
 
-        The object stands by itself, or under ``agents.defaults.memoryContext``.
+        The object is the whole text, or stands under ``agents.defaults.memoryContext``.
 
         Raises:
             ConfigError: not a JSON object, an unknown key, or a value out of its bounds.
@@ -144,7 +146,7 @@ class RecallConfig:
 
     @property
     def min_score(self) -> float:
-        """The least score of a detail."""
+        """The least score of the best detail."""
         if self.auto_recall_min_score is not None:
             return float(self.auto_recall_min_score)
         return RECALL_MIN_SCORE
@@ -162,9 +164,9 @@ class Detail(NamedTuple):
     Attributes:
         content: The text.
         score: 0..1, by the search that found it.
-        role: Who said it.
-        created_at: When it was said: a datetime, in UTC where it has no zone, or milliseconds since 1970.
-        entry_id: Its id in the store; 0 where there is none.
+        role: The role of its speaker.
+        created_at: The time when it was said: a datetime (UTC if it has no zone), or milliseconds since 1970.
+        entry_id: Its id in the store; 0 if it has none.
     """
 
     content: str
@@ -184,20 +186,20 @@ class FactLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecallBlock:
-    """The block that is placed before a model; no block where ``text`` is empty.
+    """The block that is placed in a request; an empty ``text`` means that there is no block.
 
     Attributes:
         text: The whole content of the message.
-        tokens: What it counts, by the caller's counter; 0 for nothing.
-        knowledge_count: Facts in it.
-        detail_count: Entries in it.
-        reason: Why there is nothing: ``off``, ``short_query``, ``no_hits``, ``no_room``; else empty.
-        considered: What became of each entry that scored enough, the best first, as JSON: its id, its score
-            in millionths, its tokens (null where they were not counted), and 0 where it stands in the block,
-            1 where a part of it does, 2 where it had no room.
-        below: Entries that were found and scored too little.
-        query: The messages that the query was made of, by their sequence numbers; empty for a query of a
-            caller's own.
+        tokens: Its tokens, by the caller's counter; 0 without a block.
+        knowledge_count: The number of facts in it.
+        detail_count: The number of entries in it.
+        reason: Why there is no block: ``off``, ``short_query``, ``no_hits``, ``no_room``; otherwise empty.
+        considered: The outcome for each entry that scored enough, the best first, as JSON: its id, its score
+            in millionths, its tokens (null if they were not counted), and 0 if it is in the block, 1 if a
+            part of it is, 2 if it had no room.
+        below: The number of entries that were found but scored too little.
+        query: The sequence numbers of the messages that the query was made of; empty for the caller's own
+            query.
     """
 
     text: str = ""

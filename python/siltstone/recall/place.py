@@ -1,4 +1,4 @@
-"""Where does the block stand, and which messages are blocks of an earlier call?"""
+"""Finds the place of the block in a history, and the blocks of earlier calls."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["is_recalled", "may_be_recalled", "position", "without_recalled"]
 
 
 def is_recalled(message: Message) -> bool:
-    """Whether *message* is a block of ours: by its provenance, or because it is nothing but such a block.
+    """Whether *message* is a recalled block: by its provenance, or because its only text is such a block.
 
-    The second is how a block is known in a list that has been through JSON. A user who quotes a block has
+    The second rule recognizes a block in a list that has been through JSON. A user who quotes a block has
     words beside it.
     """
     if message.provenance == "recalled_context":
@@ -28,7 +28,7 @@ def is_recalled(message: Message) -> bool:
 
 
 def may_be_recalled(raw: RawMessage) -> bool:
-    """Whether it is worth reading *raw* to ask :func:`is_recalled`: a look at its type and its text."""
+    """Whether *raw* may be a recalled block, by a quick look; :func:`is_recalled` decides."""
     if isinstance(raw, RecalledMessage):
         return True
     if not isinstance(raw, Mapping):
@@ -45,16 +45,16 @@ def may_be_recalled(raw: RawMessage) -> bool:
 
 
 def without_recalled(history: Iterable[Message]) -> list[Message]:
-    """*history* without blocks of earlier calls, in string and in block form alike."""
+    """*history* without blocks of earlier calls, whether their content is a string or a list."""
     return [message for message in history if not is_recalled(message)]
 
 
 def position(history: Sequence[Message], placement: Literal["head", "tail"] = "tail") -> int:
-    """The position in *history* before which the block goes, never inside of a group.
+    """The position in *history* before which the block is inserted, never inside of a group.
 
-    ``tail`` is directly before the last user message, or before the group that this message belongs to;
-    ``head`` behind the system messages and the summary at the beginning. A history without a user message
-    has only a head.
+    ``tail`` is directly before the last user message, or before the group of this message; ``head`` is behind
+    the system messages and the summary at the beginning. A history without a user message always uses the
+    head.
     """
     if placement == "tail":
         for place in range(len(history) - 1, -1, -1):
@@ -67,9 +67,10 @@ def position(history: Sequence[Message], placement: Literal["head", "tail"] = "t
 
 
 def _is_within(history: Sequence[Message], place: int) -> bool:
-    """Whether a group may reach over *place*: what follows answers a call, or goes on an answer, before it.
+    """Whether a group may span *place*.
 
-    It looks at what follows alone, which is one turn where *place* is its request.
+    It may if a message from *place* on answers a call before it, or continues an answer before it. Only the
+    messages from *place* on are read, which are one turn if *place* is its request.
     """
     calls: set[Hashable] = set()
     for message in history[place:]:
@@ -89,7 +90,7 @@ def _leads(message: Message) -> bool:
 
 
 def _words_beside_results(message: Message) -> bool:
-    """Whether a user message carries results, and words of the user's own beside them."""
+    """Whether a user message has tool results, and the user's own words beside them."""
     if message.role != "user" or message.provenance != "original":
         return False
     kinds = {part.kind for part in message.parts if part.kind != "text" or part.text.strip()}

@@ -1,4 +1,4 @@
-"""Recall at work: one block a turn, the same bytes through the steps of its tool loop."""
+"""Runs recall: one block for each turn, unchanged through the steps of its tool loop."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from siltstone.values import dataclass, field
 __all__ = ["FACT_LIMIT", "NEIGHBOUR", "WITH_THE_BEST", "BlockSources", "Excerpt", "Recall", "Sources"]
 
 FACT_LIMIT = 10  #: facts that are looked for
-_WITH_NEIGHBOURS: Final = 1  #: hits, the best ones, that those beside them come with: more find no more
-WITH_THE_BEST: Final = 0.5  #: of the least score: what comes with a hit that has it
-NEIGHBOUR: Final = 0.15  #: what a step away from a hit takes of its score
+_WITH_NEIGHBOURS: Final = 1  #: the best hits whose neighbours come with them: more find no more
+WITH_THE_BEST: Final = 0.5  #: the share of the least score that the other hits need
+NEIGHBOUR: Final = 0.15  #: the share of a hit's score that each step away from it costs
 
 _set: Final = object.__setattr__
 
 Excerpt: TypeAlias = Callable[[str, str, int], str]
-"""The stretch of a text that says most of what a query asks: of the query, the text, and the most tokens."""
+"""Returns the part of a text that best matches a query: takes the query, the text and the most tokens."""
 
 
 class Sources(Protocol):
-    """Where a session looks: bound to it, or to its namespace."""
+    """The sources of a session's recall, bound to the session or to its namespace."""
 
     def details(self, query: str, limit: int) -> Sequence[Detail]:
-        """What was said that fits *query* and is not in context, best first.
+        """The stored messages that fit *query* and are not in context, best first.
 
-        With ``score_filter="documented"`` only what passes the documented filter.
+        With ``score_filter="documented"``, only those that pass the documented filter.
         """
 
     def neighbours(self, detail: Detail, distance: int) -> Sequence[tuple[int, Detail]]:
-        """The entries up to *distance* before and after *detail*, each with how far away it stands."""
+        """The entries up to *distance* before and after *detail*, each with its distance."""
 
     def facts(self, query: str, limit: int) -> Sequence[FactLine]:
-        """What is known that fits *query*, best first."""
+        """The facts that fit *query*, best first."""
 
 
 @runtime_checkable
 class BlockSources(Protocol):
-    """Sources that search and write in one step, by the measured rule."""
+    """Sources that search and write the block in one step, by the measured rule."""
 
     def block(
         self, query: str, limit: int, facts: Sequence[FactLine], options: BlockOptions
     ) -> RecallBlock | None:
-        """The block of *facts*, of those of *limit* hits that are relevant, and of what is beside the best.
+        """The block of *facts*, of the relevant ones among *limit* hits, and of the neighbours of the best.
 
-        None where each is to be asked for.
+        None if the sources have to be asked one by one.
         """
 
 
@@ -65,15 +65,15 @@ class _Worked:
 
 
 class Recall:
-    """The recall of one session. Not for several threads at once: a session calls it under its lock.
+    """The recall of one session. Not safe for several threads at once: a session calls it under its lock.
 
     Args:
-        config: How much, of what, where.
-        sources: Where to look.
-        count: The tokens of a text, by the session's own counter.
-        excerpt: How a detail is cut that is larger than its share, where ``config.cut`` says so. Without it
-            its beginning stays.
-        measure: What *count* does, where the core can do it too.
+        config: The settings.
+        sources: The sources to search.
+        count: Counts the tokens of a text, by the session's own counter.
+        excerpt: Cuts a detail that is larger than its share, if ``config.cut`` is set. Without it the
+            beginning is kept.
+        measure: The rule that *count* implements, if the core knows it.
     """
 
     def __init__(
@@ -101,17 +101,17 @@ class Recall:
         query: str | None = None,
         version: Hashable = None,
     ) -> RecallBlock:
-        """The block for the next call: worked out once a turn, and given back until the next one begins.
+        """The block for the next call: made once for each turn, and returned unchanged until the next turn.
 
-        Through a turn it is the same object.
+        During a turn it is the same object.
 
         Args:
             history: The view, without blocks of earlier calls.
-            context_window: The window in tokens, where known: the cap is a tenth of it at most.
-            room: Tokens that are left in the request. A block that does not fit is left out of this call,
-                and comes back in the next one that has room.
-            query: What to search for; else the last user messages.
-            version: Of what is stored. With another one the block is worked out anew.
+            context_window: The window in tokens, if known: the cap is at most a tenth of it.
+            room: The tokens that are left in the request. A block that does not fit is left out of this call,
+                and returns in the next one with enough room.
+            query: The query; None takes the last user messages.
+            version: The version of the stored data. With another version the block is made anew.
         """
         turn = _turn(history, query, version)
         worked = self._worked
@@ -123,17 +123,17 @@ class Recall:
         return worked.block
 
     def leave_out(self, history: Sequence[Message], version: Hashable = None) -> None:
-        """The turn of *history* goes on without a block: the provider found its request too large."""
+        """Continues the turn of *history* without a block: the provider found the request too large."""
         self._worked = _Worked(_turn(history, None, version), RecallBlock(reason="no_room"))
 
     def forget(self) -> None:
-        """The next call works its block out anew: what is in memory has changed."""
+        """Makes the next call build its block anew, since the stored data has changed."""
         self._worked = None
 
     def search(
         self, history: Sequence[Message], *, context_window: int | None = None, query: str | None = None
     ) -> RecallBlock:
-        """The block for *query*, or for the last user messages, worked out now. Any thread may ask."""
+        """A new block for *query*, or for the last user messages. Safe to call from any thread."""
         cap = self.config.cap(context_window)
         if not self.config.enabled or cap == 0:
             return RecallBlock(reason="off")
@@ -182,11 +182,11 @@ class Recall:
         return [last_query(history)] if self.config.score_filter == "documented" else queries_of(history)
 
     def _relevant(self, hits: Sequence[Detail]) -> list[Detail]:
-        """Those of *hits* that may be placed.
+        """The hits that may be placed.
 
-        By the measured rule the best hit decides whether any is, and what comes with it has at least a share
-        of the same score: a detail of an answer says less of the question than the sentence that names it.
-        By the documented rule the search has decided, which knows what found each.
+        By the measured rule, the best hit decides whether any is placed, and the others need a share of the
+        same score: a detail of an answer says less of the question than the sentence that names it. By the
+        documented rule, the search has decided already, as it knows which ranker found each hit.
         """
         if self.config.score_filter == "documented":
             return list(hits)
@@ -200,7 +200,7 @@ class Recall:
             return list(hits)
         if not hits:
             return []
-        best = {hit.entry_id or -place: hit for place, hit in enumerate(hits, 1)}  # 0 is that of many
+        best = {hit.entry_id or -place: hit for place, hit in enumerate(hits, 1)}  # 0: no id of its own
         for hit in hits[:_WITH_NEIGHBOURS]:
             for distance, near in self._sources.neighbours(hit, self.config.expand_neighbors):
                 score = hit.score * max(0.0, 1 - NEIGHBOUR * distance)
@@ -211,7 +211,7 @@ class Recall:
 
 
 def _turn(history: Sequence[Message], query: str | None, version: Hashable) -> Hashable:
-    """What tells one turn from another: its request, and a query of the caller's own."""
+    """The key of a turn: its request, the caller's own query, and the version of the data."""
     for message in reversed(history):
         if opens_turn(message):
             return message.seq, message.text, query, version

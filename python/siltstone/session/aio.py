@@ -42,9 +42,8 @@ class AsyncSession(BaseSession):
     """One conversation, from asyncio. See :class:`siltstone.Session` for what each method does.
 
     Calls are served in the order in which they were made. Writes and compactions run in worker threads,
-    async models on the event loop, and while a model writes other calls go on. A task that is cancelled
-    leaves the session as it was before the step it was in, or as it is after it. A session belongs to the
-    event loop that first used it.
+    async models run on the event loop, and other calls go on while a model writes. A cancelled task leaves
+    the current step either undone or whole. A session belongs to the event loop that first used it.
     """
 
     def __init__(self, opened: Opened) -> None:
@@ -73,7 +72,7 @@ class AsyncSession(BaseSession):
         return Opening(lambda: cls(open_session(path, session_id, options, is_async=True)))
 
     async def append(self, message: RawMessage, *more: RawMessage, usage: Any = None) -> range:
-        """Adds messages to the end of the history, durably: all, or none. Their sequence numbers."""
+        """Adds messages to the end of the history, durably: all, or none. Returns their sequence numbers."""
         raws = (message, *more)
         call = self._core.calls.begin("append", (*raws, usage))
         step = partial(self._core.append_as, call, raws, usage)
@@ -82,7 +81,7 @@ class AsyncSession(BaseSession):
     async def observe(
         self, history: Sequence[RawMessage], *, usage: Any = None, on_conflict: OnConflict = "branch"
     ) -> int:
-        """Brings the session in step with *history*, the list of a host that keeps its own."""
+        """Brings the session in step with *history*, the message list that the host keeps itself."""
         return await self._step(partial(observe, self._core, history, usage, on_conflict))
 
     async def prepare(
@@ -104,7 +103,7 @@ class AsyncSession(BaseSession):
         return answer
 
     async def wait_for_compaction(self, timeout: float | None = None) -> bool:
-        """Waits until the compaction in the background has its summary, which the next ``prepare`` shows."""
+        """Waits until the background compaction has its summary. The next ``prepare`` shows the summary."""
         self._core.origin.check()
         return await self._background.wait(timeout)
 
@@ -116,7 +115,7 @@ class AsyncSession(BaseSession):
             return await in_thread(partial(self._calls.recall, query))  # it changes nothing
 
     async def plan(self) -> Plan:
-        """The plan of :meth:`prepare` for now. No model and no hook is called, nothing is changed."""
+        """What :meth:`prepare` would do now. Calls no model and no hook, and changes nothing."""
         return await self._step(self._calls.plan)
 
     async def compact(self, focus: str | None = None) -> Outcome:
@@ -151,12 +150,12 @@ class AsyncSession(BaseSession):
         return await self._step(self._calls.checkpoints)
 
     async def compact_memories(self) -> Outcome:
-        """Runs waterfall summaries now, below their trigger too."""
+        """Runs waterfall summaries now, even below their trigger."""
         self._calls.check_reporter("compact_memories")
         return await self.compact()
 
     async def resummarize(self, focus: str | None = None) -> Outcome:
-        """Writes the summaries in the view again, from the messages that they stand for."""
+        """Writes the summaries in the view again, from the messages that they replace."""
         try:
             return await self._run(self._calls.resummarizing(focus), now=True)
         except SessionBusyError:
@@ -167,7 +166,7 @@ class AsyncSession(BaseSession):
         return await self._run(self._calls.recovery(error))
 
     async def ask(self, call: Callable[[list[Any]], Awaitable[R]]) -> Answer[R]:
-        """Prepares a request and awaits *call* of it, smaller again where the provider refuses it."""
+        """Prepares a request and awaits ``call(messages)``; after an overflow, sends a smaller request."""
         prepared = await self.prepare()
         messages, retries = prepared.messages, 0
         while True:
@@ -183,12 +182,12 @@ class AsyncSession(BaseSession):
             messages, retries = again(prepared), retries + 1
 
     async def offload(self, result: RawMessage, tokens: int = OFFLOAD_TOKENS, *, usage: Any = None) -> range:
-        """Appends a message with a large result of a tool, of which the context is never sent all."""
+        """Appends a message with a large tool result. Requests show only a part of the result."""
         call = self._core.calls.begin("offload", (result, tokens, usage))
         return await _answered(call, self._run(self._calls.offload(call, result, tokens, usage)))
 
     async def reload(self) -> None:
-        """Goes on from where the session is now, after another worker appended to it."""
+        """Reads the session's current state from the store, after another worker appended to it."""
         await self._step(self._core.reload)
 
     async def pin(self, seq: int) -> None:
@@ -196,7 +195,7 @@ class AsyncSession(BaseSession):
         await self._step(partial(self._core.pin, seq, pinned=True))
 
     async def unpin(self, seq: int) -> None:
-        """Lets go of message *seq*. One that is not pinned is left alone."""
+        """Takes the pin from message *seq*. A message without a pin is left alone."""
         await self._step(partial(self._core.pin, seq, pinned=False))
 
     async def search(
@@ -242,14 +241,14 @@ class AsyncSession(BaseSession):
         entity: str | None = None,
         history: bool = False,
     ) -> list[Fact]:
-        """The facts that hold, the newest first; with a *query* those that fit it, the best first."""
+        """The facts that hold, newest first; with a *query*, the facts that match it, best first."""
         from siltstone.session.threads import in_thread
 
         filters = {"as_of": as_of, "types": types, "topic": topic, "entity": entity, "everything": history}
         return await in_thread(partial(self._calls.facts, query, limit, **filters))
 
     async def fact_history(self, fact_id: str) -> list[Fact]:
-        """The facts that came one in the place of the other, the oldest first; empty for an unknown id."""
+        """The versions of a fact, each in place of the one before, oldest first; [] for an unknown id."""
         return await self._step(partial(self._calls.fact_history, fact_id))
 
     async def save(
@@ -271,19 +270,19 @@ class AsyncSession(BaseSession):
         return await self._step(partial(self._calls.save, text, memory_type, **known))
 
     async def retract(self, fact_id: str) -> bool:
-        """Takes a fact back: it holds no more, and stays in the history. Whether there was one that held."""
+        """Takes a fact back. It holds no more, and stays in the history. False if no such fact held."""
         return await self._step(partial(self._calls.retract, fact_id))
 
     async def record_denial(
         self, tool: str, arguments: str | Mapping[str, Any], reason: str = "", goal: str = ""
     ) -> Correction:
-        """Keeps that the user would not have *tool* called so: corrections become rules."""
+        """Records that the user refused a call of *tool*. Corrections that repeat become rules."""
         said = tool, arguments, reason, goal
         call = self._core.calls.begin("record_denial", said)
         return await _answered(call, self._step(partial(self._calls.record_denial, call, *said)))
 
     async def learn(self) -> Learned:
-        """Reads what was discarded and is still unread for facts now, with the model; what came of it."""
+        """Asks the model now for facts in discarded messages that it has not read yet."""
         return await self._learning.run()
 
     async def log(self, start: int = 0, end: int | None = None) -> list[dict[str, Any]]:
@@ -301,20 +300,20 @@ class AsyncSession(BaseSession):
         return await self._step(partial(recalls, self._core, limit))
 
     async def view_at(self, n: int) -> list[Any]:
-        """The view that the *n*-th of :meth:`compactions` left, without what was appended later."""
+        """The view right after the *n*-th of :meth:`compactions`, without messages appended later."""
         return await self._step(partial(compactions.view_at, self._core, n))
 
     async def undo_compaction(self) -> CompactionRecord | None:
-        """Takes the last compaction or branch back, in one transaction. None where no step is left."""
+        """Undoes the last compaction or branch, in one transaction. None if there is none."""
         call = self._core.calls.begin("undo", ())
         return await _answered(call, self._run(self._calls.undo(call)))
 
     async def expand(self, summary_id: int) -> list[dict[str, Any]]:
-        """The original messages that a compaction's summary stands for."""
+        """The original messages that a compaction's summary replaces."""
         return await self._step(partial(compactions.expand, self._core, summary_id))
 
     async def close(self) -> None:
-        """Writes what is left to write, and closes the store where the session opened it."""
+        """Writes pending changes, and closes the store if the session opened it."""
         if not self._core.origin.is_here:
             return
         self._background.end()
@@ -355,7 +354,7 @@ class AsyncSession(BaseSession):
 
 
 async def _answered(call: Call, answer: Awaitable[T]) -> T:
-    """*answer*, with *call* marked: whoever was cancelled meanwhile may make the call again."""
+    """Awaits *answer*, and marks *call* as over: a caller that was cancelled may make the same call again."""
     try:
         found = await answer
     except BaseException:

@@ -1,7 +1,7 @@
-"""Keeps the documented files of an archive in step with a session, beside the truth in its store.
+"""Keeps the files of an archive in step with a session. The store stays the source of truth.
 
-After each write to the files, the store notes which messages they have. A process that is stopped between
-the two writes the same messages again: the archive keeps each text of a session once.
+After each write to the files, the store notes which messages the files have. A process that stops between
+the two steps writes the same messages again later. The archive then drops the repeated texts.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 __all__ = ["archive_of", "begin", "bring_up", "write_anew", "write_facts"]
 
 _PAGE: Final = 500
-_FIRST_PAGE: Final = 64  #: entries, the newest, that are looked at first for what the files lack
+_FIRST_PAGE: Final = 64  #: newest entries that are checked first for a copy in the files
 _open: WeakValueDictionary[str, ContextArchive] = WeakValueDictionary()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_open.clear)  # a thread that a fork does not have may hold its lock
+    os.register_at_fork(after_in_child=_open.clear)  # a parent's thread may hold the archive's lock forever
 
 
 def archive_of(given: object) -> ContextArchive:
-    """The archive that a session is opened with; of one folder there is one in a process.
+    """The archive that a session is opened with. Sessions of one process share one archive for a folder.
 
     Raises:
-        ConfigError: it is neither an archive nor a path.
+        ConfigError: *given* is neither an archive nor a path.
     """
     from siltstone.archive import ContextArchive  # most sessions have none
 
@@ -55,7 +55,7 @@ def archive_of(given: object) -> ContextArchive:
 
 
 def begin(core: SessionCore) -> None:
-    """Imports the texts that the files have of a new session, and writes the entries that they lack."""
+    """Imports the files' texts into a new session, and writes the entries that the files lack."""
     archive = core.archive
     if archive is None:
         return
@@ -69,14 +69,14 @@ def begin(core: SessionCore) -> None:
 
 
 def bring_up(core: SessionCore) -> None:
-    """Writes the entries that are new since the last time. An error here fails no compaction."""
+    """Writes the entries that are new since the last call. An error is reported, and fails no compaction."""
     archive = core.archive
     if archive is None:
         return
     try:
         progress = core.knowing.progress
         if progress.archived and progress.redactions != core.follow().version.redactions:
-            write_anew(core)  # messages were forgotten, or a past was rewritten: the files must lose them
+            write_anew(core)  # messages were forgotten, or the past was rewritten: files must drop them too
             return
         lacking = _lacking(core)
         if not lacking:
@@ -85,7 +85,7 @@ def bring_up(core: SessionCore) -> None:
         archive.evict(core.milliseconds())
         if done.failed:
             notify(core.hooks, ArchiveFailed(core.session_id, done.failures[0], done.failed))
-            return  # failed entries are written with the next compaction; the others are in the files
+            return  # without a note, the next compaction tries again; the archive drops repeated texts
         _note(core, [each.source_range for each in lacking])
     except (OSError, StoreError) as error:
         _failed(core, error)
@@ -103,7 +103,7 @@ def write_facts(core: SessionCore) -> None:
 
 
 def write_anew(core: SessionCore) -> None:
-    """Writes the whole session again, after a part of it was forgotten: files from before are replaced."""
+    """Replaces the files of the session, after a part of it was forgotten."""
     if core.archive is None:
         return
     try:
@@ -118,7 +118,7 @@ def write_anew(core: SessionCore) -> None:
 
 
 def _note(core: SessionCore, written: Iterable[tuple[int, int]], *, is_all: bool = False) -> None:
-    """Notes that the files have the messages *written*, and are of the session's current redactions."""
+    """Notes in the store that the files have the messages *written*, and follow all redactions so far."""
     with core.knowing.facts.lock:
         progress = core.knowing.progress
         archived = union(() if is_all else progress.archived, written)
@@ -142,7 +142,7 @@ def _take_over(core: SessionCore, archive: ContextArchive) -> None:
 def _lacking(core: SessionCore) -> list[StoredEntry]:
     """The entries of messages that are not in the files, oldest first.
 
-    They are the newest ones, so that pages are read from the end.
+    These entries are the newest ones, so pages are read from the end, up to the first page that lacks none.
     """
     archived = core.knowing.progress.archived
     end, size = core.store.stats(core.session_id).entries, _FIRST_PAGE

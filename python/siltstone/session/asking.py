@@ -1,4 +1,4 @@
-"""A request to the agent's own model, sent again smaller where the provider finds it too large."""
+"""Sends a request to the agent's own model, and sends a smaller one if the provider finds it too large."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Answer(Generic[T]):
     """The result of a request.
 
     Attributes:
-        value: What the call gave; None where every request was too large.
-        partial: The assistant's last text, where every request was too large; else empty.
-        retries: How often the request was sent again.
-        prepared: The boundary whose messages were sent last.
+        value: The call's result; None if every request was too large.
+        partial: The assistant's last text, if every request was too large; else empty.
+        retries: The number of requests after the first.
+        prepared: The answer of ``prepare`` or ``recover`` whose messages were sent last.
     """
 
     value: T | None
@@ -39,7 +39,7 @@ class Answer(Generic[T]):
 
     @property
     def is_partial(self) -> bool:
-        """Whether the provider took none of the requests."""
+        """Whether the provider refused every request as too large."""
         return bool(self.partial)
 
 
@@ -60,10 +60,10 @@ def ended(
     prepared: Prepared,
     history: Iterable[RawMessage],
 ) -> Answer[Any]:
-    """What there is when no smaller request can be made after *error*: the assistant's last text.
+    """The answer when no smaller request can be made after *error*: the assistant's last text.
 
     Raises:
-        Exception: *error* itself, where it is no overflow, or retries are left: nothing could be discarded.
+        Exception: *error* itself, if it is no overflow, or if retries are left but nothing can be discarded.
         ContextOverflowError: the assistant has said nothing. Carries ``attempts``.
     """
     if not is_context_overflow(error) or retries < most_retries(policy):

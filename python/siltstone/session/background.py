@@ -1,8 +1,9 @@
-"""A compaction beside the conversation: asked for in the background, put in its place at a boundary.
+"""A compaction in the background: the model writes while the conversation goes on.
 
-A job is one attempt, as any other: it reads the view as it was when it began, asks the model, and then waits.
-The next boundary lets it commit, which compares the session with what the job has read; what was appended
-meanwhile follows, and where anything else has changed, the job comes to nothing and nothing is lost.
+A job is one attempt. It reads the view once, when it begins, asks the model, and then waits. The next
+boundary lets it commit. The commit compares the session with the view that the job has read. Messages
+appended meanwhile follow the summary. If anything else has changed, the job fails as stale, and the view
+stays as it is.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ __all__ = ["Background", "Job"]
 
 
 class Job:
-    """One attempt under way. Its driver asks the model; it has one driver at a time.
+    """One attempt under way. A job has one driver at a time, which asks the model.
 
     Args:
         flow: The attempt. It stops at a :class:`Landing` before its commit.
-        threshold: That of its trigger, in tokens.
-        kind: That of the policy that it is of: one of another kind does not let it commit.
-        end: How many messages there were when it began.
+        threshold: The threshold of its trigger, in tokens; None if the trigger has none.
+        end: The number of messages in the log when the job began.
+        kind: The ``kind`` of its policy. A boundary with a policy of another kind ends the job.
     """
 
     def __init__(self, flow: Steps[Outcome], threshold: int | None, end: int, kind: str) -> None:
         self.threshold, self.end, self.kind = threshold, end, kind
         self._flow = flow
-        self._turn = threading.RLock()  # a hook that closes its session comes from inside of a step
+        self._turn = threading.RLock()  # reentrant: a hook that closes the session runs inside a step
         self._asked: CompletionRequest | HookCall | None = None
         self._begun = self._lands = self._is_cancelled = False
         self._told: CompactionFailed | None = None
@@ -45,7 +46,7 @@ class Job:
         self.done = threading.Event()
 
     def hear(self, event: Event) -> None:
-        """A hook: keeps the end of an attempt that has none to return."""
+        """A hook that keeps the failure event, for a job that ends without an outcome."""
         from siltstone.events import CompactionFailed
 
         if isinstance(event, CompactionFailed):
@@ -53,7 +54,7 @@ class Job:
 
     @property
     def is_done(self) -> bool:
-        """Whether no model is asked any more: it may land, or has come to nothing."""
+        """Whether the job asks no model any more: it may commit, or it is over."""
         return self._lands or self._is_over
 
     def asked(self) -> CompletionRequest | HookCall | None:
@@ -65,31 +66,31 @@ class Job:
             return None if self.is_done else self._asked
 
     def answer(self, said: Any) -> None:
-        """Goes on with what was asked for. After a :meth:`cancel` it goes nowhere."""
+        """Goes on with the answer *said*. Does nothing after :meth:`cancel`."""
         with self._turn:
             if not self.is_done:
                 self._go(lambda: self._flow.send(said))
 
     def refuse(self, error: BaseException) -> None:
-        """Goes on where what was asked for has failed."""
+        """Goes on after the model or hook that was asked has failed."""
         with self._turn:
             if not self.is_done:
                 self._go(lambda: self._flow.throw(error))
 
     def land(self) -> None:
-        """Lets it commit, if it may."""
+        """Lets the job commit, if it waits for that."""
         with self._turn:
             if self._lands and not self._is_over:
                 self._go(lambda: self._flow.send(None))
 
     def withdraw(self, error: Exception) -> None:
-        """Ends it where it would commit: what it rests on has changed."""
+        """Ends a job that waits to commit, with *error*: the session has changed too much for it."""
         with self._turn:
             if self._lands and not self._is_over:
                 self._go(lambda: self._flow.throw(error))
 
     def cancel(self) -> None:
-        """Ends it, wherever it is. Its end is told, as that of every attempt that began."""
+        """Ends the job in any state. Hooks hear of its end, as of the end of every attempt that began."""
         with self._turn:
             self._is_cancelled = True
             if not (isinstance(self._flow, GeneratorType) and self._flow.gi_running):
@@ -97,7 +98,7 @@ class Job:
             self.done.set()
 
     def outcome(self, view: list[RawMessage], tokens: int) -> Outcome | None:
-        """Its outcome; None if it never began. An attempt that was broken off leaves *view*."""
+        """The job's outcome; None if it never began. A broken-off attempt has failed, and leaves *view*."""
         from siltstone.outcome import Failed
 
         if self._outcome is not None or self._told is None:
@@ -120,7 +121,7 @@ class Job:
         return self._outcome is not None or is_closed
 
     def _go(self, step: Callable[[], CompletionRequest | HookCall | Landing]) -> None:
-        """The next step. What it raises is kept: it belongs to nobody's call but the boundary's."""
+        """Takes the next step. Its exception is kept for the boundary, since no other call expects it."""
         from siltstone.llm import Landing
 
         try:
@@ -135,7 +136,7 @@ class Job:
             self._error = error
         except BaseException as error:
             self._error = error
-            if self._lands:  # whoever prepares is interrupted
+            if self._lands:  # the caller of ``prepare`` is interrupted, by Ctrl-C for example
                 raise
         finally:
             if self._is_cancelled:
@@ -147,8 +148,8 @@ class Job:
 class Background:
     """The one job of a session, if there is one.
 
-    A job whose flow has ended holds nothing, however it ended; and whoever is interrupted between two lines
-    leaves a job that is driven on, or taken away, by the next call.
+    A job whose flow has ended holds no resource. If a caller is interrupted between two lines, the next call
+    drives the job on, or takes it away.
     """
 
     def __init__(self, *, is_on: bool) -> None:
@@ -157,7 +158,7 @@ class Background:
 
     @property
     def is_running(self) -> bool:
-        """Whether a model is asked: no other compaction begins then, but an emergency."""
+        """Whether the job asks a model. Meanwhile only an emergency compaction may begin."""
         return self.job is not None and not self.job.is_done
 
     @property
@@ -166,16 +167,16 @@ class Background:
         return self.job is not None and self.job.is_done
 
     def take(self) -> Job | None:
-        """The job that is done; it is nobody's then."""
+        """Gives the job that is done to the caller, and forgets it; None if no job is done."""
         job, self.job = (self.job, None) if self.is_due else (None, self.job)
         return job
 
     def wait(self, timeout: float | None) -> bool:
-        """Waits until no model is asked any more, up to *timeout* seconds. Whether that is so."""
+        """Waits up to *timeout* seconds until the job asks no model any more. False after the timeout."""
         return self.job is None or self.job.done.wait(timeout)
 
     def cancel(self) -> Job | None:
-        """Ends the job, whatever it does."""
+        """Ends the job in any state, and gives it; None if there is none."""
         job, self.job = self.job, None
         if job is not None:
             job.cancel()

@@ -18,14 +18,14 @@ __all__ = ["BackgroundTask"]
 
 
 class BackgroundTask:
-    """Starts a task where a job waits for one. Its steps run in worker threads, and never hold the loop."""
+    """Starts a task if a job waits for a driver. Its steps run in worker threads, and never block it."""
 
     def __init__(self, background: Background, model: AsyncModels | None) -> None:
         self._background, self._model = background, model
         self._driven: tuple[Job, asyncio.Task[None]] | None = None
 
     def start(self) -> None:
-        """Has the job driven, where nobody drives it. It waits for nothing."""
+        """Starts a task for the job, if it has no driver. Returns at once."""
         job = self._background.job
         if (
             job is None
@@ -38,7 +38,7 @@ class BackgroundTask:
         self._driven = job, asyncio.create_task(self._drive(job), name="siltstone-compaction")
 
     async def wait(self, timeout: float | None) -> bool:
-        """Waits until no model is asked any more, up to *timeout* seconds. Whether that is so."""
+        """Waits up to *timeout* seconds until the job asks no model any more. False after the timeout."""
         if self._driven is not None and not self._driven[1].done():
             import asyncio
 

@@ -19,14 +19,14 @@ __all__ = ["BackgroundThread", "drive"]
 
 
 class BackgroundThread:
-    """Starts a thread where a job waits for one: a daemon, so that no end of the process waits for it."""
+    """Starts a daemon thread if a job waits for a driver. The end of the process does not wait for it."""
 
     def __init__(self, background: Background, model: Models | None) -> None:
         self._background, self._model = background, model
         self._driven: tuple[Job, threading.Thread] | None = None
 
     def start(self) -> None:
-        """Has the job driven, where nobody drives it. It waits for nothing."""
+        """Starts a thread for the job, if it has no driver. Returns at once."""
         job = self._background.job
         if (
             job is None
@@ -39,13 +39,13 @@ class BackgroundThread:
         self._driven = job, thread
         try:
             thread.start()
-        except RuntimeError:  # the process has no room for one more
+        except RuntimeError:  # the system allows no more threads
             _log.exception("no thread could be started to summarise")
             job.cancel()
 
 
 def drive(job: Job, model: Models | None) -> None:
-    """Asks *model* for all that *job* wants, until it is done."""
+    """Asks *model* for every completion that *job* wants, until the job is done."""
     from siltstone import llm
 
     try:

@@ -1,4 +1,4 @@
-"""The part that both kinds of session share: every call that waits for no model."""
+"""The part that both kinds of session share: properties, and calls that never wait for a model."""
 
 from __future__ import annotations
 
@@ -27,48 +27,48 @@ class BaseSession:
         self._opened = opened
         self._owns_store = opened.owns_store
         self._calls = SessionCalls(opened)
-        # A log that is asked over a network tells its version once a call.
+        # A log behind a network may read its version once a call, instead of before every step.
         self._one_look: Callable[[], AbstractContextManager[None]] = getattr(
             opened.core.rows, "one_look", nullcontext
         )
 
     @property
     def session_id(self) -> str:
-        """The id it was opened with."""
+        """The id that the session was opened with."""
         return self._core.session_id
 
     @property
     def store(self) -> Store:
-        """The store that it is kept in."""
+        """The store that keeps the session."""
         return self._core.store
 
     @property
     def usage(self) -> UsageRecord:
-        """Every model call of ours, summed over the life of the session."""
+        """The sum of siltstone's own model calls, over the life of the session."""
         return self._core.usage
 
     @property
     def context_window(self) -> int | None:
-        """The window in tokens: the one given, or the provider's own where it is known and smaller."""
+        """The context window in tokens: the given one, or the provider's, if that is known and smaller."""
         return self._core.context_window
 
     @property
     def memory_instructions(self) -> str:
         """Optional text for the system prompt: when to use which of ``tools``, and the rules.
 
-        The rules are those that corrections and preferences have made: see :meth:`record_denial`. For other
-        tools there is ``siltstone.tools.skill``.
+        The rules come from corrections and preferences: see :meth:`record_denial`. ``siltstone.tools.skill``
+        writes such a text for other tools.
         """
         return self._calls.instructions()
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules that corrections and preferences have made, those with the most support first."""
+        """The rules that come from corrections and preferences, the rule with the most support first."""
         return self._calls.rules()
 
     @property
     def memory_search(self) -> Tool:
-        """The tool for the model, bound to this session. A call takes microseconds, and is not async.
+        """The search tool for the model, bound to this session. A call takes microseconds, and is not async.
 
         Raises:
             ConfigError: the session was opened with ``memory=False``.
@@ -77,12 +77,12 @@ class BaseSession:
 
     @property
     def memory_get(self) -> Tool:
-        """The tool that reads a message of the log in full, by the handle of a result that was cut."""
+        """The tool that reads a message of the log in full, by the handle that a cut result carries."""
         return self._calls.memory_get()
 
     @property
     def memory_save(self) -> Tool:
-        """The tool by which a model keeps a memory, as a fact: :meth:`facts` has it.
+        """The tool with which a model saves a memory as a fact. :meth:`facts` lists it.
 
         Raises:
             ConfigError: the session was opened with ``memory=False``.
@@ -91,7 +91,7 @@ class BaseSession:
 
     @property
     def memory_forget(self) -> Tool:
-        """The tool by which a model forgets memories for good.
+        """The tool with which a model forgets memories for good.
 
         Raises:
             ConfigError: the session was opened without ``allow_forget=True``.
@@ -114,9 +114,9 @@ class BaseSession:
 
     @property
     def compact_tool(self) -> Tool:
-        """The tool ``context_compact``: by it the model asks for a compaction at the next ``prepare``.
+        """The tool ``context_compact``: the model asks with it for a compaction at the next ``prepare``.
 
-        A wish within three boundaries of the last attempt is not granted, and the model is told.
+        Within three boundaries of the last attempt the tool refuses, and tells the model so.
         """
         from siltstone.tools import context_compact
 
@@ -124,16 +124,15 @@ class BaseSession:
 
     @property
     def estimate_error(self) -> float | None:
-        """By what share our estimate of the last request was over the provider's own count.
+        """The relative error of siltstone's estimate of the last request, against the provider's count.
 
-        0.1 is a tenth too much, -0.1 a tenth too little; None until a message was appended with its
-        ``usage`` since the session was opened. The estimate is that of the messages sent, and of
-        ``reserved_tokens``.
+        0.1 is a tenth too much, -0.1 a tenth too little. None until a message with ``usage`` is appended
+        after the session was opened. The estimate covers the messages sent, and ``reserved_tokens``.
         """
         return self._core.state.estimate_error
 
     def history(self) -> list[Any]:
-        """The current view, other workers' changes included, without asking whether a compaction is due."""
+        """The current view, with other workers' changes. Asks no policy, so nothing is compacted."""
         self._core.check_open()
         return self._core.follow().view.raws()
 

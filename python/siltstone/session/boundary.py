@@ -64,19 +64,19 @@ class Prepared:
     """The answer of ``prepare``: the messages to send to the model, and how they came about.
 
     Attributes:
-        messages: The current view: the caller's own objects, the summary where there is one, and recalled
-            context.
+        messages: The request: the current view with the caller's own objects, the summary if there is one,
+            and recalled context.
         history: The list that a host may store: the view without recalled context, and with the messages that
-            this request alone leaves out.
-        tokens: The messages, by the policy's estimator.
-        outcomes: The attempts at this boundary: the policy's compaction where one was due, and
-            the emergency net's where the window was still exceeded.
-        recalled: The content of the message that was recalled; empty where none was.
-        told: Events of this boundary that belong to no attempt: what came of recall.
-        is_noted: A share of the window that the session was opened with (``warn_at``) was passed here: the
-            request ends with a note that says how full it is, where there is room for one.
-        trimmed: Ranges of messages that the history has and this request leaves out: of a policy that shapes
-            each request (``SmartTrimConfig.trim_scope``).
+            only this request leaves out.
+        tokens: The size of *messages*, by the policy's estimator.
+        outcomes: The attempts at this boundary: the policy's compaction if one was due, then the emergency
+            compactions if the window was still exceeded.
+        recalled: The content of the recalled message; empty if there is none.
+        told: Events of this boundary that belong to no attempt: the results of recall.
+        is_noted: Whether the request passed one of the session's ``warn_at`` shares of the window. The
+            request then ends with a note that says how full it is, if there is room for the note.
+        trimmed: Ranges of messages that are in the history and not in this request. Only policies that shape
+            each request have some (``SmartTrimConfig.trim_scope``).
     """
 
     messages: list[Any]
@@ -109,17 +109,17 @@ def boundary(
     asked: Trigger | None = None,
     request_bytes: int | None = None,
 ) -> Steps[tuple[SessionState, Prepared]]:
-    """One boundary: the flow asks for each completion that a due compaction needs.
+    """One boundary, as a flow that asks for each completion that a due compaction needs.
 
-    *asked* is a trigger that somebody else pulled, and goes before the policy's own. *request_bytes* is the
-    size of the whole request, where the host knows it.
+    *asked* is a trigger from the model's tool. It goes before the policy's own trigger. *request_bytes* is
+    the size of the whole request, if the host knows it.
 
     Returns:
-        The answer, and the state that it is of.
+        The state of the session, and the answer for that state.
 
     Raises:
-        ContextOverflowError: what must be kept is larger than the window. Nothing was changed.
-        IllegalHistoryError: the view may not be sent, and the session was opened with ``check=True``.
+        ContextOverflowError: the messages that must stay are larger than the window. Nothing was changed.
+        IllegalHistoryError: a provider would refuse the view, and the session was opened with ``check=True``.
     """
     core.check_open()
     state = core.follow()
@@ -140,14 +140,14 @@ def boundary(
     outcomes += yield from within_window(core, policy, at)
     state, is_noted = passed(core, policy)
     answered = _fitting(core, state, policy)
-    while answered is None:  # another thread has appended in between
+    while answered is None:  # another thread has appended since the emergency net ran
         outcomes += yield from within_window(core, policy, at)
         answered = _fitting(core, core.state, policy)
     return answered, replace(prepared(core, answered, outcomes, policy), is_noted=is_noted)
 
 
 def landed(core: SessionCore, policy: Compactor) -> list[Outcome]:
-    """Commits the result of the background job, where the job is done. Gives the outcome."""
+    """Commits the result of the background job, if the job is done. Gives its outcome, or nothing."""
     job = core.background.take()
     if job is None:
         return []
@@ -168,7 +168,7 @@ def landed(core: SessionCore, policy: Compactor) -> list[Outcome]:
 
 
 def _in_background(core: SessionCore, policy: Compactor, trigger: Trigger) -> bool:
-    """Whether the conversation goes on while *trigger* is seen to."""
+    """Whether the compaction for *trigger* runs in the background."""
     return (
         core.background.is_on
         and isinstance(policy, BackgroundCompactor)
@@ -177,7 +177,7 @@ def _in_background(core: SessionCore, policy: Compactor, trigger: Trigger) -> bo
 
 
 def _begun(core: SessionCore, state: SessionState, policy: Compactor, trigger: Trigger) -> list[Outcome]:
-    """Begins a job, which whoever drives the session sees to; one at a time."""
+    """Begins a background job, if none is running. The session's thread or task drives it."""
     if core.background.is_running:
         return [in_flight(core, policy)]
     _tell_triggered(core, policy, trigger)
@@ -195,7 +195,7 @@ def _begun(core: SessionCore, state: SessionState, policy: Compactor, trigger: T
 
 
 def in_flight(core: SessionCore, policy: Compactor | None) -> Skipped:
-    """The outcome of what is not begun, since another compaction is under way."""
+    """The outcome of a compaction that does not begin, since another one is under way."""
     view = core.view if policy is None else core.view.recounted(policy.token_rule)
     message = "another compaction is running"
     return Skipped(view.raws(), view.tokens, view.tokens, reason="in_flight", message=message)
@@ -210,7 +210,7 @@ def _other_mode(core: SessionCore, one: str, other: str) -> StoreConflictError:
 
 
 def _tell_triggered(core: SessionCore, policy: Compactor, trigger: Trigger) -> None:
-    """Tells which tier of a policy that has some is reached."""
+    """Tells log and hooks which tier is reached, for a policy with tiers."""
     if not isinstance(policy, BackgroundCompactor) or not trigger.threshold:
         return
     usage = policy.usage_of(trigger)
@@ -228,7 +228,7 @@ def _tell_triggered(core: SessionCore, policy: Compactor, trigger: Trigger) -> N
 
 
 def _tell_ended(core: SessionCore, policy: Compactor, outcome: Outcome) -> None:
-    """Leaves a record of what a policy with tiers came to."""
+    """Logs the outcome, for a policy with tiers."""
     if not isinstance(policy, BackgroundCompactor):
         return
     said = {"session_id": core.session_id}
@@ -253,9 +253,12 @@ def _tell_ended(core: SessionCore, policy: Compactor, outcome: Outcome) -> None:
 def passed(
     core: SessionCore, policy: Compactor | None, tokens: int | None = None
 ) -> tuple[SessionState, bool]:
-    """Counts the boundary, and tells once a band how full the window is; and whether to tell the model.
+    """Counts the boundary, and alerts hooks when the request enters a higher band of the window.
 
-    *tokens* are those of the request, where it is not the view.
+    *tokens* is the size of the request, if the request is not the view.
+
+    Returns:
+        The new state, and whether to tell the model how full its window is.
     """
     window, state = core.context_window, core.state
     if window is None:
@@ -273,7 +276,7 @@ def passed(
 
 
 def forecast(core: SessionCore, policy: Compactor | None, asked: Trigger | None = None) -> Plan:
-    """The plan of :func:`boundary` for now. No code of the caller is called, nothing is changed."""
+    """What :func:`boundary` would do now. Calls no code of the caller, and changes nothing."""
     core.check_open()
     state = core.follow()
     view = state.view if policy is None else state.view.recounted(policy.token_rule)
@@ -291,7 +294,7 @@ def forecast(core: SessionCore, policy: Compactor | None, asked: Trigger | None 
 
 
 def check_view(core: SessionCore, state: SessionState, policy: Compactor) -> None:
-    """Raises before anything is changed, where not even the emergency net could help."""
+    """Raises ContextOverflowError before any change, if not even the emergency net could help."""
     view, window, fixed = state.view.recounted(policy.token_rule), core.context_window, core.reserved_tokens
     if window is not None and view.tokens + fixed > window:
         trigger = _told(core, state, policy, Trigger("overflow", reserved_tokens=fixed))
@@ -299,7 +302,7 @@ def check_view(core: SessionCore, state: SessionState, policy: Compactor) -> Non
 
 
 def can_hold(core: SessionCore, policy: Compactor | None, window: int) -> bool:
-    """Whether the messages that must stay fit *window*: a smaller limit of a provider is ignored."""
+    """Whether the messages that must stay fit in *window* tokens. The session learns no smaller limit."""
     if policy is None:
         return False
     state = core.follow()
@@ -313,7 +316,7 @@ def can_hold(core: SessionCore, policy: Compactor | None, window: int) -> bool:
 
 
 def _fitting(core: SessionCore, state: SessionState, policy: Compactor) -> SessionState | None:
-    """*state*, where its view fits the window."""
+    """*state* if its view fits the window, else None."""
     window = core.context_window
     if window is None or _tokens(core, state, policy) <= window:
         return state
@@ -321,7 +324,7 @@ def _fitting(core: SessionCore, state: SessionState, policy: Compactor) -> Sessi
 
 
 def _tokens(core: SessionCore, state: SessionState, policy: Compactor | None) -> int:
-    """The request of *state*: its view, and what is sent beside it."""
+    """The tokens of the request of *state*: its view, and the reserved tokens."""
     view = state.view if policy is None else state.view.recounted(policy.token_rule)
     return view.tokens + core.reserved_tokens
 
@@ -331,9 +334,9 @@ def compaction(
 ) -> Steps[Outcome]:
     """One attempt on the session's view, committed in one transaction.
 
-    An attempt that another worker's compaction has overtaken reads the session anew, and is made once more
-    where it is still due. Not so where something was forgotten or rewritten meanwhile: the model has read it.
-    No hook is asked by the emergency net: without it there is no request.
+    If another worker's compaction came first, the attempt reads the session again, and is made once more if
+    it is still due. It is not made again if a message was forgotten or rewritten meanwhile, because the model
+    has already read that message. The emergency net asks no hook, because a veto would leave no request.
     """
     before = core.follow()
     outcome = yield from attempted(core, before, policy, trigger, at, is_net=is_net)
@@ -357,7 +360,7 @@ def compaction(
 def _still_due(
     core: SessionCore, state: SessionState, policy: Compactor, trigger: Trigger, *, is_net: bool
 ) -> Trigger | None:
-    """The trigger of a second attempt, after another worker has changed the view; None where none is."""
+    """The trigger of a second attempt, after another worker has changed the view; None if none is due."""
     if is_net:
         window = core.context_window
         over = trigger.context_window is not None and window is not None
@@ -378,9 +381,10 @@ def attempted(
     hooks: Sequence[Hook] = (),
     commit: Callable[[Compaction, int, int], int | None] | None = None,
 ) -> Steps[Outcome]:
-    """One attempt on the view of *state*; without a boundary *at* one that is committed at a later one.
+    """One attempt on the view of *state*, at the boundary *at*.
 
-    *commit* takes the rewrite; without it, the rewrite becomes the view.
+    If *at* is None, the attempt stops before its commit, which a later boundary makes. *commit* receives the
+    rewrite; without it, the rewrite becomes the view.
     """
     read, began = state.view, perf_counter()
 
@@ -417,7 +421,11 @@ def attempted(
 
 
 def within_window(core: SessionCore, policy: Compactor, at: int) -> Steps[list[Outcome]]:
-    """The emergency net: whatever the policy did, no more than the window goes out."""
+    """The emergency net: compacts until the request fits the window, whatever the policy did.
+
+    Raises:
+        ContextOverflowError: the request is still larger than the window.
+    """
     outcomes: list[Outcome] = []
     for _ in range(RESCUES):
         window, state = core.context_window, core.follow()
@@ -444,7 +452,7 @@ def within_window(core: SessionCore, policy: Compactor, at: int) -> Steps[list[O
 
 
 def _told(core: SessionCore, state: SessionState, policy: Compactor, trigger: Trigger) -> Trigger:
-    """*trigger* with what the session alone knows."""
+    """*trigger* with the facts that only the session knows: pins, the policy's state, the log, the time."""
 
     def originals(ranges: Sequence[tuple[int, int]]) -> list[Message]:
         return covered(core.rows, ranges)
@@ -469,7 +477,7 @@ def _told(core: SessionCore, state: SessionState, policy: Compactor, trigger: Tr
 def context_of(
     core: SessionCore, state: SessionState, policy: Compactor, request_bytes: int | None = None
 ) -> CompactionContext:
-    """The figures that *policy* gets when it is asked whether a compaction is due."""
+    """The figures from which *policy* decides whether a compaction is due."""
     clock, view = state.clock, state.view.recounted(policy.token_rule)
     turn_start, settled = _turn(state, view)
     counted = clock.last_input_tokens if core.reserved_tokens else 0
@@ -497,9 +505,9 @@ def context_of(
 
 
 def _turn(state: SessionState, view: View) -> tuple[int, int]:
-    """Where the turn in flight begins, and the tokens of the view before it.
+    """The sequence number at which the turn in flight begins, and the tokens of the view before it.
 
-    A turn is over where the view ends with an answer that calls nothing.
+    A turn is over when the view ends with an assistant message without a tool call.
     """
     newest, items = view.newest_request(), view.items(max(len(view) - 1, 0))
     last = items[0].message if items else None
@@ -517,7 +525,7 @@ def _calls(message: Message) -> bool:
 def prepared(
     core: SessionCore, state: SessionState, outcomes: list[Outcome], policy: Compactor | None = None
 ) -> Prepared:
-    """The view of *state*, as the answer of a boundary at which *outcomes* came about."""
+    """The view of *state*, as the answer of a boundary with *outcomes*."""
     view = state.view if policy is None else state.view.recounted(policy.token_rule)
     if core.guards.check:
         check_legal(view.messages(), core.session_id)
@@ -525,10 +533,10 @@ def prepared(
 
 
 def check_legal(history: Sequence[Message], session_id: str) -> None:
-    """Refuses a request that the provider would refuse.
+    """Checks *history* against the provider's rules.
 
     Raises:
-        IllegalHistoryError: it would.
+        IllegalHistoryError: the provider would refuse *history*.
     """
     found = validate_history(history, pending_ok=False)
     if found:
@@ -541,5 +549,5 @@ def check_legal(history: Sequence[Message], session_id: str) -> None:
 
 
 def again(answer: Prepared) -> Prepared:
-    """The same answer for a boundary that was asked for twice, in lists of its own."""
+    """A copy of *answer* with its own lists, for a caller that asks twice at one boundary."""
     return replace(answer, messages=answer.messages.copy(), history=answer.history.copy())

@@ -1,13 +1,14 @@
 """Changes a view when its past is rewritten, and changes it back.
 
-A compaction adds a row to the log, and so does a **branch**: where a host's list leaves the line of the
-session, the row of a branch keeps what they share, and the rest of the list follows it. What left stays in
-the log. A summary stays while all that it stands for does; else the newest earlier view whose summaries do
-takes its place, and the entries that later rows brought leave the search.
+A compaction adds a row to the log, and so does a **branch**. A branch begins where a host's list differs from
+the session. Its row keeps the messages that both have; the rest of the list is appended after it. Messages
+that left the view stay in the log. A summary stays only while all messages behind it stay. Otherwise the
+newest earlier row whose messages all stay gives its summaries, and the entries of later rows leave the
+search.
 
-The undo of a branch cannot be a step back to the row before, because what was appended since belongs to the
-branch. So it adds a row as well, which spells out the view that is given back, and follows the row before
-the one that is undone.
+The undo of a branch cannot simply go back to the row before, because messages appended since belong to the
+branch. So an undo adds a row too. This row names the restored view in full. Its parent is the row before the
+undone one.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ class Step:
 
     Attributes:
         reason: ``branch`` or ``undo``.
-        base: The row whose summaries the new view has; None for none.
-        view: The new view up to where the log ends; its summaries are those of *base*.
+        base: The row that gives the new view its summaries; None for none.
+        view: The new view up to the end of the log; its summaries come from *base*.
         withdrawn: The rows whose entries leave the search.
-        parent: The row that the new one follows.
-        undone: Of an undo: the row that is taken back.
-        is_step_back: The view of *parent*, and all that came after it, is current again: no row is needed.
+        parent: The row before the new one.
+        undone: The row that an undo takes back; None for a branch.
+        is_step_back: Whether the view of *parent*, and all messages after it, is current again. No new row is
+            needed then.
     """
 
     reason: str
@@ -50,7 +52,7 @@ class Step:
 
 
 def branch(log: SessionLog, state: SessionState, retained: RangeSet) -> Step:
-    """The step to a view of *retained*, what a host's list and the session have in common."""
+    """The step to a view of *retained*, the messages that a host's list and the session have in common."""
     withdrawn: list[CompactionRow] = []
     base: NewCompaction | None = None
     for row in ancestors(log, state.head):
@@ -85,7 +87,7 @@ def undo(log: SessionLog, state: SessionState) -> Step | None:
 def row_of(
     log: SessionLog, state: SessionState, step: Step, new: Sequence[Item], created_at: int
 ) -> tuple[NewCompaction, View]:
-    """*step* as a row on its way into the log, and the view that it and *new* make."""
+    """*step* as a new row for the log, and the view of this row followed by the messages *new*."""
     base = step.base
     row = NewCompaction(
         policy="",
@@ -108,12 +110,12 @@ def row_of(
 
 
 def live(view: View, items: Sequence[Item]) -> list[Item]:
-    """*items* with the caller's own objects, as far as *view* has them."""
+    """*items*, with the caller's own objects where *view* has them."""
     return with_live_objects(view.items(), items)
 
 
 def stood_for(log: SessionLog, row: NewCompaction) -> RangeSet:
-    """The messages that *row* replaces by another text, and those that can be found beside its view."""
+    """The messages that *row* replaces: by a summary, by a cut text, or by search entries alone."""
     cut = (each.seq for each in log.derived([piece for piece in row.view if isinstance(piece, int)]))
     return union(row.covers, [(seq, seq + 1) for seq in cut if seq is not None])
 
@@ -123,7 +125,7 @@ def _ranges(view: Sequence[ViewItem]) -> list[tuple[int, int]]:
 
 
 def _cut(log: SessionLog, base: NewCompaction | None, retained: RangeSet) -> tuple[ViewItem, ...]:
-    """The view of *base* as far as it is *retained*, and after it whatever was retained that came later."""
+    """The *retained* part of the view of *base*, followed by the later messages that are *retained*."""
     found: list[ViewItem] = []
     pieces = base.view if base else ()
     seqs = {
@@ -138,5 +140,5 @@ def _cut(log: SessionLog, base: NewCompaction | None, retained: RangeSet) -> tup
 
 
 def _stays(seq: int | None, retained: RangeSet) -> bool:
-    """Whether a derived text stays: a summary, or what stands for a message that does."""
+    """Whether a derived text stays: always for a summary, else if its message stays."""
     return seq is None or bool(common(((seq, seq + 1),), retained))

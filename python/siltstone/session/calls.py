@@ -1,4 +1,4 @@
-"""The calls of a session that ``Session`` and ``AsyncSession`` have in common, as flows and as answers."""
+"""The calls that ``Session`` and ``AsyncSession`` share: flows that ask for models, and plain functions."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 __all__ = ["OFFLOAD_TOKENS", "OWN_POLICY", "OwnPolicy", "SessionCalls"]
 
-OFFLOAD_TOKENS = 1_000  #: of a result that is offloaded, so many stay in view where nobody says otherwise
-AT_ONCE = 20_000  # messages whose list is copied on an event loop, in a fifth of a millisecond
-WISH_SPACING = 3  # boundaries between the last attempt and one that the model asks for
+OFFLOAD_TOKENS = 1_000  #: tokens of an offloaded result that stay in view, by default
+AT_ONCE = 20_000  # messages up to which a list is copied on the event loop: a fifth of a millisecond
+WISH_SPACING = 3  # boundaries between the last attempt and an attempt that the model asks for
 
 
 class OwnPolicy:
@@ -56,9 +56,9 @@ OWN_POLICY: Final = OwnPolicy()
 
 
 class SessionCalls:
-    """Makes the flows of a session, which whoever drives them asks models for.
+    """Makes the flows of a session. A driver runs each flow, and asks the models.
 
-    What it holds beside the session's state are answers that can be worked out again.
+    Beside the session's state this object holds only answers that can be computed again.
     """
 
     def __init__(self, opened: Opened) -> None:
@@ -74,7 +74,7 @@ class SessionCalls:
         self._allow_forget = opened.allow_forget
         self._last: tuple[SessionState, Prepared] | None = None
         self._asked: Trigger | None = None
-        self._retried = (0, 0)  # the end of the log at the last recovery, and how many there were since
+        self._retried = (0, 0)  # the end of the log at the last recovery, and the recoveries at that end
 
     def _recalling(self, opened: Opened) -> Recalling | None:
         if opened.recall is None:
@@ -84,7 +84,7 @@ class SessionCalls:
         return Recalling(opened.core, opened.recall, self._in_context)
 
     def known(self, policy: Compactor | OwnPolicy | None, recall: bool = True) -> Prepared | None:
-        """The last answer of ``prepare``, where nothing has happened since."""
+        """The last answer of ``prepare`` if nothing has changed since, else None."""
         last = self._last
         if not isinstance(policy, OwnPolicy) or last is None or self.core.background.is_due:
             return None
@@ -92,7 +92,7 @@ class SessionCalls:
         return self._answer(*last, recall) if _is_as_before(self.core.follow(), last[0]) else None
 
     def known_at_once(self, policy: Compactor | OwnPolicy | None, recall: bool) -> Prepared | None:
-        """:meth:`known`, for an event loop: None as well where it might take a while to know."""
+        """:meth:`known` for an event loop: also None if the answer could take long."""
         last, core = self._last, self.core
         if not isinstance(policy, OwnPolicy) or last is None or core.background.is_due:
             return None
@@ -112,12 +112,12 @@ class SessionCalls:
         from siltstone.session.shaping import boundary_of
 
         _check_bytes(request_bytes)
-        if (answer := self.known(policy, recall)) is not None:  # somebody else's, for which this call waited
+        if (answer := self.known(policy, recall)) is not None:  # this call waited for an equal one
             return answer
         own = isinstance(policy, OwnPolicy)
         chosen = self.policy if isinstance(policy, OwnPolicy) else policy
         check_policy(chosen)
-        # A window that was learned refuses nobody: the net keeps within it, whatever the policy's threshold.
+        # Only the given window is checked. The emergency net keeps within a learned one, for any threshold.
         check_overhead(chosen, self.core.reserved_tokens, self.core.given_window)
         asked = self._asked if chosen is not None else None
         if asked is not None:
@@ -127,7 +127,7 @@ class SessionCalls:
         return self._answer(state, prepared, recall)
 
     def _answer(self, state: SessionState, prepared: Prepared, recall: bool) -> Prepared:
-        """*prepared* in lists of its own, with what is recalled."""
+        """A copy of *prepared* with its own lists, with recalled context and the model's note."""
         from siltstone.session.boundary import again
         from siltstone.session.notes import noted
 
@@ -155,7 +155,7 @@ class SessionCalls:
         return forecast(self.core, self.policy, self._asked)
 
     def recovery(self, error: Exception) -> Steps[Prepared]:
-        """``recover``. The session learns from *error* how large a request may be."""
+        """``recover``. The session learns the largest allowed request from *error*."""
         from siltstone.session.boundary import again, can_hold
         from siltstone.session.shaping import recovered
 
@@ -172,11 +172,11 @@ class SessionCalls:
         return again(prepared)
 
     def _limit_of(self, error: Exception) -> int | None:
-        """The provider's limit by our own count, as far as *error* tells it.
+        """The provider's limit in our own token count, as far as *error* tells it; else None.
 
-        Where the provider counted more in the refused request than we did, its limit is as much less in our
-        tokens. Where it names no limit, what is known is that this request was too large; without a window
-        that is the policy's matter alone.
+        If the provider counted more tokens in the refused request than we did, its limit is scaled down by
+        the same ratio. If the error names no limit, the limit is one token less than the refused request;
+        without a window, None, since the policy alone decides then.
         """
         from siltstone.overflow import is_context_overflow, provider_limit
         from siltstone.session.recovery import sent_tokens
@@ -201,12 +201,12 @@ class SessionCalls:
         return report
 
     def _recall_anew(self) -> None:
-        """Makes the next request work out its block again: the memory has changed."""
+        """Drops the last recalled block, because the memory has changed."""
         if self.recalling is not None:
             self.recalling.forget()
 
     def wish(self, focus: str | None) -> dict[str, Any]:
-        """Notes that the model asked for a compaction; the answer of its tool."""
+        """Notes that the model asked for a compaction. Returns the answer of its tool."""
         self.core.check_open()
         clock = self.core.clock
         if self.policy is None:
@@ -238,7 +238,7 @@ class SessionCalls:
         return (yield from compaction(self.core, self.policy, self._trigger("manual", focus), at))
 
     def end_background(self) -> None:
-        """Ends the compaction in the background, and keeps what it cost."""
+        """Ends the background compaction, and counts its usage."""
         job = self.core.background.cancel()
         outcome = None if job is None else job.outcome([], 0)
         if outcome is not None:
@@ -267,7 +267,7 @@ class SessionCalls:
         return checkpoints(self.core, self.policy)
 
     def chronicle(self) -> Tool:
-        """The tool ``chronicle``; its answers have a share of the window."""
+        """The tool ``chronicle``. Its answers are limited to a share of the window."""
         from siltstone.session.chronicling import chronicle_tool
 
         return chronicle_tool(self.core, self.policy, self._budget())
@@ -288,7 +288,7 @@ class SessionCalls:
         return report
 
     def check_reporter(self, call: str) -> Any:
-        """The policy, which must keep memory that can be told of."""
+        """The policy; raises ConfigError if it has no memory status."""
         if not isinstance(self.policy, MemoryReporter):
             name = "no policy" if self.policy is None else f"the policy {self.policy.name!r}"
             raise ConfigError(
@@ -308,13 +308,13 @@ class SessionCalls:
         return (yield from offload(self.core, call, raw, tokens, rule, usage))
 
     def in_flight(self) -> Outcome:
-        """The outcome of a ``compact`` while another call that may compact is under way."""
+        """The outcome of ``compact`` while another call that may compact is under way."""
         from siltstone.session.boundary import in_flight
 
         return in_flight(self.core, self.policy)
 
     def memory_search(self) -> Tool:
-        """The tool ``memory_search``; its answers have a share of the window."""
+        """The tool ``memory_search``. Its answers are limited to a share of the window."""
         from siltstone.tools import memory_search
 
         self.check_memory()
@@ -380,19 +380,19 @@ class SessionCalls:
         return rules(self.core)[0]
 
     def extraction_model(self, model: Any) -> Any:
-        """The model that is asked for facts; None where there is none, or only the extractive one."""
+        """The model that extracts facts; None if there is none, or only the extractive one."""
         from siltstone.engine import can_extract
 
         chosen = self.core.knowing.config.extraction_model or model
         return chosen if can_extract(chosen) else None
 
     def check_facts(self) -> None:
-        """Refuses facts where nothing is kept to be found, and in a session that was closed."""
+        """Raises ConfigError if the session has ``memory=False``, and an error if it is closed."""
         self.check_memory()
         self.core.check_open()
 
     def memory_save(self) -> Tool:
-        """The tool ``memory_save``: what the model saves is a fact of this session, or of its namespace."""
+        """The tool ``memory_save``: the model saves a fact of this session, or of its namespace."""
         from siltstone.session.learning import save
         from siltstone.tools import memory_save
 
@@ -442,7 +442,7 @@ class SessionCalls:
         return offered
 
     def instructions(self) -> str:
-        """The text on the tools for a system prompt, and the rules that earlier work has made."""
+        """The text on the tools for a system prompt, and the rules from earlier corrections."""
         from siltstone.session.learning import rules
         from siltstone.tools import skill
 
@@ -461,16 +461,16 @@ class SessionCalls:
         limit = self._most(limit)
         if not is_in_time(order):
             return self._found(query, limit, options)
-        # Hits that the last request shows leave before others are chosen.
+        # Hits that are in the last request are dropped first, so that they take no place.
         found = self._found(query, looked_at(limit), options)
         return in_time(found, limit, explain=options.get("explain", False))
 
     def _most(self, limit: int) -> int:
-        """*limit*, or what the preset allows."""
+        """*limit*, or the preset's maximum if that is smaller."""
         return limit if self._most_hits is None else min(limit, self._most_hits)
 
     def _found(self, query: str, limit: int, options: dict[str, Any]) -> list[SearchHit]:
-        """At most *limit* hits, best first, without what the last request shows."""
+        """At most *limit* hits, best first, without messages that the last request shows."""
         self.check_memory()
         self.core.check_open()
         request = self.core.requests.last
@@ -486,7 +486,7 @@ class SessionCalls:
     def _search_all(
         self, query: str, limit: int, *, order: SearchOrder = "score", **filters: Unpack[SearchFilters]
     ) -> list[SearchHit]:
-        """The hits of the model's tool: messages and saved facts, the best first or as they were said."""
+        """The hits of the model's tool: messages and saved facts, best first or in order of time."""
         from siltstone.memory.chronology import in_time, looked_at
         from siltstone.session.learning import saved_hits
 
@@ -498,12 +498,12 @@ class SessionCalls:
         if saved := saved_hits(self.core, query, min(wanted, limit), since=since, until=until):
             from heapq import merge  # few sessions have saved something
 
-            # Either list keeps its own order, which may be that of a reranker.
+            # A merge keeps the order inside each list. A reranker may have chosen that order.
             hits = list(merge(saved, hits, key=lambda hit: -hit.score))
         return in_time(hits, most) if order == "time" else hits[:limit]
 
     def undo(self, call: Call) -> Steps[CompactionRecord | None]:
-        """``undo_compaction``. It asks no model, and waits for its turn like calls that do."""
+        """``undo_compaction``. It asks no model, but takes its turn like the calls that ask one."""
         from siltstone.session.compactions import record
         from siltstone.session.rewriting import undo
 
@@ -513,7 +513,7 @@ class SessionCalls:
         yield
 
     def check_memory(self) -> None:
-        """Refuses a search where nothing is kept to be found."""
+        """Raises ConfigError if the session was opened with ``memory=False``."""
         if not self.core.indexed:
             raise ConfigError(
                 f"session {self.core.session_id!r} has memory=False; open it with memory=True to search",
@@ -539,11 +539,11 @@ class SessionCalls:
         )
 
     def _now(self) -> datetime:
-        """The session's time, in its zone."""
+        """The session's current time, in its time zone."""
         return datetime.fromtimestamp(self.core.milliseconds() / 1000, UTC).astimezone(self._time_zone)
 
     def _budget(self) -> int:
-        """Tokens that an answer of our tools may have."""
+        """The largest answer of siltstone's tools, in tokens."""
         from siltstone.tools import answer_budget
 
         given = self._answer_budget
@@ -557,7 +557,7 @@ class SessionCalls:
 
 
 def _is_as_before(state: SessionState, before: SessionState) -> bool:
-    """Whether nothing has happened but that a call of a model beside the conversation was counted."""
+    """Whether nothing has changed, except the usage of model calls outside the conversation."""
     now, then = state.clock, before.clock
     return state is before or (
         state.view is before.view and now == replace(then, usage=now.usage) and state.head is before.head

@@ -1,4 +1,4 @@
-"""Carries sessions between stores and files: with everything, or as the documented files of an archive."""
+"""Copies sessions between stores and files: whole sessions, or the documented files of an archive."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ __all__ = [
 ]
 
 _PAGE: Final = 500
-_LEFT_OUT: Final = frozenset({"gone"})  #: states of facts that say nothing
+_LEFT_OUT: Final = frozenset({"gone"})  #: states of facts that are not exported
 
 
 @dataclass(slots=True)
@@ -67,13 +67,13 @@ class Imported:
     """The result of an import.
 
     Attributes:
-        sessions: Ids of the sessions that were written to, in order.
-        messages: Messages of logs.
-        compactions: Compactions on the way to the current view.
-        entries: Entries of the memory.
-        facts: Facts and corrections.
-        duplicates: Entries and facts that were there already.
-        skipped: Lines that were bad, or of nothing that this version reads.
+        sessions: Ids of the sessions that were written, in order.
+        messages: Number of messages.
+        compactions: Number of compactions that lead to the current view.
+        entries: Number of memory entries.
+        facts: Number of facts and corrections.
+        duplicates: Number of entries and facts that the store had already.
+        skipped: Number of lines that were bad, or of a kind that this version does not know.
     """
 
     sessions: list[str] = field(default_factory=list)
@@ -86,11 +86,11 @@ class Imported:
 
 
 def records_of(store: Store, session_id: str) -> Iterator[Record]:
-    """All that a session is made of, a record after the other, read as they are asked for.
+    """All records of a session, read one by one on demand.
 
-    Its messages, the compactions on the way to the current view, each with the entries that it brought, the
-    other entries, and what is known of it. Of compactions that were undone, and of branches that were left,
-    the messages are there, and nothing else.
+    The order is: the messages; the compactions that lead to the current view, each followed by the entries
+    that it added; the other entries; the facts. Undone compactions and left branches are not exported, except
+    their messages.
     """
     log = store.open_log(session_id)
     state = log.state()
@@ -122,23 +122,23 @@ def records_of(store: Store, session_id: str) -> Iterator[Record]:
 
 
 def export_everything(store: Store, session_ids: Iterable[str], path: str | os.PathLike[str]) -> int:
-    """Writes a file of our own with all of the sessions, whole or not at all; how many lines it has."""
+    """Writes whole sessions to a file of siltstone's own format, atomically. Returns the number of lines."""
     return write_everything(path, (each for name in session_ids for each in records_of(store, name)))
 
 
 def export_segments(store: Store, session_ids: Iterable[str], path: str | os.PathLike[str]) -> int:
-    """Writes the entries of the sessions as ``segments.jsonl``; how many there were."""
+    """Writes the entries of the sessions as ``segments.jsonl``. Returns the number of entries."""
     return write_segments(path, (each for name in session_ids for each in _entries(store, name, None)))
 
 
 def export_knowledge(store: Store, session_ids: Iterable[str], path: str | os.PathLike[str]) -> int:
-    """Writes the facts of the sessions as ``knowledge.jsonl``, those that were taken back left out."""
+    """Writes the facts of the sessions as ``knowledge.jsonl``, without retracted facts."""
     facts = [fact for name in session_ids for fact in _facts(store, name).facts()]
     return write_knowledge(path, facts)
 
 
 def export_vectors(store: Store, session_ids: Iterable[str], path: str | os.PathLike[str]) -> int:
-    """Writes ``vectors.bin``: the documented hashed vectors of the entries, by the ids of their segments."""
+    """Writes ``vectors.bin``: the documented hashed vectors of the entries, by segment id."""
     entries = (each for name in session_ids for each in _entries(store, name, None))
     vectors = {of_entry(entry).id: hash_vector(entry.content) for entry in entries}
     write_vectors(path, vectors, DIMENSION)
@@ -166,14 +166,14 @@ def kind_of(path: str | os.PathLike[str]) -> str:
 def import_everything(
     store: Store, path: str | os.PathLike[str], *, session_id: str | None = None
 ) -> Imported:
-    """Reads a file of our own into new sessions; into *session_id*, where the file has one session alone.
+    """Reads a file of siltstone's own format into new sessions.
 
-    The file is read as it is written, a line at a time, and bad lines are counted. Each session is whole
-    when the next one begins.
+    *session_id* gives another id to the session, if the file has only one. The file is read line by line; bad
+    lines are counted and skipped. Each session is complete before the next one begins.
 
     Raises:
-        ConfigError: a session has messages already, or *session_id* was given for several sessions. Of the
-            session that it is of, nothing was written.
+        ConfigError: a session has messages already, or *session_id* was given for a file with several
+            sessions. Nothing of that session was written; sessions before it stay.
     """
     loaded: Loaded[Record] = read_everything(path)
     done = Imported()
@@ -192,10 +192,10 @@ def import_everything(
 
 
 def write_session(store: Store, session_id: str, records: Iterable[Record]) -> Imported:
-    """Writes *records* of one session, as :func:`records_of` tells them, to the new session *session_id*.
+    """Writes *records* of one session, as from :func:`records_of`, to the new session *session_id*.
 
     Raises:
-        ConfigError: the store has messages of it already. Nothing was written.
+        ConfigError: the store has messages of *session_id* already. Nothing was written.
     """
     done = Imported()
     _SessionImport(store, session_id, done).run(records)
@@ -204,10 +204,10 @@ def write_session(store: Store, session_id: str, records: Iterable[Record]) -> I
 
 
 def import_segments(store: Store, path: str | os.PathLike[str], *, session_id: str | None = None) -> Imported:
-    """Indexes the segments of a file; in *session_id*, where it is given, else each in its own session.
+    """Indexes the segments of a file, in *session_id* if given, else each in its own session.
 
-    A text that the session has already, of the same role, is not indexed twice, so that a file can be
-    imported again.
+    A text that the session already has with the same role is not indexed twice, so a file can be imported
+    again.
     """
     done = Imported()
     loaded = read_segments(path)
@@ -242,7 +242,7 @@ def import_segments(store: Store, path: str | os.PathLike[str], *, session_id: s
 
 
 def import_knowledge(store: Store, path: str | os.PathLike[str], *, session_id: str) -> Imported:
-    """Keeps the facts of a file in *session_id*, with their ids; those that are there already stay."""
+    """Adds the facts of a file to *session_id*, with their ids. Facts that are there already stay."""
     facts, skipped = read_knowledge(path)
     kept = _facts(store, session_id)
     known = {fact.id for fact in kept.facts()}
@@ -257,7 +257,7 @@ class _SessionImport:
     def __init__(self, store: Store, session_id: str, done: Imported) -> None:
         self._store, self._session, self._done = store, session_id, done
         self._log = store.open_log(session_id)
-        self._ids: dict[int, int] = {}  # of derived texts: as the file has them, and as this store has
+        self._ids: dict[int, int] = {}  # ids of derived texts: from the file's to this store's
         self._messages: list[NewMessage] = []
         self._entries: list[Entry] = []
         self._known: list[tuple[int | None, str, str, str]] = []
@@ -341,7 +341,7 @@ class _SessionImport:
         self._known = []
 
     def _finish_compaction(self) -> None:
-        """Commits the compaction that was read last, with the entries that came after it."""
+        """Commits the compaction that was read last, with the entries read after it."""
         if self._compaction is None:
             return
         body, entries = self._compaction, self._entries

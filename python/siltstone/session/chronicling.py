@@ -1,4 +1,4 @@
-"""The checkpoints of a session, where its policy writes some: all of them, and the tool that reads them."""
+"""The checkpoints of a session whose policy writes them, and the tool that reads them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def keeps_checkpoints(policy: Compactor | None) -> bool:
 
 
 def checkpoints(core: SessionCore, policy: Compactor | None) -> list[Checkpoint]:
-    """All checkpoints on the line of the current view, in order.
+    """All checkpoints that lead to the current view, oldest first.
 
     Raises:
         ConfigError: the policy writes none.
@@ -46,7 +46,7 @@ def chronicle_tool(core: SessionCore, policy: Compactor | None, budget: int) -> 
     limit = policy.expand_limit if isinstance(policy, CheckpointKeeper) else 1
 
     def expand(start: int, end: int, most: int) -> list[tuple[int, str, str]]:
-        """Messages of the line; what a host has taken back is not among them."""
+        """At most *most* messages from *start* to *end*, without messages that a host has taken back."""
         found: list[tuple[int, str, str]] = []
         for first, last in core.line():
             at = max(first, start)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LOW_YIELD", "CompactionClock"]
 
-LOW_YIELD = 0.05  #: an attempt that reclaims less than this share counts as one that came to nothing
+LOW_YIELD = 0.05  #: an attempt that reclaims less than this share of the tokens counts as failed
 
 _KEYS = {
     "session_boundary_index": "boundary",
@@ -43,22 +43,24 @@ class CompactionClock:
 
     Attributes:
         boundary: The number of the next boundary.
-        last_compaction: Of the last committed compaction.
-        last_attempt: Of the last attempt, whatever came of it.
-        low_yield_attempts: Attempts in a row that failed, reclaimed less than ``LOW_YIELD``, or had to do
-            without the model that was asked.
-        last_input_tokens: Of the last model call, as the provider counted; 0 after a compaction or a branch.
-        last_input_seq: That count is of the messages before this one.
+        last_compaction: The boundary of the last committed compaction.
+        last_attempt: The boundary of the last attempt, successful or not.
+        low_yield_attempts: Attempts in a row that failed, reclaimed less than ``LOW_YIELD``, or used the
+            fallback because the model failed.
+        last_input_tokens: Input tokens of the last model call, by the provider's count; 0 after a compaction
+            or a branch.
+        last_input_seq: The first message that this count does not include.
         pins: Sequence numbers of pinned messages, ascending.
-        learned_window: The provider's own limit in tokens, where one of its errors has named it.
-        usage: The sum of every model call of ours; None before the first.
-        failed_at: Messages ever appended at the last attempt, where that failed; None after any other.
-        failed_threshold: The threshold of that attempt in tokens; 0 where it had none, and after any other.
-        band: The band of the window, in per cent, that was reached at the last boundary; 0 below all.
-        noted: The same of the bands at which the model is told.
-        cached_tokens: Tokens at the beginning of the request that the provider has in its cache, as its last
-            usage said, less what was rewritten since; 0 where unknown.
-        heard_at: When that was, in milliseconds since 1970; 0 where unknown.
+        learned_window: The provider's own limit in tokens, if one of its errors has told it.
+        usage: The sum of siltstone's own model calls; None before the first.
+        failed_at: The length of the log at the last attempt, if that attempt failed; else None.
+        failed_threshold: The threshold of that failed attempt in tokens; 0 if it had none, or if the last
+            attempt did not fail.
+        band: The band of the window, in per cent, at the last boundary; 0 below all bands.
+        noted: The same for the bands at which the model gets a note.
+        cached_tokens: Tokens at the beginning of the request that are in the provider's cache, by its last
+            usage, without the part rewritten since; 0 if unknown.
+        heard_at: The time of that usage, in milliseconds since 1970; 0 if unknown.
     """
 
     boundary: int = 0
@@ -79,9 +81,9 @@ class CompactionClock:
 
     @classmethod
     def inferred(cls, history: Iterable[Message]) -> CompactionClock:
-        """The clock of a session that begins with *history*: each answer in it had a boundary.
+        """The clock of a session that begins with *history*: each answer in it counts as one boundary.
 
-        An answer is a message of the assistant; in the Responses API a run of its items.
+        An answer is an assistant message; in the Responses API, a run of assistant items.
         """
         answers, going_on = 0, False
         for message in history:
@@ -91,22 +93,22 @@ class CompactionClock:
         return cls(boundary=answers)
 
     def passed(self, band: int = 0, noted: int = 0) -> CompactionClock:
-        """After one more boundary, at which the window was full up to *band* per cent."""
+        """The clock after one more boundary, at which the window had reached *band* per cent."""
         return replace(self, boundary=self.boundary + 1, band=band, noted=noted)
 
     def heard(self, input_tokens: int, seq: int, cached: int = 0, at: int = 0) -> CompactionClock:
-        """After a model call that the provider counted, and that saw the messages before *seq*."""
+        """The clock after a model call with the provider's count. The call saw the messages before *seq*."""
         return replace(
             self, last_input_tokens=input_tokens, last_input_seq=seq, cached_tokens=cached, heard_at=at
         )
 
     def cached(self, now: int, ttl: float | None) -> int:
-        """The tokens that a provider still has in its cache *now*, where it keeps them for *ttl* seconds."""
+        """The tokens in the provider's cache at *now* (milliseconds), if it keeps them for *ttl* seconds."""
         lapsed = ttl is not None and now - self.heard_at >= ttl * 1000
         return 0 if lapsed else self.cached_tokens
 
     def cut(self, tokens: int) -> CompactionClock:
-        """After all but *tokens* at the beginning of the request were rewritten."""
+        """The clock after a rewrite that kept only the first *tokens* of the request unchanged."""
         return replace(self, cached_tokens=min(self.cached_tokens, tokens))
 
     def learned(self, window: int) -> CompactionClock:
@@ -124,17 +126,17 @@ class CompactionClock:
     def committed(
         self, compaction: Compaction, trigger: Trigger, at: int, before: int, after: int
     ) -> CompactionClock:
-        """After *compaction* was committed at boundary *at*.
+        """The clock after *compaction* was committed at boundary *at*.
 
-        One that asked no model (the emergency net, a cut result, an open breaker) is no attempt: it says
-        nothing of the model, so it neither closes the breaker nor puts off the next attempt.
+        A compaction that asked no model (the emergency net, a cut result, an open breaker) is no attempt. It
+        tells nothing about the model, so it neither closes the breaker nor delays the next attempt.
         """
         if trigger.action == "emergency" or trigger.model_calls == 0 or not compaction.discarded:
             return replace(self, last_compaction=at, last_input_tokens=0)
         return self.compacted(at, before, after, degraded=compaction.degraded)
 
     def compacted(self, at: int, before: int, after: int, *, degraded: bool = False) -> CompactionClock:
-        """After an attempt at boundary *at* that was committed; *degraded* where the model failed it."""
+        """The clock after a committed attempt at boundary *at*; *degraded* if its model failed."""
         low = degraded or (before - after) < before * LOW_YIELD
         attempts = self.low_yield_attempts + 1 if low else 0
         return replace(
@@ -148,11 +150,11 @@ class CompactionClock:
         )
 
     def rewritten(self) -> CompactionClock:
-        """The clock after the past was rewritten: the last count says nothing of the next request."""
+        """The clock after the past was rewritten: the provider's last count no longer fits the request."""
         return replace(self, last_input_tokens=0, cached_tokens=0)
 
     def failed(self, at: int, end: int, threshold: int = 0) -> CompactionClock:
-        """After an attempt at boundary *at*, due at *threshold*, came to nothing; the log ended at *end*."""
+        """The clock after a failed attempt at boundary *at*, due at *threshold*; the log ended at *end*."""
         return replace(
             self,
             last_attempt=at,
@@ -162,18 +164,18 @@ class CompactionClock:
         )
 
     def charged(self, records: Iterable[UsageRecord]) -> CompactionClock:
-        """After model calls of ours, whatever came of them."""
+        """The clock after siltstone's own model calls, successful or not."""
         records = tuple(records)
         known = () if self.usage is None else (self.usage,)
         return replace(self, usage=total([*known, *records])) if records else self
 
     def after(self, other: CompactionClock) -> CompactionClock:
-        """This clock as another worker stored it, beside what *other* has counted and not stored yet."""
+        """This clock, as another worker stored it, with the boundaries that *other* has not stored yet."""
         ahead = other if other.boundary > self.boundary else self
         return replace(self, boundary=ahead.boundary, band=ahead.band, noted=ahead.noted)
 
     def to_json(self) -> str:
-        """As it is stored; unknown values are left out."""
+        """The stored form. Values that are None are left out."""
         values: dict[str, Any] = {key: getattr(self, name) for key, name in _KEYS.items()}
         if self.pins:
             values[_PINS] = list(self.pins)
@@ -186,7 +188,7 @@ class CompactionClock:
         """Reads what :meth:`to_json` wrote; an empty text is a session that has not begun.
 
         Raises:
-            StoreCorruptError: *text* is anything else. It is never guessed again.
+            StoreCorruptError: *text* is anything else. No value is guessed.
         """
         if not text:
             return cls()

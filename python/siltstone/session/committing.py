@@ -1,4 +1,4 @@
-"""Commits a compaction: what is discarded becomes searchable, and the rewritten view current."""
+"""Commits a compaction: discarded messages become searchable, and the rewritten view becomes current."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ __all__ = ["Entering", "commit", "inject", "stale"]
 
 @dataclass(frozen=True, slots=True)
 class Entering:
-    """Messages that a compaction reads before the log has them, so that both are written at once.
+    """Messages that a compaction reads before they are in the log. Both are written in one transaction.
 
     Attributes:
         items: The next messages of the log.
-        version: The version of the session that they follow.
-        usage: As of ``append``.
-        call: The call that brings them.
+        version: The version of the session right before these messages.
+        usage: The ``usage`` of ``append``.
+        call: The call that appends them.
     """
 
     items: Sequence[Item]
@@ -58,12 +58,12 @@ def commit(
     seconds: float | None = None,
     entering: Entering | None = None,
 ) -> int:
-    """Indexes what *compaction* discards and makes it the current view, in one transaction.
+    """Indexes the discarded messages and makes the rewritten view current, in one transaction.
 
-    Messages appended since the view *read* was read follow it verbatim. Where anything was forgotten since
-    there were *redactions*, the model has read it, and nothing is written. Messages that are *entering* are
-    the last ones of *read*, and are appended in the same transaction. The work took so many *seconds* up to
-    here. Gives the id of the compaction.
+    Messages appended after the view *read* follow the summary verbatim. *redactions* is the session's count
+    of redactions when the view was read. Another count now means that the model has read a forgotten text, so
+    nothing is written. Messages that are *entering* are the last ones of *read*, and are appended in the same
+    transaction. *seconds* is the time that the compaction has taken so far. Gives the id of the compaction.
     """
 
     def step() -> tuple[int, int, int, CacheBroken | None]:
@@ -138,7 +138,7 @@ def _commit(
     messages, write_id = core.message_rows(items, state.view), core.pend(items)
     if entering is not None:
         call, answer = entering.call, range(expected.next_seq, state.end)
-        call.answer, call.write_id = answer, write_id  # no interrupt comes in between
+        call.answer, call.write_id = answer, write_id  # one statement: no interrupt can separate the two
     try:
         with watching.operation("create_memory", core.store, core.session_id) as watched:
             receipt = core.rows.commit(
@@ -156,7 +156,7 @@ def _commit(
         raise
     core.recalls.clear()
     after = replace(state, view=view, clock=clock, stored=clock)
-    if receipt.version is None:  # the session was deleted: what was said stays with whoever runs it
+    if receipt.version is None:  # the session was deleted: its messages stay in this process alone
         after = replace(after, deleted=True)
     else:
         head_id = None if state.head is None else state.head.compaction_id
@@ -175,7 +175,7 @@ def _commit(
 
 
 def _as_appended(core: SessionCore, state: SessionState, read: View, entering: Entering) -> SessionState:
-    """*state* as after an append of the messages that are entering."""
+    """*state* as it is after an append of the entering messages."""
     clock, error = core.heard(entering.usage, state)
     version = replace(state.version, next_seq=state.end + len(entering.items))
     known = state.estimate_error if error is None else error
@@ -183,7 +183,7 @@ def _as_appended(core: SessionCore, state: SessionState, read: View, entering: E
 
 
 def _unchanged(before: View, after: View) -> int:
-    """Tokens of the messages that both views begin with."""
+    """The tokens of the common beginning of both views."""
     units = 0
     for one, other in zip(before, after, strict=False):
         if one.message is not other.message:
@@ -202,7 +202,7 @@ def stale(core: SessionCore) -> StoreConflictError:
 
 
 def _leaving(compaction: Compaction, read: View, new: Sequence[Item]) -> list[Item]:
-    """The messages that searches find from now on: discarded ones, and those behind a new substitute."""
+    """The messages that searches find from now on: discarded messages, and originals of new substitutes."""
     items = {id(item.message): item for item in read}
     leaving = [items[id(message)] for message in compaction.discarded]
     clamped = {item.message.seq for item in new if item.message.provenance == "substitute"}
@@ -235,7 +235,7 @@ def inject(core: SessionCore, messages: Sequence[Message], created_at: int) -> N
 
 
 def _check_pins(compaction: Compaction, state: SessionState) -> None:
-    """Refuses to discard what was pinned while the summary was written."""
+    """Raises StoreConflictError if a discarded message was pinned while the summary was written."""
     for message in compaction.discarded:
         if message.seq in state.clock.pins and is_at(message, message.seq):
             raise StoreConflictError(f"message {message.seq} was pinned meanwhile; nothing was written")

@@ -1,4 +1,4 @@
-"""The compactions of a history, the views they left, and the way back."""
+"""The compactions of a session, the view after each, and the messages behind each summary."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ __all__ = ["CompactionRecord", "SummaryRecord", "expand", "record", "records", "
 
 @dataclass(frozen=True, slots=True)
 class SummaryRecord:
-    """A summary that a compaction brought.
+    """A summary that a compaction wrote.
 
     Attributes:
-        text: What the model reads, with its frame; of one that was forgotten, a sentence that says so.
-        covers: The half-open ranges of sequence numbers that it stands for.
-        level: 1 for one of messages alone, one more than the highest it replaced otherwise.
-        redacted: Something that it covered was forgotten.
+        text: The text for the model, with its frame. A forgotten summary has a sentence that says so.
+        covers: The half-open ranges of sequence numbers that it replaces.
+        level: 1 for a summary of messages alone, else one more than the highest summary it replaced.
+        redacted: Whether a message that it covered was forgotten.
     """
 
     text: str
@@ -42,31 +42,32 @@ class SummaryRecord:
 
 @dataclass(frozen=True, slots=True)
 class CompactionRecord:
-    """A compaction as the log remembers it, or a branch: a past that the host's list has rewritten.
+    """A compaction in the log, or a branch, which the log has when a host's list rewrites the past.
 
-    A branch has the reason ``"branch"``, no policy and no summary, and level 0; it covers what has left.
+    A branch has the reason ``"branch"``, no policy, no summary, and level 0. It covers the messages that left
+    the view.
 
     Attributes:
-        id: Its id, never reused: what ``expand`` takes.
-        parent: The compaction whose view it rewrote; None for one that rewrote the bare log. After the undo
-            of a branch it may be an id that no record has.
+        id: Its id, never reused; the argument of ``expand``.
+        parent: The compaction whose view it rewrote; None if it rewrote the plain log. After the undo of a
+            branch this may be the id of an internal row, which no record has.
         policy: The policy's name.
         reason: Why it was due.
-        covers: The half-open ranges of sequence numbers that the summary stands for; of a branch, those of
-            the messages that left.
-        level: 1 for a summary of messages, one more than the highest it replaced otherwise.
+        covers: The half-open ranges of sequence numbers that the summary replaces; for a branch, the messages
+            that left the view.
+        level: 1 for a summary of messages alone, else one more than the highest summary it replaced.
         summary: The summary as the model reads it, with its frame.
-        tokens_before: The view before, by the policy's rule.
-        tokens_after: And after.
+        tokens_before: Tokens of the view before, by the policy's rule.
+        tokens_after: Tokens of the view after.
         messages_before: Messages in the view before.
-        messages_after: And after.
-        usage: Every model call it cost.
-        created_at: When it was committed, in UTC.
-        degraded: The summary was made without the intended model.
-        undone: It is not part of what led to the current view.
-        redacted: Something that it covered was forgotten, and ``summary`` says so and nothing else.
-        summaries: Each summary that it brought, in order, those included that no view ever showed.
-        state: What the policy wanted to have kept with it; None where it wanted nothing.
+        messages_after: Messages in the view after.
+        usage: Every model call that it cost.
+        created_at: The time of its commit, in UTC.
+        degraded: Whether the summary was made without the intended model.
+        undone: Whether it does not lead to the current view.
+        redacted: Whether a message that it covered was forgotten. ``summary`` then says only that.
+        summaries: Every summary that it wrote, in order, even one that no view ever showed.
+        state: The state that the policy stored with it; None if the policy stored none.
         seconds: How long it took, up to its commit, its model calls included; None where nobody noted it.
         rules: For each stretch of messages of the view that it found, half-open, by which rule they were kept
             (``system``, ``pinned``, ``request``, ``recent``, ``chosen``) or left (``superseded``,
@@ -105,7 +106,7 @@ class CompactionRecord:
 
 
 def records(core: SessionCore, *, undone: bool) -> list[CompactionRecord]:
-    """The compactions that led to the current view, oldest first; with *undone* the others as well."""
+    """The compactions that led to the current view, oldest first; with *undone*, the other ones too."""
     rows, current = core.compactions()
     known = {row.compaction_id: row for row in rows}
     derived = {each.derived_id: each for each in all_derived(core.rows)}
@@ -127,7 +128,7 @@ def record(core: SessionCore, row: CompactionRow, *, undone: bool) -> Compaction
 
 
 def view_at(core: SessionCore, n: int) -> list[RawMessage]:
-    """The view that the *n*-th compaction left; for 0 the history that the first one read."""
+    """The view right after the *n*-th compaction; for 0, the history that the first compaction read."""
     rows, current = core.compactions()
     led = [row for row in rows if row.compaction_id in current and _is_shown(row)]
     if type(n) is not int or not 0 <= n <= len(led):
@@ -142,9 +143,9 @@ def view_at(core: SessionCore, n: int) -> list[RawMessage]:
 
 
 def expand(core: SessionCore, compaction_id: int) -> list[dict[str, Any]]:
-    """The messages that a compaction's texts stand for, in order, those of earlier summaries included.
+    """The messages that a compaction replaced, in order, including the messages behind earlier summaries.
 
-    Its texts are summaries, and what stands in the place of larger messages.
+    A compaction replaces messages by summaries, or a large message by a shorter text.
     """
     core.check_open()
     rows, _ = core.compactions()
@@ -162,12 +163,12 @@ def expand(core: SessionCore, compaction_id: int) -> list[dict[str, Any]]:
 
 
 def _is_shown(row: CompactionRow) -> bool:
-    """Whether somebody did it: the row that an undo had to write is no step of its own."""
+    """Whether *row* has a record. The internal row of an undo has none."""
     return row.compaction.reason != UNDO
 
 
 def _covers(core: SessionCore, row: CompactionRow, parent: NewCompaction | None) -> RangeSet:
-    """The messages that its summaries stand for; of a branch those that left with it."""
+    """The messages that the summaries of *row* replace; for a branch, the messages that left the view."""
     compaction = row.compaction
     if compaction.reason != BRANCH:
         return compaction.covers

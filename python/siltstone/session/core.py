@@ -1,8 +1,8 @@
 """The state of a session, and everything that changes it.
 
-Each change computes the next state without touching the present one, commits it to the store, and then
-swaps one reference. So whatever ends a call, at whatever line, the session has the old state or the new
-one; a write that had become durable is taken in by the next call, which knows it by its write id.
+Each change computes the next state without touching the current one, commits it to the store, and then swaps
+one reference. So an interrupt at any line leaves the old state or the new one. If an interrupted write had
+become durable, the next call recognises it by its write id, and adds it to the state.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SessionCore", "is_at"]
 
-DEFAULT_RULE = "blocks"  #: how a session without a policy counts
-CACHE_TTL = 300.0  #: seconds for which providers keep a prefix, where nobody says another time
+DEFAULT_RULE = "blocks"  #: the token rule of a session without a policy
+CACHE_TTL = 300.0  #: seconds for which a provider's cache keeps a prefix, by default
 
 T = TypeVar("T")
 
@@ -69,8 +69,8 @@ T = TypeVar("T")
 class SessionCore:
     """The core that ``Session`` and ``AsyncSession`` share. No method calls a model.
 
-    Every public method takes the lock, follows what other workers did, and holds the lock for as long as
-    its transaction takes.
+    A method that changes the session takes the lock, reads the changes of other workers, and holds the lock
+    until its transaction ends.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class SessionCore:
         self.retain()
 
     def _settle(self, stored: LogState) -> LogState:
-        """Notes in the log what others of the namespace may find of the session, where that has changed."""
+        """Stores which entries other sessions of the namespace may find, if that setting has changed."""
         if not stored.namespace:
             return stored
         from siltstone.memory.sayings import with_findable
@@ -151,7 +151,7 @@ class SessionCore:
         settings = with_findable(stored.settings, may)
         if settings == stored.settings:
             return stored
-        with suppress(ReadOnlyStoreError, StoreConflictError):  # who opened it at the same time, has
+        with suppress(ReadOnlyStoreError, StoreConflictError):  # a concurrent open has stored it
             self.rows.save_settings(settings, expected=stored.version, write_id=_new_id())
         return self.rows.state()
 
@@ -174,27 +174,27 @@ class SessionCore:
 
     @property
     def context_window(self) -> int | None:
-        """The window in tokens: the one that was given, or the provider's own where that is smaller."""
+        """The context window in tokens: the given one, or the learned limit of the provider if smaller."""
         learned = self.state.clock.learned_window
         known = [window for window in (self.given_window, learned) if window is not None]
         return min(known, default=None)
 
     @property
     def usage(self) -> UsageRecord:
-        """The sum of every model call of ours, those of earlier runs included."""
+        """The sum of siltstone's own model calls, including earlier processes."""
         return self.state.clock.usage or total(())
 
     def redact_text(self, text: str) -> str:
-        """*text* as it may be written, and sent to a model of ours."""
+        """*text* without secrets, if the session redacts. Only such a text is written, or sent to a model."""
         return text if self.redacting is None else self.redacting.text(text)
 
     def learned_rows(self, start: int, end: int) -> Iterable[LogRow]:
-        """Messages of the log, as they would be written now."""
+        """Messages of the log, redacted by the session's current rules."""
         found = self.rows.read(start, end)
         return found if self.redacting is None else self.redacting.rows(found)
 
     def check_open(self) -> None:
-        """Refuses the use of a closed session, and of one that was opened in another process."""
+        """Raises an error if the session is closed, or was opened in another process."""
         self.origin.check()
         if self._closed:
             raise StoreClosedError(f"session {self.session_id!r} was closed", session_id=self.session_id)
@@ -211,21 +211,21 @@ class SessionCore:
         # fmt: on
 
     def follow(self) -> SessionState:
-        """The state, brought up to date with the store: it has all changes of other workers."""
+        """The state after reading the store: it has all changes of other workers."""
         return self.locked(self.followed)
 
     def is_current(self, state: SessionState) -> bool:
-        """Whether the store is where *state* is. It waits for nobody: False where it would have to."""
+        """Whether *state* has all changes in the store. Never waits: False if it would have to."""
         if self.pending is not None or not getattr(self.rows, "reads_at_once", False):
             return False
         return self.rows.version() == state.version and self.state is state
 
     def reload(self) -> SessionState:
-        """Follows the store, and accepts messages that others appended: the next write goes after them."""
+        """Reads the store, and accepts messages of other workers: the next write goes after them."""
         return self.locked(self._reload)
 
     def log(self, start: int, end: int | None) -> list[dict[str, Any]]:
-        """Messages of the log, read back."""
+        """Messages of the log, from *start* up to *end*."""
         self.check_open()
         end = self.follow().end if end is None else end
         return [decode(row.raw) for row in self.rows.read(start, end)]
@@ -255,11 +255,11 @@ class SessionCore:
         return None
 
     def view_left_by(self, row: NewCompaction) -> list[RawMessage]:
-        """The view that *row* made of the history."""
+        """The view right after *row*."""
         return [item.message.raw for item in shown(self.rows, self.state.view, row)]
 
     def view_before(self, row: CompactionRow | None) -> list[RawMessage]:
-        """The view that *row* found when it was written; for None the current view, read back."""
+        """The view right before *row*; for None, the current view, read from the log."""
         state = self.follow()
         parent, end = state.head, state.end
         if row is not None:
@@ -267,14 +267,17 @@ class SessionCore:
         return [item.message.raw for item in load(self.rows, state.view, parent, end)]
 
     def line(self) -> RangeSet:
-        """The messages that led to the current view, as ranges of sequence numbers."""
+        """The messages of the current line, as ranges of sequence numbers.
+
+        The line is every message that the view shows, or that its summaries replace.
+        """
         state = self.follow()
         return line_of(self.rows, content_of(state.head), state.end)
 
     # Changes.
 
     def append(self, raws: Sequence[RawMessage], usage: Any = None) -> range:
-        """Writes *raws* to the log, and then to the view: all of them, or none. Their sequence numbers."""
+        """Writes *raws* to the log, and then to the view: all, or none. Returns their sequence numbers."""
         call = self.calls.begin("append", (*raws, usage), threading.get_ident())
         answer = self.append_as(call, raws, usage)
         # fmt: off
@@ -282,7 +285,7 @@ class SessionCore:
         # fmt: on
 
     def append_as(self, call: Call, raws: Sequence[RawMessage], usage: Any = None) -> range:
-        """The same as *call*. The caller of this method marks *call* as answered."""
+        """Like :meth:`append`, for a given *call*. The caller of this method marks *call* as answered."""
         answer = self.locked(lambda: self.append_now(raws, usage, call))
         self.tell_secrets()
         return answer
@@ -293,7 +296,7 @@ class SessionCore:
         self.locked(lambda: retried(lambda: self._pin(seq, pinned, before)))
 
     def renew(self, derived_id: int, content: str, version: SessionVersion) -> bool:
-        """Gives a summary that was forgotten the text *content*. False if it is no forgotten summary."""
+        """Gives a forgotten summary the new text *content*. False if *derived_id* is no forgotten summary."""
         text = content if self.redacting is None else self.redacting.text(unmarked(content))
 
         def step() -> bool:
@@ -305,9 +308,9 @@ class SessionCore:
         return self.locked(step)
 
     def pass_boundary(self, band: int = 0, noted: int = 0) -> SessionState:
-        """Counts one more boundary, at which the window was full up to *band* per cent.
+        """Counts one more boundary, at which the window had reached *band* per cent.
 
-        It is stored with the next write, so a turn costs one write.
+        The count is stored with the next write, so a turn costs one write.
         """
 
         def step() -> SessionState:
@@ -317,16 +320,16 @@ class SessionCore:
         return self.locked(step)
 
     def failed(self, at: int, end: int, records: Sequence[UsageRecord], threshold: int | None = None) -> None:
-        """Records a failed attempt, which was due at *threshold*, and the end of the log at that time."""
+        """Records a failed attempt that was due at *threshold*, with the *end* of the log at that time."""
         self._count(lambda clock: clock.failed(at, end, threshold or 0).charged(records))
 
     def charge(self, records: Sequence[UsageRecord]) -> None:
-        """Adds model calls of ours that no compaction was committed with."""
+        """Adds the usage of siltstone's own model calls that belong to no committed compaction."""
         if records:
             self._count(lambda clock: clock.charged(records))
 
     def learn_window(self, window: int) -> None:
-        """Takes the provider's own limit over, and stores it with the session."""
+        """Stores the provider's limit of *window* tokens with the session, if it is smaller than ours."""
         from siltstone.events import WindowLearned, notify
 
         def step() -> None:
@@ -338,7 +341,7 @@ class SessionCore:
             notify(self.hooks, WindowLearned(self.session_id, before, window))
 
     def tell_secrets(self) -> None:
-        """Tells hooks the places of secrets in the last write."""
+        """Tells hooks where the last write had secrets."""
         spans, self._spans = self._spans, ()
         if spans:
             from siltstone.events import SecretsRedacted, notify
@@ -346,7 +349,10 @@ class SessionCore:
             notify(self.hooks, SecretsRedacted(self.session_id, spans))
 
     def tell_damage(self, count: int | None = None) -> None:
-        """Tells hooks which damaged entries a search leaves out, if they, or their *count*, have changed."""
+        """Tells hooks which damaged entries searches leave out, if that has changed.
+
+        *count* is their number, if the caller knows it: an unchanged number saves a read of the store.
+        """
         if count == len(self._damaged):
             return
         damaged = self.store.quarantined(self.session_id)
@@ -359,7 +365,7 @@ class SessionCore:
                 notify(self.hooks, EntriesQuarantined(self.session_id, damaged))
 
     def catch_up(self) -> None:
-        """Brings the files beside the store in step. A failure is logged; the next call tries again."""
+        """Updates the files beside the store. A failure is logged; the next call tries again."""
         if self.live is None:
             return
         try:
@@ -368,7 +374,7 @@ class SessionCore:
             _log.exception("the files of session %r are behind its store", self.session_id)
 
     def close(self, owns_store: bool) -> None:
-        """Stores the clock if it has moved since the last write, and closes the store if it is ours."""
+        """Stores the clock if it has changed since the last write. Closes the store with *owns_store*."""
 
         def step() -> None:
             if self._closed:
@@ -380,7 +386,7 @@ class SessionCore:
                 if (self.recalls or state.clock != state.stored) and not state.deleted:
                     self._save_clock(state.clock)
             except (ReadOnlyStoreError, StoreConflictError):
-                pass  # opened to look, or another worker counts on
+                pass  # the store is read-only, or another worker has stored a newer clock
             finally:
                 if owns_store:
                     self.store.close()
@@ -390,7 +396,7 @@ class SessionCore:
     # Under the lock.
 
     def followed(self) -> SessionState:
-        """:meth:`follow`, by whoever has the lock."""
+        """:meth:`follow` for a caller that holds the lock."""
         state, pending = self.state, self.pending
         if pending is None:
             version = self.rows.version()
@@ -400,7 +406,7 @@ class SessionCore:
         if pending is not None and pending.items and self._is_durable(pending):
             written = pending.items
         self.state = followed(self.rows, state, self.rows.state(), self.session_id, written)
-        if written:  # our own words, acknowledged late
+        if written:  # our own messages: an interrupted write that had become durable
             self.state = replace(self.state, own_end=self.state.end)
         self.pending = None
         return self.state
@@ -416,18 +422,18 @@ class SessionCore:
         return any(row.write_id == write.write_id for row in self.rows.read(first, first + 1))
 
     def pend(self, items: Sequence[Item] = ()) -> int:
-        """The id of a write that is about to be made."""
+        """Notes a write of *items* that is about to begin. Returns its id."""
         write_id = _new_id()
         self.pending = Write(write_id, items)
         return write_id
 
     def append_now(self, raws: Sequence[RawMessage], usage: Any, call: Call | None = None) -> range:
-        """:meth:`append_as`, by whoever has the lock."""
+        """:meth:`append_as` for a caller that holds the lock."""
         self.check_open()
-        raws = [raw for raw in raws if not isinstance(raw, RecalledMessage)]  # it is of one request alone
+        raws = [raw for raw in raws if not isinstance(raw, RecalledMessage)]  # belongs to one request only
         for tried in range(TRIES):
             is_known = not tried and self.pending is None and getattr(self.rows, "is_remote", False)
-            state = self.state if is_known else self.followed()  # over a network the write itself asks
+            state = self.state if is_known else self.followed()  # over a network the write itself compares
             if call is not None and call.write_id and (answer := self.appended_before(call, len(raws))):
                 return answer
             items = self.measured(raws, state)
@@ -447,7 +453,7 @@ class SessionCore:
             except StoreConflictError:
                 if self.rows.version() == state.version:
                     raise
-                continue  # another worker has compacted, or counted on: the words go after that
+                continue  # another worker has compacted, or stored its clock: append after that
             self.recalls.clear()
             after = state.appended(items, version, clock)
             self.state = after if error is None else replace(after, estimate_error=error)
@@ -456,7 +462,7 @@ class SessionCore:
         raise self.conflict(self.followed())
 
     def appended_before(self, call: Call, length: int) -> range | None:
-        """The numbers of an append that was interrupted, where it had become durable."""
+        """The sequence numbers of an interrupted append that had become durable, else None."""
         answer: range = call.answer
         stored = self.rows.read(answer.start, answer.start + 1)
         if length and stored and stored[0].write_id == call.write_id:
@@ -464,7 +470,7 @@ class SessionCore:
         return None
 
     def heard(self, usage: Any, state: SessionState) -> tuple[CompactionClock, float | None]:
-        """The clock after the provider has counted the last request, and by how much we were wrong."""
+        """The clock with the provider's count of the last request, and the relative error of our estimate."""
         if usage is None:
             return state.clock, None
         counted = input_tokens(usage)
@@ -496,10 +502,10 @@ class SessionCore:
         return rows.recall_rows(self.recalls)
 
     def message_rows(self, items: Sequence[Item], view: View) -> list[Any]:
-        """*items* on their way into the log, without secrets where the session redacts.
+        """*items* as rows for the log, without secrets if the session redacts.
 
         Raises:
-            SecretRefusedError: a rule of the session refuses one of them.
+            SecretRefusedError: a rule of the session refuses one of the messages.
         """
         from siltstone.session import rows
 
@@ -511,8 +517,8 @@ class SessionCore:
         """*raws* as the next messages of the log.
 
         Raises:
-            InvalidMessageError: one of them is no message.
-            StoreConflictError: another worker has appended to it.
+            InvalidMessageError: one of *raws* is no message.
+            StoreConflictError: another worker has appended to the log.
         """
         from siltstone.messages import read_message
 
@@ -576,10 +582,10 @@ class SessionCore:
         try:
             self._save_clock(clock)
         except ReadOnlyStoreError:
-            self.state = replace(state, clock=clock)  # opened to look
+            self.state = replace(state, clock=clock)  # kept in memory alone
 
     def _count(self, change: Callable[[CompactionClock], CompactionClock]) -> None:
-        """Changes the clock, in memory first: a store that refuses it costs no count."""
+        """Changes the clock, in memory first, so that no count is lost if the store refuses the write."""
 
         def step() -> None:
             try:
@@ -591,21 +597,21 @@ class SessionCore:
         def save() -> None:
             before = self.state.stored
             state = self.followed()
-            if state.stored is not before:  # another worker's clock has taken the place of ours
+            if state.stored is not before:  # another worker's clock has replaced ours: change that one
                 self.state = replace(state, clock=change(state.clock))
             self._save_clock(self.state.clock)
 
         self._quietly(step)
 
     def _quietly(self, step: Callable[[], None]) -> None:
-        """Runs *step* under the lock. A write that the store refuses is logged, and stays in memory."""
+        """Runs *step* under the lock. If the store refuses the write, logs that and keeps it in memory."""
         try:
             self.locked(step)
         except StoreError:
             _log.exception("where session %r stands could not be stored", self.session_id)
 
     def retain(self) -> None:
-        """Removes expired entries from the search, and those that the session's retention does not keep."""
+        """Removes expired entries from the search, and entries beyond the session's retention."""
         retain(self.store, self.session_id, self.retention, self.hooks, self._now())
 
     def _row(self, compaction_id: int | None) -> CompactionRow | None:

@@ -1,4 +1,4 @@
-"""The documented search of a session: by words and hashed vectors, age, and a least score."""
+"""The documented search of a session: by words, hashed vectors, age, and a minimum score."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ DAY: Final = 86_400.0  #: seconds
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The words and the vector of an entry, worked out once."""
+    """The tokens and the vector of an entry, computed once."""
 
     tokens: list[str]
     vector: list[float]
 
 
 class DocumentedSearch:
-    """The documented search over the entries of sessions. It reads all of them for each query.
+    """The documented search over the entries of sessions. Each query reads all entries.
 
-    Its formulas are those of ``siltstone.documented``, and so are its numbers; what siltstone uses by default
-    ranks better, and at any size in microseconds. Tokens and vectors of an entry are worked out once.
+    Formulas and constants are in ``siltstone.documented``. siltstone's default search ranks better, and takes
+    microseconds at any size. Tokens and vectors of an entry are computed once.
 
     Args:
         store: The store.
-        config: The least score, the most entries, the days after which one is not found.
+        config: The minimum score, the maximum number of entries, and their maximum age in days.
         now: The time, in seconds since 1970.
     """
 
@@ -48,12 +48,14 @@ class DocumentedSearch:
         sessions: Iterable[str],
         is_shown: Callable[[str, SourceRange], bool],
     ) -> list[Detail]:
-        """The entries of *sessions* that the documented filter lets through, best first.
+        """The entries of *sessions* that pass the documented filter, best first.
 
-        Those whose messages are in context are left out at the end: they count in the weights of words.
+        Entries whose messages are in context are left out last, since they count in the weights of words.
         """
         entries = self._entries(sessions)
         known = [self._of(entry) for entry in entries]
+        # Words of entries that left, as those of a forgotten text, leave here too.
+        self._known = {entry.entry_id: each for entry, each in zip(entries, known, strict=True)}
         asked = hash_vector(query)
         words = dict(enumerate(bm25(query, [each.tokens for each in known])))
         vectors = {place: cosine(asked, each.vector) for place, each in enumerate(known)}
@@ -75,7 +77,7 @@ class DocumentedSearch:
         ][:limit]
 
     def _entries(self, sessions: Iterable[str]) -> list[StoredEntry]:
-        """The entries that may be found: the newest up to the bound, and none that is too old."""
+        """The newest entries, at most ``max_segments``, without entries that are too old."""
         config, found = self._config, list[StoredEntry]()
         for session in sessions:
             offset: int | None = 0

@@ -1,4 +1,4 @@
-"""Forgetting in a session: messages are removed, and summaries are written again from what is left."""
+"""Forgetting in a session: messages are removed, and summaries are written again without them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from siltstone.values import replace
 
 __all__ = ["Criteria", "forgetting"]
 
-REACH = 16  #: so many undos lead to a summary that says what is left
+REACH = 16  #: summaries that left the view and are still written again: an undo may show them
 
 
 class Criteria(TypedDict, total=False):
@@ -40,7 +40,7 @@ class Criteria(TypedDict, total=False):
 def forgetting(
     core: SessionCore, policy: Compactor | None, *, renew: bool, **criteria: Unpack[Criteria]
 ) -> Flow[ForgetReport]:
-    """Forgets, lets go of it in this memory, and with *renew* asks for summaries of what is left."""
+    """Forgets in store, memory and files. With *renew*, asks a model for new summaries."""
     core.check_open()
     core.follow()
     known = core.knowing.facts.facts() if core.knowing.keeps_facts else ()
@@ -61,7 +61,7 @@ def forgetting(
 
 
 def _worth_renewing(core: SessionCore) -> list[Derived]:
-    """The summaries that were forgotten, oldest first, without those that nobody will see again."""
+    """The forgotten summaries, oldest first, without summaries too old to be shown again by an undo."""
     state = core.follow()
     shown = {item.derived_id for item in state.view if item.derived_id is not None}
     once = {piece for row in core.rows.compactions() for piece in row.compaction.view if type(piece) is int}
@@ -72,11 +72,11 @@ def _worth_renewing(core: SessionCore) -> list[Derived]:
 
 
 def _renew(core: SessionCore, policy: Resummarizer) -> Flow[int]:
-    """Gives summaries that were forgotten a new text; how many have one now.
+    """Gives forgotten summaries a new text. Returns how many have one now.
 
-    Of those that a view has shown and none shows any more the newest ``REACH`` are written anew: each stands
-    for all that was said before it. Where no model gives one, the summary stays as it is: a sentence that
-    says what happened.
+    Of the summaries that have left the view, only the newest ``REACH`` are written again, because each costs
+    a model call over all its messages. If a model call fails, the rest keep the sentence that says that their
+    text was forgotten.
     """
     renewed = 0
     for summary in _worth_renewing(core):

@@ -1,4 +1,4 @@
-"""A session that begins as a copy of another one: a branch, or a helper that shall know what was said."""
+"""A fork: a session that begins as a copy of another one, to try another way or to brief a helper agent."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = ["fitted", "forked"]
 
 
 def forked(opened: Opened, session_id: str, prompt: str, *, is_async: bool) -> Opened:
-    """A copy of the session under another id, opened as that one is.
+    """A copy of the session under another id, opened with the same options.
 
-    Its log, its view, what is found and what is known are copied in the state in which they are now. Facts of
-    a namespace are not: the fork has the same namespace, and knows them. A copy that is broken off leaves
-    nothing, so that it can be made again.
+    The log, the view, the entries and the facts are copied as they are now. Facts of a namespace are not
+    copied, since the fork shares the namespace. If a copy breaks off, what it wrote is deleted, so that it
+    can be made again.
 
     Raises:
         ConfigError: the store has messages of *session_id* already, a call in view waits for its result, or
@@ -68,7 +68,7 @@ def forked(opened: Opened, session_id: str, prompt: str, *, is_async: bool) -> O
 
 
 def fitted(opened: Opened, prompt: str) -> Steps[Outcome | None]:
-    """Fits the fork to its window, by its policy, before its first call; what came of it."""
+    """Compacts the fork by its policy, if it is too large for its window. Returns the outcome, if any."""
     core, policy = opened.core, opened.policy
     if not isinstance(policy, ForkFitter):
         return None
@@ -84,7 +84,7 @@ def fitted(opened: Opened, prompt: str) -> Steps[Outcome | None]:
 
 
 def _copied(core: SessionCore) -> Iterator[Record]:
-    """The records of the session, as a file of them would give them back."""
+    """The records of the session, as if read from an exported file, without facts of a namespace."""
     is_shared = bool(core.rows.state().namespace)
     for record in records_of(core.store, core.session_id):
         if record.kind != "known" or not is_shared:

@@ -1,10 +1,10 @@
-"""Compares a host's own list with the session: where it goes on from it, and where it differs.
+"""Compares a host's own message list with the session: which messages are new, and where the past differs.
 
-A host that owns its list hands in all of it. Its messages are told apart by identity, as far as the same
-objects were seen before, else by their content. The session's **line** is what was said on the way to its
-current view: every message that the view has, or that its summaries stand for. A list goes on from the line
-in one of three shapes: the whole of it with more at the end; a view that the session gave, with more at the
-end; either with messages left out before its last one. Any other list has rewritten the past.
+A host that owns its list passes the whole list each time. A message is recognised by the identity of its
+object if that was seen before, else by a digest of its content. The session's **line** is every message that
+the current view shows, or that its summaries replace. A list continues the line in one of three forms: the
+whole line, with new messages at the end; a view that the session gave, with new messages at the end; or one
+of these with messages left out before the last known one. Any other list has rewritten the past.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from siltstone.values import dataclass, field, replace
 __all__ = ["HostList"]
 
 _RULES = frozenset({"system", "developer"})
-_FRAME = "[Context compacted]"  # how the summaries of most policies begin
-_MARK = "cache_control"  # of a message, of a block, and of a block in a tool's result
+_FRAME = "[Context compacted]"  # the first words of most policies' summaries
+_MARK = "cache_control"  # a field of messages, of blocks, and of blocks in a tool result
 
 
 def digest(text: str) -> bytes:
-    """The digest that tells one text from another."""
+    """A digest of *text*, 16 bytes."""
     return blake2b(text.encode(), digest_size=16).digest()
 
 
 def message_digest(text: str) -> bytes:
-    """The digest that tells the JSON text of one message from another; marks of a cache do not count.
+    """A digest of the JSON text of a message, without its cache marks.
 
-    A host that caches moves its marks from turn to turn, and has rewritten nothing.
+    A host that uses a provider's cache moves these marks from turn to turn, and has not changed the message.
     """
     text = without_own_key(text)
     return digest(encode(_unmarked(decode(text))) if f'"{_MARK}"' in text else text)
@@ -55,17 +55,17 @@ def message_digest(text: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class HostList:
-    """Digests of a session's log and of its host's list. A value: learning gives another.
+    """Digests of a session's log and of its host's list. The value is immutable: a change gives a new value.
 
-    The lists and dicts inside are shared by the values that grew out of one another, and only grow; each
-    value knows how much of them is its own.
+    Values that grew out of one another share their lists and dicts, which only grow. ``length`` tells how
+    much of the shared log belongs to a value.
 
     Attributes:
-        length: How many messages of the log are known.
-        is_outdated: The log is to be read: it was not yet, or something of it was forgotten since.
-        last: The list that was seen last, where all of it is in the log.
-        clean: What takes the secrets out of a message before it is logged, where the session redacts: the
-            host's messages are compared as they would be logged.
+        length: The number of known messages of the log.
+        is_outdated: Whether the log must be read first: it was never read, or a message was forgotten since.
+        last: The last list, if all of it is in the log.
+        clean: The function that redacts a message, if the session redacts. The host's messages are compared
+            in their redacted form, as the log has them.
     """
 
     length: int = 0
@@ -74,20 +74,20 @@ class HostList:
     last: LastList | None = None
     _log: list[bytes] = field(default_factory=list)
     _known: set[bytes] = field(default_factory=set)  # the digests in _log
-    _injected: set[bytes] = field(default_factory=set)  # what hooks have added: a list may have it, or not
-    _substitutes: dict[bytes, int] = field(default_factory=dict)  # what was handed out for a message
+    _injected: set[bytes] = field(default_factory=set)  # messages from hooks: a list may lack them
+    _substitutes: dict[bytes, int] = field(default_factory=dict)  # shorter texts, to the message they replace
     _former: dict[bytes, tuple[int, ...]] = field(
         default_factory=dict
-    )  # forgotten messages, by salted digest
-    _gone: dict[bytes, RangeSet] = field(default_factory=dict)  # forgotten summaries, and what each covers
+    )  # forgotten messages, by salted digest of the former text
+    _gone: dict[bytes, RangeSet] = field(default_factory=dict)  # forgotten summaries, to their messages
     _salt: bytes = b""
-    _told: frozenset[tuple[bytes, int]] = frozenset()  # of these: what hooks were told of, and how often
-    _summaries: dict[str, RangeSet] = field(default_factory=dict)  # by their texts, those that were asked for
-    _asked: set[bytes] = field(default_factory=set)  # digests of messages that are known to stand for none
-    _seen: dict[int, Seen] = field(default_factory=dict)  # by the object's id; the object is held with it
+    _told: frozenset[tuple[bytes, int]] = frozenset()  # forgotten messages that hooks were told of
+    _summaries: dict[str, RangeSet] = field(default_factory=dict)  # known summary texts, to their messages
+    _asked: set[bytes] = field(default_factory=set)  # digests of texts that were looked up in the log already
+    _seen: dict[int, Seen] = field(default_factory=dict)  # by id() of the object, which Seen keeps alive
 
     def learned(self, rows: Iterable[LogRow]) -> HostList:
-        """With the next messages of the log."""
+        """The value with the next messages of the log."""
         log = self._log if len(self._log) == self.length else self._log[: self.length]
         for row in rows:
             log.append(message_digest(row.raw))
@@ -97,15 +97,18 @@ class HostList:
         return replace(self, length=len(log), _log=log)
 
     def unknown(self, raws: Sequence[RawMessage]) -> list[str]:
-        """The texts of those of *raws* that may be a summary or a substitute, and were not asked for yet.
+        """The texts in *raws* that may be a summary or a substitute, and were not looked up yet.
 
-        A message that the log has is looked up only where it begins like a summary: a user may quote one.
+        A message of the log is looked up only if it begins like a summary, since a user may quote one.
         """
         texts = dict.fromkeys(self._derived_text(raw) for raw in raws if id(raw) not in self._seen)
         return [text for text in texts if text and digest(text) not in self._asked]
 
     def told(self, texts: Sequence[str], found: Sequence[Sequence[Derived]]) -> HostList:
-        """With the log's messages of *texts*: of several with equal text the marked one, or the newest."""
+        """The value after *texts* were looked up: *found* has the derived rows of each text, newest first.
+
+        Of several rows with equal text, the row that the text's mark names counts, else the newest.
+        """
         for text, rows in zip(texts, found, strict=True):
             self._asked.add(digest(text))
             mark = read_mark(text)
@@ -121,7 +124,7 @@ class HostList:
         return self
 
     def outdated(self) -> HostList:
-        """The same, to be read again before its next use: messages of the log were forgotten."""
+        """The value after messages of the log were forgotten: the log is read again before the next use."""
         return replace(self, is_outdated=True)
 
     def relearned(
@@ -134,10 +137,10 @@ class HostList:
         """The list after the whole log was read again.
 
         Args:
-            rows: The log.
-            messages: Those that were forgotten, by their digests from before, in the order of the log.
-            summaries: What each that was forgotten stands for, and its digest from before.
-            salt: What these digests were made with.
+            rows: All messages of the log.
+            messages: Forgotten messages in the order of the log: number, and digest of the former text.
+            summaries: Forgotten summaries: the messages that each replaced, and digest of the former text.
+            salt: The salt of these digests.
         """
         former = dict[bytes, tuple[int, ...]]()
         for seq, each in messages:
@@ -149,11 +152,11 @@ class HostList:
         return anew.learned(rows)
 
     def summaries(self, raws: Sequence[RawMessage]) -> dict[int, RangeSet]:
-        """The places of summaries that this session has handed out, and what each stands for.
+        """The places in *raws* of summaries from this session, and the messages that each replaces.
 
-        A summary stands before everything that was said after the first message it stands for. So one that
-        stands behind such a message is a message that quotes it, and so is the second of two that say the
-        same. One of our type that another session made stands for nothing here.
+        A real summary comes before all messages later than the first one it replaces. A summary after such a
+        message is a quotation, and so is the second of two equal ones. A ``SummaryMessage`` from another
+        session replaces no messages here.
         """
         found: dict[int, RangeSet] = {}
         for place, raw in enumerate(raws):
@@ -167,30 +170,30 @@ class HostList:
         return found
 
     def gone(self, raws: Sequence[RawMessage], summaries: Iterable[int]) -> list[Seen]:
-        """The places among *summaries* whose message in *raws* still has a forgotten text."""
+        """The summaries in *raws*, at the places *summaries*, that still have a forgotten text."""
         found = [self._sighted(place, raws[place]) for place in summaries]
         return [each for each in found if self._covers_of_gone(each.raw) is not None]
 
     def _covers_of_gone(self, raw: RawMessage) -> RangeSet | None:
-        """The messages that *raw* stands for, if it is a summary with a text that was forgotten since."""
+        """The messages that *raw* replaces, if it is a summary whose text was forgotten since; else None."""
         if not self._gone or read_mark(_summary_text(raw)) is None:
             return None
         return self._gone.get(canonical_digest(raw, self._salt))
 
     def _is_behind(self, before: Sequence[RawMessage], covers: RangeSet) -> bool:
-        """Whether *before* has a message that was said after the first of those that *covers* has."""
+        """Whether *before* has a message of the log that is the first of *covers*, or later."""
         first = covers[0][0] if covers else 0
         earlier = set(self._log[:first])
         digests = (self._sighted(0, raw).stands_for for raw in before if not _is_rule(raw))
         return any(each in self._known and each not in earlier for each in digests)
 
     def originals(self, raws: Sequence[RawMessage], summaries: Container[int]) -> list[Seen]:
-        """The messages of *raws*, but for those that hooks added and those in the places *summaries*."""
+        """The messages of *raws*, without messages that hooks added and without the places *summaries*."""
         seen = (self._sighted(place, raw) for place, raw in enumerate(raws) if place not in summaries)
         return [each for each in seen if each.digest not in self._injected]
 
     def said(self, line: RangeSet) -> list[int]:
-        """The sequence numbers of *line*, without what hooks have added."""
+        """The sequence numbers of *line*, without messages that hooks have added."""
         return [seq for seq in numbers(line) if self._log[seq] not in self._injected]
 
     def common(self, host: Sequence[Seen], said: Sequence[int]) -> int:
@@ -199,10 +202,10 @@ class HostList:
         return sum(1 for _ in takewhile(lambda pair: self._is(*pair), pairs))
 
     def new(self, host: Sequence[Seen], *lines: Sequence[int]) -> int | None:
-        """The place in *host* of the first message that is new; None where it goes on from none of *lines*.
+        """The place in *host* of the first new message; None if *host* continues none of *lines*.
 
-        With messages left out it goes on from the first alone. Behind a gap in its middle there must be two
-        that were said: one may as well be said again.
+        Messages may be left out only of the first line. After a gap in the middle at least two known messages
+        must follow: a single one may be a new message with an old text.
         """
         for said in lines:
             if self.common(host, said) == len(said):
@@ -215,9 +218,9 @@ class HostList:
         return None
 
     def shared(self, host: Sequence[Seen], said: Sequence[int]) -> tuple[int, int]:
-        """The number of messages of *host* that follow each other in *said*, and their end in *said*.
+        """The length of the beginning of *host* that *said* has in a row, and its end in *said*.
 
-        A list that was shortened from its front begins later in *said*; two messages in a row say so.
+        A list that was shortened at its front begins later in *said*. Two messages in a row prove that.
         """
         begins = self.common(host, said)
         if begins == len(host) or not all(_is_rule(each.raw) for each in host[:begins]):
@@ -231,48 +234,48 @@ class HostList:
         return best
 
     def kept(self, host: Sequence[Seen], told: Iterable[Seen] = (), last: LastList | None = None) -> HostList:
-        """With *host* as the list that was seen last: messages that the host has dropped are not kept.
+        """The value with *host* as the last list. Messages that the host has dropped are not kept.
 
-        *told* are forgotten messages in it that a hook is told of now.
+        *told* are forgotten messages in *host* of which hooks are told now.
         """
         known = self._told | set(_counted(told))
         return replace(self, _seen={id(each.raw): each for each in host}, _told=known, last=last)
 
     def gone_on(self, last: LastList) -> HostList:
-        """With *last*, which goes on from the last list."""
+        """The value with *last*, which continues the last list."""
         return replace(self, _seen={}, last=last)
 
     def recognised(self) -> HostList:
-        """With the objects of the last list as those that are known."""
+        """The value that recognises the objects of the last list."""
         return self if self._seen or self.last is None else replace(self, _seen=self.last.by_id())
 
     def listed(
         self, raws: Sequence[RawMessage], fresh: int, seen: list[Seen], head: int | None, end: int
     ) -> LastList:
-        """*raws* as the last list, of which those from place *fresh* on were logged just now."""
+        """*raws* as the last list. Messages from the place *fresh* on were logged just now."""
         if self.last is None and any(id(raw) in self._seen for raw in raws[:fresh]):
-            return LastList(list(raws), None, seen, head, end)  # what they said first is not known
+            return LastList(list(raws), None, seen, head, end)  # their text at the time of logging is unknown
         return LastList.of(raws, fresh, self.last, seen, head, end)
 
     def is_plain(self, raw: RawMessage) -> bool:
-        """Whether *raw* is no summary. :meth:`unknown` was asked of it before."""
+        """Whether *raw* is no summary. Call :meth:`unknown` with it before."""
         if isinstance(raw, SummaryMessage) or self._covers_of_gone(raw) is not None:
             return False
         return _summary_text(raw) not in self._summaries
 
     def returned(self, host: Iterable[Seen]) -> list[Seen]:
-        """The messages of *host* with a forgotten text, which no message of the log has any more."""
+        """The messages of *host* with a forgotten text, which is in no message of the log any more."""
         return [each for each in host if each.was and each.digest not in self._known]
 
     def placed(self, host: Sequence[Seen], said: Sequence[int]) -> list[Seen]:
-        """*host* without those that say what was forgotten, where *said* has no place for them.
+        """*host* without messages with a forgotten text that have no place in *said*.
 
-        They were kept out before, or are now: all but those that others are tied to.
+        Messages with ties stay, such as a call that has a result.
         """
         returned = {each.place for each in self.returned(host) if not each.is_tied}
         if not returned:
             return list(host)
-        found, at = list[Seen](), 0  # said[at:] is what may still come
+        found, at = list[Seen](), 0  # the next message of host can only be in said[at:]
         for number, each in enumerate(host):
             if each.place in returned:
                 places = [place for seq in each.was if (place := _index(said, seq, at)) is not None]
@@ -286,22 +289,25 @@ class HostList:
         return found
 
     def untold(self, returned: Sequence[Seen]) -> list[Seen]:
-        """The messages of *returned* that hooks were not told of yet, each as often as it stands there."""
+        """The messages of *returned* of which hooks were not told yet. Repeated texts count one by one."""
         counted = _counted(returned)
         return [each for each, key in zip(returned, counted, strict=True) if key not in self._told]
 
     def _is(self, each: Seen, seq: int) -> bool:
-        """Whether *each* is message *seq* of the log, as it is, or as it was before it was forgotten."""
+        """Whether *each* is message *seq* of the log, in its current text or in its forgotten one."""
         return each.stands_for == self._log[seq] or seq in each.was
 
     def _sighted(self, place: int, raw: RawMessage) -> Seen:
         known = self._seen.get(id(raw))
-        if known is not None:  # an object that was changed in place is still itself
+        if known is not None:  # the same object is the same message, even if it was changed in place
             return known._replace(place=place)
         return self._looked_at(place, raw)
 
     def logged(self, seen: Iterable[Seen]) -> list[Seen]:
-        """*seen* after they were logged as they say now: an object may have said something else before."""
+        """*seen* with digests of their current texts, under which they were just logged.
+
+        An object that was changed in place had another text before.
+        """
         return [
             self._looked_at(each.place, each.raw) if id(each.raw) in self._seen else each for each in seen
         ]
@@ -318,7 +324,7 @@ class HostList:
         return Seen(place, raw, own, stands_for, was, is_tied)
 
     def _derived_text(self, raw: RawMessage) -> str:
-        """The text under which the log would have *raw* as a derived text; empty where it can be none."""
+        """The text by which to look for *raw* among the derived texts of the log; empty if it can be none."""
         logged = raw if self.clean is None else self.clean(raw)
         summary, text = _summary_text(raw), encode(logged)
         if summary.startswith(_FRAME):
@@ -332,13 +338,13 @@ class HostList:
 
 
 def _index(said: Sequence[int], seq: int, start: int) -> int | None:
-    """The place of *seq* in *said*, which ascends, from *start* on; None where it has none."""
+    """The place of *seq* in the sorted *said*, from *start* on; None if it is not there."""
     place = bisect_left(said, seq, start)
     return place if place < len(said) and said[place] == seq else None
 
 
 def _counted(seen: Iterable[Seen]) -> list[tuple[bytes, int]]:
-    """The digest of each, and how many of the same stand before it."""
+    """The digest of each message, and the number of equal digests before it."""
     times = Counter[bytes]()
     keys = list[tuple[bytes, int]]()
     for each in seen:
@@ -348,9 +354,9 @@ def _counted(seen: Iterable[Seen]) -> list[tuple[bytes, int]]:
 
 
 def _runs(wanted: Sequence[bytes], text: Sequence[bytes]) -> list[int]:
-    """For each place of *text*: how many of its messages from there on are the beginning of *wanted*.
+    """For each place of *text*: the length of the longest beginning of *wanted* that is found there.
 
-    The Z algorithm (Gusfield 1997, 1.4), in time linear in both lengths.
+    The Z algorithm (Gusfield 1997, 1.4), in linear time in both lengths.
     """
     joined: list[bytes | None] = [*wanted, None, *text]
     runs = [0] * len(joined)
@@ -366,7 +372,7 @@ def _runs(wanted: Sequence[bytes], text: Sequence[bytes]) -> list[int]:
 
 
 def _summary_text(raw: RawMessage) -> str:
-    """The text of a message that may be a summary of ours; empty for any other."""
+    """The text of a message that may be a summary of siltstone; empty for any other."""
     fields = raw if isinstance(raw, Mapping) else {}
     content = fields.get("content")
     return content if fields.get("role") == "user" and isinstance(content, str) else ""
@@ -377,7 +383,7 @@ def _is_rule(raw: RawMessage) -> bool:
 
 
 def _unmarked(block: dict[str, Any]) -> dict[str, Any]:
-    """The same message or block without the marks of a cache."""
+    """The same message or block without its cache marks."""
     kept = {key: value for key, value in block.items() if key != _MARK}
     if isinstance(blocks := kept.get("content"), list):
         kept["content"] = [_unmarked(each) if isinstance(each, dict) else each for each in blocks]

@@ -1,4 +1,4 @@
-"""Tells the messages of a session that are in context from those that a search may give."""
+"""Tells which messages of a session are in context, so that a search need not return them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["InContext", "Outside"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outside:
-    """The messages that are not in context, and can be found.
+    """The messages that are not in context verbatim, and can be found.
 
     Attributes:
-        left: Messages that are not shown.
-        substituted: Messages that are shown, each by a shorter text.
+        left: Ranges of messages that are not shown.
+        substituted: Messages of which the context shows a shorter text.
     """
 
     left: RangeSet
@@ -26,14 +26,14 @@ class Outside:
 
 
 class InContext:
-    """The context of a session: its view, or the last request where the policy shapes requests."""
+    """The context of a session: its view, or the last request if the policy shapes requests."""
 
     def __init__(self, core: SessionCore) -> None:
         self._core = core
         self._known: tuple[object, Outside] | None = None
 
     def outside(self) -> Outside:
-        """The messages that are not in context: the same object until they change."""
+        """The messages that are not in context. The same object is returned until they change."""
         core = self._core
         state, request = core.state, core.requests.last
         head = None if state.head is None else state.head.compaction_id
@@ -50,7 +50,7 @@ class InContext:
         return self._known[1]
 
     def shows(self, session_id: str, source_range: SourceRange) -> bool:
-        """Whether the context has one of these messages of a session as it was said."""
+        """Whether the context has one of the messages of *source_range* verbatim."""
         if session_id != self._core.session_id:
             return False
         start, end = source_range

@@ -1,4 +1,4 @@
-"""The facts, corrections and rules of a session, and how far its log was read for them."""
+"""The facts, corrections and rules of a session, and how much of its log was read for them."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 __all__ = ["Knowing", "OnLine", "Progress", "keeps_facts"]
 
-TRIES: Final = 3  #: of a model that gives nothing at all, before its text is passed over
+TRIES: Final = 3  #: failed attempts of a model on one batch of messages, before the batch is skipped
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a session has been read for facts, as sequence numbers of its log.
+    """Which messages of a session were read for facts, as ranges of sequence numbers.
 
     Attributes:
         patterns: Messages that were read by patterns.
-        model: Messages that a model was asked about, or that were discarded while no model was to be asked.
-        tries: How often the model has failed on what comes next.
+        model: Messages that a model has read, or that were discarded while no model was configured.
+        tries: The number of failed attempts of the model on the next batch.
         archived: Messages that are in the files of an archive.
-        redactions: How often something was forgotten when they were written: another count says that they
-            may have what is to be nowhere.
+        redactions: The session's count of redactions when these files were written. If the count differs now,
+            the files may still have a forgotten text.
     """
 
     patterns: RangeSet = ()
@@ -42,7 +42,7 @@ class Progress:
 
     @classmethod
     def of(cls, kept: dict[str, Any]) -> Progress:
-        """The progress from its stored form. An unreadable form gives no progress: all is read again."""
+        """The progress from its stored form. For an unreadable form no progress: all is read again."""
         try:
             patterns, model, archived = (
                 _ranges(kept.get(each)) for each in ("patterns", "model", "archived")
@@ -54,7 +54,7 @@ class Progress:
 
     @property
     def kept(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """The stored form, for JSON."""
         return {
             "patterns": [list(span) for span in self.patterns],
             "model": [list(span) for span in self.model],
@@ -64,7 +64,7 @@ class Progress:
         }
 
     def without(self, spans: RangeSet) -> Progress:
-        """As if *spans* had not been read."""
+        """The progress as if no message of *spans* had been read."""
         return replace(self, patterns=minus(self.patterns, spans), model=minus(self.model, spans))
 
 
@@ -82,12 +82,12 @@ class Knowing:
         store: The session's store.
         session_id: The session.
         namespace: Its namespace, ``""`` for none.
-        config: How it learns; None where it learns nothing by itself.
-        redact: Takes the secrets out of what is written.
+        config: The settings for learning; None if the session learns nothing by itself.
+        redact: Removes secrets from texts before they are written.
 
     Raises:
-        ConfigError: facts are to be shared, and the session has no namespace; or they are to be kept, and
-            the store keeps none.
+        ConfigError: facts shall be shared, and the session has no namespace; or the session shall learn, and
+            the store keeps no facts.
     """
 
     def __init__(
@@ -101,8 +101,8 @@ class Knowing:
         self.is_learning: Final = config is not None
         self._config = config
         self._store, self._session_id, self._redact = store, session_id, redact
-        self.slot: Final = Slot()  # for the one who asks a model
-        self.is_due = False  # a model has something to read
+        self.slot: Final = Slot()  # held by the one reader that asks a model
+        self.is_due = False  # whether there are messages for a model to read
         is_shared = config is not None and config.scope == "namespace"
         if is_shared and not namespace:
             raise ConfigError(
@@ -120,7 +120,7 @@ class Knowing:
 
     @property
     def config(self) -> KnowledgeConfig:
-        """How the session learns, and how many facts it keeps."""
+        """The settings for learning, and for the number of facts."""
         if self._config is None:
             from siltstone.knowledge import KnowledgeConfig
 
@@ -137,9 +137,9 @@ class Knowing:
         """The facts.
 
         Raises:
-            ConfigError: the store keeps none.
+            ConfigError: the store keeps no facts.
         """
-        with self._making:  # they have a lock, so all threads have to use the same ones
+        with self._making:  # StoredFacts has a lock, so all threads must share one object
             if self._facts is None:
                 self._facts = self._made()
             return self._facts
@@ -161,7 +161,7 @@ class Knowing:
         )
 
     def on_line(self, at: object, line: Callable[[], RangeSet]) -> OnLine:
-        """The facts of the session on its *line*, which is another one where *at* is."""
+        """The facts of the session on its *line*. The result is kept until *at* changes."""
         known = self._on_line
         if known is None or known[0] != at:
             known = self._on_line = at, OnLine(self.facts, self._session_id, line())
@@ -169,27 +169,27 @@ class Knowing:
 
     @property
     def progress(self) -> Progress:
-        """How far the session has been read."""
+        """Which messages of the session were read."""
         return Progress.of(self.facts.progress())
 
     def marked(self, progress: Progress) -> Marked:
-        """The facts, for a write that notes *progress* in the same step."""
+        """The facts, for a write that stores *progress* in the same transaction."""
         from siltstone.knowledge import Marked
 
         return Marked(self.facts, progress.kept)
 
 
 class OnLine:
-    """The facts as the current line of a session has them.
+    """The facts that are known on the current line of a session.
 
-    What was said on a branch that was left, or in messages that were undone, is not known on this line; and
-    what it had superseded holds again. Facts without a place, and those of other sessions, are known on all.
-    While no fact changes, they are read and indexed once.
+    A fact from messages of a left branch, or from undone messages, is not known on this line, and a fact that
+    it had superseded holds again. Facts without a place in the log, and facts of other sessions, are always
+    known. Facts are read and indexed once, until one changes.
 
     Args:
-        store: The facts of the session, and of whoever shares with it.
+        store: The facts of the session, and of sessions that share with it.
         session_id: The session.
-        line: What was said on the way to its view.
+        line: The messages that lead to its view.
     """
 
     def __init__(self, store: StoredFacts, session_id: str, line: RangeSet) -> None:
@@ -230,7 +230,7 @@ class OnLine:
         return self.store.words(fact)
 
     def vectors(self) -> Mapping[str, Sequence[float]]:
-        """The vectors that the store has kept."""
+        """The vectors of the facts, as the store keeps them."""
         return self.store.vectors()
 
     def _is_known(self, fact: Fact) -> bool:

@@ -1,4 +1,4 @@
-"""The list that a host sent last, so that the next one is looked at from where it goes on."""
+"""The list that a host sent last. If the next list begins with it, only the rest is compared."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ class Seen(NamedTuple):
         place: Its place in the list.
         raw: The host's own object.
         digest: Its digest when it was first seen.
-        stands_for: The digest of the message of the log that it stands for; most stand for themselves.
-        was: The numbers of messages that said this before they were forgotten.
-        is_tied: Of these: others are tied to it, as a result is to its call, so it leaves its tombstone.
+        stands_for: The digest of its message in the log. This differs from *digest* for a substitute, or for
+            a text that was forgotten.
+        was: Numbers of the log's messages that had this text before it was forgotten.
+        is_tied: Whether a forgotten message has ties, as a call has with its result. It then leaves a
+            tombstone.
     """
 
     place: int
@@ -33,14 +35,14 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LastList:
-    """A host's list, and where the session stood when the whole of it was in the log.
+    """A host's list that is wholly in the log, and the state of the session at that time.
 
     Attributes:
-        raws: The host's own objects, which are held so that their identity stays theirs.
-        digests: Of each the digest of what it said, in one text of bytes; None where one cannot be written
-            as JSON, as a mapping of a type of the host's own.
-        seen: What is known of those that were said, in order.
-        head: The compaction that the session's view came from; None before the first.
+        raws: The host's own objects. They are kept alive, so that no new object gets the same ``id()``.
+        digests: The digests of the logged texts, in order, joined to one ``bytes``; None if a message cannot
+            be written as JSON, such as a mapping type of the host's own.
+        seen: The messages of the list that are in the log, in order.
+        head: The id of the compaction that made the session's view; None before the first.
         end: One past the last message of the log.
     """
 
@@ -60,19 +62,19 @@ class LastList:
         head: int | None,
         end: int,
     ) -> LastList:
-        """*raws*, of which *seen* were said, and those from place *fresh* on were logged just now.
+        """The list *raws*. *seen* are its messages in the log; those from place *fresh* on were just logged.
 
-        *before* is the list before it, where some objects of *raws* are known from there: they say what they
-        said when they were logged, even if they were changed since.
+        *before* is the list before, if there is one. Objects known from there keep the digests of their
+        logged texts, even if the objects were changed since.
         """
         held = list(raws)
         return cls(held, _digests_of(held, fresh, before), seen, head, end)
 
     def begins(self, raws: list[RawMessage], head: int | None, end: int) -> bool:
-        """Whether *raws* is this list with more at its end, in a session that stands where it stood.
+        """Whether *raws* is this list with more messages at its end, and the session has not changed since.
 
-        An object of this list is itself, even one that was changed in place. Another object is compared by
-        what it says.
+        The same object counts as the same message, even if it was changed in place. Another object is
+        compared by its text.
         """
         if (self.head, self.end) != (head, end) or len(raws) < len(self.raws):
             return False
@@ -91,7 +93,7 @@ class LastList:
 
 
 def _digests_of(raws: list[RawMessage], fresh: int, before: LastList | None) -> bytes | None:
-    """The digests of *raws* as they were when they were logged; None where they are not known."""
+    """The digests of *raws* at the time of logging; None if they are not known."""
     now = text_digests(raws)
     if now is None or before is None:
         return now

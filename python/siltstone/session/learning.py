@@ -1,7 +1,7 @@
-"""Learns from what was discarded: by patterns after each commit, by a model beside the conversation.
+"""Learns facts from discarded messages: by patterns after each commit, by a model in the background.
 
-The facts from a text, and the note that it was read, are one write. A session that is interrupted has both,
-or neither; then the next one reads the text again.
+The facts from a message, and the note that it was read, are written in one transaction. An interrupted
+session has both or neither. If it has neither, the next session reads the message again.
 """
 
 from __future__ import annotations
@@ -75,15 +75,15 @@ __all__ = [
 ]
 
 
-MOST: Final = 2_000  #: messages that are read by patterns in one go: a session that was long when it began
-BATCH: Final = 8 * PIECE  #: characters that a model reads before it is noted
+MOST: Final = 2_000  #: messages that patterns read after one commit: bounds the cost for a long old session
+BATCH: Final = 8 * PIECE  #: characters that a model reads before the progress is stored
 
 Redact = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Messages to be read, the numbers that are read with them, and when each was said (ms)."""
+    """Messages to read, all sequence numbers that they cover, and the time of each in milliseconds."""
 
     messages: Sequence[Message]
     read: RangeSet
@@ -102,10 +102,10 @@ def learn_patterns(core: SessionCore) -> None:
 
 
 def extraction(core: SessionCore) -> Steps[Learned]:
-    """Asks a model for the facts in what has left the view, a batch after the other; what they came to.
+    """Asks a model for the facts in messages that have left the view, batch by batch.
 
-    What failed is told, as ``ExtractionFailed``, and stops nothing: where no call of a batch gave anything
-    it is read again the next time, and passed over after three.
+    A failure is told to hooks as ``ExtractionFailed``. If every call of a batch fails, reading stops, and the
+    batch is tried again after the next compaction or start; after three failures it is skipped.
     """
     config, done = core.knowing.config, Learned()
     while True:
@@ -134,15 +134,15 @@ def extraction(core: SessionCore) -> Steps[Learned]:
 
 
 def check_due(core: SessionCore) -> None:
-    """Finds out whether a model has something to read, where a session is opened."""
+    """Notes whether there are messages for a model to read, when a session is opened."""
     if core.knowing.is_learning and core.knowing.config.knowledge_extraction:
         core.knowing.is_due = bool(minus(_discarded(core), core.knowing.progress.model))
 
 
 def known(core: SessionCore, state: SessionState | None = None) -> OnLine:
-    """The facts that are known on the current line, or on that of *state*.
+    """The facts that are known on the current line, or on the line of *state*.
 
-    Whatever is said behind the newest compaction is on the line, however much that becomes.
+    All messages after the newest compaction are on the line, also later ones.
     """
     state = core.follow() if state is None else state
     content = content_of(state.head)
@@ -161,7 +161,7 @@ def find(
     entity: str | None = None,
     everything: bool = False,
 ) -> list[Fact]:
-    """Facts: those that fit *query*, best first, or the newest where there is none."""
+    """The facts that match *query*, best first; without a query, the newest facts first."""
     if type(limit) is not int or limit < 0:
         raise ConfigError(f"limit must be an integer >= 0, got {limit!r}", field="limit", value=limit)
     store = known(core)
@@ -196,12 +196,12 @@ def saved_hits(
     since: datetime | float | None = None,
     until: datetime | float | None = None,
 ) -> list[SearchHit]:
-    """The facts that fit *query* and are in no message of this session, as a search of entries has its hits.
+    """The facts that match *query* and come from no message of this session, in the form of search hits.
 
-    Of facts that were kept at *since* or later, and before *until*.
+    Only facts that were saved at *since* or later, and before *until*.
 
-    Their score is the share of the query's words that they have; their place is the end of the log, where no
-    message is.
+    Their score is the share of the query's words that they contain. Their place is the end of the log, where
+    no message is.
     """
     if not core.knowing.keeps_facts or not limit:
         return []
@@ -209,12 +209,12 @@ def saved_hits(
     least = None if since is None else milliseconds(since)
     most = None if until is None else milliseconds(until)
     hits: list[SearchHit] = []
-    # All that fit, since those below are left out: better ones must not take the places of the rest.
+    # All matches are read, since some are skipped below, and must not take the place of others.
     for fact, _ in find_facts(known(core), query, MAX_FACTS, as_of=core.milliseconds()):
         if len(hits) == limit:
             break
         if fact.session_id == core.session_id and fact.source_ranges:
-            continue  # the message that it is of is found, or in context
+            continue  # its message is found by the search, or is in context
         if not ((least is None or fact.created_at >= least) and (most is None or fact.created_at < most)):
             continue
         share = len(asked & set(tokens(f"{fact.content} {fact.context}"))) / len(asked)
@@ -225,7 +225,7 @@ def saved_hits(
 
 
 def history(core: SessionCore, fact_id: str) -> list[Fact]:
-    """The facts that came one in the place of the other, oldest first."""
+    """The versions of a fact, each of which replaced the one before, oldest first."""
     return history_of(known(core), fact_id)
 
 
@@ -240,7 +240,7 @@ def save(
     tags: Sequence[str] = (),
     valid_until: datetime | float | None = None,
 ) -> Fact:
-    """Keeps *content* as a fact, at once. The one that says the same and holds, where there is one."""
+    """Saves *content* as a fact, at once. If an equal fact holds already, returns that one instead."""
     core.check_open()
     stamp = core.milliseconds()
     text = core.redact_text(content)
@@ -277,13 +277,14 @@ def save(
 
 
 def save_called(core: SessionCore, called: Sequence[ToolCall]) -> None:
-    """Carries out the calls of ``memory_save`` that a model made while it summarised, ``MAX_SAVES`` at most.
+    """Runs the calls of ``memory_save`` that a model made while it summarised, at most ``MAX_SAVES``.
 
-    It never fails a compaction: what cannot be saved is told.
+    This never fails a compaction: memories that cannot be saved are told to hooks.
     """
     failures = 0
     reason = ""
-    for call in [each for each in called if each.name == MEMORY_SAVE][:MAX_SAVES]:
+    saves = [each for each in called if each.name == MEMORY_SAVE][:MAX_SAVES]
+    for call in saves:
         try:
             memory = read_memory(call.arguments)
             save(
@@ -297,11 +298,11 @@ def save_called(core: SessionCore, called: Sequence[ToolCall]) -> None:
             failures, reason = failures + 1, str(error)
             _log.warning("a memory of session %r was not saved: %s", core.session_id, error)
     if failures:
-        notify(core.hooks, ExtractionFailed(core.session_id, reason, failures, len(called)))
+        notify(core.hooks, ExtractionFailed(core.session_id, reason, failures, len(saves)))
 
 
 def retract(core: SessionCore, fact_id: str) -> bool:
-    """Takes a fact back: it holds no more, and stays as history. Whether there was one that held."""
+    """Takes a fact back. It holds no more, and stays as history. False if no such fact held."""
     core.check_open()
     stamp = core.milliseconds()
     with core.knowing.facts.lock:
@@ -316,7 +317,7 @@ def retract(core: SessionCore, fact_id: str) -> bool:
 
 
 def forget_known(core: SessionCore, fact_ids: Sequence[str]) -> int:
-    """Forgets facts for good, those that the session can see alone; how many there were."""
+    """Forgets facts for good, but only facts that the session can see. Returns how many were forgotten."""
     core.check_open()
     seen = {fact.id for fact in core.knowing.facts.facts()}
     chosen = [each for each in fact_ids if each in seen]
@@ -329,7 +330,7 @@ def forget_known(core: SessionCore, fact_ids: Sequence[str]) -> int:
 def record_denial(
     core: SessionCore, call: Call, tool: str, arguments: str | Mapping[str, Any], reason: str, goal: str
 ) -> Correction:
-    """Keeps what a denied action teaches; *call* is of :class:`Calls`: one that is repeated counts once."""
+    """Keeps the correction from a denied action. A repeated *call* of :class:`Calls` counts once."""
     core.check_open()
     if isinstance(arguments, Mapping):
         arguments = json.dumps(arguments, ensure_ascii=False, default=str)
@@ -348,7 +349,7 @@ def record_denial(
 
 
 def rules(core: SessionCore) -> tuple[tuple[Rule, ...], str]:
-    """The rules, made anew where enough is new, and how they stand in a system prompt."""
+    """The rules, made again if there are enough new corrections, and their text for a system prompt."""
     config = core.knowing.config
     if not config.rules:
         return (), ""
@@ -356,7 +357,7 @@ def rules(core: SessionCore) -> tuple[tuple[Rule, ...], str]:
     kept = facts.rules()
     try:
         distiller = _distiller(core, kept)
-    except ConfigError:  # damaged: they are made anew of what they were made of
+    except ConfigError:  # the stored rules are damaged: they are made again from corrections and facts
         distiller = _distiller(core, {})
     stamp = core.milliseconds()
     every = known(core).facts()
@@ -373,7 +374,7 @@ def rules(core: SessionCore) -> tuple[tuple[Rule, ...], str]:
 
 
 def forget_progress(core: SessionCore, before: Sequence[Fact]) -> None:
-    """Has what is left of the places of forgotten facts read again. *before* are the facts from before."""
+    """Marks the messages behind forgotten facts as unread. *before* are the facts before the forgetting."""
     left = {fact.id for fact in core.knowing.facts.facts()}
     own = [fact for fact in before if fact.id not in left and fact.session_id == core.session_id]
     places = union(*(fact.source_ranges for fact in own))
@@ -395,7 +396,7 @@ def _learn_patterns(core: SessionCore) -> None:
         if config.tool_facts:
             facts += _tool_facts(core, batch.messages)
         model = progress.model
-        if not config.knowledge_extraction:  # nobody asked for it: a later session does not ask for all
+        if not config.knowledge_extraction:  # a later session with a model need not read all old messages
             model = union(model, batch.read)
         progress = replace(progress, patterns=union(progress.patterns, batch.read), model=model)
         _learned(core, _stamped(core, facts, batch), "patterns", partial(_passed, progress))
@@ -427,14 +428,14 @@ def _learned(
 
 
 def _after(batch: _Batch, progress: Progress, *, will_retry: bool) -> Progress:
-    """Where a model is after *batch*."""
+    """The progress of the model after *batch*."""
     if will_retry:
         return replace(progress, tries=progress.tries + 1)
     return replace(progress, model=union(progress.model, batch.read), tries=0)
 
 
 def _passed(read: Progress, progress: Progress) -> Progress:
-    """*progress* with what was *read* beside it."""
+    """*progress* and the progress *read* together."""
     return replace(
         progress,
         patterns=union(progress.patterns, read.patterns),
@@ -454,14 +455,14 @@ def _tell_failures(core: SessionCore, found: Extraction, *, will_retry: bool) ->
 
 
 def _discarded(core: SessionCore) -> RangeSet:
-    """The messages that left the view, and those that requests left out."""
+    """The messages that left the view, and the messages that requests left out."""
     state = core.follow()
     covers = () if state.head is None else state.head.compaction.covers
     return union(covers, core.requests.aside(state.version.redactions))
 
 
 def _next(core: SessionCore, progress: Progress) -> _Batch | None:
-    """The messages that a model reads next; None where they are too few to ask for."""
+    """The messages that a model reads next; None if they are too few for a call."""
     batch = _batch(core, minus(_discarded(core), progress.model), characters=BATCH)
     spoken = [(message, text) for message in batch.messages if (text := spoken_text(message))]
     return batch if is_enough(spoken) else None
@@ -484,7 +485,7 @@ def _batch(
 
 
 def _messages(core: SessionCore, spans: RangeSet) -> Iterator[tuple[Message, int]]:
-    """The messages of the log in *spans*, in order, read as they are asked for; and when each was said."""
+    """The messages of the log in *spans*, in order, each with its time in milliseconds. Read on demand."""
     for start, end in spans:
         for first in range(start, end, 500):
             for row in core.rows.read(first, min(first + 500, end)):
@@ -492,7 +493,7 @@ def _messages(core: SessionCore, spans: RangeSet) -> Iterator[tuple[Message, int
 
 
 def _stamped(core: SessionCore, facts: Sequence[Fact], batch: _Batch) -> list[Fact]:
-    """*facts* from the time when they were said, and to the end of the time to live."""
+    """*facts* with the time of their messages, and with their end by the time to live."""
     now, ttl = core.milliseconds(), core.knowing.config.ttl
     stamped = []
     for fact in facts:
@@ -504,7 +505,7 @@ def _stamped(core: SessionCore, facts: Sequence[Fact], batch: _Batch) -> list[Fa
 
 
 def _tool_facts(core: SessionCore, messages: Sequence[Message]) -> list[Fact]:
-    """Facts from results of tools that succeeded, without our own tools."""
+    """Facts from successful results of tools, without siltstone's own tools."""
     config, names = core.knowing.config, dict[str, str]()
     facts = []
     for message in messages:

@@ -1,4 +1,4 @@
-"""Asks a model for facts beside an async session: in a task of its event loop, one at a time."""
+"""Asks a model for facts in the background of an async session: in a task of its loop, one at a time."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _CLOSING_SECONDS: Final = 10.0
 
 
 class LearningTask:
-    """Reads what was discarded for facts, when there is something to read and a model that can."""
+    """Reads discarded messages for facts, when there are unread ones and a model that can extract."""
 
     def __init__(self, calls: SessionCalls, model: AsyncModels | None) -> None:
         self._calls, self._given = calls, model
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Starts to read, where something is due and nobody reads. It waits for nothing."""
+        """Starts a task if messages are due and no reader is at work. Returns at once."""
         knowing = self._calls.core.knowing
         if not knowing.is_due or knowing.slot.is_held or (self._task and not self._task.done()):
             return
@@ -40,7 +40,7 @@ class LearningTask:
         self._task = asyncio.create_task(self._work(), name="siltstone-facts")
 
     async def run(self) -> Learned:
-        """Reads now; a reading that is under way ends first."""
+        """Reads now, after a reading that is under way has ended."""
         import asyncio
 
         self._calls.check_facts()
@@ -49,7 +49,7 @@ class LearningTask:
         return await self._read()
 
     async def end(self) -> None:
-        """Waits for whoever reads, up to ten seconds, and ends it then; not from inside of it."""
+        """Waits up to ten seconds for the reader, then cancels it. Inside the reader it returns at once."""
         task = self._task
         if task is None or task.done() or self._calls.core.knowing.slot.is_own:
             return
@@ -63,7 +63,7 @@ class LearningTask:
     async def _work(self) -> None:
         try:
             await self._read()
-        except StoreError as error:  # it was closed, most often: what was not noted is read again
+        except StoreError as error:  # most often the store was closed; unread messages are read later
             _log.warning("facts of session %r are read later: %s", self._calls.core.session_id, error)
         except Exception:
             _log.exception("facts of session %r were not read", self._calls.core.session_id)

@@ -1,4 +1,4 @@
-"""Asks a model for facts beside a session: in a thread of its own, one at a time."""
+"""Asks a model for facts in the background of a session: in a thread of its own, one at a time."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 __all__ = ["CLOSING_SECONDS", "LearningThread"]
 
-CLOSING_SECONDS: Final = 10.0  #: that a session which is closed waits
+CLOSING_SECONDS: Final = 10.0  #: seconds that ``close`` waits for a reader
 
 
 class LearningThread:
-    """Reads what was discarded for facts, when there is something to read and a model that can."""
+    """Reads discarded messages for facts, when there are unread ones and a model that can extract."""
 
     def __init__(self, calls: SessionCalls, model: Models | None) -> None:
         self._calls, self._given = calls, model
         self._job: Future[Any] | None = None
 
     def start(self) -> None:
-        """Starts to read, where something is due and nobody reads. It waits for nothing."""
+        """Starts a thread if messages are due and no reader is at work. Returns at once."""
         from siltstone.background import TooManyThreads, started
 
         knowing = self._calls.core.knowing
@@ -44,7 +44,7 @@ class LearningThread:
             _log.warning("facts of session %r are read later: too many threads", self._calls.core.session_id)
 
     def run(self, timeout: float | None) -> Learned:
-        """Reads in the caller's own thread, after whoever reads now."""
+        """Reads in the caller's own thread, after a reading that is under way has ended."""
         from siltstone.knowledge import Learned
 
         self._calls.check_facts()
@@ -52,7 +52,7 @@ class LearningThread:
         return Learned() if model is None else self._read(model, timeout) or Learned()
 
     def end(self) -> None:
-        """Waits for whoever reads, up to ten seconds; not from inside of it."""
+        """Waits up to ten seconds for the reader. A call from inside the reader returns at once."""
         job = self._job
         if job is None or job.done() or self._calls.core.knowing.slot.is_own:
             return
@@ -68,7 +68,7 @@ class LearningThread:
     def _work(self, model: Models) -> None:
         try:
             self._read(model, 0)
-        except StoreError as error:  # it was closed, most often: what was not noted is read again
+        except StoreError as error:  # most often the store was closed; unread messages are read later
             _log.warning("facts of session %r are read later: %s", self._calls.core.session_id, error)
         except Exception:
             _log.exception("facts of session %r were not read", self._calls.core.session_id)

@@ -1,4 +1,4 @@
-"""The work of a policy on the line of the current view: its states and its summaries."""
+"""The states and the summaries that a policy has left on the line of the current view."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 __all__ = ["PAST", "PolicyLine", "written", "written_by_run"]
 
-PAST = 64  #: the most earlier summaries that a policy is given
+PAST = 64  #: the maximum number of earlier summaries that a policy receives
 
 
 class PolicyLine:
-    """The work of each policy on the line of a head: its newest state, and its summaries.
+    """The newest state and the summaries of each policy, on the line of a head.
 
-    A line only grows, until an undo. So each row is read once, and what was found is kept.
+    A line only grows, until an undo. So each row is read once, and its result is kept.
     """
 
     __slots__ = ("_brought", "_log", "_states")
@@ -31,7 +31,7 @@ class PolicyLine:
         self._brought: dict[str, tuple[int, list[int], int | None]] = {}
 
     def state(self, policy: str, head: CompactionRow | None) -> State | None:
-        """The state that *policy* kept last on the line of *head*; None where it kept nothing."""
+        """The newest state of *policy* on the line of *head*; None if it stored none."""
         if head is None:
             return None
         known_id, known = self._states.get(policy, (None, None))
@@ -49,9 +49,9 @@ class PolicyLine:
     def past_summaries(
         self, policy: str, head: CompactionRow | None, shown: Collection[int]
     ) -> tuple[Message, ...]:
-        """The newest ``PAST`` summaries that *policy* brought on the line of *head*, oldest first.
+        """The newest ``PAST`` summaries of *policy* on the line of *head*, oldest first.
 
-        Those that the view shows, whose ids are *shown*, are left out, and those that were forgotten.
+        Summaries that the view shows (*shown* has their ids) and forgotten summaries are left out.
         """
         from siltstone.session import rows
 
@@ -62,10 +62,10 @@ class PolicyLine:
         return tuple(rows.derived_item(each) for each in reversed(found))
 
     def _not_shown(self, policy: str, head: CompactionRow, shown: Collection[int]) -> list[int]:
-        """The ids of texts that *policy* brought, newest first, without *shown*: ``PAST`` or more, or all.
+        """The ids of texts that *policy* wrote, newest first, without *shown*: all, or at least ``PAST``.
 
-        The ids that were found are kept with the row from which the reading goes on, so that the next call
-        reads new rows alone.
+        The ids are kept together with the row at which the reading stopped. The next call reads only new
+        rows.
         """
         known_head, known, rest = self._brought.get(policy, (None, [], None))
         ids: list[int] = []
@@ -85,9 +85,9 @@ class PolicyLine:
 
 
 def written(log: SessionLog, policy: str, head: CompactionRow | None) -> Iterator[Message]:
-    """Every summary that *policy* brought on the line of *head*, shown or not, the newest first.
+    """Every summary of *policy* on the line of *head*, shown or not, newest first.
 
-    Those that were forgotten are left out. A row is read when somebody asks for what it brought.
+    Forgotten summaries are left out. Rows are read on demand.
     """
     for row in ancestors(log, head):
         if row.compaction.policy == policy:
@@ -107,7 +107,7 @@ def written_by_run(
 
 
 def _summaries(log: SessionLog, row: CompactionRow) -> list[Message]:
-    """The summaries that *row* brought, in order, but for those that were forgotten."""
+    """The summaries that *row* wrote, in order, without forgotten ones."""
     from siltstone.session import rows
 
     found = log.derived(row.derived_ids)

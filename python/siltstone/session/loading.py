@@ -1,4 +1,4 @@
-"""A view read back from the log: what a compaction left, and what came after it."""
+"""Reads a view back from the log: the view right after a compaction, and the messages after it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ __all__ = [
     "with_live_objects",
 ]
 
-_STRETCH = 1_000  # rows that are held at once; other threads have their turn in between
+_STRETCH = 1_000  # rows of one read; other threads run between two reads
 _NOT_LIVE = frozenset({*DERIVED, "placeholder"})
 
 
 def load(log: SessionLog, view: View, head: CompactionRow | None, end: int) -> list[Item]:
-    """The view that *head* left, and every message of the log after it up to *end*, measured as by *view*."""
+    """The view right after *head*, and the messages after it up to *end*, measured by the rule of *view*."""
     if head is None and not end:
         return []
     if head is None:
@@ -39,7 +39,7 @@ def load(log: SessionLog, view: View, head: CompactionRow | None, end: int) -> l
 
 
 def shown(log: SessionLog, view: View, row: NewCompaction) -> list[Item]:
-    """The view that *row* left."""
+    """The view right after *row*."""
     derived = {each.derived_id: each for each in log.derived(_ids(row))}
     items: list[Item] = []
     for is_derived, pieces in groupby(row.view, _is_id):
@@ -51,38 +51,38 @@ def shown(log: SessionLog, view: View, row: NewCompaction) -> list[Item]:
 
 
 def originals(log: SessionLog, view: View, spans: Iterable[tuple[int, int]]) -> list[Item]:
-    """The messages of the log in *spans*, as they were said."""
+    """The original messages of the log in *spans*."""
     from siltstone.session import rows
 
     return [view.measured(rows.message_of(row), row.created_at) for span in spans for row in _read(log, span)]
 
 
 def shown_by(log: SessionLog, row: NewCompaction) -> RangeSet:
-    """The messages of the log that the view of *row* shows, as they were said or by a substitute."""
+    """The messages of the log that the view of *row* shows, verbatim or by a substitute."""
     derived = log.derived(_ids(row))
     seqs = [(each.seq, each.seq + 1) for each in derived if each.seq is not None]
     return union((piece for piece in row.view if isinstance(piece, tuple)), seqs)
 
 
 def line_of(log: SessionLog, row: NewCompaction | None, end: int) -> RangeSet:
-    """The messages that led to the view of *row*, and those after it, up to *end*, as ranges."""
+    """The line of *row*: messages that its view shows or its summaries replace, and later ones to *end*."""
     if row is None:
         return union([(0, end)])
     return union(shown_by(log, row), row.covers, [(row.next_seq, end)])
 
 
 def all_derived(log: SessionLog) -> list[Derived]:
-    """Every derived text that a row of the session brought, in order."""
+    """Every derived text (summary or substitute) of the session's rows, in order."""
     return log.derived([each for row in log.compactions() for each in row.derived_ids])
 
 
 def content_of(row: CompactionRow | None) -> NewCompaction | None:
-    """The content of a row; None for none."""
+    """The content of *row*; None for None."""
     return None if row is None else row.compaction
 
 
 def covered(log: SessionLog, spans: Iterable[tuple[int, int]]) -> list[Message]:
-    """The messages in *spans* without those that were forgotten."""
+    """The messages in *spans*, without forgotten ones."""
     from siltstone.session import rows
 
     found = [rows.message_of(each) for span in spans for each in _read(log, span)]
@@ -90,9 +90,10 @@ def covered(log: SessionLog, spans: Iterable[tuple[int, int]]) -> list[Message]:
 
 
 def with_live_objects(known: Iterable[Item], items: Sequence[Item]) -> list[Item]:
-    """*items*, and in the place of each that is in *known* as well, that one, with the caller's own object.
+    """*items*, with the items of *known* in the place of equal ones, so that the caller's objects stay.
 
-    Not where it was forgotten: the caller's object says what it said. A derived text is known by its id.
+    A forgotten message is not replaced, because the caller's object still has the old text. A derived text is
+    recognised by its id.
     """
     live: dict[tuple[bool, int], Item] = {}
     for item in known:
@@ -113,9 +114,9 @@ def _live(live: dict[tuple[bool, int], Item], item: Item) -> Item:
 
 
 def _read(log: SessionLog, span: tuple[int, int]) -> Iterator[LogRow]:
-    """The messages of *span*, a stretch after the other.
+    """The messages of *span*, read in pieces of ``_STRETCH`` rows.
 
-    If messages are forgotten in between, the session's version changes, and that is noticed as ever.
+    A forget between two reads changes the session's version, so the next comparison of versions notices it.
     """
     start, end = span
     for first in range(start, end, _STRETCH):

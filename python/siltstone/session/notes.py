@@ -11,9 +11,9 @@ __all__ = ["noted"]
 
 
 def noted(prepared: Prepared, window: int | None, reserved_tokens: int, rule: TokenRule) -> Prepared:
-    """*prepared* with its note behind the last message, where one is due and the window has room for it.
+    """*prepared* with a note after the last message, if a note is due and fits the window.
 
-    Nothing before it changes, so that the provider's cached prefix stays.
+    No message before the note changes, so the provider's cached prefix stays valid.
     """
     if not prepared.is_noted or window is None:
         return prepared

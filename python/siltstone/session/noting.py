@@ -1,4 +1,4 @@
-"""At which shares of the window is the model told how full it is?"""
+"""The shares of the window (``warn_at``) at which the model is told how full the window is."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["band_at", "check_warn_at"]
 
 
 def check_warn_at(shares: Any) -> None:
-    """Refuses what is no list of shares.
+    """Checks ``warn_at``.
 
     Raises:
-        ConfigError: they do not ascend, or one is not above 0 and below 1.
+        ConfigError: *shares* is no sequence of ascending floats between 0 and 1, both excluded.
     """
     is_list = isinstance(shares, Sequence) and not isinstance(shares, str)
     numbers = list(shares) if is_list else []

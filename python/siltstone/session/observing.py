@@ -1,4 +1,4 @@
-"""Brings a session in step with the list of a host that keeps its own."""
+"""Brings a session in step with a message list that the host keeps itself."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from siltstone.values import replace
 __all__ = ["OnConflict", "observe"]
 
 OnConflict: TypeAlias = Literal["branch", "raise"]
-"""The treatment of a host's list that has rewritten the past."""
+"""The reaction to a host's list that has rewritten the past: follow it, or raise an error."""
 
 
 def observe(
     core: SessionCore, raws: Sequence[RawMessage], usage: Any = None, on_conflict: OnConflict = "branch"
 ) -> int:
-    """Brings the session in step with *raws*, a host's whole list. Gives the number of new messages."""
+    """Brings the session in step with *raws*, a host's whole list. Returns the number of new messages."""
     if on_conflict not in ("branch", "raise"):
         raise ConfigError(
             f"on_conflict must be 'branch' or 'raise', got {on_conflict!r}",
@@ -104,10 +104,10 @@ def _host(core: SessionCore, state: SessionState) -> HostList:
 
 
 def _gone_on(core: SessionCore, state: SessionState, raws: Sequence[RawMessage], usage: Any) -> int | None:
-    """Takes in a list that begins with the last one. Gives the number of new messages, None for another list.
+    """Appends the rest of a list that begins with the last list. None if *raws* is no such list.
 
-    The log has all of the last one, so that only what follows it is read. What follows has to be new: a
-    summary, a substitute or something that was forgotten says something of what stands before it.
+    The log has the whole last list, so only the messages after it are compared. All of them must be new. A
+    summary, a substitute or a forgotten text needs the full comparison, since it refers to earlier messages.
     """
     host = _host(core, state)
     last = host.last
@@ -133,7 +133,7 @@ def _gone_on(core: SessionCore, state: SessionState, raws: Sequence[RawMessage],
 
 
 def _recalled(raws: Sequence[RawMessage]) -> list[int]:
-    """The places of blocks that were recalled for an earlier request: nobody said them."""
+    """The places of blocks that were recalled for an earlier request. They are no messages of the log."""
     return [
         place
         for place, raw in enumerate(raws)
@@ -142,9 +142,9 @@ def _recalled(raws: Sequence[RawMessage]) -> list[int]:
 
 
 def _new(core: SessionCore, seen: Sequence[Seen]) -> tuple[list[RawMessage], set[int]]:
-    """The messages that are new, and the places of those that were forgotten, and stay out.
+    """The new messages, and the places of forgotten messages that are left out.
 
-    One that others are tied to, as a result is to its call, leaves its tombstone in its place.
+    A forgotten message with ties, such as a call that has a result, is replaced by its tombstone.
     """
     new, out = list[RawMessage](), set[int]()
     forgotten = {each.place for each in _host(core, core.state).returned(seen)}
@@ -160,7 +160,7 @@ def _new(core: SessionCore, seen: Sequence[Seen]) -> tuple[list[RawMessage], set
 
 
 def _learn(core: SessionCore, state: SessionState, raws: Sequence[RawMessage]) -> SessionState:
-    """Takes in what the log has beyond what is known of it, and which of *raws* were handed out."""
+    """Updates the host list by the new rows of the log, and looks up the summaries among *raws*."""
     host = _host(core, state)
     if host.is_outdated:
         forgotten, log = core.rows.forgotten(), core.learned_rows(0, state.end)
@@ -179,7 +179,7 @@ def _learn(core: SessionCore, state: SessionState, raws: Sequence[RawMessage]) -
 
 
 def _derived_like(core: SessionCore, texts: Sequence[str]) -> list[list[Derived]]:
-    """The derived texts that say each of *texts*; a text that replaced one has no mark in the log."""
+    """The derived rows with each of *texts*, or with the text without its mark: renewed texts have none."""
     found = core.rows.derived_like(texts)
     bare = {text: unmarked(text) for text, rows in zip(texts, found, strict=True) if not rows}
     asked = [text for text in bare if bare[text] != text]
@@ -194,7 +194,7 @@ def _check_branch(
     foreign: RangeSet,
     state: SessionState,
 ) -> None:
-    """Refuses a list that leaves the line of the session, where it cannot be followed."""
+    """Raises HistoryConflictError for a rewritten past, if the session may not or cannot follow it."""
     if on_conflict == "branch" and raws and not foreign:
         return
     why = "what was logged was changed or taken back"
@@ -217,7 +217,7 @@ def _branch(
     usage: Any,
     position: int,
 ) -> HistoryBranched:
-    """Leaves the line of the session after *retained*, and goes on with *raws*; the event of it."""
+    """Commits a branch: the view keeps *retained*, and *raws* follow it. Returns the event."""
     clock = state.clock.rewritten()
     if usage is not None:
         clock = clock.heard(input_tokens(usage), state.end, cached_tokens(usage), core.milliseconds())

@@ -1,4 +1,4 @@
-"""A result that is too large to be shown: the log has it, and the view its ends, in one write."""
+"""Appends a large tool result: the log gets all of it, the view its head and tail, in one transaction."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["offload"]
 def offload(
     core: SessionCore, call: Call, raw: RawMessage, tokens: int, rule: TokenRule, usage: Any
 ) -> Steps[range]:
-    """Appends *raw*, of whose results *tokens* are shown; again where another worker was faster.
+    """Appends *raw*, and shows at most *tokens* of its results. Tries again if another worker was faster.
 
-    A message that is small enough, or has no result, is appended as it is; and so is one that cannot be cut
-    and written together, so that it is not lost for that.
+    A message that is small enough, or has no result, is appended as it is. If the cut fails, the message is
+    appended uncut, so that it is never lost.
     """
 
     def begin() -> tuple[SessionState, Entering] | range:
@@ -52,7 +52,7 @@ def offload(
 def _attempt(
     core: SessionCore, state: SessionState, entering: Entering, tokens: int, rule: TokenRule
 ) -> Steps[Outcome]:
-    """One attempt on the view of *state* with the entering messages; one write has both. No hook is asked."""
+    """One attempt to append the entering messages and cut them, in one transaction. No hook is asked."""
     read = replace(state, view=state.view.extended(entering.items))
     policy, trigger = offloading(state.end, tokens, rule)
     at = max(state.clock.boundary - 1, 0)

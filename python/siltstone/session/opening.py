@@ -1,4 +1,4 @@
-"""Opens what a session stands on: its store, its log, its counting rule."""
+"""Opens a session: checks its options, and opens its store and its log."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Options(SessionOptions[ModelT, BeforeT, AfterT], Generic[ModelT, BeforeT, 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A session that was opened, and what its calls need."""
+    """An opened session: its core, and the checked options that its calls need."""
 
     core: SessionCore
     policy: Compactor | None
@@ -113,12 +113,12 @@ class Opened:
 def open_session(
     path: Path | None, session_id: str, options: Options[Any, Any, Any], *, is_async: bool
 ) -> Opened:
-    """The session's state, and what else its options come to.
+    """Opens the session *session_id* with *options*.
 
     Raises:
-        ConfigError: an option that does not exist, or cannot be: no path and no store, a window <= 0 or one
-            that the reserved tokens fill, something that is not a policy or a model, a policy that has no
-            room in the window.
+        TypeError: an option does not exist.
+        ConfigError: an option has a bad value: no path and no store, a window <= 0 or not above the reserved
+            tokens, something that is no policy or no model, or a policy that has no room in the window.
         StoreError: the store cannot be opened.
     """
     unknown = options.keys() - Options.__annotations__.keys()
@@ -190,7 +190,7 @@ def open_session(
             check_free(store, session_id, preset)
         elif "preset" not in given and (kept := kept_preset(store, session_id)) is not None:
             if owned:
-                store.close()  # it may need another form of store
+                store.close()  # the preset may need another form of store
             return open_session(path, session_id, {**given, "preset": kept}, is_async=is_async)
         core = SessionCore(
             store,
@@ -226,13 +226,13 @@ def open_session(
 
 
 def _window(options: Options[Any, Any, Any]) -> int | None:
-    """The window, of which :func:`_windowed` has made a number."""
+    """The window in tokens, after :func:`_windowed`."""
     window: Any = options.get("context_window")
-    return window  # type: ignore[no-any-return]  # check_window refuses what is none
+    return window  # type: ignore[no-any-return]  # check_window checks it
 
 
 def _windowed(options: Options[Any, Any, Any]) -> Options[Any, Any, Any]:
-    """*options* with a number for ``"auto"``."""
+    """*options* with a number in place of ``"auto"``."""
     model = options.get("agent_model")
     if options.get("context_window") == "auto":
         from siltstone.windows import auto_window  # only who asks for a window needs it
@@ -248,7 +248,7 @@ def _windowed(options: Options[Any, Any, Any]) -> Options[Any, Any, Any]:
 
 
 def _time_zone(zone: tzinfo | str | None) -> tzinfo | None:
-    """Where days begin; None for the machine's own zone."""
+    """The time zone in which days begin; None for the machine's own zone."""
     if zone is None or isinstance(zone, tzinfo):
         return zone
     if isinstance(zone, str):
@@ -256,7 +256,7 @@ def _time_zone(zone: tzinfo | str | None) -> tzinfo | None:
 
         try:
             return ZoneInfo(zone)
-        except (ValueError, OSError, KeyError):  # no name of a file, or of none that is there
+        except (ValueError, OSError, KeyError):  # an invalid name, or an unknown zone
             pass
     raise ConfigError(
         f"time_zone must be a tzinfo, a name such as 'Europe/Paris', or None, got {zone!r}",
@@ -266,7 +266,7 @@ def _time_zone(zone: tzinfo | str | None) -> tzinfo | None:
 
 
 def _redactor(options: Options[Any, Any, Any], recall: RecallConfig | None) -> Redactor | None:
-    """The redactor of everything that is written; None where nothing is redacted."""
+    """The redactor for all written texts; None if the session does not redact."""
     asked = options.get("redaction", recall is not None and recall.redaction)
     if asked is None or asked is False:
         return None
@@ -284,9 +284,10 @@ def _redactor(options: Options[Any, Any, Any], recall: RecallConfig | None) -> R
 
 
 def _retention(options: Options[Any, Any, Any], recall: RecallConfig | None) -> Retention | None:
-    """The bounds of what stays findable: the host's, or those of recall where it has its own.
+    """The bounds of the entries: the host's, or recall's if its settings differ from the defaults.
 
-    The documented bounds are the defaults of a recall, and would have what is two years old never recalled.
+    The defaults of recall are the documented bounds. They are not applied, since they would remove every
+    entry after 90 days.
     """
     if "retention" in options or recall is None:
         return options.get("retention")
@@ -327,7 +328,7 @@ def _knowledge(options: Options[Any, Any, Any], recall: RecallConfig | None) -> 
 
 
 def _policy(window: int | None) -> Compactor | None:
-    """The policy of a session that names none."""
+    """The default policy of a session."""
     if window is None:
         return None
     from siltstone.engine import default_policy
@@ -336,7 +337,7 @@ def _policy(window: int | None) -> Compactor | None:
 
 
 def _model(policy: Compactor | None) -> Any:
-    """The model of a session that names none."""
+    """The default model of a session."""
     if policy is None:
         return None
     from siltstone.engine import default_model
@@ -353,7 +354,7 @@ def _archive(given: object) -> ContextArchive | None:
 
 
 def _begin(core: SessionCore) -> None:
-    """Looks for what an earlier process has left to do."""
+    """Begins the work that an earlier process has left: unread messages, missing files of the archive."""
     if core.knowing.is_learning:
         from siltstone.session.learning import check_due
 
@@ -365,7 +366,7 @@ def _begin(core: SessionCore) -> None:
 
 
 def check_policy(policy: Any) -> None:
-    """Refuses what is not a policy (a policy's class, most often)."""
+    """Raises ConfigError if *policy* is no policy. Often it is a class in place of an instance."""
     if policy is None or (isinstance(policy, Compactor) and not isinstance(policy, type)):
         return
     raise ConfigError(
@@ -376,7 +377,7 @@ def check_policy(policy: Any) -> None:
 
 
 def check_model(model: Any, *, is_async: bool) -> None:
-    """Refuses what cannot be called, and an async model in a session that cannot await it."""
+    """Raises ConfigError if *model* is not callable, or is async in a sync session."""
     models = model if isinstance(model, Sequence) and not isinstance(model, str) else (model,)
     for each in models if model is not None else ():
         if not callable(each) or isinstance(each, type):
@@ -395,13 +396,13 @@ def check_model(model: Any, *, is_async: bool) -> None:
 
 
 def check_overhead(policy: Compactor | None, reserved_tokens: int, context_window: int | None) -> None:
-    """Refuses a set-up under which *policy* could never act, or would at every boundary."""
+    """Raises ConfigError for settings under which *policy* would never act, or at every boundary."""
     if isinstance(policy, OverheadChecker):
         policy.check_overhead(reserved_tokens, context_window)
 
 
 def check_window(context_window: int | None, reserved_tokens: int = 0) -> None:
-    """Refuses a window that holds nothing, or nothing beside the reserved tokens."""
+    """Raises ConfigError for a window <= 0, or a window not above the reserved tokens."""
     if type(reserved_tokens) is not int or reserved_tokens < 0:
         raise ConfigError(
             f"reserved_tokens must be an integer >= 0, got {reserved_tokens!r}",
@@ -425,7 +426,7 @@ def check_window(context_window: int | None, reserved_tokens: int = 0) -> None:
 
 
 def _recall(asked: Any, memory: Any) -> RecallConfig | None:
-    """The settings of recall that *asked* stands for; None where recall is off."""
+    """The settings of recall, from the option *asked*; None if recall is off."""
     if asked is False or asked is None:
         return None
     from siltstone.recall import RecallConfig
@@ -472,7 +473,7 @@ def _store(
         return open_store(path), True
     try:
         return preset.open_store(path), True
-    except ConfigError as error:  # what is there is of another form: whose, is said rather than how
+    except ConfigError as error:  # a store of another form: name its preset, if any
         with open_store(path, read_only=True) as there:
             check_free(there, session_id, preset)
         raise ConfigError(

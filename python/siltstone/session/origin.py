@@ -1,4 +1,4 @@
-"""The process that opened a session. A fork of it has the session's memory, and none of its threads."""
+"""The process that opened a session. A forked child has a copy of the session, but none of its threads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Origin"]
 
 
 class Origin:
-    """The process that opens a session, which is the one that makes this."""
+    """The process that opens a session. Create it in that process."""
 
     __slots__ = ("_process", "_session_id")
 
@@ -19,11 +19,11 @@ class Origin:
 
     @property
     def is_here(self) -> bool:
-        """Whether this process opened the session, and is no fork of the one that did."""
+        """Whether this process opened the session. False in a forked child."""
         return os.getpid() == self._process
 
     def check(self) -> None:
-        """Refuses the session in a fork, before any lock: a thread that is not there may have it for ever.
+        """Checks the process. Call it before any lock: in a forked child, a missing thread may hold the lock.
 
         Raises:
             StoreForkedError: the session was opened in another process.

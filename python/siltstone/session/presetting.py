@@ -1,4 +1,4 @@
-"""Opens a session with a preset: its options, which preset a session is of, and what it is made with."""
+"""Opens a session with a preset: the preset's options, and the preset that the store keeps for a session."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ __all__ = [
 KEY: Final = "preset"
 DOCUMENTED: Final = "documented"
 SETTINGS: Final = "preset_settings"
-IN_CODE: Final = "preset_code"  #: settings that are no JSON, by their names: they live in the host alone
+IN_CODE: Final = "preset_code"  #: names of settings that JSON cannot hold: only the host's code has them
 _PAGE: Final = 1_000  #: sessions that are listed at once
 
 
 @runtime_checkable
 class SettingsFinder(Protocol):
-    """A store that finds a session by what was settled for it, however many there are."""
+    """A store that finds a session by its stored settings, without listing all sessions."""
 
     def session_with_settings(self, has: str, lacks: str = "") -> tuple[str, str] | None:
-        """The first session whose settings have the text *has*, and not *lacks*; and these settings."""
+        """The id and settings of the first session whose settings contain *has* and not *lacks*, or None."""
 
 
 def preset_options(options: Any, path: str | os.PathLike[str] | None) -> tuple[Preset | None, Any]:
-    """The preset that *options* names, and all of them with its own.
+    """The preset that *options* names, and *options* together with the preset's own.
 
     Raises:
-        ConfigError: there is no such preset, or *options* say otherwise what it says.
+        ConfigError: there is no such preset, or *options* has an option that the preset sets.
     """
     asked = options.get(KEY)
     if asked is None:
@@ -70,10 +70,10 @@ def preset_options(options: Any, path: str | os.PathLike[str] | None) -> tuple[P
 
 
 def check_without_directory(chosen: Preset) -> None:
-    """Refuses a preset for the address of a database, where it needs a directory.
+    """Checks a preset for the address of a database, which has no directory.
 
     Raises:
-        ConfigError: says what for.
+        ConfigError: the preset needs a directory. The message says for what.
     """
     if chosen.needs_directory:
         raise ConfigError(
@@ -84,11 +84,11 @@ def check_without_directory(chosen: Preset) -> None:
 
 
 def kept_preset(store: Store, session_id: str) -> Preset | None:
-    """The preset that the session began with, as it was made; None where it has none.
+    """The preset that the store keeps for the session, with its settings; None if it has none.
 
     Raises:
-        ConfigError: it was made with what only code can say; or the session is new, and another one of the
-            store is of a preset: what the new one shall be has to be said. Nothing was written.
+        ConfigError: the preset was made with settings that JSON cannot hold; or the session is new, and other
+            sessions of the store have a preset, so the caller must choose one. Nothing was written.
     """
     state = store.open_log(session_id).state()
     said = _read(state.settings)
@@ -110,20 +110,20 @@ def kept_preset(store: Store, session_id: str) -> Preset | None:
 
 
 def preset_of_store(store: Store) -> Preset | None:
-    """The preset of the store's sessions, which a further one is of as well; None where it has none.
+    """The preset of the store's sessions, which a new session must have too; None if they have none.
 
     Raises:
-        ConfigError: it was made with what only code can say.
+        ConfigError: the preset was made with settings that JSON cannot hold.
     """
     found = _first(store)
     return kept_preset(store, found[0]) if found else None
 
 
 def check_free(store: Store, session_id: str, chosen: Preset) -> None:
-    """Refuses a store that another preset filled: its session, or any other one.
+    """Checks that no session of the store has another preset than *chosen*.
 
     Raises:
-        ConfigError: names both. Nothing was written.
+        ConfigError: one has. The message names both presets. Nothing was written.
     """
     own = _name(store, session_id)
     if own is not None:
@@ -135,9 +135,9 @@ def check_free(store: Store, session_id: str, chosen: Preset) -> None:
 
 
 def settle(core: SessionCore, chosen: Preset, path: str | os.PathLike[str] | None) -> None:
-    """Notes with the session that it is of the preset *chosen*, and how that is made; takes its files up.
+    """Stores the preset *chosen* and its settings with the session, and connects the preset's files.
 
-    A session that is new begins with what the files hold.
+    A new session begins with the messages that the files hold.
     """
     from siltstone.llm import run
     from siltstone.session.boundary import compaction
@@ -160,7 +160,7 @@ def settle(core: SessionCore, chosen: Preset, path: str | os.PathLike[str] | Non
         if not said.items() <= settings.items():
             core.save_settings(json.dumps({**settings, **said}, ensure_ascii=False))
     except ReadOnlyStoreError:
-        pass  # opened to look
+        pass  # the store was opened read-only
 
 
 def _check(other: str, session_id: str, chosen: Preset) -> None:
@@ -174,7 +174,7 @@ def _check(other: str, session_id: str, chosen: Preset) -> None:
 
 
 def _check_plain(store: Store, session_id: str) -> None:
-    """Refuses a new session that says nothing of the preset of its store."""
+    """Raises ConfigError if the store's sessions have a preset, which a new session must name."""
     found = _first(store)
     if found:
         raise ConfigError(
@@ -186,7 +186,7 @@ def _check_plain(store: Store, session_id: str) -> None:
 
 
 def _first(store: Store, but: str = "") -> tuple[str, str] | None:
-    """The first session of the store that is of a preset, of another one than *but*; and of which."""
+    """The id and preset name of the first session with a preset other than *but*; None if there is none."""
     if isinstance(store, SettingsFinder):
         lacks = _written(but) if but else ""
         found = store.session_with_settings(_written(""), lacks)
@@ -204,7 +204,7 @@ def _first(store: Store, but: str = "") -> tuple[str, str] | None:
 
 
 def _written(name: str) -> str:
-    """The text in the settings of a session of the preset *name*; of any preset, where *name* is empty."""
+    """The text by which stored settings name the preset *name*; any preset, if *name* is empty."""
     said = json.dumps({KEY: name})[1:-1]
     return said if name else said[:-1]
 
@@ -229,7 +229,7 @@ def _made(chosen: Preset) -> dict[str, Any]:
 
 
 def _name(store: Store, session_id: str) -> str | None:
-    """The name of the preset that a session is of."""
+    """The name of the session's preset; None if it has none."""
     name = _read(store.open_log(session_id).state().settings).get(KEY)
     return name if isinstance(name, str) else None
 

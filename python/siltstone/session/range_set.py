@@ -1,4 +1,4 @@
-"""Sets of sequence numbers as half-open ranges: ascending and disjoint; ranges that touch are one range."""
+"""Sets of sequence numbers as half-open ranges: ascending, disjoint, and with touching ranges joined."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RangeSet: TypeAlias = tuple[tuple[int, int], ...]
 
 
 def union(*parts: Iterable[tuple[int, int]]) -> RangeSet:
-    """Every number of *parts*, which may come in any order and overlap."""
+    """All numbers of *parts*. The ranges may overlap, and come in any order."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(span for part in parts for span in part):
         if start >= end:
@@ -44,9 +44,9 @@ def minus(spans: RangeSet, gone: RangeSet) -> RangeSet:
 
 
 def has(spans: RangeSet, start: int, end: int | None = None) -> bool:
-    """Whether every number from *start* to below *end* is in *spans*; of *start* alone without *end*.
+    """Whether *spans* has every number from *start* to below *end*; without *end*, whether it has *start*.
 
-    It takes O(log n), so that a caller may ask for each message of a view.
+    O(log n) in the number of ranges, so a caller may ask for each message of a view.
     """
     end = start + 1 if end is None else end
     place = bisect_right(spans, start, key=itemgetter(0)) - 1
@@ -54,7 +54,7 @@ def has(spans: RangeSet, start: int, end: int | None = None) -> bool:
 
 
 def common(one: RangeSet, other: RangeSet) -> RangeSet:
-    """The numbers that are in both."""
+    """The numbers that both sets have."""
     return minus(one, minus(one, other))
 
 
@@ -65,10 +65,10 @@ def within(spans: Iterable[tuple[int, int]], start: int, end: int) -> RangeSet:
 
 
 def count(spans: RangeSet) -> int:
-    """The number of its numbers."""
+    """How many numbers *spans* has."""
     return sum(end - start for start, end in spans)
 
 
 def numbers(spans: RangeSet) -> list[int]:
-    """Each of them, ascending."""
+    """All numbers of *spans*, ascending."""
     return [number for span in spans for number in range(*span)]

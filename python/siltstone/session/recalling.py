@@ -1,4 +1,4 @@
-"""The recall of a session: it looks for entries and facts, and places their block before the model."""
+"""The recall of a session: it searches entries and facts, and puts the block of results into the request."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Recalling"]
 
-PAGE = 1_000  #: sessions of a namespace that are listed at once
-MOST_QUERY = 4_000  #: characters of a query, the newest: what a user pastes is seldom what is asked
+PAGE = 1_000  #: sessions of a namespace in one listing
+MOST_QUERY = 4_000  #: last characters of a query that are used: the question mostly follows a pasted text
 
 
 class Recalling:
-    """The recall of one session: it works the block of a turn out, and puts it into requests."""
+    """The recall of one session: it computes the block of a turn, and puts it into requests."""
 
     def __init__(self, core: SessionCore, config: RecallConfig, in_context: InContext) -> None:
         count = core.view.rule.count_text
@@ -65,20 +65,20 @@ class Recalling:
         self._around = _size(core.view, RecalledMessage("")) + 1  # the sum of two estimates is rounded twice
 
     def forget(self) -> None:
-        """Makes the next request work out its block again: the memory has changed."""
+        """Makes the next request compute its block again, because the memory has changed."""
         self._recall.forget()
 
     def leave_out(self, state: SessionState) -> None:
-        """The turn goes on without a block, since its request was refused as too large."""
+        """Leaves the block out for the rest of the turn, since the request was refused as too large."""
         self._recall.leave_out(state.view.read(), state.version.redactions)
 
     def text(self, asked: str | Sequence[RawMessage]) -> str:
-        """The block for a query, or for the last user messages of a list; empty where there is none."""
+        """The block for a query, or for the last user messages of a list; empty if nothing is relevant."""
         query = asked if isinstance(asked, str) else query_of(read_history(list(asked)))
         return self._recall.search((), context_window=self._core.context_window, query=query).text
 
     def placed(self, state: SessionState, prepared: Prepared) -> Prepared:
-        """*prepared*, whose view is that of *state*, with the block of its turn; hooks are told.
+        """*prepared* with the block of its turn; hooks hear of it. *state* has the view of *prepared*.
 
         If recall fails, the request goes out without a block.
         """
@@ -111,7 +111,7 @@ class Recalling:
     def _placed(
         self, state: SessionState, prepared: Prepared, window: int | None
     ) -> tuple[RecallBlock, dict[str, Any]]:
-        """The block of the turn, and what it changes of *prepared*."""
+        """The block of the turn, and the fields of *prepared* that it changes."""
         core = self._core
         history = state.view.read()
         if prepared.trimmed:
@@ -148,7 +148,7 @@ class BlockStore(Protocol):
         facts: Sequence[str],
         options: BlockOptions,
     ) -> Recalled:
-        """The block of what a session recalls."""
+        """The block of hits for *query*, as text with its counts."""
 
 
 def _beside(store: Store, session_id: str, entry_id: int, distance: int) -> list[tuple[int, StoredEntry]]:
@@ -187,12 +187,12 @@ class _Shelf:
             from siltstone.session.documented_search import DocumentedSearch  # a search of one preset
 
             self._documented = DocumentedSearch(core.store, config, lambda: core.milliseconds() / 1000)
-        self._homes: dict[int, str] = {}  # of what was found last: the session that said it
+        self._homes: dict[int, str] = {}  # entry id to session id, for the hits of the last search
         self._context: tuple[Outside, RecallContext] | None = None
         self._recaller = core.store if isinstance(core.store, BlockStore) else None
 
     def details(self, query: str, limit: int) -> list[Detail]:
-        """The entries that fit *query* and are not in context, best first."""
+        """The entries that match *query* and are not in context, best first."""
         core, asked = self._core, query[-MOST_QUERY:]
         if self._documented is not None and core.archive is not None:
             return self._archived(core.archive, asked, limit)
@@ -241,7 +241,7 @@ class _Shelf:
         )
 
     def _archived(self, archive: ContextArchive, query: str, limit: int) -> list[Detail]:
-        """The same from the files of the archive, which keep vectors: a restart embeds nothing."""
+        """:meth:`details` from the files of the archive. They keep vectors, so a restart embeds nothing."""
         view = frozenset(filter(None, indexable_texts(self._shown())))
         found = archive.search(
             query,
@@ -292,7 +292,7 @@ class _Shelf:
         return found
 
     def facts(self, query: str, limit: int) -> list[FactLine]:
-        """The facts that fit *query*, best first."""
+        """The facts that match *query*, best first."""
         if not self._core.knowing.keeps_facts:
             return []
         held = known(self._core, self._core.state)

@@ -1,4 +1,4 @@
-"""What a session recalled, as its users see it."""
+"""The records of a session's recalls, for its users."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["recalls"]
 
 
 def recalls(core: SessionCore, limit: int) -> list[RecallRecord]:
-    """The newest recalls of the session, at most *limit*, the newest first; those not written yet as well.
+    """The newest recalls of the session, newest first, at most *limit*, including ones not written yet.
 
     Raises:
         ConfigError: *limit* is below 1.

@@ -14,10 +14,10 @@ from siltstone.session.state import SessionState
 
 __all__ = ["MOST_RETRIES", "recovery", "sent_tokens"]
 
-MOST_RETRIES = 2  #: of one request: then the provider's error is the caller's
+MOST_RETRIES = 2  #: smaller requests after one refused request; after that the caller gets the error
 
-# What the emergency net leaves of the view, in quarters: where the policy could not help, and where its
-# help was not enough.
+# The size of the view after the emergency net, in quarters of the size before: at the first retry, when the
+# policy could not help, and at a later retry.
 AFTER_POLICY = 3
 AT_LAST = 2
 
@@ -25,20 +25,20 @@ AT_LAST = 2
 def recovery(
     core: SessionCore, policy: Compactor | None, error: Exception, retries: int
 ) -> Steps[tuple[SessionState, Prepared]]:
-    """A smaller request in the place of one that was refused with *error*.
+    """A smaller request, after a request was refused with *error*.
 
     Args:
         core: The session.
         policy: Its policy.
-        error: What the provider's client raised.
+        error: The exception of the provider's client.
         retries: How often this request was made smaller before.
 
     Returns:
-        The answer, and the state that it is of. Its view is never more than the window.
+        The state of the session, and the answer for that state. The view is never larger than the window.
 
     Raises:
-        Exception: *error* itself: it is no overflow, there is no policy, or the retries are used up, or
-            what must stay cannot be made smaller.
+        Exception: *error* itself: it is no overflow, there is no policy, the retries are used up, or the
+            messages that must stay cannot be made smaller.
     """
     core.check_open()
     retrier = isinstance(policy, OverflowRetrier)
@@ -71,7 +71,7 @@ def recovery(
 
 
 def sent_tokens(core: SessionCore, policy: Compactor) -> int:
-    """The tokens of the last request: of the view, or of what it showed of that."""
+    """The tokens of the last request: the view, or the part of it that a shaped request showed."""
     return core.requests.sent_tokens(core.follow().view.recounted(policy.token_rule))
 
 
@@ -82,7 +82,7 @@ def _tokens(core: SessionCore, policy: Compactor) -> int:
 def _smaller(
     core: SessionCore, policy: Compactor, quarters: int, at: int, error: Exception
 ) -> Steps[Compacted]:
-    """The emergency net's compaction to *quarters* of the view, and to the window where that is less."""
+    """The emergency net's compaction to *quarters* / 4 of the last request, or to the window if smaller."""
     tokens, window = _tokens(core, policy), core.context_window
     aim = max(1, min(tokens, sent_tokens(core, policy)) * quarters // 4)
     if window is not None:

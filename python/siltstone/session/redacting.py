@@ -1,4 +1,4 @@
-"""Takes secrets out of everything that a session writes."""
+"""Removes secrets from every text that a session writes."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ __all__ = ["Redacting"]
 
 
 class Redacting:
-    """The rules of a session, for each thing that it writes. The caller's own objects are never changed.
+    """The redaction rules of a session, for each kind of text. The caller's own objects are never changed.
 
-    What the caller says may be refused by a rule. What follows from it (a summary, an entry, a fact) is
-    never refused, only redacted: a compaction must not fail for a secret that is in the context already.
+    A rule may refuse a message of the caller. Derived texts (summaries, entries, facts) are only redacted and
+    never refused, since a compaction must not fail for a secret that is already in the context.
     """
 
     def __init__(self, redactor: Redactor) -> None:
         self._refusing, self._redactor = redactor, redactor.unrefusing()
 
     def said(self, items: Sequence[Item]) -> tuple[list[Item], tuple[RedactedSpan, ...]]:
-        """*items* on their way into the log, and where secrets stood in them.
+        """*items* without secrets, for the log, and the places of the secrets.
 
         Raises:
-            SecretRefusedError: a rule says that nothing of such a message may be written.
+            SecretRefusedError: a rule forbids to write such a message at all.
         """
         written, spans = list[Item](), list[RedactedSpan]()
         for item in items:
@@ -51,23 +51,23 @@ class Redacting:
         return written, tuple(spans)
 
     def text(self, text: str) -> str:
-        """*text* as it may be written."""
+        """*text* without secrets."""
         return self._redactor.redact(text)[0]
 
     def raw(self, raw: RawMessage) -> RawMessage:
-        """*raw* as the log has it."""
+        """*raw* without secrets, as the log has it."""
         written: RawMessage = self._redactor.redact_message(raw)[0]
         return written
 
     def rows(self, rows: Iterable[LogRow]) -> Iterable[LogRow]:
-        """*rows* as they are written now: some may be of a time without these rules."""
+        """*rows* redacted by the current rules: rows may be older than these rules."""
         for row in rows:
             raw = decode(row.raw)
             clean = self.raw(raw)
             yield row if clean is raw else replace(row, raw=encode(clean))
 
     def message(self, message: Message) -> Message:
-        """*message* as it may be indexed, or shown in the place of others."""
+        """*message* without secrets, to be indexed, or shown as a summary or a substitute."""
         if isinstance(message.raw, SummaryMessage):
             body = unmarked(message.text)
             clean = self.text(body)
@@ -78,11 +78,11 @@ class Redacting:
         return message if raw is message.raw else _anew(message, raw)
 
     def compaction(self, compaction: Compaction) -> Compaction:
-        """*compaction* with summaries and substitutes that may be written; it shows them, too.
+        """*compaction* with summaries, substitutes and state without secrets.
 
-        So nothing of a secret that a model repeats is in what is committed, shown, told to a hook or handed
-        back, nor in what the policy has kept for its next run. Policies cut what the caller appended, so what
-        is left of a secret that stood where they cut is taken out as well.
+        So a secret that the model repeats is not committed, shown, told to a hook, returned, or kept in the
+        policy's state. Policies cut the caller's original messages, and a cut may leave a part of a secret.
+        Such parts are removed too.
         """
         cut = {secret for message in _sources(compaction) for secret in self._secrets(message)}
         return (
@@ -102,9 +102,9 @@ class Redacting:
         )
 
     def entry_of(self, item: Item, own: Collection[int] | None) -> tuple[Item, Collection[int] | None]:
-        """*item* as it may be indexed, and the places *own* among its parts.
+        """*item* without secrets, to be indexed, and the new places of *own* among its parts.
 
-        Reasoning that is left out moves the parts behind it.
+        If reasoning parts are left out, the parts after them move.
         """
         message = self.message(item.message)
         if message is item.message:
@@ -123,7 +123,7 @@ class Redacting:
                     yield text[found.start : found.end]
 
     def _values(self, value: Any) -> Any:
-        """*value*, as JSON can hold it, with every text as it may be written."""
+        """*value*, a JSON value, with every text redacted."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
@@ -138,7 +138,7 @@ class Redacting:
 
 
 def _sources(compaction: Compaction) -> Iterator[Message]:
-    """The messages that texts of *compaction* were made of."""
+    """The original messages behind the texts of *compaction*."""
     yield from compaction.discarded
     yield from (substitute.original for substitute in compaction.substitutes)
 

@@ -1,4 +1,4 @@
-"""Calls and writes that are repeated, and must take effect once: after an interrupt, or after a conflict."""
+"""Repeated calls and writes that must take effect once: after an interrupt, or after a conflict."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from siltstone.values import dataclass
 
 __all__ = ["TRIES", "Call", "Calls", "Write", "retried"]
 
-TRIES = 12  #: of a write that others' writes overtake, each between its reading and its writing
-MOST_CALLS = 64  #: calls that are remembered, until their callers have the answers
+TRIES = 12  #: attempts of a write, if each time another worker writes between its read and its write
+MOST_CALLS = 64  #: remembered calls without an answer; beyond that the oldest is dropped
 
 
 T = TypeVar("T")
@@ -27,9 +27,9 @@ class Write:
 
 
 def retried(step: Callable[[], T]) -> T:
-    """Runs *step*, which reads the session and then writes; again if another worker was faster.
+    """Runs *step*, which reads the session and then writes it. Runs it again if another worker was faster.
 
-    By whoever has the session's lock. A conflict that is more than a version that has moved is raised.
+    The caller holds the session's lock. A conflict other than a changed version is raised.
     """
     for _ in range(TRIES - 1):
         try:
@@ -42,16 +42,16 @@ def retried(step: Callable[[], T]) -> T:
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A call that must not be done twice, as an interrupted one may be repeated.
+    """A call that must take effect only once, even if the caller repeats it after an interrupt.
 
     Attributes:
         what: ``append``, ``offload``, ``undo`` or ``record_denial``.
         key: Its arguments.
-        owner: The thread of a sync call.
-        write_id: The id of its write; 0 before that.
-        answer: Its answer, from the moment its write was begun.
-        is_answered: The caller has the answer.
-        is_over: It has ended: another task may be the one that repeats it.
+        owner: The thread of a sync call; None for a call of an async session.
+        write_id: The id of its write; 0 before the write.
+        answer: Its answer, from the beginning of its write.
+        is_answered: Whether the caller has the answer.
+        is_over: Whether it has ended. Then another task may repeat it.
     """
 
     what: str
@@ -64,22 +64,22 @@ class Call:
 
 
 class Calls:
-    """The last call of each thread, and tasks' calls whose callers have no answer yet.
+    """The last call of each thread, and calls of tasks that have no answer yet.
 
-    It needs no lock, which an interrupt could leave held: each step is one operation on a dict.
+    There is no lock, since an interrupt could leave it held. Each step is one atomic operation on a dict.
     """
 
     def __init__(self) -> None:
         self._calls: dict[int, Call] = {}
 
     def begin(self, what: str, key: tuple[object, ...], owner: int | None = None) -> Call:
-        """The call that is made now, or the same one as it was made before, where its answer never came.
+        """A new call, or an earlier equal call whose answer never reached the caller.
 
         Args:
-            what: As of :class:`Call`.
+            what: See :class:`Call`.
             key: Its arguments.
-            owner: The thread of a sync call: its last call has ended, since it makes another one. Without
-                it only a call that is known to be over may be repeated.
+            owner: The thread of a sync call. The thread's last call has ended, since the thread makes another
+                one. Without an owner only a call that is marked as over counts as repeated.
         """
         for name, before in list(self._calls.items()):
             if not before.is_over and (owner is None or before.owner != owner):

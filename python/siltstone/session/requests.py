@@ -1,4 +1,4 @@
-"""The requests that a session prepared: the messages that each showed and left out."""
+"""The last request that a session prepared: the messages that it showed and left out."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["Request", "Requests"]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request as it was prepared; one that shows nothing before the first.
+    """A prepared request; empty before the first.
 
     Attributes:
-        shown: The messages of the log that it showed as they were said.
+        shown: The messages of the log that it showed verbatim.
         tokens: Its tokens by the policy's rule, without recalled context.
     """
 
@@ -23,10 +23,10 @@ class Request:
 
 
 class Requests:
-    """The requests that a worker prepared, as far as it knows them.
+    """The requests that this process prepared for a session.
 
     Attributes:
-        last: The last one; None where the policy shapes none, and the view is sent.
+        last: The last request; None if the policy shapes no requests, so that the view is sent.
     """
 
     def __init__(self) -> None:
@@ -35,13 +35,13 @@ class Requests:
         self._aside: RangeSet = ()
 
     def sent_tokens(self, view: View) -> int:
-        """The tokens of the last request: those of *view*, or fewer where the policy shaped the request."""
+        """The tokens of the last request: the tokens of *view*, or fewer if the policy shaped the request."""
         return self.last.tokens if self.last is not None and self.last.tokens else view.tokens
 
     def aside(self, redactions: int) -> RangeSet:
-        """The messages that requests left out and that can be found; none after another redaction."""
+        """The findable messages that requests left out; empty if *redactions* has changed since."""
         return self._aside if redactions == self._redactions else ()
 
     def set_aside(self, redactions: int, spans: RangeSet) -> None:
-        """Notes *spans* as the messages that can be found, at that number of *redactions*."""
+        """Notes *spans* as the findable messages, at the session's count of *redactions*."""
         self._redactions, self._aside = redactions, spans

@@ -1,4 +1,4 @@
-"""Bounds of a session's entries: by default each can be found for ever."""
+"""Bounds of a session's search entries. By default every entry can be found for ever."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _FIRST: Final = -62_135_596_800.0  #: the year 1, in seconds since 1970: no date
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Bounds of what stays findable of a session. Both are off by default.
+    """Bounds of the search entries of a session. All are off by default.
 
-    Applied when the session is opened, and after each compaction. What leaves is told (``MemoryExpired``),
-    and is in the log still: to forget it, ``forget``.
+    The bounds apply when the session is opened, and after each compaction. Removed entries are told to hooks
+    (``MemoryExpired``). Their messages stay in the log; ``forget`` removes them there.
 
     Attributes:
-        max_entries: At most so many entries, the newest by when they were said.
-        max_age: None older than this.
-        once: The same text of the same role is findable once: known by SHA-256 over session, role and
-            content, all 32 bytes. A later one is in the log alone.
+        max_entries: The maximum number of entries. The newest stay, by the time of their messages.
+        max_age: The maximum age of an entry.
+        once: Whether an equal text of the same role is indexed only once. Texts are compared by SHA-256 over
+            session, role and content, all 32 bytes. A later equal text is in the log alone.
     """
 
     max_entries: int | None = None
@@ -60,8 +60,8 @@ class Retention:
         """The documented bounds: 20,000 entries, 90 days, each text once.
 
         Args:
-            max_segments: The most entries, 1 or more.
-            eviction_days: Days after which an entry leaves, strictly older; 0 is never.
+            max_segments: The maximum number of entries, 1 or more.
+            eviction_days: Entries strictly older than this number of days are removed; 0 for never.
 
         Raises:
             ConfigError: a value out of its bounds.
@@ -83,10 +83,10 @@ class Retention:
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Retention:
-        """The documented bounds, as settings change them: ``maxSegments`` and ``evictionDays``.
+        """The documented bounds, changed by *settings*: ``maxSegments`` and ``evictionDays``.
 
         Raises:
-            ConfigError: an unknown key, which is named with those that there are; or a value out of bounds.
+            ConfigError: an unknown key (the message lists the known ones), or a value out of bounds.
         """
         known = {_SPELLED.get(key, key): value for key, value in settings.items()}
         for key in settings:
@@ -100,8 +100,8 @@ class Retention:
 
 
 def only_new(store: Store, session_id: str, entries: Sequence[Entry]) -> list[Entry]:
-    """*entries* without those whose text the session has of the same role, and each text once."""
-    from siltstone.archive import dedup_key  # few sessions are held to this
+    """*entries* without texts that the session has already with the same role, and without repetitions."""
+    from siltstone.archive import dedup_key  # few sessions need it
 
     known: set[bytes] = set()
     offset: int | None = 0
@@ -121,19 +121,19 @@ def only_new(store: Store, session_id: str, entries: Sequence[Entry]) -> list[En
 def retain(
     store: Store, session_id: str, retention: Retention | None, hooks: tuple[Hook, ...], now: float
 ) -> None:
-    """Takes out of the session's entries what *retention* does not keep at *now*, and what has expired.
+    """Removes the session's entries that are beyond *retention* at *now*, and entries that have expired.
 
-    Where the store refuses, what was committed stays committed, and the next time makes it good.
+    An error of the store is logged, and the next call tries again. A compaction committed before stays.
     """
     keep = None if retention is None else retention.max_entries
     age = None if retention is None else retention.max_age
     before = None if age is None else now - age.total_seconds()
     if before is not None and before < _FIRST:
-        before = None  # nothing is as old as that
+        before = None  # no entry can be that old
     try:
         gone = store.expire(session_id, keep=keep, before=before)
     except ReadOnlyStoreError:
-        return  # opened to look
+        return  # a read-only store keeps all
     except StoreError:
         _log.exception("what session %r no longer retains could not be taken out", session_id)
         return

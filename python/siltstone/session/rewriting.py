@@ -1,4 +1,4 @@
-"""Moves the current view: a branch is committed, and a compaction or a branch is taken back."""
+"""Moves the current view: commits a branch, and undoes a compaction or a branch."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["rewrite", "undo"]
 
 
 def undo(core: SessionCore, call: Call) -> CompactionRow | None:
-    """Takes the last compaction or branch back, and the view with it. The one that was undone.
+    """Undoes the last compaction or branch, and restores the view before it. Returns the undone row.
 
-    *call* is of :class:`Calls`; whoever hands the answer to the caller marks it as answered.
+    *call* comes from :class:`Calls`. The caller of this function marks it as answered.
 
     Raises:
         StoreConflictError: another worker moved the head meanwhile. Nothing was changed.
@@ -38,7 +38,7 @@ def _undo(core: SessionCore, call: Call) -> CompactionRow | None:
             f"session {core.session_id!r} was deleted meanwhile", session_id=core.session_id
         )
     if call.write_id and core.rows.state().write_id == call.write_id:
-        undone: CompactionRow = call.answer  # an undo that was interrupted, and had become durable
+        undone: CompactionRow = call.answer  # of an interrupted undo that had become durable
         return undone
     step = branches.undo(core.rows, state)
     if step is None:
@@ -103,7 +103,7 @@ def rewrite(
 
 
 def _gone(core: SessionCore, state: SessionState, row: NewCompaction) -> list[int]:
-    """The messages that *row* leaves behind, where requests have made entries of some."""
+    """The messages that leave the line with *row*, if requests may have made entries of them; else none."""
     if core.requests.last is None:
         return []
     before = line_of(core.rows, content_of(state.head), state.end)

@@ -1,4 +1,4 @@
-"""A session's messages, compactions and recalls as rows of its log, and back."""
+"""Converts a session's messages, compactions and recalls to rows of its log, and back."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ __all__ = [
 
 
 def message_row(item: Item, tokens: int) -> NewMessage:
-    """A message on its way into the log."""
+    """A message as a new row of the log."""
     message = item.message
     return NewMessage(
         encode(message.raw), message.role, message.dialect, message.provenance, tokens, item.created_at
@@ -71,7 +71,7 @@ def message_of(row: LogRow) -> Message:
 
 
 def derived_row(item: Item, *, degraded: bool) -> NewDerived:
-    """A summary or a substitute on its way into the log."""
+    """A summary or a substitute as a new row of the log."""
     message = item.message
     if message.provenance == "compaction_summary":
         level = message.raw.level if isinstance(message.raw, SummaryMessage) else 1
@@ -88,9 +88,9 @@ def derived_item(row: Derived) -> Message:
 
 
 def entry(item: Item, *, index_tools: bool, own: Collection[int] | None = None) -> Entry | None:
-    """The entry of a message that leaves the view; None where it has no text to index.
+    """The entry of a message that leaves the view; None if it has no text to index.
 
-    *own* are the places among its parts that are of our own tools.
+    *own* are the places of its parts that belong to siltstone's own tools.
     """
     return entry_of(item.message, item.created_at, index_tools=index_tools, own=own)
 
@@ -104,9 +104,8 @@ def entries(
 ) -> list[Entry]:
     """The entries of *items*, in order.
 
-    *within* are messages in the order in which they were said, those of *items* among them: a call of our own
-    tools in them says whose answer is one. Left out, *items* are all there is. *redacting* takes the secrets
-    out of their texts.
+    *within* are messages in order, including *items*, by default *items* alone. A call of siltstone's own
+    tools among them tells which results belong to these tools. *redacting* removes secrets from the texts.
     """
     tools, chosen = OwnTools(), list(items)
     own = {id(item): tools.parts_of(item.message) for item in (chosen if within is None else within)}
@@ -138,7 +137,7 @@ def compaction_row(
     seconds: float | None,
     rules: Sequence[RuleSpan],
 ) -> NewCompaction:
-    """A compaction on its way into the log; *tokens* are those before and after.
+    """A compaction as a new row of the log. *tokens* are the sizes of the view before and after.
 
     The work took so many *seconds*, where that is known; *rules* are those that decided.
     """
@@ -162,7 +161,7 @@ def compaction_row(
 
 
 class UnwrittenRecall(NamedTuple):
-    """A recall: when it was, in milliseconds since 1970, its block, its cap in tokens, and what it took."""
+    """A recall that is not in the log yet: time (ms since 1970), block, cap in tokens, seconds taken."""
 
     created_at: int
     block: RecallBlock
@@ -171,7 +170,7 @@ class UnwrittenRecall(NamedTuple):
 
 
 def recall_rows(recalls: Mapping[int, UnwrittenRecall]) -> list[NewRecall]:
-    """The rows of *recalls*, which are known by the number of messages that the log had."""
+    """The rows of *recalls*. The key of each is the length of the log at that time."""
     return [NewRecall(end, each.created_at, _recall_body(each)) for end, each in recalls.items()]
 
 
@@ -186,7 +185,7 @@ def _recall_body(recall: UnwrittenRecall) -> str:
 
 
 def committed(row: NewCompaction, derived_ids: Sequence[int]) -> NewCompaction:
-    """*row* as the log has it, where its new derived texts have the ids *derived_ids*."""
+    """*row* as the log has it, after its new derived texts got the ids *derived_ids*."""
     view = tuple(derived_ids[piece.place] if isinstance(piece, NewRef) else piece for piece in row.view)
     return replace(row, view=view, derived=())
 
@@ -204,7 +203,7 @@ def rules_in(row: NewCompaction) -> list[RuleSpan]:
 
 
 def seconds_of(row: NewCompaction) -> float | None:
-    """How long a compaction took, up to its commit; None where nobody noted it."""
+    """The seconds that a compaction took, up to its commit; None if unknown."""
     spent = json.loads(row.notes).get("ms") if row.notes else None
     return None if spent is None else float(spent / 1e3)
 

@@ -39,12 +39,12 @@ from siltstone.values import dataclass, field, replace
 
 __all__ = ["boundary_of", "recovered"]
 
-AHEAD = 8  #: older messages that are made findable ahead of time; the newest 8 never are
+AHEAD = 8  #: older messages that one write makes findable ahead of time; the newest 8 messages never are
 
 
 @dataclass(slots=True)
 class _Shaped:
-    """A request on its way: what it shows of a state, and what was attempted."""
+    """A request in the making: its state, its messages, and the attempts for it."""
 
     state: SessionState
     messages: Sequence[Message]
@@ -65,8 +65,9 @@ def boundary_of(
     short to trim by), the emergency net compacts the history, as under every policy.
 
     Raises:
-        ContextOverflowError: what must be kept is larger than the window. Nothing was changed.
-        IllegalHistoryError: the request may not be sent, and the session was opened with ``check=True``.
+        ContextOverflowError: the messages that must stay are larger than the window. Nothing was changed.
+        IllegalHistoryError: a provider would refuse the request, and the session was opened with
+            ``check=True``.
     """
     if policy is None or not shapes_request(policy):
         core.requests.last = None  # the view is sent
@@ -90,7 +91,7 @@ def boundary_of(
 def recovered(
     core: SessionCore, policy: Compactor | None, error: Exception, retries: int
 ) -> Steps[tuple[SessionState, Prepared]]:
-    """:func:`recovery`; its request is the context of the session from then on."""
+    """:func:`recovery`, after which its request is the context of the session."""
     state, prepared = yield from recovery(core, policy, error, retries)
     if core.requests.last is not None:
         core.requests.last = Request(_spans(state.view.messages()), prepared.tokens)
@@ -100,12 +101,12 @@ def recovered(
 def _answer(
     core: SessionCore, policy: Compactor, request: _Shaped, outcomes: list[Outcome]
 ) -> tuple[SessionState, Prepared]:
-    """The answer for *request*, which is the context of the session from then on."""
+    """The answer for *request*. From then on this request is the context of the session."""
     state, messages = request.state, request.messages
     if core.guards.check:
         check_legal(messages, core.session_id)
     after, is_noted = passed(core, policy, request.tokens + core.reserved_tokens)
-    if after.view is not state.view:  # another thread has appended in between: the next request has that
+    if after.view is not state.view:  # another thread has appended meanwhile: the next request shows that
         after = replace(after, view=state.view)
     shown = _spans(messages)
     core.requests.last = Request(shown, request.tokens)
@@ -123,7 +124,7 @@ def _answer(
 def _shaped(
     core: SessionCore, policy: Compactor, asked: Trigger | None, request_bytes: int | None, at: int
 ) -> Steps[_Shaped]:
-    """The messages that *policy* keeps for this request; the whole view where the policy trims nothing."""
+    """The messages that *policy* keeps for this request; the whole view if the policy trims nothing."""
     outcomes: list[Outcome] = []
     for _ in range(RESCUES):
         state = core.follow()
@@ -137,7 +138,7 @@ def _shaped(
             if isinstance(outcome, Failed):
                 core.failed(at, state.end, outcome.usage, trigger.threshold)
                 if outcome.reason == "stale":
-                    continue  # something was forgotten meanwhile: the view is another one
+                    continue  # a message was forgotten meanwhile: begin again with the new view
             else:
                 core.charge(outcome.usage)
             asked = None
@@ -167,20 +168,20 @@ def _keep(
     _before: int,
     after: int,
 ) -> None:
-    """The last step of an attempt: makes findable what *result* leaves out, and takes it as the request."""
+    """The last step of an attempt: indexes the messages that *result* leaves out, and notes the request."""
     _set_aside(core, result, read)
     made.append((result, after))
 
 
 def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> None:
-    """Makes findable what a request leaves out, before it is sent.
+    """Indexes the messages that a request leaves out, before the request is sent.
 
-    If one of these messages is not findable yet, the oldest others are made findable in the same write: they
-    leave next, and so many requests write nothing. The newest messages are not: a question in context would
-    only outrank its answer.
+    If one of them is not indexed yet, the same write also indexes the oldest other messages. They are left
+    out next, so many later requests need no write. The newest messages are never indexed ahead, because a
+    question in context would only outrank its answer.
 
     Raises:
-        StoreConflictError: something was forgotten or rewritten since the view was read. Nothing was written.
+        StoreConflictError: a message was forgotten or rewritten since the view was read. Nothing was written.
     """
     redactions = read.version.redactions
 
@@ -226,5 +227,5 @@ def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> Non
 
 
 def _spans(messages: Sequence[Any]) -> RangeSet:
-    """The ranges of *messages* that stand in the log word for word: no summary, no substitute."""
+    """The ranges of *messages* that are originals of the log, without summaries and substitutes."""
     return union((each.seq, each.seq + 1) for each in messages if each.provenance not in DERIVED)

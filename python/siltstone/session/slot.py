@@ -1,4 +1,4 @@
-"""The one place of a session for a call that may compact: one at a time, and never held by a dead one."""
+"""The slot of a session: a lock for calls that may compact, which a dead call never holds."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from typing import Any, Final
 
 __all__ = ["POLL_SECONDS", "Claim", "Slot"]
 
-POLL_SECONDS: Final = 0.05  #: how soon a waiting call notices that the one before it died without a word
+POLL_SECONDS: Final = 0.05  #: seconds after which a waiting call notices that the holder died silently
 
 
-#: The claims of the calls that led to this one. Threads and tasks that a call starts inherit them.
+#: The claims of the calls around the current code. Threads and tasks that a call starts inherit them.
 _ACTIVE: Final[ContextVar[tuple[Claim, ...]]] = ContextVar("siltstone-session-calls", default=())
 
 
 class Claim:
-    """A call that wants the slot, by its flow.
+    """A call that wants the slot, known by its flow.
 
-    A flow that has ended holds nothing, however it ended: so an interrupt at any line, in the clean-up
-    too, leaves the slot free.
+    A claim dies with its flow. So an interrupt at any line, even in the clean-up, leaves the slot free.
     """
 
     __slots__ = ("__weakref__", "_flow")
@@ -41,12 +40,12 @@ class Claim:
 
 
 class Slot:
-    """Holds one claim at most."""
+    """A lock for one claim. A dead claim does not count."""
 
     __slots__ = ("_bell", "_lock", "holder")
 
     def __init__(self) -> None:
-        # Locks of the interpreter: a condition of Python is left locked by an interrupt at some moments.
+        # Plain locks of the interpreter: an interrupt at a bad moment can leave a Condition locked.
         self._lock, self._bell = threading.RLock(), threading.Lock()
         self.holder: Claim | None = None
 
@@ -58,14 +57,14 @@ class Slot:
 
     @property
     def is_own(self) -> bool:
-        """Whether this call comes out of the one that has the slot."""
+        """Whether the current code runs inside the call that has the slot."""
         return self.is_held and self.holder in _ACTIVE.get()
 
     def take(self, claim: Claim, timeout: float | None = None) -> bool:
-        """Takes the slot, and waits for whoever has it; False where that took longer than *timeout* s.
+        """Takes the slot, after waiting for its holder. False after *timeout* seconds.
 
-        A call that comes out of the call that has the slot (a model or a hook that calls its own session)
-        does not wait: it would wait for itself.
+        A call from inside the holder (a model or a hook that calls its own session) gets False at once,
+        because it would wait for itself.
         """
         until = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -80,6 +79,6 @@ class Slot:
             self._bell.acquire(timeout=left)
 
     def wake(self) -> None:
-        """Tells one who waits that the slot is free. All would find out by themselves, a little later."""
-        with suppress(RuntimeError):  # nobody has waited since it was last rung
+        """Wakes one waiting call. Without this, waiting calls notice the free slot after ``POLL_SECONDS``."""
+        with suppress(RuntimeError):  # no call has waited since the last wake
             self._bell.release()

@@ -20,18 +20,18 @@ __all__ = ["SessionState", "first_state", "followed"]
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """All that a session holds in memory.
+    """The state of a session in memory.
 
     Attributes:
-        version: The version of the session in the store that this is of.
+        version: The version of the session in the store that this state was read from.
         view: The current view.
-        head: The newest row of the compactions that led to it; None before the first.
-        clock: Where it stands between two compactions.
-        stored: The clock as the store has it; the count of boundaries may be ahead of it.
-        own_end: The end of the log as this worker knows it by its own writes: what follows is by others.
-        host: The host's list, as far as the session knows it; None before it has seen one.
+        head: The newest of the compactions that led to the view; None before the first.
+        clock: The counters between two compactions.
+        stored: The clock in the store. The boundaries counted in *clock* may be ahead of it.
+        own_end: The end of the log after this worker's own last write. Later messages are from other workers.
+        host: Digests of the host's list; None before the session has seen one.
         estimate_error: See ``Session.estimate_error``.
-        deleted: Another worker deleted the session: writes are accepted, and nothing is kept.
+        deleted: Whether another worker deleted the session. Writes are then accepted, and nothing is kept.
     """
 
     version: SessionVersion
@@ -52,7 +52,7 @@ class SessionState:
     def appended(
         self, items: list[Item], version: SessionVersion | None, clock: CompactionClock
     ) -> SessionState:
-        """After *items* were written to the end of the log; without a version to one that was deleted."""
+        """The state after *items* were appended to the log. A *version* of None: the session was deleted."""
         is_deleted = version is None
         if version is None:
             version = replace(self.version, next_seq=self.end + len(items))
@@ -67,7 +67,7 @@ class SessionState:
         )
 
     def ticked(self, version: SessionVersion | None, clock: CompactionClock) -> SessionState:
-        """After *clock* alone was written."""
+        """The state after *clock* alone was written."""
         is_deleted = version is None
         return replace(self, deleted=is_deleted, version=version or self.version, clock=clock, stored=clock)
 
@@ -75,7 +75,7 @@ class SessionState:
 def first_state(log: SessionLog, stored: LogState, session_id: str, rule: TokenRule) -> SessionState:
     """The state of a session that is opened."""
     clock = CompactionClock.from_json(stored.clock, session_id)
-    if clock.usage is None and stored.head is not None:  # of a store whose clocks had no sums
+    if clock.usage is None and stored.head is not None:  # an old store, whose clocks had no sums of usage
         from siltstone.session.rows import usage_of
 
         clock = clock.charged(record for row in log.compactions() for record in usage_of(row.compaction))
@@ -87,11 +87,11 @@ def first_state(log: SessionLog, stored: LogState, session_id: str, rule: TokenR
 def followed(
     log: SessionLog, state: SessionState, stored: LogState, session_id: str, written: Iterable[Item] = ()
 ) -> SessionState:
-    """*state*, brought to where the store is: by what other workers did, or by a write of our own.
+    """*state* after reading *stored*: with the changes of other workers, and of our own interrupted write.
 
-    Messages keep the caller's own objects, those of *written* too: a write that was interrupted.
+    Messages keep the caller's own objects, also the messages *written* by the interrupted write.
     """
-    if stored.deleted:  # whoever runs it goes on with what it has, and nothing of it is kept
+    if stored.deleted:  # this process goes on with its messages in memory, and none of them is kept
         return replace(state, deleted=True)
     clock, known_clock = state.clock, state.stored
     if stored.version.counter != state.version.counter:

@@ -1,4 +1,4 @@
-"""A session: the turn boundary of an agent, over a log that loses nothing."""
+"""A session: prepares the messages for each model call of an agent, and keeps all messages in a log."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ __all__ = ["Session", "StoreOptions"]
 
 T = TypeVar("T")
 StoreOptions: TypeAlias = "SessionOptions[Models, BeforeCompact, AfterCompact]"
-"""The options of :meth:`Session.open`, beside the store."""
+"""The options of :meth:`Session.open`, without the store."""
 
 
 class Session(BaseSession):
-    """One conversation: appended message by message, prepared before every model call.
+    """One conversation. Append each message, and call :meth:`prepare` before every model call.
 
-    Open it with :meth:`open`. It may be used from many threads; one compaction runs at a time.
+    Open it with :meth:`open`. Many threads may use it; one compaction runs at a time.
     """
 
     def __init__(self, opened: Opened) -> None:
@@ -59,78 +59,82 @@ class Session(BaseSession):
         """Opens the session *session_id*, new or as it was left.
 
         Args:
-            path: A directory. The session's log and entries are kept in ``memory/memory.sqlite3`` below
-                it, together with those of other sessions. Ignored where *memory* is a store.
+            path: A directory. The session's log and entries are in ``memory/memory.sqlite3`` below it,
+                together with other sessions. Ignored if *memory* is a store.
             session_id: Any text of 1 to 1,024 bytes. It is data, never a path.
-            preset: A documented system by its name, or made by ``siltstone.presets``: it says the policy and
-                whatever else the system has. A store holds sessions of one. Left out: a session goes on with
-                the preset and the settings that it was last opened with, and a new one in the store of a
-                preset is an error. None: without a preset.
-            policy: When and what to give up. Left out: ``ThresholdCompactor()`` where there is a window, else
-                none. None: compaction is off, and ``prepare`` returns the whole history.
+            preset: The name of a documented system, or a preset from ``siltstone.presets``. It sets the
+                policy and the other options of that system. All sessions of a store have the same preset.
+                Left out: a session keeps the preset and settings of its last opening; a new session in the
+                store of a preset is an error. None: no preset.
+            policy: Decides when to compact, and which messages to discard. Left out: ``ThresholdCompactor()``
+                if there is a window, else none. None: compaction is off, and ``prepare`` returns the whole
+                history.
             model: Writes summaries: a callable ``CompletionRequest -> Completion | str``; or a list of them,
-                each asked where those before it failed. Left out: ``ExtractiveModel()``, which needs no
-                network. None: no model at all.
-            context_window: The model's window in tokens. With a policy, ``prepare`` never returns more. Where
+                each asked if those before it failed. Left out: ``ExtractiveModel()``, which needs no network.
+                None: no model at all.
+            context_window: The model's window in tokens. With a policy, ``prepare`` never returns more. If
                 the provider names a smaller limit in an error, :meth:`recover` learns it for the session.
-                ``"auto"``: that of *agent_model*, by the table of ``siltstone.windows``; for a model that it
-                does not have 200,000, and a warning is logged.
+                ``"auto"``: the window of *agent_model*, from the table of ``siltstone.windows``; for an
+                unknown model 200,000, and a warning is logged.
             agent_model: The name of the agent's model, for ``context_window="auto"``.
-            reserved_tokens: Tokens of what you send beside the history: tool definitions, a system prompt
-                that is a parameter, the room for the answer. They count against thresholds and window.
-            memory: True: what is discarded becomes searchable. False: it is kept in the log alone. A
-                store: the same in that store, which stays yours to close.
+            reserved_tokens: Tokens that you send beside the history: tool definitions, a system prompt passed
+                as a parameter, the room for the answer. They count against thresholds and window.
+            memory: True: discarded messages become searchable. False: they stay in the log alone. A store:
+                like True, in that store, which you close yourself.
             namespace: A text that sessions of one owner share, such as ``acme/user-42``. It is fixed when the
-                session is first opened; another one later is an error. "" is none, left out any. With
-                ``scope="namespace"`` each of them finds what the others said, from its first message on; of
-                one that was opened with ``memory=False`` nothing.
-            cross_session: The tool ``memory_search`` searches all of the namespace.
-            index_tools: False leaves the names, arguments and results of tools out of what is searchable.
-                They are half of what agents are asked about.
-            recall: True: before each model call, what was compacted away and fits the last user messages
-                is placed before the model, within ``min(4,000 tokens, a tenth of the window)``. A
-                :class:`RecallConfig` says how much, of what, and where. False: nothing is.
-            redaction: True: secrets are taken out of everything before it is written, and placeholders stand
-                in their place. A :class:`RedactionConfig`, or a ``siltstone.redaction.Redactor``: by its
-                rules. What you appended stays as it is until the session is opened anew. Left out: where it
-                recalls.
-            knowledge: Whether the session learns facts from what it discards. True: by patterns at each
-                compaction, and by its model, beside the conversation, where that is not the extractive one. A
-                ``siltstone.knowledge.KnowledgeConfig``: the same, as it says. Left out: where it recalls.
-                Facts that are saved are kept in either case.
-            allow_forget: Whether the model is offered the tool ``memory_forget``. What may forget can be
-                talked into it.
+                session is first opened; another one later is an error. "" means no namespace; left out, the
+                stored one is kept. With ``scope="namespace"`` each session finds messages of the others, from
+                their first message on, but nothing of a session that was opened with ``memory=False``.
+            cross_session: Whether the tool ``memory_search`` searches the whole namespace.
+            index_tools: False leaves the names, arguments and results of tools out of the search. About half
+                of the questions to agents are about them.
+            recall: True: before each model call, discarded messages that match the last user messages are
+                added to the request, within ``min(4,000 tokens, a tenth of the window)``. A
+                :class:`RecallConfig` sets the size, the sources and the place. False: no recall.
+            redaction: True: secrets are replaced by placeholders in all written texts. A
+                :class:`RedactionConfig`, or a ``siltstone.redaction.Redactor``: the same by its rules. Your
+                own appended objects keep their secrets in memory until the session is opened again. Left out:
+                on if *recall* is on.
+            knowledge: Whether the session learns facts from discarded messages. True: by patterns at each
+                compaction, and in the background by its model, unless that is the extractive one. A
+                ``siltstone.knowledge.KnowledgeConfig``: the same with its settings. Left out: on if *recall*
+                is on. Facts that you or the model save are kept in either case.
+            allow_forget: Whether the model gets the tool ``memory_forget``. Text in the conversation can
+                persuade a model to forget.
             archive: A folder for the documented files of an archive (``segments.jsonl``, ``knowledge.jsonl``,
-                ``vectors.bin``), or a ``siltstone.archive.ContextArchive``: written after each compaction,
-                beside the store, and read where they were there before the session.
-            hooks: Called with each event. One that raises is logged and breaks nothing.
-            on_before_compact: Told the :class:`Plan` of a compaction that is due; may veto it, pin messages
-                for it or add instructions: :class:`Guidance`. None goes on.
-            on_after_compact: Told what a compaction came to before it is committed; may give user messages,
-                which go to the end of the history. They open no turn and are not indexed.
-            hook_timeout: Seconds that either of them may take, in a thread of its own; None for any time,
-                in yours. Where one raises, hangs or gives anything else, the compaction comes to nothing.
-                The emergency net asks neither.
-            compaction_timeout: Seconds that a call waits while another thread's call compacts; None for any
-                time. Then it raises ``SessionBusyError``.
-            check: Every view that would go out is held to the rules of its provider, for a walk over all
-                of it. An illegal rewrite fails and changes nothing; where the history itself is illegal,
+                ``vectors.bin``), or a ``siltstone.archive.ContextArchive``. The files are written after each
+                compaction, beside the store. A new session reads files that are there already.
+            hooks: Called with each event. An exception of a hook is logged, and changes nothing else.
+            on_before_compact: Receives the :class:`Plan` of a due compaction. Its :class:`Guidance` may veto
+                the compaction, pin messages or add instructions. None goes on.
+            on_after_compact: Receives the result of a compaction before the commit. It may return user
+                messages, which are added to the end of the history. They open no turn and are not indexed.
+            hook_timeout: Seconds that each of these two hooks may take, in a thread of its own; None for no
+                limit, in your thread. If a hook raises, hangs or returns a wrong value, the compaction fails.
+                The emergency net calls neither.
+            compaction_timeout: Seconds that a call waits while another thread's call compacts; None for no
+                limit. After that it raises ``SessionBusyError``.
+            check: Whether every request is checked against the rules of its provider; this reads the whole
+                view. An illegal rewrite fails and changes nothing. If the history itself is illegal,
                 ``prepare`` raises ``IllegalHistoryError``.
-            answer_budget: Tokens that an answer of ``memory_search`` or ``memory_get`` has at most, 100 or
-                more. None: a twentieth of the window, from 600 to 2,000; 2,000 where no window is known.
-            time_zone: Where days begin when the model asks ``memory_search`` for what was said yesterday: a
-                ``tzinfo``, or a name such as ``"Europe/Paris"``. None: that of the machine.
-            language: In which languages texts in Latin letters are read, as for ``MemoryStore.open``: settled
-                for the store by who first says so. None is what was settled, or else ``"auto"``.
+            answer_budget: The maximum tokens of an answer of ``memory_search`` or ``memory_get``, 100 or
+                more. None: a twentieth of the window, from 600 to 2,000; 2,000 if no window is known.
+            time_zone: The zone in which days begin when the model searches for "yesterday": a ``tzinfo``, or
+                a name such as ``"Europe/Paris"``. None: the zone of the machine.
+            language: The languages of texts in Latin letters, as for ``MemoryStore.open``. The first opening
+                with a language settles it for the store. None: the settled one, or else ``"auto"``.
             background: Whether a policy with tiers asks the model in a thread of its own while the
                 conversation goes on. False: ``prepare`` waits for it.
-            retention: How much of the session stays findable, and how long. None: all of it, for ever.
-            cache_ttl: Seconds for which the provider keeps the beginning of a request in its cache, 300 if
-                left out; None: for ever. Policies may wait for that, ``CacheBroken`` tells what is lost.
-            warn_at: Shares of the window, ascending, such as ``(0.7, 0.9)``: the request that passes one ends
-                with a note of that to the model, which is in ``messages`` alone.
+            retention: How many messages of the session stay findable, and how long. None: all, for ever.
+            cache_ttl: Seconds for which the provider caches the beginning of a request, 300 if left out;
+                None: for ever. Policies may wait until the cache has lapsed; the event ``CacheBroken`` tells
+                    how many
+                cached tokens a rewrite has lost.
+            warn_at: Ascending shares of the window, such as ``(0.7, 0.9)``. A request that passes one ends
+                with a note to the model, which is in ``messages`` alone.
 
         Raises:
+            TypeError: an option does not exist.
             ConfigError: an argument out of its bounds.
             StoreOpenError: the store cannot be opened.
             InvalidEntryError: *session_id* is empty, too long, or not valid Unicode.
@@ -140,35 +144,36 @@ class Session(BaseSession):
     def append(self, message: RawMessage, *more: RawMessage, usage: Any = None) -> range:
         """Adds messages to the end of the history. They are durable when it returns: all, or none.
 
-        A call that was interrupted may be repeated: what had become durable is not written twice.
+        An interrupted call may be repeated: messages that are durable already are not written twice.
 
         Args:
             message: A message in any dialect; the same object comes back from :meth:`prepare`.
-            more: Further messages. One call with many costs one write.
-            usage: What the provider said the call cost that gave this message: its usage object, or
-                its input tokens. A trigger of its own.
+            more: Further messages. One call with many messages costs one write.
+            usage: The provider's usage for the call that gave this message: its usage object, or its number
+                of input tokens. Policies use this count beside their own estimate.
 
         Returns:
-            Their sequence numbers: the first message ever appended is 0.
+            The sequence numbers: the first message ever appended is 0.
 
         Raises:
             InvalidMessageError: not a message, or one over the size limit. Nothing was written.
             StoreConflictError: another worker appended to the session since this one last wrote to it.
-                Nothing was written; :meth:`reload` goes on from there.
+                Nothing was written; call :meth:`reload`, and append again.
             StoreError: the store could not write. Nothing was written.
         """
         return self._core.append((message, *more), usage)
 
     def offload(self, result: RawMessage, tokens: int = OFFLOAD_TOKENS, *, usage: Any = None) -> range:
-        """Appends a message with a large result of a tool, of which the context is never sent all.
+        """Appends a message with a large tool result. Requests show only a part of the result.
 
-        The log has it whole. The view has its head and its tail, and between them how much was cut and the
-        handle by which ``memory_get`` reads it, by lines or by a pattern; a search finds it. One transaction
-        writes both. A result that is small enough, or words, are appended as by :meth:`append`.
+        The log keeps the whole result. The view shows its head and its tail; between them it tells how much
+        was cut, and the handle with which ``memory_get`` reads the rest by lines or by a pattern. A search
+        finds it, too. One transaction writes both. A small result, or a message without a tool result, is
+        appended as by :meth:`append`.
 
         Args:
             result: A message in any dialect with the result of a tool.
-            tokens: The most tokens of it in view, 64 or more.
+            tokens: The maximum tokens of the result in view, 64 or more.
             usage: As for :meth:`append`.
 
         Returns:
@@ -177,7 +182,7 @@ class Session(BaseSession):
         Raises:
             ConfigError: *tokens* is too small.
             InvalidMessageError: not a message. Nothing was written.
-            StoreError: the store could not write; nothing was.
+            StoreError: the store could not write. Nothing was written.
             SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
         """
         call = self._core.calls.begin("offload", (result, tokens, usage), threading.get_ident())
@@ -187,44 +192,44 @@ class Session(BaseSession):
         # fmt: on
 
     def reload(self) -> None:
-        """Goes on from where the session is now, after another worker appended to it.
+        """Reads the session's current state from the store, after another worker appended to it.
 
-        Reading calls follow another worker by themselves. Those that write onto the end of the log do not:
-        a message that was said without knowing of the other's would stand in the wrong place.
+        Calls that read follow other workers by themselves. Calls that append do not, because a message
+        written without knowledge of the other worker's messages would be in the wrong place.
         """
         self._core.reload()
 
     def observe(
         self, history: Sequence[RawMessage], *, usage: Any = None, on_conflict: OnConflict = "branch"
     ) -> int:
-        """Brings the session in step with *history*, the list of a host that keeps its own.
+        """Brings the session in step with *history*, the message list that the host keeps itself.
 
-        Hand in the whole list before every :meth:`prepare`: what it has beyond the log is appended. The
-        list may be the host's full one, or the ``history`` of an earlier answer with what came since;
-        summaries in it are known and skipped. It may leave messages out before its last known one: the
+        Pass the whole list before every :meth:`prepare`. Messages that the log lacks are appended. The list
+        may be the host's full list, or the ``history`` of an earlier answer followed by newer messages;
+        summaries in it are recognised and skipped. The list may lack messages before its last known one: the
         session keeps them. The same list twice changes nothing.
 
-        Where the list changes or takes back what was said (a message was edited and sent again, an answer
-        made anew, an agent set back to an earlier state) the session follows it: the view is what both have
-        in common, and then the rest of the list. What left is neither shown nor found any more, and stays in
-        :meth:`log`. ``HistoryBranched`` is told, :meth:`compactions` lists it with the reason ``"branch"``,
-        :meth:`expand` reads what left, and :meth:`undo_compaction` brings it back.
+        If the list changes or removes earlier messages (the user edited a message, an answer was generated
+        again, the agent returned to an earlier state), the session branches: the view is the common part,
+        then the rest of the list. Messages that left are neither shown nor found any more, and stay in
+        :meth:`log`. Hooks hear ``HistoryBranched``, :meth:`compactions` lists the branch with the reason
+        ``"branch"``, :meth:`expand` reads the messages that left, and :meth:`undo_compaction` restores them.
 
         Args:
             history: Messages in any dialect.
-            usage: As for :meth:`append`, of the call that gave the first new message.
+            usage: As for :meth:`append`, for the call that gave the first new message.
             on_conflict: ``"branch"``: as above. ``"raise"``: a list that has rewritten the past is an error.
 
         Returns:
-            How many messages were new.
+            The number of new messages.
 
         Raises:
-            HistoryConflictError: *history* has rewritten the past, and *on_conflict* is ``"raise"``, or it
-                cannot be followed: it is empty, or has a summary that is not of this history. Nothing was
+            HistoryConflictError: *history* has rewritten the past, and *on_conflict* is ``"raise"``, or the
+                session cannot follow: *history* is empty, or has a summary of another history. Nothing was
                 written.
-            InvalidMessageError: one of the new messages is none. Nothing was written.
+            InvalidMessageError: one of the new messages is no message. Nothing was written.
             StoreConflictError: another worker appended messages that *history* lacks. Nothing was written;
-                :meth:`reload` goes on from there.
+                call :meth:`reload` first.
             ConfigError: *on_conflict* is neither.
         """
         from siltstone.session.observing import observe
@@ -240,23 +245,22 @@ class Session(BaseSession):
     ) -> Prepared:
         """The messages to send to the model now. Call it before every model call.
 
-        Compacts first, if that is due: what is discarded is durable and searchable before it leaves
-        the view. A policy with tiers does so in the background: this call puts the summary in its place
-        that was asked for at an earlier one, and waits for no model. A failed attempt leaves the history as
-        it was and shows in ``compaction``.
-        Without a message in between, a second call gives the first one's answer.
+        Compacts first, if that is due. Discarded messages are durable and searchable before they leave the
+        view. A policy with tiers compacts in the background: this call inserts a summary that an earlier call
+        has requested, and does not wait for a model. A failed attempt leaves the history as it was, and is
+        reported in ``compaction``. A second call without a new message in between gives the same answer.
 
         Args:
             policy: For this call alone: another policy, or None for no compaction.
-            request_bytes: The size of the whole request in bytes, where the host knows it; otherwise it is
-                reckoned from the messages.
-            recall: False leaves out of this call what the session would recall.
+            request_bytes: The size of the whole request in bytes, if the host knows it; otherwise it is
+                computed from the messages.
+            recall: False leaves recalled context out of this request.
 
         Raises:
             ContextOverflowError: the system prompt, the request in flight and pending calls alone
                 exceed the window. Nothing was changed.
             IllegalHistoryError: the provider would refuse the history, and the session was opened with
-                ``check=True``. It was illegal when it came: nothing was changed.
+                ``check=True``. The messages were illegal when they were appended. Nothing was changed.
             SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
         """
         try:
@@ -269,12 +273,13 @@ class Session(BaseSession):
         return answer
 
     def wait_for_compaction(self, timeout: float | None = None) -> bool:
-        """Waits until the compaction in the background has its summary, which the next ``prepare`` shows.
+        """Waits until the background compaction has its summary. The next ``prepare`` shows the summary.
 
-        Nobody has to: it is for a host that has time, and for tests. Without one it returns at once.
+        The call is optional: it is for a host with idle time, and for tests. It returns at once if no
+        compaction is under way.
 
         Args:
-            timeout: Seconds at most; None for any time.
+            timeout: The maximum number of seconds; None for no limit.
 
         Returns:
             Whether no compaction is under way any more.
@@ -285,7 +290,7 @@ class Session(BaseSession):
     def recall(self, query: str | Sequence[RawMessage]) -> str:
         """The block that would be recalled for *query*, or for the last user messages of a list.
 
-        It is worked out now and changes nothing; empty where nothing is relevant.
+        It is computed now, and changes nothing. Empty if nothing is relevant.
 
         Raises:
             ConfigError: the session was opened without recall.
@@ -294,13 +299,13 @@ class Session(BaseSession):
             return self._calls.recall(query)
 
     def plan(self) -> Plan:
-        """The plan of :meth:`prepare` for now. No model and no hook is called, nothing is changed.
+        """What :meth:`prepare` would do now. Calls no model and no hook, and changes nothing.
 
         Returns:
-            The plan of the compaction that is due, the emergency net's where that alone is. With nothing
-            due ``compacts`` is False and ``reason`` is ``"not_due"``, or ``"no_policy"``; that costs
-            microseconds at any length. ``covers`` are sequence numbers of the log. The net may have to
-            follow a compaction that leaves more than the window; it is not in the plan then.
+            The plan of the due compaction, or of the emergency net if only that is due. If nothing is due,
+            ``compacts`` is False, ``reason`` is ``"not_due"`` or ``"no_policy"``, and the call takes
+            microseconds at any length. ``covers`` are sequence numbers of the log. If a compaction leaves
+            more than the window, the emergency net follows it; the plan does not show that.
         """
         return self._calls.plan()
 
@@ -323,12 +328,12 @@ class Session(BaseSession):
         return outcome
 
     def fork(self, session_id: str, *, prompt: str = "") -> Self:
-        """A new session that begins as a copy of this one: log, view, what is found and known, and options.
+        """A new session that begins as a copy of this one: log, view, search entries, facts and options.
 
-        A policy that knows how (``TieredCompactor``) fits it to the window before its first call.
+        ``TieredCompactor`` compacts the fork, if it is too large, before its first call.
 
         Args:
-            session_id: Its id; the store must have no messages of it.
+            session_id: The id of the fork; the store must have no messages of it.
             prompt: The first user message of the fork; it counts against the window. "": none.
 
         Raises:
@@ -350,8 +355,8 @@ class Session(BaseSession):
     def memory_status(self) -> MemoryReport:
         """The state of waterfall memory: the messages of each summary, the time of the next run, and faults.
 
-        Known as ``@memory-status``. Nothing is asked and nothing is changed. ``print(report.markdown)`` is
-        for people, ``report.line`` for a prompt.
+        Known as ``@memory-status``. Calls no model, and changes nothing. ``report.markdown`` is for people,
+        ``report.line`` for a prompt.
 
         Raises:
             ConfigError: the session's policy keeps no such memory.
@@ -359,7 +364,7 @@ class Session(BaseSession):
         return self._calls.memory_status()
 
     def checkpoints(self) -> list[Checkpoint]:
-        """The chronicle of the session: every checkpoint on the way to its view, and the roll-ups, in order.
+        """The chronicle of the session: all checkpoints and roll-ups that lead to its view, in order.
 
         ``log(start, end)`` reads the messages that a checkpoint covers. Nothing is changed.
 
@@ -369,17 +374,17 @@ class Session(BaseSession):
         return self._calls.checkpoints()
 
     def compact_memories(self) -> Outcome:
-        """Runs waterfall summaries now, below their trigger too; like :meth:`compact`."""
+        """Runs waterfall summaries now, even below their trigger; like :meth:`compact`."""
         self._calls.check_reporter("compact_memories")
         return self.compact()
 
     def resummarize(self, focus: str | None = None) -> Outcome:
-        """Writes the summaries in the view again, from the messages that they stand for.
+        """Writes the summaries in the view again, from the messages that they replace.
 
-        A summary of a summary of a summary has lost something each time. This reads the originals in the
-        log again, without what was forgotten, and puts one new summary of level 1 in the place of the
-        earlier ones. Nothing else leaves the view. ``ThresholdCompactor`` does the same by itself when the
-        levels pass ``max_summary_level``. :meth:`undo_compaction` takes it back.
+        Each summary of a summary loses details. This call reads the original messages in the log again,
+        without forgotten ones, and replaces the earlier summaries by one new summary of level 1. No other
+        message leaves the view. ``ThresholdCompactor`` does the same by itself when a level passes
+        ``max_summary_level``. :meth:`undo_compaction` takes it back.
 
         Args:
             focus: A subject that the new summary should keep in particular.
@@ -397,8 +402,8 @@ class Session(BaseSession):
     def recover(self, error: Exception) -> Prepared:
         """A smaller request, after the provider refused the prepared one as too large.
 
-        Compacts by the policy, or without a model where that comes to nothing; the second time for the
-        same request the emergency net leaves half of it. Call it where the model is called::
+        Compacts by the policy, or without a model if that fails. The second time for the same request the
+        emergency net keeps half of it. Call it around the model call::
 
             while True:
                 try:
@@ -408,25 +413,26 @@ class Session(BaseSession):
                     prepared = session.recover(error)
 
         Raises:
-            Exception: *error* itself, where it is no overflow (``siltstone.overflow`` knows), where the
-                session has no policy, and after two retries: so the loop above ends.
+            Exception: *error* itself, if it is no overflow (by ``siltstone.overflow``), if the session has no
+                policy, and after two retries. So the loop above ends.
         """
         return self._run(self._calls.recovery(error))
 
     def ask(self, call: Callable[[list[Any]], T]) -> Answer[T]:
-        """Prepares a request, hands it to *call*, and sends it again smaller where the provider refuses it.
+        """Prepares a request and passes it to *call*. After an overflow it sends a smaller request.
 
-        At most twice, or as often as the policy says, with a last user message that tells the model to go on.
-        That message goes into no log. After that the assistant's last text is the partial answer.
+        There are at most two retries, or as many as the policy allows. Each ends with a user message that
+        tells the model to go on; this message is not in the log. If the last retry is too large, the
+        assistant's last text is the partial answer.
 
         Args:
-            call: Sends a list of messages to the agent's model. What it gives is ``Answer.value``; append it
-                to the session yourself.
+            call: Sends a list of messages to the agent's model. Its result is ``Answer.value``; append it to
+                the session yourself.
 
         Raises:
-            Exception: whatever *call* raises that is no overflow; or the overflow itself, where nothing can
-                be discarded.
-            ContextOverflowError: every request was too large and there is no partial answer.
+            Exception: an exception of *call* that is no overflow; or the overflow itself, if nothing can be
+                discarded.
+            ContextOverflowError: every request was too large, and there is no partial answer.
         """
         from siltstone.session.asking import Answer, again, ended
 
@@ -451,13 +457,13 @@ class Session(BaseSession):
             seq: Its sequence number: the first message ever appended is 0.
 
         Raises:
-            ConfigError: no message of that number is in the view. A discarded message cannot be pinned.
-            StoreConflictError: it has left the view, since another worker compacted it.
+            ConfigError: no message with that number is in the view. A discarded message cannot be pinned.
+            StoreConflictError: another worker's compaction has discarded the message.
         """
         self._core.pin(seq, pinned=True)
 
     def unpin(self, seq: int) -> None:
-        """Lets go of message *seq*. One that is not pinned is left alone."""
+        """Takes the pin from message *seq*. A message without a pin is left alone."""
         self._core.pin(seq, pinned=False)
 
     def search(
@@ -472,7 +478,7 @@ class Session(BaseSession):
         order: SearchOrder = "score",
         **filters: Unpack[SearchFilters],
     ) -> list[SearchHit]:
-        """The discarded messages most like *query*, best first. Arguments are those of ``Store.search``.
+        """The discarded messages that match *query* best, best first. See ``Store.search`` for the arguments.
 
         Raises:
             ConfigError: the session was opened with ``memory=False``, or the store lacks the ranker.
@@ -492,12 +498,11 @@ class Session(BaseSession):
     def forget(self, **criteria: Unpack[Criteria]) -> ForgetReport:
         """Forgets what was said in this session: in the log, the entries, the summaries and the files.
 
-        Criteria are those of ``MemoryStore.forget`` without the session: ``entry_ids``, ``start``, ``end``,
-        ``name``, ``before``, ``text``, ``fact_ids``; all that are given must hold, and none means all of the
-        session.
-        ``identifiers`` and ``dry_run`` are those of the store.
-        Summaries that covered it are made anew of what is left, by the session's model; where it has
-        none, or it fails, a sentence stands in their place. The view is rid of it when this returns.
+        The criteria are those of ``MemoryStore.forget`` without the session: ``entry_ids``, ``start``,
+        ``end``, ``name``, ``before``, ``text``, ``fact_ids``. A message must meet all given criteria; without
+        criteria the whole session is forgotten. ``identifiers`` and ``dry_run`` are as in the store.
+        The session's model writes the affected summaries again from the remaining messages. Without a model,
+        or if it fails, a sentence replaces them. When the call returns, the view has no forgotten text.
         """
         return self._run(self._calls.forgetting(criteria))
 
@@ -512,19 +517,20 @@ class Session(BaseSession):
         entity: str | None = None,
         history: bool = False,
     ) -> list[Fact]:
-        """The facts that hold, the newest first; with a *query* those that fit it, the best first.
+        """The facts that hold, newest first; with a *query*, the facts that match it, best first.
 
-        A fact must have both words of a query of two, half of those of up to eight, and 30 % of more.
+        A fact must contain both words of a query of two words, half of the words of a query of up to eight,
+        and 30 % of the words of a longer query.
 
         Args:
             query: Any text; None for all facts.
-            limit: The most facts.
-            as_of: Facts that held at that time; facts that hold now, where left out. A number is seconds
-                since 1970.
-            types: Facts of these types alone.
-            topic: Facts of that topic alone, of the documented table: ``database``, ``deployment``, ....
-            entity: Facts with that entity alone, such as ``person:Ann``, or ``Ann``.
-            history: Also what was superseded, taken back or has ended. The query is left aside.
+            limit: The maximum number of facts.
+            as_of: A time: facts that held then; left out, facts that hold now. A number is seconds since
+                1970.
+            types: Only facts of these types.
+            topic: Only facts of this topic, from the documented table: ``database``, ``deployment``, ....
+            entity: Only facts with this entity, such as ``person:Ann``, or ``Ann``.
+            history: Whether to add superseded, retracted and ended facts. The query is then ignored.
 
         Raises:
             ConfigError: the session has ``memory=False``, or *limit* is below 0.
@@ -534,7 +540,7 @@ class Session(BaseSession):
         )
 
     def fact_history(self, fact_id: str) -> list[Fact]:
-        """The facts that came one in the place of the other, the oldest first; empty for an unknown id."""
+        """The versions of a fact, each in place of the one before, oldest first; [] for an unknown id."""
         return self._calls.fact_history(fact_id)
 
     def save(
@@ -552,15 +558,15 @@ class Session(BaseSession):
 
         Args:
             text: A sentence that can be understood alone.
-            memory_type: One of the nine of ``memory_save``, or of the six of an extraction.
-            importance: 0..1; left out, that of the type.
+            memory_type: One of the nine types of ``memory_save``, or of the six types of an extraction.
+            importance: 0..1; left out, the importance of the type.
             context: The subject of the fact, if the sentence does not name it.
-            source: The person or system that says so.
-            tags: Words of your own.
-            valid_until: When it ceases to hold. A number is seconds since 1970.
+            source: The person or system that states it.
+            tags: Your own words.
+            valid_until: The time at which it stops to hold. A number is seconds since 1970.
 
         Returns:
-            The fact; where the same text of the same type is known and holds, that one.
+            The fact; or the known fact, if one with the same text and type holds already.
 
         Raises:
             ConfigError: an unknown type, an empty text, or *importance* out of its range.
@@ -576,28 +582,28 @@ class Session(BaseSession):
         )
 
     def retract(self, fact_id: str) -> bool:
-        """Takes a fact back: it holds no more, and stays in the history. Whether there was one that held.
+        """Takes a fact back. It holds no more, and stays in the history. False if no such fact held.
 
-        To have its text gone, ``forget(fact_ids=[...])``.
+        To delete its text, call ``forget(fact_ids=[...])``.
         """
         return self._calls.retract(fact_id)
 
     def record_denial(
         self, tool: str, arguments: str | Mapping[str, Any], reason: str = "", goal: str = ""
     ) -> Correction:
-        """Keeps that the user would not have *tool* called so: corrections become rules.
+        """Records that the user refused a call of *tool*. Corrections that repeat become rules.
 
-        The rules are in ``memory_instructions``, for this session and later ones of its scope. A call that
-        was interrupted may be repeated: what had become durable is not written twice.
+        The rules are in ``memory_instructions``, for this session and later ones of its scope. An interrupted
+        call may be repeated: a durable correction is not written twice.
 
         Args:
             tool: The tool's name.
             arguments: The arguments of the call, as text or as a mapping; 200 characters are kept.
-            reason: The wish of the user instead, if there is one.
+            reason: What the user wants instead, if known.
             goal: The purpose of the call.
 
         Raises:
-            ConfigError: one of them is no text, or *tool* is blank; carries ``field``.
+            ConfigError: an argument is no text, or *tool* is blank; carries ``field``.
         """
         said = tool, arguments, reason, goal
         call = self._core.calls.begin("record_denial", said, threading.get_ident())
@@ -607,19 +613,19 @@ class Session(BaseSession):
         # fmt: on
 
     def learn(self) -> Learned:
-        """Reads what was discarded and is still unread for facts now, with the model; what came of it.
+        """Asks the model now for facts in discarded messages that it has not read yet.
 
-        ``prepare`` starts the same in a thread of its own, and waits for nothing. A call that runs is waited
-        for.
+        ``prepare`` starts the same in a thread of its own, without waiting for it. If such a reading is under
+        way, this call waits for its end.
         """
         return self._learning.run(self._timeout)
 
     def log(self, start: int = 0, end: int | None = None) -> list[dict[str, Any]]:
-        """Messages as they were appended, in order, read back from the store.
+        """The appended messages in order, read back from the store.
 
         Args:
             start: The first sequence number.
-            end: The one behind the last; None for all.
+            end: One past the last sequence number; None for all.
         """
         return self._core.log(start, end)
 
@@ -627,21 +633,21 @@ class Session(BaseSession):
         """The compactions and branches that led to the current view, oldest first.
 
         Args:
-            undone: Whether to list those that were undone as well. Nothing is ever deleted of them.
+            undone: Whether to list undone ones too. They are never deleted.
         """
         from siltstone.session import compactions
 
         return compactions.records(self._core, undone=undone)
 
     def recalls(self, limit: int = 100) -> list[RecallRecord]:
-        """What was recalled before the calls of the model, and what was left out, the newest first.
+        """Records of the session's recalls, newest first: the entries in each block, and those left out.
 
-        The log keeps the newest 1,000, as ids and figures: no text is kept a second time. A recall is written
-        with what the session writes next, so a process that is killed loses the last one. A fork begins
-        without any.
+        The log keeps the newest 1,000 as ids and figures, without a second copy of any text. A recall is
+        stored with the next write of the session, so a process that is killed loses its last one. A fork
+        begins without records.
 
         Args:
-            limit: The most records, >= 1.
+            limit: The maximum number of records, >= 1.
 
         Raises:
             ConfigError: *limit* is below 1.
@@ -651,34 +657,34 @@ class Session(BaseSession):
         return recalls(self._core, limit)
 
     def view_at(self, n: int) -> list[Any]:
-        """The view that the *n*-th of :meth:`compactions` left, without what was appended later.
+        """The view right after the *n*-th of :meth:`compactions`, without messages appended later.
 
         Args:
-            n: 0 for the history before any: what the first compaction read.
+            n: The first compaction is 1; 0 is the history that the first compaction read.
 
         Raises:
-            ConfigError: there are fewer compactions than *n*.
+            ConfigError: *n* is negative, or there are fewer compactions than *n*.
         """
         from siltstone.session import compactions
 
         return compactions.view_at(self._core, n)
 
     def undo_compaction(self) -> CompactionRecord | None:
-        """Takes the last compaction or branch back, in one transaction. None where no step is left.
+        """Undoes the last compaction or branch, in one transaction. None if there is none.
 
-        Of a branch, the view is then exactly what it was before: what was said on the branch leaves it, and
-        what had left can be found again as before. A host that hands in the list of the branch once more
-        branches once more.
+        After the undo of a branch, the view is exactly as before the branch: messages of the branch leave it,
+        and messages that had left can be found again. If a host passes the list of the branch again, the
+        session branches again.
 
-        Of a compaction, the view is then what it was before, and after it whatever was appended since. What
-        is in context again is not found by a search any more: the entries that this compaction brought are
-        deleted; those that were indexed by a caller stay. The next compaction brings entries anew. When the
-        next one is due does not change.
+        After the undo of a compaction, the view is as before the compaction, followed by all messages
+        appended since. A search does not find messages that are in context again: the entries that this
+        compaction added are deleted. Entries that a caller indexed stay. The next compaction adds entries
+        again. The time at which the next compaction is due does not change.
 
-        A call that was interrupted may be repeated: one compaction is undone, not two.
+        An interrupted call may be repeated: it undoes one compaction, not two.
 
         Raises:
-            StoreConflictError: another worker moved on meanwhile. Nothing was changed.
+            StoreConflictError: another worker changed the session meanwhile. Nothing was changed.
             SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
         """
         call = self._core.calls.begin("undo", (), threading.get_ident())
@@ -688,13 +694,13 @@ class Session(BaseSession):
         # fmt: on
 
     def expand(self, summary_id: int) -> list[dict[str, Any]]:
-        """The original messages that a compaction's summary stands for, through summaries of summaries.
+        """The original messages that a compaction's summary replaces, also through summaries of summaries.
 
-        Where it put shorter messages in the place of larger ones, the larger ones are among them.
+        If the compaction replaced large messages by shorter ones, the large ones are included.
 
         Args:
             summary_id: The id of a compaction of this session, undone or not; or of a branch, for the
-                messages that left with it.
+                messages that left the view with it.
 
         Raises:
             CompactionNotFoundError: this session has no such compaction.
@@ -704,11 +710,11 @@ class Session(BaseSession):
         return compactions.expand(self._core, summary_id)
 
     def close(self) -> None:
-        """Writes what is left to write, and closes the store where the session opened it.
+        """Writes pending changes, and closes the store if the session opened it.
 
-        A model that reads for facts is waited for, up to 10 seconds; what it has not read then is read when
-        the session is next opened. A compaction in the background is given up: what it read stays in view.
-        In a fork of the process that opened the session it does nothing: the session is the parent's.
+        Waits up to 10 seconds for a model that reads for facts. The next opening of the session reads the
+        rest. A background compaction is given up, and its messages stay in the view. In a forked child
+        process the call does nothing, because the session belongs to the parent.
         """
         if not self._core.origin.is_here:
             return
@@ -723,7 +729,7 @@ class Session(BaseSession):
         self.close()
 
     def _run(self, flow: Steps[T], timeout: float | EllipsisType | None = ...) -> T:
-        """Drives *flow*, when no other call of this session is under way that may compact."""
+        """Drives *flow* when no other call of this session may compact."""
         from siltstone import llm
 
         self._core.origin.check()  # before any lock

@@ -1,8 +1,8 @@
-"""Drives the calls of an ``AsyncSession``: their steps in worker threads, their model calls beside them.
+"""Drives the calls of an ``AsyncSession``: steps in worker threads, model calls on the event loop.
 
-A call is made of steps. Each step works on the session's state, in a worker thread, so that it never holds
-the event loop; steps run one at a time, in the order in which they were asked for. Between two steps a call
-may wait for a model: other calls go on then.
+A call is made of steps. Each step works on the session's state in a worker thread, so it never blocks the
+event loop. Steps run one at a time, in the order of the requests. Between two steps a call may wait for a
+model; other calls go on meanwhile.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ __all__ = ["Done", "Queue", "alone", "in_thread"]
 T = TypeVar("T")
 
 
-THREADS: Final = 32  #: that work at once for all sessions of the process
+THREADS: Final = 32  #: the maximum number of worker threads, shared by all sessions of the process
 
-_pool = ThreadPoolExecutor(THREADS, "siltstone")  # it starts a thread where none of it is idle
+_pool = ThreadPoolExecutor(THREADS, "siltstone")  # starts a thread only if none is idle
 
 
 def _begin_anew() -> None:
-    global _pool  # a fork has none of the threads
+    global _pool  # a forked child has none of the threads
     _pool = ThreadPoolExecutor(THREADS, "siltstone")
 
 
@@ -45,8 +45,8 @@ if hasattr(os, "register_at_fork"):
 async def in_thread(step: Callable[[], T]) -> T:
     """Runs *step* in a worker thread, with the caller's context variables.
 
-    A step cannot be interrupted half way; a caller that is cancelled meanwhile waits for its end, so
-    that what it wrote and what the session holds agree.
+    A step cannot be interrupted half way. A cancelled caller waits for its end, so that the store and the
+    session's memory agree.
     """
     ended: _Ended[T] = _Ended(loop=asyncio.get_running_loop())
     _pool.submit(_work, ended, copy_context(), step)
@@ -54,17 +54,17 @@ async def in_thread(step: Callable[[], T]) -> T:
 
 
 class _Ended(asyncio.Future[T]):
-    """The end of a step. It refuses to be cancelled, so a task that is cancelled meanwhile is so at the end.
+    """The end of a step. It refuses to be cancelled, so a cancelled task ends only after the step.
 
     One future and one call into the loop take half the time of ``asyncio.to_thread`` in a shield.
     """
 
     def cancel(self, msg: Any = None) -> bool:  # noqa: ARG002 - what asyncio calls
-        """Changes nothing."""
+        """Refuses: the step goes on to its end."""
         return False
 
     def take(self, result: T | None, error: BaseException | None) -> None:
-        """Ends the waiting, in the thread of the loop."""
+        """Sets the result, in the thread of the loop."""
         if error is None:
             self.set_result(cast(T, result))
         else:
@@ -76,19 +76,19 @@ def _work(ended: _Ended[T], context: Context, step: Callable[[], T]) -> None:
     error: BaseException | None = None
     try:
         result = context.run(step)
-    except StopIteration as raised:  # a future takes none
+    except StopIteration as raised:  # a future cannot carry a StopIteration
         error = RuntimeError("a step raised StopIteration")
         error.__cause__ = raised
     except BaseException as raised:
         error = raised
-    with suppress(RuntimeError):  # the loop was closed, and nobody waits any more
+    with suppress(RuntimeError):  # the loop was closed: no task waits any more
         ended.get_loop().call_soon_threadsafe(ended.take, result, error)
 
 
 class Queue:
     """The calls of one session on one event loop, in the order in which they were made.
 
-    ``asyncio.Lock`` hands itself on in the order of its waiters.
+    The order holds because ``asyncio.Lock`` serves its waiters first in, first out.
     """
 
     def __init__(self) -> None:
@@ -97,28 +97,28 @@ class Queue:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no call is under way, and none waits."""
+        """Whether no call is under way or waiting."""
         return not (self._steps.locked() or self._flows.locked())
 
     async def step(self, step: Callable[[], T]) -> T:
-        """Runs *step* when all that were asked for before it are done."""
+        """Runs *step* after all steps that were requested before it."""
         async with self._steps:
             return await in_thread(step)
 
     async def flow(
         self, flow: Steps[T], model: AsyncModels | None, slot: Slot, timeout: float | None
     ) -> Done[T] | None:
-        """Drives *flow*, when no other call is under way that may compact; None where that took too long."""
+        """Drives *flow* when no other call may compact. None after *timeout* seconds of waiting."""
         if slot.is_own:
             return None
         claim = Claim(flow)
         try:
-            async with self._steps:  # in its turn
+            async with self._steps:  # calls begin in order
                 step = None
                 if not self._flows.locked():
                     await self._flows.acquire()
                     step = await self._begin(flow, claim, slot)
-            if step is None:  # a call that waits for a model is before this one: others may go on meanwhile
+            if step is None:  # an earlier call waits for a model: steps of other calls may run meanwhile
                 try:
                     async with asyncio.timeout(timeout):
                         await self._flows.acquire()
@@ -132,10 +132,10 @@ class Queue:
             flow.close()
 
     async def _begin(self, flow: Steps[T], claim: Claim, slot: Slot) -> _Asked | Done[T]:
-        """The first step of *flow*. One that is done with it lets the next flow begin."""
+        """The first step of *flow*. A flow that ends with it lets the next flow begin."""
         goes_on = False
         try:
-            slot.take(claim, 0)  # nobody else has this session
+            slot.take(claim, 0)  # always free here: ``_flows`` is held
             step: _Asked | Done[T] = await in_thread(partial(_step, partial(next, flow)))
             goes_on = isinstance(step, _Asked)
             return step
@@ -144,7 +144,7 @@ class Queue:
                 self._flows.release()
 
     async def _drive(self, flow: Steps[T], model: AsyncModels | None, step: _Asked | Done[T]) -> Done[T]:
-        """Drives *flow* on from its first step."""
+        """Drives *flow* after its first step, up to its end."""
         if not isinstance(step, _Asked):
             return step
         try:
@@ -161,7 +161,7 @@ class Queue:
 
 
 async def alone(flow: Steps[T], model: AsyncModels | None) -> T:
-    """Drives *flow* beside the calls of its session: its steps wait for none, and none waits for it."""
+    """Drives *flow* independently of the session's calls: neither waits for the other."""
     step: _Asked | Done[T] = await in_thread(partial(_step, partial(next, flow)))
     try:
         while isinstance(step, _Asked):
@@ -178,7 +178,7 @@ async def alone(flow: Steps[T], model: AsyncModels | None) -> T:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The flow wants a completion, or a hook's word."""
+    """The flow waits for a completion, or for the answer of a hook."""
 
     asked: CompletionRequest | HookCall | Landing
 

@@ -1,4 +1,4 @@
-"""Reads the input tokens of a model call, and the cached ones among them, from what a provider reports."""
+"""Reads the input tokens of a model call, and how many of them are cached, from a provider's usage."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _DETAILS = ("prompt_tokens_details", "input_tokens_details")
 
 
 def input_tokens(usage: Any) -> int:
-    """Input tokens of a model call; 0 where *usage* does not say.
+    """Input tokens of a model call; 0 if *usage* has none.
 
     Args:
-        usage: A count, a provider's usage as a mapping, or its SDK object: ``input_tokens`` (with the
-            cache's share beside it) or ``prompt_tokens``. Anything else is logged and counts as unknown:
-            bad usage data never ends a turn.
+        usage: A count, a provider's usage as a mapping, or its SDK object, with ``input_tokens`` (and the
+            counts of the cache) or ``prompt_tokens``. Anything else is logged and counts as unknown, since
+            bad usage data must not end a turn.
     """
     if usage is None:
         return 0
@@ -38,7 +38,7 @@ def input_tokens(usage: Any) -> int:
 
 
 def cached_tokens(usage: Any) -> int:
-    """Input tokens that are in the provider's cache after the call; 0 where *usage* does not say.
+    """Input tokens that are in the provider's cache after the call; 0 if *usage* has none.
 
     For Anthropic this is what was read and what was written (``cache_read_input_tokens`` and
     ``cache_creation_input_tokens``), for OpenAI what was read (``cached_tokens`` of

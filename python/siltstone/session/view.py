@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DERIVED", "Item", "View", "view_items"]
 
-#: Provenances of messages that stand for others: the log has them as derived texts, not as messages.
+#: Provenances of messages that replace others. The log has them as derived texts, not as messages.
 DERIVED = frozenset({"compaction_summary", "substitute"})
 
 
@@ -27,9 +27,10 @@ class Item:
 
     Attributes:
         message: The message.
-        units: Its size by the view's rule.
-        created_at: When it was said, in milliseconds since 1970.
-        derived_id: Of a summary or a substitute that the log has: its id there.
+        units: Its size in units of the view's token rule.
+        created_at: Its time, in milliseconds since 1970.
+        derived_id: The id of a summary or a substitute in the log; None for an original message, or for a
+            derived text that is not in the log yet.
     """
 
     message: Message
@@ -39,10 +40,10 @@ class Item:
 
 
 class View:
-    """Messages in order, and their sums. A view never changes: appending gives another one.
+    """Messages in order, and their sums. A view never changes: appending gives a new view.
 
-    Views that grew out of one another share one list, which only grows; each knows its own length. So
-    appending takes O(1), and who holds an older view still sees that one.
+    Views that grew out of one another share one list, which only grows. Each view knows its own length. So an
+    append takes time for the new messages alone, and an older view stays valid.
     """
 
     __slots__ = ("_asked", "_fixed", "_items", "_length", "_raws", "_rule", "_units", "_weighed")
@@ -53,9 +54,9 @@ class View:
         self._raws = [item.message.raw for item in self._items]
         self._length = len(self._items)
         self._units = sum(item.units for item in self._items)
-        self._weighed = (0, 0)  # so many messages have so many bytes, as far as anyone asked
-        self._fixed = (0, 0)  # of so many messages so many are fixed, as far as anyone asked
-        self._asked = (0, 0, -1, 0)  # looked at, their units; the newest request, the units before it
+        self._weighed = (0, 0)  # cache: number of messages weighed, their bytes
+        self._fixed = (0, 0)  # cache: number of messages checked, how many of them are fixed
+        self._asked = (0, 0, -1, 0)  # cache: messages checked, their units; newest request, units before it
 
     def __len__(self) -> int:
         return self._length
@@ -65,17 +66,17 @@ class View:
 
     @property
     def rule(self) -> TokenRule:
-        """The rule by which this view counts tokens."""
+        """The token rule of this view."""
         return self._rule
 
     @property
     def tokens(self) -> int:
-        """The whole view, by its rule."""
+        """The tokens of the whole view, by its rule."""
         return self._rule.tokens(self._units)
 
     @property
     def bytes(self) -> int:
-        """The whole view in a request, in bytes. Messages are weighed once, when this is first asked."""
+        """The size of the whole view in a request, in bytes. Each message is weighed once, on demand."""
         weighed, size = self._weighed
         for item in self._items[weighed : self._length]:
             size += message_bytes(item.message)
@@ -87,7 +88,7 @@ class View:
         return self._items[start : self._length]
 
     def tokens_since(self, seq: int) -> int:
-        """Messages from *seq* on, by the view's rule. It takes as long as they are many."""
+        """The tokens of the messages from *seq* on, in time linear in their number."""
         units = 0
         for place in range(self._length - 1, -1, -1):
             item = self._items[place]
@@ -97,9 +98,9 @@ class View:
         return self._rule.tokens(units)
 
     def newest_request(self) -> tuple[int, int] | None:
-        """The position of the newest request, and the tokens before it; None where nobody has asked.
+        """The position of the newest user request, and the tokens before it; None if there is none.
 
-        Messages are looked at once, when this is first asked.
+        Each message is checked once, on demand.
         """
         from siltstone.messages import opens_turn
 
@@ -113,9 +114,9 @@ class View:
         return None if place < 0 else (place, self._rule.tokens(before))
 
     def fixed(self, pins: Container[int]) -> int:
-        """Messages that no policy gives up: summaries, system prompts, and those that *pins* has.
+        """The number of messages that no policy discards: summaries, system prompts, and *pins*.
 
-        But for the pins, messages are looked at once, when this is first asked.
+        Without pins each message is checked once, on demand; with pins, all messages at each call.
         """
         seen, count = self._fixed
         if pins:
@@ -132,15 +133,15 @@ class View:
         return count
 
     def messages(self) -> list[Message]:
-        """The view, as a policy reads it."""
+        """The messages of the view, in a new list, for a policy."""
         return [item.message for item in self._items[: self._length]]
 
     def read(self) -> Sequence[Message]:
-        """The same where they lie: for who looks at a few of many."""
+        """The messages without a copy of the list, for a caller that looks at a few of many."""
         return _Messages(self._items, self._length)
 
     def raws(self) -> list[RawMessage]:
-        """The view, as a model is sent it: the caller's own objects, in a new list."""
+        """The view for a model: the caller's own objects, in a new list."""
         return self._raws[: self._length]
 
     def begins(self, other: View) -> bool:
@@ -148,13 +149,13 @@ class View:
         return self._items is other._items and self._length <= other._length
 
     def extended(self, items: Sequence[Item]) -> View:
-        """This view, and *items* after it."""
+        """This view with *items* after it."""
         grown = View.__new__(View)
         grown._rule, grown._weighed = self._rule, self._weighed
         grown._fixed, grown._asked = self._fixed, self._asked
         grown._items, grown._raws = self._items, self._raws
         if len(self._items) != self._length or len(self._raws) != self._length:
-            # Behind this view stand messages of an attempt that came to nothing.
+            # The shared list has more messages, of another view: a failed write, for example. Copy it.
             grown._items, grown._raws = self._items[: self._length], self._raws[: self._length]
         grown._items += items
         grown._raws += [item.message.raw for item in items]
@@ -167,22 +168,22 @@ class View:
         return Item(message, self._rule.units(message), created_at, derived_id)
 
     def recounted(self, rule: TokenRule) -> View:
-        """The same view by another rule."""
+        """The same view, measured by another rule."""
         if rule.name == self._rule.name:
             return self
         return View(rule, [replace(item, units=rule.units(item.message)) for item in self.items()])
 
     def rewritten(self, messages: Sequence[Message], read: int, created_at: int) -> View:
-        """The view after a compaction: *messages*, then whatever was appended after the first *read* items.
+        """The view after a compaction: *messages*, then the items after the first *read* ones.
 
-        Messages that stay keep their measure; summaries and substitutes that are new are *created_at*.
+        Messages that stay keep their measured size. New summaries and substitutes get the time *created_at*.
         """
         known = {id(item.message): item for item in self._items[:read]}
         items = [known.get(id(message)) or self.measured(message, created_at) for message in messages]
         return View(self._rule, items + self.items(read))
 
     def named(self, derived_ids: Sequence[int]) -> View:
-        """The same view, whose new derived texts have the ids *derived_ids*, in order."""
+        """The same view, in which new derived texts get the ids *derived_ids*, in order."""
         ids = iter(derived_ids)
         items = [replace(item, derived_id=next(ids)) if _is_new(item) else item for item in self.items()]
         return View(self._rule, items)
@@ -220,10 +221,10 @@ class _Messages(Sequence[Message]):
 
 
 def view_items(items: Sequence[Item]) -> tuple[tuple[ViewItem, ...], list[Item]]:
-    """A view as it is stored, and its derived texts that the log does not have yet.
+    """The stored form of a view, and its derived texts that the log does not have yet.
 
-    Messages of the log stand as ranges of sequence numbers, derived texts as their ids; a new one as its
-    place among the new ones.
+    Messages of the log are stored as ranges of sequence numbers, derived texts as their ids. A new derived
+    text is stored as its place among the new ones.
     """
     stored: list[ViewItem] = []
     new: list[Item] = []

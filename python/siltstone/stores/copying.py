@@ -1,9 +1,8 @@
-"""Copies a store into another one, of whatever kind: everything, compared, and where it was stopped before.
+"""Copies a store into another store of any kind, compares both, and can go on after an interrupt.
 
-A session is replayed through the contract that all stores keep, in the order in which it came about: its
-messages, its rows with the entries that each brought, the entries of callers between them, so that ids ascend
-as they did and equal scores stand in the same order. What is there already must be how the source begins, and
-is not written again.
+A session is replayed through the contract of all stores, in its original order: its messages, its rows with
+their entries, and entries of callers between them. So ids ascend as before, and equal scores keep their
+order. Data that the target has already must be the beginning of the source's data, and is not written again.
 """
 
 from __future__ import annotations
@@ -48,30 +47,30 @@ _TEXT: Final = (*_NEW_TEXT, "redacted")
 
 
 class CopyableStore(Store, FactRows, Protocol):
-    """What a store must have to be copied: the contract, facts, and the marks of what was forgotten."""
+    """A store that can be copied: it has the contract, facts, and the marks of forgotten texts."""
 
     def staged_entries(self, session_id: str) -> list[StoredEntry]:
-        """The entries of the session's batches that wait, batch by batch."""
+        """The entries of the session's waiting batches, batch by batch."""
 
     def restore_marks(
         self, session_id: str, salt: bytes, digests: Sequence[tuple[int, bytes]], redacted: Sequence[int]
     ) -> None:
-        """Gives a session the marks that it had in the store it was copied from."""
+        """Gives a copied session the marks of forgotten texts from its first store."""
 
 
 @dataclass(slots=True)
 class Copied:
-    """What a copy came to: rows that both stores have now, and how many sessions were there before.
+    """The result of a copy: numbers of rows that both stores have now.
 
     Attributes:
-        sessions: Sessions of the source, all of which the target has.
+        sessions: Sessions of the source. The target has all of them now.
         messages: Their messages.
-        compactions: Their compactions and branches, those that were taken back included.
+        compactions: Their compactions and branches, including undone ones.
         entries: Their entries.
         facts: Their facts and rules.
-        staged: Their batches that wait.
-        skipped: Sessions that the target had already, equal in all.
-        differing: Sessions that are not equal afterwards, because one of the two was written to meanwhile.
+        staged: Their waiting batches.
+        skipped: Sessions of which the target had an equal copy already.
+        differing: Ids of sessions that differ afterwards, because one of the stores was written meanwhile.
     """
 
     sessions: int = 0
@@ -93,20 +92,19 @@ def copy_store(
     """Copies every session of *source* into *target*, and compares both when it is done.
 
     Ids of entries and compactions are the target's own, in the same order. Other sessions of the target stay.
-    One that it has the beginning of, since a copy was stopped, gets the rest. Not copied are tombstones of
-    deleted sessions, batches that were finalized, vectors (an embedder makes them again), and what a preset
-    keeps in files beside a store.
+    A session that an interrupted copy has begun gets the rest. Not copied are tombstones of deleted sessions,
+    finalized batches, vectors (an embedder makes them again), and files that a preset keeps beside a store.
 
     Args:
-        source: It may be open for reading. Who writes to it meanwhile makes the copy differ.
+        source: It may be open read-only. A write to it meanwhile makes the copy differ.
         target: It must be open for writing.
-        progress: Called with a session's id, how many messages and entries of the store were dealt with, and
-            how many there are.
+        progress: Called with a session's id, the number of messages and entries handled so far, and the total
+            number in the store.
 
     Raises:
-        ConfigError: *target* has a session of the same id that is another one, or one of which the source has
-            forgotten, undone or expired something since it was copied. Sessions before it are whole.
-        SiltstoneError: whatever a read or a write raises: run it again, and it goes on.
+        ConfigError: *target* has a different session of the same id, or a session of which the source has
+            forgotten, undone or expired a part since an earlier copy. Sessions before it are complete.
+        SiltstoneError: an error of a read or a write. Call again, and the copy goes on.
     """
     done, differing = Copied(), []
     total = source.stats()
@@ -152,7 +150,7 @@ def _messages(log: SessionLog, length: int) -> Iterator[LogRow]:
 
 
 def _entries(store: Store, session_id: str) -> Iterator[StoredEntry]:
-    """Those that are found, in the order of their ids."""
+    """The findable entries, in the order of their ids."""
     offset: int | None = 0
     while offset is not None:
         page = store.entries(session_id, offset=offset, limit=_PAGE)
@@ -161,7 +159,7 @@ def _entries(store: Store, session_id: str) -> Iterator[StoredEntry]:
 
 
 class _Names:
-    """What rows and texts are called where their ids do not matter: by their place."""
+    """Names rows and texts by their place, so that two stores with different ids can be compared."""
 
     def __init__(self, log: SessionLog) -> None:
         self.rows = log.compactions()
@@ -191,7 +189,7 @@ class _Names:
         return {**fields, "compaction_id": self.places[entry.compaction_id]}
 
     def mark(self, mark: tuple[int, bytes]) -> tuple[int, int, str]:
-        """A digest, with the message, or with the place of the text."""
+        """A digest, with its message or the place of its derived text."""
         seq, digest = mark
         return (0, seq, digest.hex()) if seq >= 0 else (1, self.text_places[-seq], digest.hex())
 
@@ -206,7 +204,7 @@ def _fact(row: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _figures(store: CopyableStore, session_id: str) -> dict[str, tuple[int, str]]:
-    """How many rows of each kind the session has, and a checksum of them without ids."""
+    """For each kind of row the number in the session, and a checksum without ids."""
     log = store.open_log(session_id)
     state, names = log.state(), _Names(log)
     head = None if state.head is None else state.head.compaction_id
@@ -254,7 +252,7 @@ def _summed(rows: Iterable[object]) -> tuple[int, str]:
 
 
 class _Session:
-    """Brings one session of the target to where that of the source is."""
+    """Copies the missing parts of one session to the target."""
 
     def __init__(
         self, source: CopyableStore, target: CopyableStore, name: str, tell: Callable[[int], None]
@@ -263,12 +261,12 @@ class _Session:
         self._from, self._to = source.open_log(name), target.open_log(name)
         self._state = self._from.state()
         self._there = _Names(self._from)
-        self._ids: dict[int | None, int | None] = {None: None}  # of rows: the source's, and the target's
+        self._ids: dict[int | None, int | None] = {None: None}  # ids of rows: from source to target
         self._texts: dict[int, int] = {}
         self._dealt = 0
 
     def run(self) -> None:
-        """Does so, step by step; each is one transaction of the target."""
+        """Copies the session in steps. Each step is one transaction of the target."""
         if self._to.open(self._state.namespace).deleted:
             raise self._refused("was deleted there")
         self._copy_messages()
@@ -312,7 +310,7 @@ class _Session:
         return self._from.read(start, min(start + _PAGE, length))
 
     def _copy_rows_and_entries(self) -> None:
-        """Rows and entries in the order of the entries' ids; a row comes when its first entry does."""
+        """Copies rows and entries in the order of the entries' ids. A row comes with its first entry."""
         have = _Names(self._to)
         if len(have.rows) > len(self._there.rows):
             raise self._refused(f"has {len(have.rows)} compactions, and the source {len(self._there.rows)}")
@@ -330,7 +328,7 @@ class _Session:
                     self._target.index(self._name, [_entry(each) for each in batch])
                     self._count(len(batch))
             elif brought_by in self._ids:
-                continue  # it came with its row
+                continue  # already copied with its row
             else:
                 brought = [*entries, *late.get(brought_by, ())]
                 for row in waiting:
@@ -343,7 +341,7 @@ class _Session:
             self._commit(row, [])
 
     def _new_entries(self, have: _Names) -> Iterator[StoredEntry]:
-        """The entries that the target lacks. Those that it has must be the first ones of the source."""
+        """The entries that the target lacks. Its own entries must be the first ones of the source."""
         theirs = _entries(self._target, self._name)
         for here, there in zip_longest(_entries(self._source, self._name), theirs):
             if here is None:
@@ -356,7 +354,7 @@ class _Session:
                 self._count(1)
 
     def _late(self) -> dict[int, list[StoredEntry]]:
-        """Entries that were written anew after others of their row, since their ``ttl`` was changed."""
+        """Entries that come after other rows' entries, because a changed ``ttl`` gave them new ids."""
         seen: set[int] = set()
         late: dict[int, list[StoredEntry]] = {}
         for brought_by, entries in groupby(
@@ -400,7 +398,7 @@ class _Session:
         self._texts |= dict(zip(row.derived_ids, receipt.derived_ids, strict=True))
 
     def _go_back(self) -> None:
-        """Takes back what was taken back in the source."""
+        """Undoes the compactions that were undone in the source."""
         wanted = self._ids[None if self._state.head is None else self._state.head.compaction_id]
         while (version := self._version()).head != wanted:
             if version.head is None:
@@ -408,7 +406,7 @@ class _Session:
             self._to.undo(expected=version, clock="", write_id=_write_id())
 
     def _copy_facts(self) -> None:
-        """Facts of the target that have changed in the source take their new form."""
+        """Copies new facts, and facts that have changed in the source."""
         here, there = self._source.facts(self._name), self._target.facts(self._name)
         if [row[3] for row in there] != [row[3] for row in here[: len(there)]]:
             raise self._refused("has other facts")
@@ -423,7 +421,7 @@ class _Session:
             self._target.put_facts(self._name, rows[start : start + _PAGE])
 
     def _copy_batches(self) -> None:
-        """Batches that wait, under the tokens that their hosts have."""
+        """Copies waiting batches, with the tokens that their hosts have."""
         have = {each.token for each in self._target.stages(self._name)}
         entries = iter(self._source.staged_entries(self._name))
         for batch in self._source.stages(self._name):
@@ -454,7 +452,7 @@ class _Session:
             )
 
     def _copy_marks(self) -> None:
-        """What was forgotten is known in the target as it was in the source."""
+        """Copies the marks by which forgotten texts are recognised."""
         marks = [(seq if seq >= 0 else -self._texts[-seq], digest) for seq, digest in self._from.forgotten()]
         redacted = [self._texts[text.derived_id] for text in self._there.texts if text.redacted]
         done = {text.derived_id for text in self._to.derived_after(0) if text.redacted}
@@ -470,7 +468,7 @@ class _Session:
 
 
 def _batches(rows: Iterable[_T], size: Callable[[_T], int]) -> Iterator[list[_T]]:
-    """*rows* in lists of so many rows or bytes."""
+    """*rows* in lists of at most ``_PAGE`` rows, and about ``_BYTES`` bytes."""
     batch: list[_T] = []
     held = 0
     for row in rows:
@@ -484,7 +482,7 @@ def _batches(rows: Iterable[_T], size: Callable[[_T], int]) -> Iterator[list[_T]
 
 
 def _entry(entry: StoredEntry) -> Entry:
-    """*entry* as it was handed over: what had lone surrogates gets some, and is repaired in the same way."""
+    """*entry* as a new entry. A repaired text gets lone surrogates again, so the target repairs it too."""
     content = entry.content.replace("\ufffd", "\ud800") if entry.repaired else entry.content
     return Entry(
         content,

@@ -1,4 +1,4 @@
-"""The store in a database of SQLite: all of the contract but how it is opened, and how it ranks."""
+"""The store in a SQLite database: the whole contract, except opening and ranking."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class DatabaseStore(Store):
 
     @property
     def _sayings(self) -> Sayings:
-        """What reads messages in context as entries, which few stores are asked for."""
+        """The reader that makes entries of messages in context. Made on demand: few stores need it."""
         if self._read_sayings is None:
             from siltstone.memory.sayings import Sayings
 
@@ -74,40 +74,40 @@ class DatabaseStore(Store):
 
     @property
     def _directory(self) -> str | None:
-        """Where files may be beside it."""
+        """The directory of the store, where preset files may be; None if it has none."""
         return None
 
     @property
     def hash_rule(self) -> str:
-        """How words are hashed for ``cosine``."""
+        """The rule that hashes words for ``cosine``."""
         return self._native.hash_rule
 
     @property
     def language(self) -> str | tuple[str, ...]:
-        """The languages that texts are read in: ``"auto"``, a code, or codes, the usual one first."""
+        """The languages of texts: ``"auto"``, a code, or codes, the most usual one first."""
         codes = tuple(self._native.language.split(","))
         return codes if len(codes) > 1 else codes[0]
 
     def settle_language(self, language: str | Sequence[str], *, anew: bool = False) -> None:
-        """Says in which languages texts in Latin letters are read, for good: the store keeps it.
+        """Settles the languages of texts in Latin letters. The store keeps the setting.
 
         Args:
             language: As for ``MemoryStore.open``.
-            anew: Whether it may take the place of what was settled before. Every text is analysed anew when
-                it is next searched. Other processes follow when they next open the store.
+            anew: Whether it may replace an earlier setting. Every text is then analysed again at its next
+                search. Other processes follow when they next open the store.
 
         Raises:
-            ConfigError: a language that nobody knows, or another one was settled, and not *anew*.
-            ReadOnlyStoreError: another one was settled, and the store is open for reading. Where none was, a
-                store that is open for reading takes it for itself.
+            ConfigError: an unknown language, or another one was settled and *anew* is False.
+            ReadOnlyStoreError: another one was settled, and the store is open read-only. If none was settled,
+                a read-only store uses *language* in this process.
         """
-        from siltstone.memory.languages import language_name  # few stores say
+        from siltstone.memory.languages import language_name  # few stores have a setting
 
         self._native.settle_language(language_name(language), anew)
 
     @property
     def read_only(self) -> bool:
-        """Whether it can only be read."""
+        """Whether the store refuses writes."""
         return self._native.read_only
 
     def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
@@ -241,7 +241,7 @@ class DatabaseStore(Store):
         return self._with_files(chosen.report(done.sessions, 0, 0, 0, done.erased), chosen.targets)
 
     def _with_files(self, report: ForgetReport, targets: Sequence[Target]) -> ForgetReport:
-        """*report*, after the files of presets were brought in step."""
+        """*report*, after the files of presets were updated too."""
         names = [target.session_id for target in targets]
         if self._directory is None or not names:
             return report
@@ -258,40 +258,41 @@ class DatabaseStore(Store):
         facts: Sequence[tuple[int | None, str, str, str]],
         was: Mapping[int, str] | None = None,
     ) -> list[int]:
-        """Writes facts ``(id, key, state, body)`` of the session in one transaction; their ids.
+        """Writes facts ``(id, key, state, body)`` of the session in one transaction. Returns their ids.
 
-        One with an id takes the place of that one, of the session or its namespace. What key, state and body
-        (JSON) mean is the caller's business: ``siltstone.knowledge.StoredFacts`` gives them a meaning. A
-        session that was deleted takes none.
+        A fact with an id replaces the fact with that id, of the session or its namespace. The store does not
+        read key, state and body (JSON); ``siltstone.knowledge.StoredFacts`` defines them. A deleted session
+        accepts no fact.
 
         Args:
             session_id: The session.
-            facts: What is written.
-            was: By their ids, the bodies of those whose place is taken, as they were read. Left out: any.
+            facts: The facts to write.
+            was: For each replaced id, the body that the caller has read; a changed body is a conflict. Left
+                out: no check.
 
         Raises:
-            InvalidEntryError: neither the session nor its namespace has a fact of such an id.
-            StoreConflictError: another worker has changed or forgotten one of *was*. Nothing was written.
+            InvalidEntryError: neither the session nor its namespace has a fact with that id.
+            StoreConflictError: another worker has changed or forgotten a fact of *was*. Nothing was written.
         """
         known = was or {}
         rows = [(*fact, None if fact[0] is None else known.get(fact[0])) for fact in facts]
         return self._native.put_facts(session_id, rows, milliseconds(None))
 
     def facts(self, session_id: str, state: str | None = None) -> list[FactRow]:
-        """The facts of the session, in the order of their first writes; those of one *state*, if given.
+        """The facts of the session, in the order of their first writes; only those with *state*, if given.
 
-        Each is its id, namespace, state, key, body, and when it was made and changed in ms since 1970.
+        A fact is: id, namespace, state, key, body, time of creation, time of the last change (ms since 1970).
         """
         return self._native.facts(session_id, state)
 
     def namespace_facts(self, namespace: str, state: str | None = None) -> list[FactRow]:
-        """The facts of every session of the namespace, as :meth:`facts` gives those of one."""
+        """The facts of all sessions of the namespace, in the form of :meth:`facts`."""
         return self._native.namespace_facts(namespace, state)
 
     def facts_revision(self, session_id: str = "", namespace: str = "") -> str | None:  # noqa: ARG002
-        """A text that changes with every change of a fact of the store, of whichever session, by whomever.
+        """A text that changes whenever any process changes any fact of the store.
 
-        None where that cannot be told, and facts must be read.
+        None if the store cannot tell: the caller must then read the facts.
         """
         return _native.facts_revision(self._native)
 
@@ -304,21 +305,21 @@ class DatabaseStore(Store):
     def restore_marks(
         self, session_id: str, salt: bytes, digests: Sequence[tuple[int, bytes]], redacted: Sequence[int]
     ) -> None:
-        """Gives a session the marks of what was forgotten of it in the store it was copied from.
+        """Gives a copied session the marks of forgotten texts from its first store.
 
         Args:
             session_id: The session.
-            salt: What the digests were made with, of ``SessionLog.salt``; the session's from now on.
-            digests: As ``SessionLog.forgotten`` gives them, with the ids of this store.
-            redacted: Ids of derived texts that stand in the place of others.
+            salt: The salt of the digests, from ``SessionLog.salt``. The session keeps it from now on.
+            digests: As from ``SessionLog.forgotten``, with the ids of this store.
+            redacted: Ids of derived texts that were forgotten, and have another text now.
 
         Raises:
-            ConfigError: the session has digests of another salt, which do not compare with these.
+            ConfigError: the session has digests with another salt, which cannot be compared with these.
         """
         self._native.restore_marks(session_id, salt, list(digests), list(redacted))
 
     def session_with_settings(self, has: str, lacks: str = "") -> tuple[str, str] | None:
-        """The first session whose settings, a JSON text, have the text *has*, and not *lacks*; and these."""
+        """The id and settings of the first session whose settings contain *has* and not *lacks*."""
         return self._native.session_with_settings(has, lacks)
 
     def delete_session(self, session_id: str) -> int:
@@ -352,7 +353,7 @@ class DatabaseStore(Store):
         return tuple(self._native.quarantined(session_id))
 
     def session(self, session_id: str, **options: Unpack[StoreOptions]) -> Session:
-        """Opens the session *session_id* over this store, which stays yours to close.
+        """Opens the session *session_id* in this store. You close the store yourself.
 
         Options and errors are those of ``Session.open``, without *memory*. For asyncio use
         ``AsyncSession.open(None, session_id, memory=store)``.
@@ -386,10 +387,10 @@ class DatabaseStore(Store):
         return [new_entry(entry) for entry in entries]
 
     def staged_entries(self, session_id: str) -> list[StoredEntry]:
-        """The entries of the session's batches that wait, which no search finds."""
+        """The entries of the session's waiting batches, which no search finds."""
         return [stored_entry(entry) for entry in self._native.staged_entries(session_id)]
 
     def _wake(self, *, anew: bool = False) -> None:
-        """There may be entries without vectors; with *anew*, among those that had some."""
+        """Tells the worker that entries may lack vectors; with *anew*, also entries that had some."""
         if self._vectors is not None and not self.read_only:
             self._vectors.wake(anew=anew)

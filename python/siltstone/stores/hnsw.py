@@ -1,4 +1,4 @@
-"""The documented store by its own name: hashed term frequencies, and a graph over each session's rows."""
+"""The documented store: hashed term frequencies, and an HNSW graph over each session's rows."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = ["HnswMemoryStore"]
 
 
 class HnswMemoryStore(MemoryStore):
-    """The face of :class:`MemoryStore`, opened as the documented store: cosine, ``poly31``, HNSW.
+    """A :class:`MemoryStore` with the defaults of the documented store: cosine, ``poly31``, HNSW.
 
-    A text is the bag of its words: split at white space, ASCII letters lowered, ``h = 31 * h + byte``
-    modulo 4,096, counted. A session has a graph over its rows (M 16, 16 layers, efConstruction 200; a search
-    takes ``ef = max(limit, 200)``), which the first search of the session builds from the rows of the
-    database. ``score = 1 - distance / 2``: 1 for the same words, and no hit without a word in common.
+    A text is a bag of words: split at white space, ASCII letters in lower case, each word hashed by
+    ``h = 31 * h + byte`` modulo 4,096, and counted. Each session has a graph over its rows (M 16, 16 layers,
+    efConstruction 200; a search uses ``ef = max(limit, 200)``). The first search of the session builds the
+    graph from the database. ``score = 1 - distance / 2``: 1 for equal words; a hit shares at least one word.
 
-    :class:`MemoryStore` as it opens by default finds more, sooner, and without a graph in memory. This one
-    is for hosts that depend on the documented scores. It is the same file: ``MemoryStore.open`` reads it.
+    :class:`MemoryStore` with its own defaults finds more, faster, and without a graph in memory. This class
+    is for hosts that depend on the documented scores. The file is the same: ``MemoryStore.open`` reads it.
     """
 
     @classmethod
-    def open(  # type: ignore[override]  # it takes no embedder, and what comes with one
+    def open(  # type: ignore[override]  # no embedder, and no options of one
         cls,
         path: str | os.PathLike[str],
         ranker: Ranker = "cosine",
@@ -36,16 +36,16 @@ class HnswMemoryStore(MemoryStore):
         decay: Decay | None = None,
         limits: Limits = DEFAULTS,
     ) -> Self:
-        """Opens the store in the directory *path*; makes one where there is none.
+        """Opens the store in the directory *path*, or creates it.
 
-        The arguments are those of :meth:`MemoryStore.open`, with other defaults, and none of an embedder: to
-        search by vectors as well, open the file with that one.
+        The arguments are those of :meth:`MemoryStore.open`, with other defaults, and without an embedder. To
+        search by vectors too, use :meth:`MemoryStore.open`.
 
         Raises:
-            StoreOpenError: not a directory, not a store, no permission. What is there is left as it was.
-            StoreVersionError: written by a newer siltstone. It is left as it was.
-            ConfigError: an unknown ranker, index or rule, a ranker that needs an embedder, or a store that
-                was made with another rule than ``poly31``: open that one with ``hash_rule=None``.
+            StoreOpenError: not a directory, not a store, no permission. Nothing was changed.
+            StoreVersionError: written by a newer siltstone. Nothing was changed.
+            ConfigError: an unknown ranker, index or rule, a ranker that needs an embedder, or a store with
+                another rule than ``poly31``: open that one with ``hash_rule=None``.
         """
         return super().open(
             path,

@@ -1,4 +1,4 @@
-"""The store of the package: a database in a directory, searched through indexes in memory."""
+"""The main store of the package: a database in a directory, searched through indexes in memory."""
 
 from __future__ import annotations
 
@@ -50,25 +50,24 @@ _Find: TypeAlias = Callable[[str, str, _native.SearchOptions, tuple[int, bytes] 
 
 
 class MemoryStore(DatabaseStore):
-    """A durable store in a directory: what sessions said, and what can be found again of it.
+    """A durable store in a directory: the logs of sessions, and their searchable entries.
 
-    The file is ``path/memory/memory.sqlite3``. Only this package may open it while a store is open; to
-    look inside with other tools, close the store or take a copy. A store is safe to use from many threads,
-    and two stores of one process on the same path are one. It does not cross a fork: in the child it
-    raises ``StoreForkedError``, and the path can be opened again there.
+    The file is ``path/memory/memory.sqlite3``. While a store is open, only this package may open the file; to
+    use other tools, close the store or take a copy. A store is safe to use from many threads. Two stores of
+    one process on the same path share one database. A store cannot be used after a fork: in the child it
+    raises ``StoreForkedError``; open the path again there.
 
     Rankers:
-        ``lexical``: BM25 (k1 1.2, b 0.75) over stems of text, name and date, lifted by the entries beside
-        it and by its day, as a share of what the query could reach at best; words that no entry has lower
-        every score.
-        How it works: docs/how-search-ranks.md. ``cosine``: cosine distance of the hashed term
-        frequencies, ``score = 1 - distance / 2``, above 0.5 for whatever has a word in common. ``hybrid``:
-        the documented ``0.7 * cosine + 0.3 * bm25``, BM25 as a share of the query's best, times 0.995 a day
-        of age; weaker than ``lexical``, for those who need it as it is. ``dense``: cosine distance of an
-        embedder's vectors, ``score = 1 - distance / 2``; entries without a vector are not found. ``fused``:
-        ``lexical`` and ``dense`` in one score by their z-scores over the session, the vectors lifted by
-        those beside. Where there is no vector at all, or none of the query, both rank as ``lexical``. Scores
-        of different rankers do not compare.
+        ``lexical``: BM25 (k1 1.2, b 0.75) over stems of text, name and date, raised by neighbouring entries
+        and by entries of the same day, as a share of the best score that the query could reach. Query words
+        that no entry has lower every score. See docs/how-search-ranks.md. ``cosine``: cosine distance of the
+        hashed term frequencies, ``score = 1 - distance / 2``, above 0.5 for every entry that shares a word.
+        ``hybrid``: the documented ``0.7 * cosine + 0.3 * bm25``, with BM25 as a share of the query's best,
+        times 0.995 for each day of age; weaker than ``lexical``, for hosts that need the documented scores.
+        ``dense``: cosine distance of an embedder's vectors, ``score = 1 - distance / 2``; entries without a
+        vector are not found. ``fused``: ``lexical`` and ``dense`` in one score, by their z-scores over the
+        session; neighbours raise the part of the vectors too. If the store has no vector, or the query has
+        none, ``dense`` and ``fused`` rank as ``lexical``. Scores of different rankers cannot be compared.
     """
 
     _reads_at_once = True
@@ -83,13 +82,13 @@ class MemoryStore(DatabaseStore):
         reranker: Reranker | None = None,
     ) -> None:
         super().__init__(native, limits, vectors)
-        self._options = options  # of searches that do not say
+        self._options = options  # the defaults of searches
         self._hooks = hooks
         self._reranker = reranker
         if vectors is not None:
             import weakref
 
-            # A store that is let go of, or open at the end of the program, takes its threads along.
+            # Threads end with a store that is garbage-collected, or open at the end of the program.
             self._stop = weakref.finalize(self, vectors.close)
             if self.lacking_vectors:
                 self._wake()  # entries that a process left without vectors
@@ -114,46 +113,45 @@ class MemoryStore(DatabaseStore):
         mode: int | None = None,
         language: str | Sequence[str] | None = None,
     ) -> Self:
-        """Opens the store in the directory *path*; makes one where there is none.
+        """Opens the store in the directory *path*, or creates it.
 
         Args:
-            path: A directory. It is made if need be, with those that lead to it.
-            ranker: How searches score that do not say; None is ``fused`` with an embedder, and ``lexical``
+            path: A directory. It is created if needed, with its parents.
+            ranker: The default ranker of searches; None is ``fused`` with an embedder, and ``lexical``
                 without.
-            embedder: What makes vectors of entries and queries; needed by ``dense`` and ``fused``. Entries
-                are embedded in the background, see :meth:`flush`.
-            hash_rule: How a new store hashes words for ``cosine``: ``xxh3`` where not given. An existing
-                store knows its own.
-            index: What ``cosine`` looks into. ``exact`` finds the best of all entries; ``hnsw``, a graph over
-                each session's rows, is approximate above 200 entries and slower in a store of any size: for
-                those who need the documented form, see :class:`HnswMemoryStore`. Either can open any store.
-            read_only: Open an existing store for reading; none is made. A store whose file or directory
-                cannot be written is opened like that by itself, see :attr:`read_only`.
-            decay: What age takes of scores, in searches that do not say. None is the ranker's own: nothing,
-                and for ``hybrid`` 0.995 a day without a floor.
-            fusion: How ``fused`` makes one score of two: by z-scores, or by reciprocal ranks (``rrf``).
-            reembed: Whether *embedder* may take the place of another one, whose vectors are deleted. Vectors
-                of two embedders are never mixed: without it, another one is refused.
+            embedder: Makes the vectors of entries and queries; needed by ``dense`` and ``fused``. Entries are
+                embedded in the background, see :meth:`flush`.
+            hash_rule: The rule by which a new store hashes words for ``cosine``, by default ``xxh3``. An
+                existing store keeps its own.
+            index: The index of ``cosine``. ``exact`` finds the best of all entries. ``hnsw``, a graph over
+                each session's rows, is approximate above 200 entries, and slower at any size; it is for hosts
+                that need the documented form, see :class:`HnswMemoryStore`. Either can open any store.
+            read_only: Opens an existing store for reading, and creates none. A store whose file or directory
+                cannot be written is opened read-only by itself, see :attr:`read_only`.
+            decay: The default decay of scores by age. None is the ranker's own: no decay, and for ``hybrid``
+                0.995 a day without a floor.
+            fusion: The rule by which ``fused`` combines two scores: z-scores, or reciprocal ranks (``rrf``).
+            reembed: Whether *embedder* may replace another one, whose vectors are then deleted. Vectors of
+                two embedders are never mixed: without *reembed*, another embedder is refused.
             embed_timeout: Seconds that a search waits for the vector of its query.
-            reranker: Orders the best hits of every search anew: a function of a query and texts, or a
-                :class:`~siltstone.memory.Reranker`. Where it fails or is late, hits stay as they are. Recall
-                does not ask it.
-            hooks: Told of ``EmbeddingFailed`` and ``SearchDegraded``, also from other threads.
-            limits: How much one call may hand over, or ask for.
-            mode: Who may read and write files that are made, as ``os.chmod`` takes it, and look into folders
-                that are: 0o640 lets the group read. Without it the owner alone (0600, and 0700 for folders).
-                The process's umask takes nothing of it, and what is there already stays as it is.
-            language: In which languages texts in Latin letters are read: ``"auto"``, where each entry tells
-                its own; a code such as ``"de"``, for all of them; or codes such as ``["de", "en"]``, where
-                each tells one of these, and is of the first where it tells none. The first who says so
-                settles it for the store (:meth:`settle_language` changes it); where nobody has, it is
-                ``"auto"``.
+            reranker: Reorders the best hits of every search: a function of a query and texts, or a
+                :class:`~siltstone.memory.Reranker`. If it fails or is late, the hits keep their order. Recall
+                does not use it.
+            hooks: Called with ``EmbeddingFailed`` and ``SearchDegraded``, also from other threads.
+            limits: The limits of one call.
+            mode: The permissions of new files, as for ``os.chmod``; new folders get the matching search
+                permission. 0o640 lets the group read. Left out: the owner alone (0600, and 0700 for folders).
+                The umask is not applied, and existing files keep their permissions.
+            language: The languages of texts in Latin letters: ``"auto"``, detected for each entry; a code
+                such as ``"de"`` for all entries; or codes such as ``["de", "en"]``, detected among these, and
+                the first if the text does not tell. The first opening with a language settles it for the
+                store (:meth:`settle_language` changes it). The default is ``"auto"``.
 
         Raises:
-            StoreOpenError: not a directory, not a store, no permission. What is there is left as it was.
-            StoreVersionError: written by a newer siltstone. It is left as it was.
-            ConfigError: an unknown ranker, index, rule or language, a rule or language that is not the
-                store's, an embedder that is none, or one whose vectors are not those of the store.
+            StoreOpenError: not a directory, not a store, no permission. Nothing was changed.
+            StoreVersionError: written by a newer siltstone. Nothing was changed.
+            ConfigError: an unknown ranker, index, rule or language, a rule or language other than the
+                store's, an invalid embedder, or an embedder other than the one that made the store's vectors.
         """
         searching = Searching.of(
             ranker,
@@ -186,7 +184,7 @@ class MemoryStore(DatabaseStore):
 
     @property
     def path(self) -> str:
-        """The directory it was opened by."""
+        """The directory by which it was opened."""
         return self._native.path
 
     @property
@@ -213,32 +211,32 @@ class MemoryStore(DatabaseStore):
         order: SearchOrder = "score",
         **filters: Unpack[SearchFilters],
     ) -> list[SearchHit]:
-        """The entries of the session most like *query*, best first.
+        """The entries of the session that match *query* best, best first.
 
         Args:
             session_id: The session that asks.
             query: Natural language. A query without words gives no hits.
             limit: At most this many hits; 0 gives none, and more than the store's limit gives that many.
-            ranker: How to score; None is the store's own.
-            min_score: Leaves out hits with a lower score, 0..1, on the ranker's own scale.
-            explain: Whether hits say how their scores came about, see below.
-            decay: What age takes of scores; None is the store's own.
-            now: From when ages are counted, and when entries with a ``ttl`` must be valid; now, where not
-                given.
-            scope: ``"session"`` looks at no other one. ``"namespace"``: what all sessions of its namespace
-                said is found, also what is still in their contexts and has no entry yet; what is in the
-                context of *session_id* itself is left out. A session without a namespace shares with nobody,
-                and finds its own entries.
-                The weights of words and of days are those of the whole namespace, and neighbours are of one
-                session. Its first search indexes all of it; messages in contexts have no vectors.
-            order: ``"score"`` gives the best first. ``"time"`` chooses, among four times as many, those that
-                are best and spread over the session, and gives them in the order in which they were said;
-                those of several sessions by their times.
+            ranker: The ranker; None is the store's default.
+            min_score: The minimum score of a hit, 0..1, on the ranker's own scale.
+            explain: Whether hits carry the parts of their scores, see below.
+            decay: The decay of scores by age; None is the store's default.
+            now: The time from which ages are counted, and at which entries with a ``ttl`` must be valid; None
+                is the current time.
+            scope: ``"session"`` searches this session alone. ``"namespace"`` searches all sessions of its
+                namespace, including messages that are still in their contexts and have no entry yet; messages
+                in the context of *session_id* itself are left out. A session without a namespace finds its
+                own entries alone.
+                The weights of words and days come from the whole namespace; neighbours are of one session.
+                The first such search indexes the whole namespace. Messages in contexts have no vectors.
+            order: ``"score"`` gives the best hits first. ``"time"`` looks at four times as many hits, chooses
+                good ones that are spread over the session, and gives them in the order of the messages; hits
+                of several sessions by their times.
             filters: ``since``, ``until``, ``role``, ``kind``, ``name``, ``topic`` and ``entity``:
                 :class:`SearchFilters`.
 
-        An explanation has ``score``, that of the hit, and ``decay``, the factor that age left of it: the
-        parts are those of the score without it. ``lexical``: ``{"terms": [{"term", "tf", "idf", "score",
+        An explanation has ``score``, the score of the hit, and ``decay``, the factor for its age. The other
+        parts explain the score before this factor. ``lexical``: ``{"terms": [{"term", "tf", "idf", "score",
         "fields"}, …], "passage", "passages", "own", "neighbors": [{"entry_id", "place", "score"}, …],
         "day"}``; the scores of terms sum up to ``own``, and with those of the neighbours and of the day to
         the hit's (or to more, where that is cut at 1). ``cosine``: ``{"cosine", "distance"}``. ``hybrid``:
@@ -248,19 +246,19 @@ class MemoryStore(DatabaseStore):
         "z", "weights", "own", "neighbors"}``: ``lexical`` is the score of that ranker, of which the terms are
         a part, ``own = weights["lexical"] * lexical + weights["dense"] * cosine``, and the vectors of
         neighbours add or take what they are above or below the mean; with ``rrf``, ``{"lexical", "ranks"}``.
-        In order of time each has ``"order": {"rank", "kept"}``: the place by score, and what was left of the
-        score beside chosen hits nearby.
+        In order of time each has ``"order": {"rank", "kept"}``: the place by score, and the share of the
+        score that was left after chosen hits nearby.
 
         Returns:
-            Hits that share a word with the query or, by ``lexical``, stand beside one that does: the
-            best first, of equal scores the newer, then by id.
+            Hits that share a word with the query or, by ``lexical``, are neighbours of one that does: best
+            first, of equal scores the newer first, then by id.
 
         Raises:
             InvalidEntryError: a limit < 0, a ``min_score`` out of 0..1, or a query over the
                 store's limit.
             ConfigError: an unknown ranker, scope or order.
             StoreCorruptError: rows are missing, or the file cannot be read. An entry that does not match its
-                checksum is left out, as if it had never been there, and counted: see :meth:`quarantined`.
+                checksum is left out, and listed by :meth:`quarantined`.
         """
         wanted, tags = filters_in(filters), Tags.of(filters)
         most = max(-1, min(limit, self._limits.hits))
@@ -270,7 +268,7 @@ class MemoryStore(DatabaseStore):
         asked = looked if reranker is None else max(looked, reranker.depth)
         conditions = wanted._asdict()
         if tags is not None and wanted.since is None:
-            conditions["since"] = -MAX_INTEGER  # no graph is asked: it would not know of all
+            conditions["since"] = -MAX_INTEGER  # a filter avoids the graph, which would not give all hits
         at = milliseconds(now)
 
         def options_of(limit: int) -> _native.SearchOptions:
@@ -321,16 +319,16 @@ class MemoryStore(DatabaseStore):
         facts: Sequence[str],
         options: BlockOptions,
     ) -> Recalled:
-        """The block of what a session recalls, in one step: a search, and what is beside the best hit.
+        """The block of recalled context, in one step: a search, the neighbours of the best hit, and the text.
 
         Args:
             session_id: The session.
             query: Any text.
-            limit: The most hits, those in context included.
-            asked: Both, and what may be recalled.
+            limit: The maximum number of hits, including hits in context.
+            asked: The session and query again, with the conditions on recalled entries.
             writer: Writes the block.
             facts: Lines of facts.
-            options: What the block may hold.
+            options: The limits of the block.
         """
         self._limits.check_query(query)
         search = _native.SearchOptions(
@@ -357,31 +355,30 @@ class MemoryStore(DatabaseStore):
         """Waits until the embedder has seen every entry; at once without an embedder.
 
         Args:
-            timeout: Seconds; None waits as long as it takes.
+            timeout: Seconds; None for no limit.
 
         Returns:
-            Whether every entry has its vectors now. False where time was up, or the embedder failed: those
-            entries are found by their words, and tried again later.
+            Whether every entry has its vectors now. False after the timeout, or if the embedder failed:
+            entries without vectors are found by their words, and are tried again later.
         """
         return self._vectors is None or self.read_only or self._vectors.flush(timeout)
 
     @property
     def lacking_vectors(self) -> int:
-        """How many entries of the store have no vectors; all of them where no embedder was ever used."""
+        """The number of entries without vectors; all entries, if no embedder was ever used."""
         return self._native.embedded()[1]
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Makes a store in the directory *path* of what is committed now, while others go on with this one.
+        """Copies the committed data to a new store in the directory *path*. This store stays usable.
 
-        Everything in the copy is looked at before it gets its name: where there is a store at *path*
-        afterwards, it is whole. A process that is killed meanwhile leaves none. The copy has room for what it
-        holds alone, and nothing of what was forgotten.
+        The whole copy is checked before it gets its final name, so a store at *path* is always complete. If
+        the process is killed, there is none. The copy has no free pages, and no forgotten texts.
 
         Args:
-            path: A directory without a store. It is made if need be, with those that lead to it.
+            path: A directory without a store. It is created if needed, with its parents.
 
         Raises:
-            StoreOpenError: there is a store already, or it cannot be written. What is there stays.
+            StoreOpenError: there is a store already, or it cannot be written. Nothing was changed.
             StoreCorruptError: this store is damaged: ``check(repair=True)`` first.
             StoreIoError: the disk is full, or failed.
         """
@@ -394,7 +391,7 @@ class MemoryStore(DatabaseStore):
     def _across(
         self, session_id: str, query: str, options: _native.SearchOptions, vector: tuple[int, bytes] | None
     ) -> _native.Found:
-        """The hits of the namespace; messages that the core lacks are read on the way."""
+        """The hits of the namespace. Messages in context that the core has not read are read first."""
         while True:
             found, unread = _native.search_across(self._native, session_id, query, options, vector)
             if found is not None:
@@ -402,11 +399,11 @@ class MemoryStore(DatabaseStore):
             self._take_said(session_id, unread)
 
     def _take_said(self, session_id: str, unread: Sequence[_native.Unread]) -> None:
-        """Gives the core the texts of messages that it has to know."""
+        """Gives the core the entries of messages in context that it has not read."""
         _native.take_said(self._native, session_id, [(each, self._said(each)) for each in unread])
 
     def _said(self, unread: _native.Unread) -> list[NewEntry | None]:
-        """The entries of messages: one or none of each."""
+        """An entry or None for each message."""
         rows = [message_from_row(row) for row in unread.rows]
         log = self.open_log(unread.session_id)
         found = self._sayings.of(unread.session_id, log, rows)
@@ -415,14 +412,14 @@ class MemoryStore(DatabaseStore):
     def _find(
         self, find: _Find[_Found], session_id: str, query: str, options: _native.SearchOptions
     ) -> _Found:
-        """The answer of the core, with the vector of the query where the ranker wants one."""
+        """The answer of the core, with the vector of the query if the ranker needs one."""
         vector = self._vector(session_id, query, options) if options.wants_vector else None
         try:
             found = find(session_id, query, options, vector)
         except StoreConflictError:
             if vector is None:
                 raise
-            # Another embedder took the place of this one just now.
+            # Another embedder has just replaced this one.
             found = find(session_id, query, options, None)
         if vector is not None and found.ranker != options.ranker and (found.lacking or found.hits):
             reason: Literal["no_vectors", "stale"] = "no_vectors" if found.lacking else "stale"
@@ -434,7 +431,7 @@ class MemoryStore(DatabaseStore):
     def _vector(
         self, session_id: str, query: str, options: _native.SearchOptions
     ) -> tuple[int, bytes] | None:
-        """The query as the embedder sees it; None where it does not answer, or there is nothing to find."""
+        """The query's vector; None without an embedder, without words in the query, or without an answer."""
         if self._vectors is None or not _native.whitespace_words(query):
             return None
         numbers = self._vectors.query(query)
@@ -447,10 +444,10 @@ class MemoryStore(DatabaseStore):
 
 
 def _as_path(path: str | os.PathLike[str]) -> str:
-    """*path* as text that a file can be named by.
+    """*path* as a text that is a valid file name.
 
     Raises:
-        StoreOpenError: no file has such a name.
+        StoreOpenError: no file can have that name.
     """
     path = os.fspath(path)
     try:

@@ -1,4 +1,4 @@
-"""Takes what was forgotten, or deleted, out of the files that presets keep beside a store."""
+"""Removes forgotten and deleted texts from the files that presets keep beside a store."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ PAGE = 1_000  #: entries that are read at once
 
 
 def forgotten(store: Store, directory: str, session_ids: Iterable[str]) -> bool:
-    """Brings the files in step after something of those sessions was forgotten; whether that went well.
+    """Updates the files after a ``forget`` in these sessions. Returns whether that succeeded.
 
-    Where it did not, whoever opens one of the sessions with its preset does it then.
+    If it failed, the next opening of such a session with its preset updates the files.
     """
     try:
         for session_id in session_ids:
@@ -36,10 +36,10 @@ def forgotten(store: Store, directory: str, session_ids: Iterable[str]) -> bool:
 
 
 def deleted(directory: str, session_id: str) -> None:
-    """Removes what the files have of a session. Files that nobody here wrote stay.
+    """Removes the texts of a session from the files. Files that siltstone did not write stay.
 
     Raises:
-        StoreIoError: one cannot be deleted. The next call goes on from there.
+        StoreIoError: a file cannot be deleted. The next call goes on from there.
     """
     try:
         vault = _vault(directory, session_id)
@@ -84,7 +84,7 @@ def _archives(directory: str) -> Iterator[ContextArchive]:
 
 
 def _archive_in_step(store: Store, archive: ContextArchive, session_id: str) -> None:
-    """Leaves of the session what the store still has of it."""
+    """Removes texts and facts of the session that the store no longer has."""
     from siltstone.knowledge import FactRows, StoredFacts
 
     texts: set[str] = set()

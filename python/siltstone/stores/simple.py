@@ -1,4 +1,4 @@
-"""A store in process memory, for tests and small scripts: words are found as parts of words."""
+"""A store in process memory, for tests and small scripts: it searches for words as parts of the text."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ __all__ = ["SimpleMemoryStore"]
 
 
 class SimpleMemoryStore(DatabaseStore):
-    """The store of the package in process memory, searched as the documented one: nothing is durable.
+    """A store in process memory with the documented simple search. Nothing is durable.
 
-    Everything but the search is that of :class:`~siltstone.stores.memory.MemoryStore`. Query and texts are
-    put in lower case, and the query is split at white space;
+    Everything except the search works as in :class:`~siltstone.stores.memory.MemoryStore`. Query and texts
+    are compared in lower case, and the query is split at white space;
     ``score = words found anywhere in the text / words``.
-    Entries without any are left out. A search reads every entry of its session.
+    Entries with none of the words are left out. A search reads every entry of its session.
     """
 
     def __init__(self, *, limits: Limits = DEFAULTS) -> None:
@@ -61,7 +61,7 @@ class SimpleMemoryStore(DatabaseStore):
     ) -> list[SearchHit]:
         """The entries of the session that have most of the query's words, best first.
 
-        ``ranker`` must be None: there is only one way here. With ``explain`` a hit has
+        ``ranker`` must be None: this store has only one. With ``explain`` a hit has
         ``{"terms": [{"term", "found"}, …]}``.
         """
         wanted, tags = filters_in(filters), Tags.of(filters)
@@ -103,7 +103,7 @@ class SimpleMemoryStore(DatabaseStore):
         return [each.session_id for each in listed if each.session_id != session_id]
 
     def _said(self, session_id: str) -> list[StoredEntry]:
-        """The entries that another session may find of this one, with the messages in its context."""
+        """The entries of the session that others may find, and entries of the messages in its context."""
         entries = self._entries(session_id)
         known = {(entry.source_range, entry.content) for entry in entries}
         for entry in self._sayings.in_context(session_id, self.open_log(session_id)):
@@ -121,7 +121,7 @@ class SimpleMemoryStore(DatabaseStore):
 
 
 def _check(limit: int, ranker: Ranker | None, min_score: float) -> None:
-    """Refuses a search that is out of its bounds."""
+    """Raises InvalidEntryError or ConfigError for arguments out of their bounds."""
     if limit < 0:
         raise InvalidEntryError(f"limit must be at least 0, got {limit}")
     if not 0.0 <= min_score <= 1.0:

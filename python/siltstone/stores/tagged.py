@@ -1,4 +1,4 @@
-"""Which entries are about a topic, or name an entity? Their texts tell, by rule."""
+"""Filters hits by topic and entity, which rules compute from the text of each hit."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from siltstone.memory.entry import SearchFilters, SearchHit
 
 __all__ = ["Tags"]
 
-FIRST = 4  #: times as many hits as are wanted are looked at first
-MORE = 8  #: times as many as before are looked at where these were too few
-LEAST = 64  #: hits that are looked at first
+FIRST = 4  #: hits of the first search, as a multiple of the wanted ones
+MORE = 8  #: factor for each further search, if too few hits passed
+LEAST = 64  #: the minimum number of hits of the first search
 
 
 class Tags(NamedTuple):
@@ -24,10 +24,10 @@ class Tags(NamedTuple):
 
     @classmethod
     def of(cls, given: SearchFilters) -> Self | None:
-        """Those of *given*; None where it asks for neither.
+        """The topic and entity of *given*; None if it has neither.
 
         Raises:
-            InvalidEntryError: no text, or no topic of the table.
+            InvalidEntryError: an entity that is no text, or a topic that is not in the table.
         """
         topic, entity = given.get("topic"), given.get("entity")
         if topic is None and entity is None:
@@ -41,7 +41,7 @@ class Tags(NamedTuple):
         return cls(topic, entity)
 
     def are_of(self, text: str) -> bool:
-        """Whether *text* has them."""
+        """Whether *text* has the topic and the entity."""
         from siltstone.knowledge.topics import entities_of, has_entity, named, topics_of
 
         if self.entity is not None:
@@ -52,10 +52,10 @@ class Tags(NamedTuple):
         return self.topic is None or self.topic in topics_of(text)
 
     def first(self, find: Callable[[int], list[SearchHit]], most: int) -> list[SearchHit]:
-        """The first *most* hits that have them, of those that *find* gives, which takes how many.
+        """The first *most* hits with the topic and entity. ``find(n)`` gives the best *n* hits.
 
-        No score depends on a filter, so they are what is left of all hits. More are asked for until there are
-        enough of them, or there are no more.
+        Scores do not depend on the filter, so the result is the filtered list of all hits. The search is
+        repeated with more hits until enough of them pass, or there are no more.
         """
         asked = max(LEAST, FIRST * most)
         while True:

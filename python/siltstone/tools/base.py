@@ -1,4 +1,4 @@
-"""A tool: what a model may call, described in the words of each provider."""
+"""A tool that a model may call, and its description in the form of each provider."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Tool:
     """A tool with its schema and the function behind it.
 
     Attributes:
-        name: As the model calls it.
-        description: What the model is told.
-        parameters: JSON schema of its arguments.
-        run: Takes the arguments as a mapping, returns JSON text.
+        name: The name for the model.
+        description: The description for the model.
+        parameters: The JSON schema of its arguments.
+        run: A function of the arguments as a mapping. Returns JSON text.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Tool:
     run: Callable[[Mapping[str, Any]], str]
 
     def definition(self, format: Format = "openai") -> dict[str, Any]:  # noqa: A002 - the word users know
-        """The tool as *format* wants it in a request.
+        """The definition of the tool for a request, in the form *format*.
 
         ``openai`` is the form of Chat Completions, ``openai.responses`` that of Responses; ``anthropic``
         that of Messages; ``mcp`` that of ``tools/list``.
@@ -112,7 +112,7 @@ def dispatch(tools: Sequence[Tool], name: str, arguments: str | Mapping[str, Any
 
 
 def shown(value: object) -> str:
-    """*value* as an error tells it: whatever a model sent, the sentence stays short and can be written."""
+    """*value* for an error text: short, and printable for every value that a model may send."""
     if isinstance(value, (Mapping, list, tuple)):
         return f"a value of type {type(value).__name__}"
     try:

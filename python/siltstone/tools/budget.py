@@ -1,4 +1,4 @@
-"""How much a tool may answer, and which part of a long text it shows."""
+"""The largest answer of a tool, and the part of a long text that it shows."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ __all__ = [
 ]
 
 Count: TypeAlias = Callable[[str], int]
-"""How a text is counted in tokens."""
+"""A function that counts the tokens of a text."""
 
-FLOOR: Final = 60  #: tokens of a text that is cut, at least
-LEAST_BUDGET: Final = 100  #: a budget below this has no room for one text and what stands around it
-CUT: Final = "…"  #: stands where a text was cut
+FLOOR: Final = 60  #: the minimum tokens of a cut text
+LEAST_BUDGET: Final = 100  #: the minimum budget: room for one text and the JSON around it
+CUT: Final = "…"  #: marks a cut
 
 _LEAST, _MOST, _PERCENT = 600, 2_000, 5
 _BYTES_PER_TOKEN = 4  # a first guess; the count has the last word
 
 
 def answer_budget(context_window: int | None) -> int:
-    """Tokens that a tool may answer: 5 % of the window, at least 600 and at most 2,000.
+    """The maximum tokens of a tool's answer: 5 % of the window, from 600 to 2,000.
 
-    Where no window is known there are 2,000.
+    For an unknown window it is 2,000.
     """
     if context_window is None:
         return _MOST
@@ -89,9 +89,9 @@ def beginning(text: str, fits: Callable[[str], bool]) -> str:
 
 
 def best_part(text: str, query: str, tokens: int, count: Count = estimate_tokens) -> str:
-    """*text*, or the stretch of it that says most of what *query* asks, of at most *tokens* by *count*.
+    """*text*, or its passage that matches *query* best, of at most *tokens* by *count*.
 
-    Where something was cut stands an ellipsis. What cannot be cut to so few is the ellipsis alone.
+    An ellipsis marks a cut. If no passage is short enough, the result is the ellipsis alone.
     """
     if count(text) <= tokens:
         return text

@@ -1,4 +1,4 @@
-"""The tool ``chronicle``: how a model looks through the checkpoints of its session, and into one."""
+"""The tool ``chronicle``: a model lists the checkpoints of its session, and reads one."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _open(one: Checkpoint, most: int, count: Count) -> str:
 
 
 def _expand(one: Checkpoint, said: Sequence[Said], limit: int, most: int, count: Count) -> str:
-    """As many messages as there is room for; of a first one that is too long, the beginning."""
+    """As many messages as fit; if the first one is too long, its beginning."""
     told: dict[str, Any] = {"checkpoint": _number(one)}
     rows: list[dict[str, str]] = []
     for seq, role, text in said[:limit]:
@@ -160,7 +160,7 @@ def _number(each: Checkpoint) -> str:
 
 
 def _chosen(found: Sequence[Checkpoint], arguments: Mapping[str, Any]) -> Checkpoint:
-    """The checkpoint that was asked for; of several roll-ups of the same range the highest."""
+    """The requested checkpoint; of several roll-ups of the same range, the highest."""
     asked = arguments.get("checkpoint")
     text = str(asked) if type(asked) is int and 0 <= asked < MOST else asked
     number = _NUMBER.fullmatch(text.strip()) if isinstance(text, str) else None

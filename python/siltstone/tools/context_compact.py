@@ -1,4 +1,4 @@
-"""The tool ``context_compact``: how a model asks for a compaction, at a moment it finds good."""
+"""The tool ``context_compact``: a model asks for a compaction, for example at the end of a task."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ PARAMETERS: dict[str, Any] = {
 
 
 def context_compact(ask: Callable[[str | None], Mapping[str, Any]]) -> Tool:
-    """The tool over *ask*, which takes the focus, notes the wish, and says what will come of it.
+    """The tool over *ask*, which takes the focus, notes the request, and returns its status.
 
-    Its result is the JSON of what *ask* gives.
+    The result of the tool is this status as JSON.
     """
 
     def run(arguments: Mapping[str, Any]) -> str:

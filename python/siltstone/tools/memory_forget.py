@@ -1,4 +1,4 @@
-"""The tool ``memory_forget``: how a model takes back what was saved, where a host allows it."""
+"""The tool ``memory_forget``: a model deletes saved memories, if the host allows it."""
 
 from __future__ import annotations
 

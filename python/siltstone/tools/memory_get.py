@@ -1,4 +1,4 @@
-"""The tool ``memory_get``: how a model reads a message that is cut or no longer shown, in pages."""
+"""The tool ``memory_get``: a model reads a message that is cut or no longer shown, in pages."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def memory_get(
 def _page(
     told: dict[str, Any], lines: list[str], wanted: list[int], last: int, budget: int, count: Count
 ) -> str:
-    """As many of the *wanted* lines as the budget holds; of a first one that is too long, its beginning."""
+    """As many of the *wanted* lines as fit the budget; if the first line is too long, its beginning."""
     shown: list[str] = []
     room = budget - count(as_json({**told, "content": "", "next": f"{len(lines)}-{len(lines)}"})) - 1
     for place, number in enumerate(wanted):

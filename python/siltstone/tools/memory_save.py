@@ -1,4 +1,4 @@
-"""The tool ``memory_save``: what a model writes down because it will be needed later."""
+"""The tool ``memory_save``: a model saves a text that it will need later."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class SavedMemory:
         content: 1 to 50,000 bytes.
         memory_type: One of the nine documented types.
         importance: 0..1.
-        source: Who said it; empty where the model does not say.
-        associations: ``(id, relation)`` of memories that it belongs to.
+        source: The person or system that stated it; empty if the model names none.
+        associations: ``(id, relation)`` of related memories.
     """
 
     content: str

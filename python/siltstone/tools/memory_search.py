@@ -1,4 +1,4 @@
-"""The tool ``memory_search``: what a model asks when it misses something."""
+"""The tool ``memory_search``: a model searches for earlier messages and saved memories."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = [
 ]
 
 NAME = "memory_search"
-DEFAULT_LIMIT = 5  #: hits, where the model does not say
+DEFAULT_LIMIT = 5  #: hits, by default
 #: Times as the model may write them; ``siltstone.tools.periods`` reads them.
 FORMS = '"2026-03-05", "yesterday", "last Tuesday", "in March", "5 March 2026", "3 days ago"'
-MAX_LIMIT = 20  #: hits at most, whatever the model says
+MAX_LIMIT = 20  #: the maximum number of hits, for any request of the model
 
 DESCRIPTION = (
     "Search semantic memory for past conversation content. Memory contains text from earlier "
@@ -69,7 +69,7 @@ class Search(Protocol):
     def __call__(
         self, query: str, limit: int, /, *, order: SearchOrder = ..., **filters: Unpack[SearchFilters]
     ) -> list[SearchHit]:
-        """At most *limit* hits, best first, or in the order in which they were said.
+        """At most *limit* hits, best first, or in the order of the messages.
 
         An order or a filter is given only where the model asked for it.
         """
@@ -180,7 +180,7 @@ def _limit(arguments: Mapping[str, Any]) -> int:
 
 
 class _Order(TypedDict, total=False):
-    """The order that the model asks for, where it asks for another than the best first."""
+    """The order that the model asks for, if it is not best first."""
 
     order: SearchOrder
 
@@ -195,13 +195,13 @@ def _order(arguments: Mapping[str, Any]) -> _Order:
 
 
 def _filters(arguments: Mapping[str, Any], now: Callable[[], datetime]) -> SearchFilters:
-    """From when on, and until when, where the model says so."""
+    """The filters ``since`` and ``until``, if the model gives them."""
     filters = SearchFilters()
     if (words := arguments.get("since")) is not None:
         filters["since"], _ = _period("since", words, now)
     if (words := arguments.get("until")) is not None:
         first, after = _period("until", words, now)
-        # What was said at that very moment belongs to it, to the millisecond.
+        # A message of exactly that moment is included, to the millisecond.
         filters["until"] = after if first < after else after + timedelta(milliseconds=1)
     return filters
 

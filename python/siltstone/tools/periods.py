@@ -1,7 +1,7 @@
-"""Times in English words, such as ``yesterday`` or ``last Tuesday``, and as ISO 8601 has them.
+"""Reads times in English words, such as ``yesterday`` or ``last Tuesday``, and in ISO 8601.
 
-Words name a period, from its first moment up to its end. Words that could name two periods are no words here:
-nothing is guessed.
+Words name a period, from its first moment up to its end. Ambiguous words are not understood: nothing is
+guessed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The text on our tools for a system prompt, so that a model knows when to call which."""
+"""A text about siltstone's tools for a system prompt: it tells a model when to call which tool."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _DATA: Final = (
 
 
 def skill(tools: Iterable[Tool]) -> str:
-    """A short text on *tools*, for the system prompt; empty where none of them is ours."""
+    """A short text about *tools* for the system prompt; empty if none of them is a tool of siltstone."""
     offered = {tool.name for tool in tools}
     lines = [f"- {line}" for name, line in _LINES.items() if name in offered]
     return "\n".join([_HEADING, _BEFORE, *lines, f"- {_DATA}"]) if lines else ""

@@ -1,4 +1,4 @@
-//! A graph whose storage is chosen when the program runs, by name or by a file.
+//! A graph whose storage is chosen at run time, by name or by a file.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::space::{Float16, Float32, Int8, Space, Sparse};
     reason = "all are large, and a program has few of them"
 )]
 pub enum AnyHnsw {
-    /// Floats with bytes beside them.
+    /// Floats, with bytes for the quick distances.
     I8(Hnsw<Int8>),
     /// Floats of 16 bits.
     F16(Hnsw<Float16>),
@@ -29,9 +29,9 @@ pub enum AnyHnsw {
 /// The bounds of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Rows that are given at most for each query.
+    /// The most rows that are returned for each query.
     pub k: usize,
-    /// Candidates that the graph keeps; None is the graph's own number.
+    /// The number of candidates that the graph keeps (`ef`); None is the graph's own number.
     pub ef: Option<usize>,
     /// The plan; None is the graph's own choice.
     pub plan: Option<Plan>,
@@ -60,11 +60,11 @@ macro_rules! each_dense {
 }
 
 impl AnyHnsw {
-    /// No rows yet, of `dimension` numbers each, in the storage of that name.
+    /// An empty index of rows of `dimension` numbers, in the storage of that name.
     ///
     /// # Errors
     ///
-    /// `ErrorKind::InvalidArgument` for an unknown storage; otherwise those of [`Hnsw::new`].
+    /// `ErrorKind::InvalidArgument` for an unknown storage; otherwise the errors of [`Hnsw::new`].
     pub fn new(dimension: usize, storage: &str, params: HnswParams) -> Result<Self> {
         match storage {
             Int8::NAME => Hnsw::new(dimension, params).map(Self::I8),
@@ -79,7 +79,7 @@ impl AnyHnsw {
     ///
     /// # Errors
     ///
-    /// Those of [`Hnsw::from_bytes`].
+    /// The errors of [`Hnsw::from_bytes`].
     pub fn from_bytes(file: &[u8]) -> Result<Self> {
         match storage_of(file)?.as_str() {
             Int8::NAME => Hnsw::from_bytes(file).map(Self::I8),
@@ -96,20 +96,20 @@ impl AnyHnsw {
         each!(self, index => index.to_bytes())
     }
 
-    /// Adds the rows of a matrix, and gives their ids.
+    /// Adds the rows of a matrix, and returns their ids.
     ///
     /// # Errors
     ///
-    /// `ErrorKind::InvalidArgument` for an index of counts; otherwise those of [`rows`] and of [`Hnsw::add`].
+    /// `ErrorKind::InvalidArgument` for an index of counts; otherwise the errors of [`rows`] and of [`Hnsw::add`].
     pub fn add(&self, matrix: &[f32]) -> Result<Range<u32>> {
         each_dense!(self, index => index.add(rows(matrix, index.dimension(), "vectors")?))
     }
 
-    /// Adds rows of counts, and gives their ids.
+    /// Adds rows of counts, and returns their ids.
     ///
     /// # Errors
     ///
-    /// `ErrorKind::InvalidArgument` for an index of floats; otherwise those of [`Hnsw::add`].
+    /// `ErrorKind::InvalidArgument` for an index of floats; otherwise the errors of [`Hnsw::add`].
     pub fn add_sparse(&self, rows: &[SparseRow]) -> Result<Range<u32>> {
         self.sparse()?.add(rows)
     }
@@ -118,16 +118,16 @@ impl AnyHnsw {
     ///
     /// # Errors
     ///
-    /// Those of [`Hnsw::remove`].
+    /// The errors of [`Hnsw::remove`].
     pub fn remove(&self, ids: &[u32]) -> Result<()> {
         each!(self, index => index.remove(ids))
     }
 
-    /// Hands the rows nearest to each row of a matrix to `found`.
+    /// Calls `found` for each row of a matrix, with the rows nearest to it.
     ///
     /// # Errors
     ///
-    /// `ErrorKind::InvalidArgument` for an index of counts; otherwise those of [`rows`].
+    /// `ErrorKind::InvalidArgument` for an index of counts; otherwise the errors of [`rows`].
     pub fn search(
         &self,
         matrix: &[f32],
@@ -141,7 +141,7 @@ impl AnyHnsw {
         })
     }
 
-    /// Hands the rows nearest to each row of counts to `found`.
+    /// Calls `found` for each row of counts, with the rows nearest to it.
     ///
     /// # Errors
     ///
@@ -162,13 +162,13 @@ impl AnyHnsw {
         each!(self, index => index.len())
     }
 
-    /// Whether there are none.
+    /// Whether there are no such rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Numbers of a row.
+    /// The length of a row, in numbers.
     #[must_use]
     pub fn dimension(&self) -> usize {
         each!(self, index => index.dimension())

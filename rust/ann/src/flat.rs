@@ -1,4 +1,4 @@
-//! Dense rows without a graph: every query looks at every row, quickly, and answers exactly.
+//! Dense rows without a graph: a query scans every row, and the answer is exact.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,10 +16,10 @@ use siltstone_core::index::Neighbor;
 
 const NAME: [u8; 8] = *b"SILTFLAT";
 
-/// Rows of floats, with bytes beside them. Ids are serial from 0, and never given again.
+/// Rows of floats, with bytes for the quick distances. Ids are serial numbers from 0, and are never reused.
 ///
-/// A search scans the bytes and computes exact distances for every row that could be among the nearest, so
-/// its answer is that of exact distances to all rows. It takes no lock that a writer holds.
+/// A search scans the bytes, and computes the exact distance of every row that could be among the nearest, so its
+/// answer is the same as with exact distances to all rows. It does not wait for writers.
 ///
 /// ```
 /// use siltstone_ann::FlatRows;
@@ -34,7 +34,7 @@ pub struct FlatRows {
     dimension: usize,
     space: Int8,
     writer: Mutex<<Int8 as Space>::Writer>,
-    /// Rows that are no answers: removed, or zeros.
+    /// Rows that are never found: removed rows, and rows of zeros.
     hidden: Marks,
     removed: Marks,
     published: AtomicU32,
@@ -42,7 +42,7 @@ pub struct FlatRows {
 }
 
 impl FlatRows {
-    /// No rows yet, of `dimension` numbers each.
+    /// An empty index of rows of `dimension` numbers.
     ///
     /// # Errors
     ///
@@ -61,17 +61,17 @@ impl FlatRows {
         })
     }
 
-    /// Numbers of a row.
+    /// The length of a row, in numbers.
     #[must_use]
     pub fn dimension(&self) -> usize {
         self.dimension
     }
 
-    /// Adds rows and gives their ids.
+    /// Adds rows and returns their ids.
     ///
     /// # Errors
     ///
-    /// `InvalidArgument` where there is no room for more rows; those before are in.
+    /// `InvalidArgument` if there is no room for more rows; the rows before the failing one are added.
     pub fn add<'a>(&self, items: impl IntoIterator<Item = &'a [f32]>) -> Result<Range<u32>> {
         let mut writer = self.writer.lock();
         let first = self.rows();
@@ -93,11 +93,11 @@ impl FlatRows {
         Ok(id)
     }
 
-    /// Removes rows: all of them, or none.
+    /// Removes all of the rows, or none if there is an error.
     ///
     /// # Errors
     ///
-    /// `EntryNotFound` for an id that was not given, or was removed before.
+    /// `EntryNotFound` for an id that was never returned, or was removed before.
     pub fn remove(&self, ids: &[u32]) -> Result<()> {
         let _writer = self.writer.lock();
         let mut ids = ids.to_vec();
@@ -130,13 +130,13 @@ impl FlatRows {
         self.remaining.load(Ordering::Relaxed) as usize
     }
 
-    /// Whether there are none.
+    /// Whether there are no such rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The `k` rows nearest to `item`, the nearest first, ties by id. Rows of zeros are near nothing.
+    /// The `k` rows nearest to `item`, the nearest first, ties by id. Rows of zeros are never found.
     #[must_use]
     pub fn search(&self, item: &[f32], k: usize) -> Vec<Neighbor> {
         let mut query = self.space.blank();
@@ -164,11 +164,11 @@ impl FlatRows {
         frame::end(file)
     }
 
-    /// The index that [`to_bytes`](Self::to_bytes) gave.
+    /// Reads an index that [`to_bytes`](Self::to_bytes) wrote.
     ///
     /// # Errors
     ///
-    /// `StoreVersion` for another version, `StoreCorrupt` for anything else that is not what was written.
+    /// `StoreOpen` for another kind of file, `StoreVersion` for another version, `StoreCorrupt` for a damaged file.
     pub fn from_bytes(file: &[u8]) -> Result<Self> {
         let mut file = frame::open(NAME, file)?;
         let (dimension, rows) = (file.u32()? as usize, file.u32()?);

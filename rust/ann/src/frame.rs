@@ -10,26 +10,26 @@ const VERSION: u32 = 1;
 const NAME: usize = 8;
 const CHECKSUM: usize = size_of::<u64>();
 
-/// The beginning of a file: what it is, and its version.
+/// The beginning of a file: its kind and its version.
 pub(crate) fn begin(name: [u8; NAME]) -> Vec<u8> {
     let mut file = name.to_vec();
     file.extend(VERSION.to_le_bytes());
     file
 }
 
-/// The end of a file: XXH3-64 of all before it.
+/// Adds the end of a file: the XXH3-64 of all before it.
 pub(crate) fn end(mut file: Vec<u8>) -> Vec<u8> {
     let checksum = xxh3_64(&file);
     file.extend(checksum.to_le_bytes());
     file
 }
 
-/// The contents of a file of that name.
+/// The contents of a file of that kind.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::StoreOpen`] for another kind of file, [`ErrorKind::StoreVersion`] for another version,
-/// [`ErrorKind::StoreCorrupt`] for anything else that is not what was written.
+/// [`ErrorKind::StoreCorrupt`] for a damaged file.
 pub(crate) fn open(name: [u8; NAME], file: &[u8]) -> Result<Bytes<'_>> {
     let mut bytes = Bytes(file);
     if bytes.array::<NAME>().ok() != Some(name) {

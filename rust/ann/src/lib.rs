@@ -1,8 +1,8 @@
-//! Nearest rows without a store: a graph over rows of floats or counts ([`Hnsw`], and [`AnyHnsw`] where the storage is
-//! chosen by name), and a scan of all ([`FlatRows`]).
+//! Nearest-neighbour search without a store: a graph over rows of floats or counts ([`Hnsw`], and [`AnyHnsw`] where
+//! the storage is chosen by name), and a scan of all rows ([`FlatRows`]).
 //!
-//! The crate stands beside the store, which knows of it a trait alone: [`GRAPH`] is the graph that a search of
-//! a store may ask for. docs/design/hnsw.md tells what is kept of the paper and what is added to it.
+//! The store knows only a trait of this crate: [`GRAPH`] is the graph that a search of a store may ask for.
+//! docs/design/hnsw.md tells which parts of the paper are kept, and what is added.
 
 mod any;
 mod flat;

@@ -1,21 +1,21 @@
-//! The search for each size: a scan of all rows while they are few, the graph above.
+//! Chooses the search by size: a scan of all rows up to a limit, the graph above it.
 
 use std::str::FromStr;
 
 use siltstone_core::{Error, ErrorKind};
 
-/// Rows up to which a scan of bytes is not slower than a graph at the usual `ef`, which misses some.
+/// Up to so many rows, a scan of bytes is not slower than a graph at the usual `ef`, and finds all.
 ///
-/// A graph at `ef` 100 is as quick as a scan from 4,000 to 6,000 rows on, and at `ef` 200 from 9,500 to
-/// 15,000 on, for rows of 64 to 1,024: a longer row costs both of them more. Measured by the part
-/// `crossover` of `benches/peers`.
+/// A graph at `ef` 100 is as fast as a scan from 4,000 to 6,000 rows on, and at `ef` 200 from 9,500 to 15,000 on,
+/// for rows of 64 to 1,024 numbers: longer rows make both slower. Measured by the part `crossover` of
+/// `benches/peers`.
 pub const SCANNED_ROWS: usize = 6_000;
 
-/// Numbers in all rows up to which that holds. It decides from a dimension of 1,000 on: for counts in 4,096
-/// buckets a scan is as slow as a graph from 1,200 (`ef` 100) to 3,000 rows (`ef` 200) on.
+/// The same limit in numbers of all rows. It decides from a dimension of 1,000 on: for counts in 4,096 buckets a
+/// scan is as slow as a graph from 1,200 rows (`ef` 100) to 3,000 rows (`ef` 200) on.
 pub const SCANNED: usize = 6_000_000;
 
-/// How a query is answered.
+/// The way a query is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
     /// The distance to every row: exact.
@@ -25,7 +25,7 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// What is quicker for dense rows of that number and dimension.
+    /// The faster plan for dense rows of that number and dimension.
     #[must_use]
     pub fn of(rows: usize, dimension: usize) -> Self {
         if rows <= SCANNED_ROWS && rows.saturating_mul(dimension) <= SCANNED {

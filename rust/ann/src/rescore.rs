@@ -1,17 +1,17 @@
-//! The nearest of the rows with the best quick distances: exact distances, as far as they can matter.
+//! Computes exact distances of the rows with the best quick distances, as far as they can matter.
 
 use crate::space::base::Space;
 use siltstone_core::TopK;
 use siltstone_core::index::Neighbor;
 
-/// Candidates whose floats are asked for ahead of the one at hand.
+/// How many candidates ahead the floats are prefetched.
 const AHEAD: usize = 3;
 
-/// The `k` nearest of `candidates`, rows by ascending quick distance; ties by id.
+/// The `k` nearest of `candidates`, which are rows by ascending quick distance; ties by id.
 ///
-/// A quick distance is off by a known angle at most. So the first row whose quick distance is farther than
-/// the `k`-th exact one by more than that ends it, and what is given is what exact distances of all
-/// candidates would give.
+/// A quick distance differs from the exact one by at most a known angle. So the loop ends at the first row whose
+/// quick distance exceeds the `k`-th exact one by more than that, and the result is the same as with exact
+/// distances of all candidates.
 pub(crate) fn nearest<S: Space>(
     space: &S,
     query: &S::Query,
@@ -36,12 +36,12 @@ pub(crate) fn nearest<S: Space>(
     best.into_best_first()
 }
 
-/// The distance of directions that are `slack` radians farther apart than those at `distance`.
+/// The distance of two directions whose angle is `slack` radians larger than at `distance`.
 pub(crate) fn widened(distance: f64, slack: f64) -> f64 {
     let cosine = (1.0 - distance).clamp(-1.0, 1.0);
     let (sine, spread) = ((1.0 - cosine * cosine).sqrt(), slack.sin());
     if cosine < -slack.cos() {
-        return 2.0; // as far as it goes
+        return 2.0; // the largest distance
     }
     1.0 - (cosine * slack.cos() - sine * spread)
 }

@@ -1,4 +1,4 @@
-//! The nearest rows of all, without a graph: quick distances of every row, exact ones of those in question.
+//! Finds the nearest of all rows without a graph: quick distances of every row, and exact ones of the candidates.
 
 use crate::rescore::{nearest, widened};
 use crate::segments::Marks;
@@ -19,7 +19,7 @@ pub(crate) fn scan<S: Space>(
     let slack = space.slack(query);
     let mut candidates: Vec<(f32, u32)> = Vec::new();
     let (mut ids, mut distances, mut limit) = (Vec::new(), Vec::new(), f64::INFINITY);
-    // So many more than k that sorting them out is rare.
+    // So many more than `k` that candidates are rarely narrowed down.
     let many = k.saturating_mul(4).saturating_add(ROWS as usize);
     for first in (0..count).step_by(ROWS as usize) {
         ids.clear();
@@ -38,10 +38,10 @@ pub(crate) fn scan<S: Space>(
     nearest(space, query, &candidates, k)
 }
 
-/// Leaves out what cannot be among the `k` nearest; gives the quick distance from which on that is so.
+/// Drops the candidates that cannot be among the `k` nearest; returns the quick distance above which none can.
 ///
-/// The exact distance of the `k`-th by quick distance is within the slack of it, and so is that of what is
-/// left out: twice the slack lies between.
+/// The exact distance of the `k`-th candidate differs from its quick distance by at most the slack, and so does
+/// that of a dropped row: hence twice the slack.
 fn narrow(candidates: &mut Vec<(f32, u32)>, k: usize, slack: f64) -> f64 {
     let (_, &mut (distance, _), _) =
         candidates.select_nth_unstable_by(k - 1, |a, b| a.0.total_cmp(&b.0));

@@ -1,22 +1,22 @@
-//! Words that a writer changes while readers look at them: segments are added, and never move.
+//! Words that a writer changes while readers read them: segments are added, and never move.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Groups of the first segment; each further one has twice as many.
+/// Groups in the first segment; each further segment has twice as many.
 const FIRST: usize = 64;
 const SEGMENTS: usize = 26;
 
-/// Groups of `width` items, numbered from 0. Items are atomics, or hold some.
+/// Groups of `width` items, numbered from 0. Items are atomics, or have atomics.
 ///
-/// Any thread may look at a group, and change what is in it, while another adds groups: none waits.
+/// Any thread may read a group and change its items, while another thread adds groups: nobody waits.
 pub(crate) struct Segments<T> {
     width: usize,
     segments: [OnceLock<Box<[T]>>; SEGMENTS],
 }
 
 impl<T: Default> Segments<T> {
-    /// No groups yet, of `width` items each.
+    /// No groups yet; each will have `width` items.
     pub(crate) fn new(width: usize) -> Self {
         Self {
             width,
@@ -43,7 +43,7 @@ impl<T: Default> Segments<T> {
     ///
     /// # Panics
     ///
-    /// Where there was no room made for it.
+    /// If no room was made for it.
     #[inline]
     pub(crate) fn get(&self, group: u32) -> &[T] {
         let (segment, offset) = place(group);
@@ -60,7 +60,7 @@ fn place(group: u32) -> (usize, usize) {
     (segment, shifted - (FIRST << segment))
 }
 
-/// A set of numbers that grows while others look.
+/// A set of numbers that grows while others read it.
 pub(crate) struct Marks(Segments<AtomicU64>);
 
 impl Marks {

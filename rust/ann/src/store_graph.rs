@@ -1,4 +1,4 @@
-//! The graph that a store searches by: rows of counts, with the parameters that are documented.
+//! The graph that a store searches with: rows of counts, with the documented parameters.
 
 use siltstone_core::index::{GraphIndex, Neighbor, NewGraph};
 use siltstone_core::vector::BUCKETS;
@@ -9,7 +9,7 @@ use crate::hnsw::params::HnswParams;
 use crate::plan::Plan;
 use crate::space::sparse::Sparse;
 
-/// What a search of a store asks for by the name `hnsw`.
+/// The graph that a search of a store gets by the name `hnsw`.
 pub const GRAPH: NewGraph = NewGraph::new("hnsw", || {
     Ok(Box::new(Hnsw::<Sparse>::new(
         BUCKETS,

@@ -1,4 +1,5 @@
-//! An index as a file: its rows, and the links between them. What is read is checked before it is used.
+//! Writes and reads an index as a file: its rows, and the links between them. All links are checked before they are
+//! used.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -12,15 +13,15 @@ use crate::space::base::{Bytes, Space, corrupt};
 use siltstone_core::Result;
 
 const NAME: [u8; 8] = *b"SILTHNSW";
-/// Bytes for the name of a storage.
+/// Bytes of the storage's name.
 const STORAGE: usize = 8;
 const NOWHERE: u32 = u32::MAX;
 
-/// The storage of the rows in a file, so that it can be opened as what it is.
+/// The name of the storage in a file, so that it can be opened with the right type.
 ///
 /// # Errors
 ///
-/// As [`Hnsw::from_bytes`].
+/// The errors of [`Hnsw::from_bytes`].
 pub fn storage_of(file: &[u8]) -> Result<String> {
     let name = frame::open(NAME, file)?.array::<STORAGE>()?;
     let name = name.iter().take_while(|&&byte| byte != 0);
@@ -70,12 +71,12 @@ impl<S: Space> Hnsw<S> {
         frame::end(file)
     }
 
-    /// The index that [`to_bytes`](Self::to_bytes) gave.
+    /// Reads an index that [`to_bytes`](Self::to_bytes) wrote.
     ///
     /// # Errors
     ///
-    /// `StoreVersion` for another version, `StoreCorrupt` for anything else that is not what was written:
-    /// another storage, a link to nowhere, a node that no tree link leads to.
+    /// `StoreOpen` for another kind of file, `StoreVersion` for another version, `StoreCorrupt` for a damaged file:
+    /// another storage, a link to a missing node, a node that no tree link leads to.
     pub fn from_bytes(file: &[u8]) -> Result<Self> {
         let storage = storage_of(file)?;
         if storage != S::NAME {
@@ -175,7 +176,7 @@ impl<S: Space> Hnsw<S> {
         Ok(())
     }
 
-    /// Whether the pairs are a tree over all nodes: then none is out of reach.
+    /// Checks that the marked links are a tree over all nodes, so that every node can be reached.
     fn check_tree(&self) -> Result<()> {
         let Some((root, _)) = self.graph.entry() else {
             return Ok(());

@@ -1,16 +1,16 @@
-//! Nodes, layers and links, as readers see them while one writer changes them.
+//! Nodes, layers and links: readers read them while one writer changes them.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::hnsw::params::HnswParams;
 use crate::segments::{Marks, Segments};
 
-/// A place for a link without one.
+/// The value of a place without a link.
 pub(super) const EMPTY: u32 = u32::MAX;
 /// The mark of a link that may not be pruned; see [`tree`](super::tree).
 pub(super) const TREE: u32 = 1 << 31;
 
-/// Places for links in a line of the cache.
+/// Places for links in a cache line.
 const SLOTS: usize = 16;
 
 /// The node that a link leads to.
@@ -19,7 +19,7 @@ pub(super) fn target(link: u32) -> u32 {
     link & !TREE
 }
 
-/// A line of places for links, each changed by itself: a reader sees the old link or the new one.
+/// A cache line of places for links. Each place changes atomically: a reader sees the old link or the new one.
 #[repr(align(64))]
 pub(super) struct Line([AtomicU32; SLOTS]);
 
@@ -29,7 +29,7 @@ impl Default for Line {
     }
 }
 
-/// The places for the links of a node on a layer. Links stand anywhere among them.
+/// The places for the links of a node on a layer. Links may stand in any of them.
 #[derive(Clone, Copy)]
 pub(super) struct Slots<'a>(pub(super) &'a [Line]);
 
@@ -40,7 +40,7 @@ impl<'a> Slots<'a> {
         self.0.len() * SLOTS
     }
 
-    /// Every place, empty or not, by lines of the cache.
+    /// Every place, empty or not, by cache lines.
     #[inline]
     pub(super) fn lines(self) -> impl Iterator<Item = &'a [AtomicU32; SLOTS]> {
         self.0.iter().map(|line| &line.0)
@@ -59,7 +59,8 @@ impl<'a> Slots<'a> {
         loaded.filter(|&link| link != EMPTY)
     }
 
-    /// Has exactly `links`. Those that are there already keep their places, so that no reader misses them.
+    /// Sets the links to exactly `links`. Links that are there already keep their places, so that no reader misses
+    /// them.
     pub(super) fn rewrite(self, links: &[u32]) {
         let mut rest: Vec<u32> = links.to_vec();
         let mut free = Vec::new();
@@ -80,7 +81,7 @@ impl<'a> Slots<'a> {
         }
     }
 
-    /// Puts a link into a place that is empty; says whether there was one.
+    /// Puts a link into an empty place; false if there is none.
     pub(super) fn put(self, link: u32) -> bool {
         let empty = self
             .places()
@@ -99,18 +100,18 @@ impl<'a> Slots<'a> {
     }
 }
 
-/// The graph. Whoever holds the writer's lock changes it; readers look at it meanwhile.
+/// The graph. Only the holder of the writer's lock changes it; readers may read at any time.
 pub(super) struct Graph {
     pub(super) params: HnswParams,
     lowest: Segments<Line>,
     upper: Segments<Line>,
-    /// Where the upper layers of a node begin among `upper`.
+    /// For each node, the start of its upper layers in `upper`.
     starts: Segments<AtomicU32>,
-    /// Nodes that readers may look at: all rows below this, but those in `hidden`.
+    /// The number of nodes that readers may read; those in `hidden` are not answers.
     published: AtomicU32,
-    /// The entry point, and its layer above; all ones where there is none.
+    /// The entry point in the low half, its layer in the high half; all ones if there is none.
     entry: AtomicU64,
-    /// Rows that are no answers: removed, or without a direction.
+    /// Rows that are never answers: removed rows, and rows without a direction.
     pub(super) hidden: Marks,
     /// Removed nodes that are still linked.
     pub(super) lingering: AtomicU32,
@@ -142,12 +143,12 @@ impl Graph {
         self.upper.grow(start + layers);
     }
 
-    /// Lets readers look at the nodes below `count`.
+    /// Makes the nodes below `count` visible to readers.
     pub(super) fn publish(&self, count: u32) {
         self.published.store(count, Ordering::Release);
     }
 
-    /// Nodes below this may be looked at.
+    /// Nodes below this number may be read.
     #[inline]
     pub(super) fn published(&self) -> u32 {
         self.published.load(Ordering::Acquire)
@@ -164,7 +165,7 @@ impl Graph {
         Slots(self.upper.get(start + above))
     }
 
-    /// Links of a node on a layer, at most.
+    /// The most links of a node on a layer.
     pub(super) fn m_max(&self, layer: usize) -> usize {
         if layer == 0 {
             self.params.m_max0()
@@ -173,7 +174,7 @@ impl Graph {
         }
     }
 
-    /// Where a search begins: a node of the highest layer, and that layer.
+    /// The start of a search: a node of the highest layer, and that layer.
     #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
     pub(super) fn entry(&self) -> Option<(u32, usize)> {
         match self.entry.load(Ordering::Acquire) {
@@ -189,13 +190,13 @@ impl Graph {
         self.entry.store(entry, Ordering::Release);
     }
 
-    /// Whether a node is no answer.
+    /// Whether a node is never an answer.
     #[inline]
     pub(super) fn is_hidden(&self, id: u32) -> bool {
         self.hidden.contains(id)
     }
 
-    /// Whether a search has to ask which nodes are hidden.
+    /// Whether removed nodes are still linked, so that a search has to check for hidden nodes.
     #[inline]
     pub(super) fn has_lingering(&self) -> bool {
         self.lingering.load(Ordering::Relaxed) > 0

@@ -1,4 +1,4 @@
-//! The index: rows and the graph over them, one writer, any number of readers.
+//! The index: rows and the graph over them, with one writer at a time and any number of readers.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,15 +18,15 @@ use crate::space::scale::check_dimension;
 use siltstone_core::Result;
 use siltstone_core::index::Neighbor;
 
-/// Candidates of a graph whose exact distances are computed: so many for each row that is asked for, and
-/// at least so many. Measured: more of them find no more.
+/// The number of candidates whose exact distances are computed: `RESCORED` for each row that is asked for, and at
+/// least `LEAST_RESCORED`. In measurements, more of them did not find more.
 const RESCORED: usize = 3;
 const LEAST_RESCORED: usize = 30;
 
-/// An HNSW graph over rows of one kind. Ids are serial from 0, and never given again.
+/// An HNSW graph over rows of one kind. Ids are serial numbers from 0, and are never reused.
 ///
-/// A search takes no lock that a writer holds: it looks at the rows that were there when it began, while
-/// others are added and removed. Writers wait for one another.
+/// A search does not wait for writers: it searches the rows that were there when it began, while others are added
+/// and removed. Writers wait for one another.
 ///
 /// ```
 /// use siltstone_ann::space::Int8;
@@ -47,27 +47,27 @@ pub struct Hnsw<S: Space> {
     /// Rows that were removed.
     pub(super) removed: Marks,
     pub(super) remaining: AtomicU32,
-    /// What searches work in, kept for the next ones.
+    /// Buffers of finished searches, reused by the next ones.
     spare: Mutex<Vec<Scratch<S>>>,
 }
 
-/// What an index is made of.
+/// The figures of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figures {
     /// Rows that were added, removed ones included.
     pub rows: usize,
     /// Rows that were added and not removed.
     pub remaining: usize,
-    /// Removed rows that still lead the way.
+    /// Removed rows whose nodes are still linked.
     pub lingering: usize,
     /// Layers of the graph; 0 for an empty one.
     pub layers: usize,
-    /// How a query is answered that does not say.
+    /// The plan of a query that does not choose one.
     pub plan: Plan,
 }
 
 impl<S: Space> Hnsw<S> {
-    /// No rows yet, of `dimension` numbers each.
+    /// An empty index of rows of `dimension` numbers.
     ///
     /// # Errors
     ///
@@ -86,23 +86,23 @@ impl<S: Space> Hnsw<S> {
         })
     }
 
-    /// Numbers of a row.
+    /// The length of a row, in numbers.
     #[must_use]
     pub fn dimension(&self) -> usize {
         self.dimension
     }
 
-    /// How the graph is built.
+    /// The parameters of the graph.
     #[must_use]
     pub fn params(&self) -> HnswParams {
         self.graph.params
     }
 
-    /// Adds rows, one after another, and gives their ids. A reader sees each of them as soon as it is linked.
+    /// Adds rows, one after another, and returns their ids. Readers find each row as soon as it is linked.
     ///
     /// # Errors
     ///
-    /// `ErrorKind::InvalidArgument` where there is no room for more rows; those before are in.
+    /// `ErrorKind::InvalidArgument` if there is no room for more rows; the rows before the failing one are added.
     pub fn add<'a>(&self, items: impl IntoIterator<Item = &'a S::Item>) -> Result<Range<u32>>
     where
         S::Item: 'a,
@@ -120,7 +120,7 @@ impl<S: Space> Hnsw<S> {
         Ok(first..self.graph.published())
     }
 
-    /// Adds a row that is not linked yet.
+    /// Adds a row without linking it.
     pub(super) fn push(&self, writer: &mut Writer<S>, item: &S::Item) -> Result<(u32, bool)> {
         let (id, has_direction) = self.space.push(&mut writer.rows, item)?;
         self.removed.grow(id + 1);
@@ -131,11 +131,12 @@ impl<S: Space> Hnsw<S> {
         Ok((id, has_direction))
     }
 
-    /// Removes rows: all of them, or none. They are no answers from then on; their ids are not given again.
+    /// Removes all of the rows, or none if there is an error. They are not found from then on; their ids are not
+    /// reused.
     ///
     /// # Errors
     ///
-    /// `ErrorKind::EntryNotFound` for an id that was not given, or was removed before.
+    /// `ErrorKind::EntryNotFound` for an id that was never returned, or was removed before.
     pub fn remove(&self, ids: &[u32]) -> Result<()> {
         let mut writer = self.writer.lock();
         let mut ids = ids.to_vec();
@@ -164,13 +165,13 @@ impl<S: Space> Hnsw<S> {
         self.remaining.load(Ordering::Relaxed) as usize
     }
 
-    /// Whether there are none.
+    /// Whether there are no such rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How a query is answered that does not say.
+    /// The plan of a query that does not choose one.
     #[must_use]
     pub fn plan(&self) -> Plan {
         Plan::of(self.graph.published() as usize, self.dimension)
@@ -178,8 +179,8 @@ impl<S: Space> Hnsw<S> {
 
     /// The `k` rows nearest to `item`, the nearest first, ties by id.
     ///
-    /// All `k` are given where there are so many, but for rows of zeros, which are near nothing. `ef` is at
-    /// least `k`; where it is at least the number of rows, the answer is that of a scan.
+    /// There are fewer than `k` only if the index has fewer rows with a direction; rows of zeros are never found.
+    /// `ef` is raised to at least `k`; if it is at least the number of rows, the answer is that of a scan.
     #[must_use]
     pub fn search(
         &self,
@@ -188,7 +189,7 @@ impl<S: Space> Hnsw<S> {
         ef: Option<usize>,
         plan: Option<Plan>,
     ) -> Vec<Neighbor> {
-        // In this order: the entry point was published before it became one.
+        // The order matters: a node is published before it becomes the entry point.
         let (entry, count) = (self.graph.entry(), self.graph.published());
         let spare = self.spare.lock().pop();
         let mut scratch = spare.unwrap_or_else(|| Scratch::new(&self.space));
@@ -207,7 +208,7 @@ impl<S: Space> Hnsw<S> {
                 (Plan::Graph, Some(entry)) => {
                     let ef = ef.unwrap_or(self.graph.params.ef_search()).max(k);
                     scratch.search(&self.space, &self.graph, entry, count, ef);
-                    // With room for all rows the answer is that of a scan.
+                    // If `ef` has room for all rows, all are measured exactly, as in a scan.
                     let most = if ef >= count as usize {
                         ef
                     } else {
@@ -227,7 +228,7 @@ impl<S: Space> Hnsw<S> {
         found
     }
 
-    /// What the index is made of.
+    /// The figures of the index.
     #[must_use]
     pub fn figures(&self) -> Figures {
         Figures {

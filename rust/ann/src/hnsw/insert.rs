@@ -1,4 +1,4 @@
-//! Algorithm 1: a new node finds its neighbours, links to them, and they link back.
+//! Algorithm 1: a new node finds its neighbours and links to them, and they link back.
 
 use crate::hnsw::graph::{Graph, TREE, target};
 use crate::hnsw::search::{Near, Scratch};
@@ -6,12 +6,12 @@ use crate::hnsw::select::Selection;
 use crate::hnsw::tree;
 use crate::space::base::Space;
 
-/// What the one writer has to itself.
+/// The state of the single writer.
 pub(super) struct Writer<S: Space> {
     pub(super) rows: S::Writer,
     pub(super) scratch: Scratch<S>,
     pub(super) selection: Selection<S>,
-    /// Upper layers that were given out.
+    /// The number of upper layers in use.
     pub(super) uppers: u32,
     /// Removed nodes that are still linked.
     pub(super) lingering: Vec<u32>,
@@ -34,7 +34,7 @@ impl<S: Space> Writer<S> {
         self.uppers += u32::try_from(graph.params.layer(id)).unwrap_or(0);
     }
 
-    /// Links row `id`, for which there is room, and lets readers look at it.
+    /// Links row `id`, for which there is room, and publishes it.
     pub(super) fn insert(&mut self, space: &S, graph: &Graph, id: u32) {
         let layer = graph.params.layer(id);
         let Some((entry, top)) = graph.entry() else {
@@ -65,7 +65,8 @@ impl<S: Space> Writer<S> {
         }
     }
 
-    /// What was found on `layer`, from which to begin below, and the links of the new node `id` there.
+    /// Searches `layer` for the new node `id`. Returns the nodes found, where the search of the layer below begins,
+    /// and the links of the new node.
     fn neighbors(
         &mut self,
         space: &S,
@@ -96,7 +97,7 @@ impl<S: Space> Writer<S> {
         (found, links)
     }
 
-    /// Gives `node` one more link, and where it has too many then, chooses anew.
+    /// Adds a link to `node`; if it then has too many, its links are selected anew.
     fn link_back(&mut self, space: &S, graph: &Graph, node: u32, link: u32, layer: usize) {
         let (slots, most) = (graph.slots(node, layer), graph.m_max(layer));
         let mut links: Vec<u32> = slots.links().collect();

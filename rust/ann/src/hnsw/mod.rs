@@ -1,8 +1,8 @@
-//! HNSW: hierarchical navigable small world graphs, beside the paper and with its letters.
+//! HNSW: hierarchical navigable small world graphs, with the names of the paper.
 //!
-//! Yu. A. Malkov and D. A. Yashunin, "Efficient and robust approximate nearest neighbor search using
-//! Hierarchical Navigable Small World graphs", 2018. What the paper leaves open, deletion and points that
-//! pruning would cut off, is in [`tree`] and [`remove`]; docs/design/hnsw.md tells it with its proof.
+//! Yu. A. Malkov and D. A. Yashunin, "Efficient and robust approximate nearest neighbor search using Hierarchical
+//! Navigable Small World graphs", 2018. The paper does not cover deletion, nor nodes that pruning would cut off:
+//! these are in [`tree`] and [`remove`]; docs/design/hnsw.md describes them, with a proof.
 
 mod file;
 mod graph;

@@ -1,13 +1,13 @@
-//! The parameters of a graph: validated, so that wrong ones cannot be built.
+//! The parameters of a graph, which are validated when they are made.
 
 use siltstone_core::{Error, ErrorKind, Result};
 
-/// Links of a node on the layers above the lowest, at most; the lowest has twice as many.
+/// The range of `M`, the most links of a node on the layers above the lowest; the lowest layer has twice as many.
 const M: (usize, usize) = (2, 128);
 const EF: (usize, usize) = (1, 1 << 20);
 const LAYERS: (usize, usize) = (1, 32);
 
-/// How a graph is built and searched. Letters as in the paper.
+/// The parameters of building and searching a graph, named as in the paper.
 ///
 /// ```
 /// use siltstone_ann::HnswParams;
@@ -40,7 +40,8 @@ impl Default for HnswParams {
 }
 
 impl HnswParams {
-    /// `M` 2 to 128, `efConstruction` and `ef` 1 to 1,048,576, 1 to 32 layers, any seed of the levels.
+    /// `M` is 2 to 128, `efConstruction` and `ef` are 1 to 1,048,576, the number of layers is 1 to 32, and the seed
+    /// of the layers is any number.
     ///
     /// # Errors
     ///
@@ -65,37 +66,38 @@ impl HnswParams {
         })
     }
 
-    /// `M`: links that a new node makes on a layer, and `M_max`: those it may come to have above the lowest.
+    /// `M`: the links that a new node makes on a layer; also `M_max`: the most links of a node above the lowest
+    /// layer.
     #[must_use]
     pub fn m(self) -> usize {
         self.m
     }
 
-    /// `M_max0`: links of a node on the lowest layer, at most.
+    /// `M_max0`: the most links of a node on the lowest layer.
     #[must_use]
     pub fn m_max0(self) -> usize {
         2 * self.m
     }
 
-    /// `efConstruction`: candidates for the links of a new node.
+    /// `efConstruction`: the number of candidates for the links of a new node.
     #[must_use]
     pub fn ef_construction(self) -> usize {
         self.ef_construction
     }
 
-    /// `ef`: candidates for an answer.
+    /// `ef`: the number of candidates for an answer.
     #[must_use]
     pub fn ef_search(self) -> usize {
         self.ef_search
     }
 
-    /// How many layers there may be, the lowest included.
+    /// The most layers, with the lowest.
     #[must_use]
     pub fn max_layer(self) -> usize {
         self.max_layer
     }
 
-    /// What decides the layers of the nodes.
+    /// The seed that decides the layers of the nodes.
     #[must_use]
     pub fn seed(self) -> u64 {
         self.seed
@@ -103,7 +105,7 @@ impl HnswParams {
 
     /// The layer of a node, `l = floor(-ln(unif(0..1)) * mL)` with `mL = 1 / ln(M)`.
     ///
-    /// The number between 0 and 1 is a hash of seed and id, so a graph that is built again is the same.
+    /// The uniform number is a hash of the seed and the id, so a graph that is built again is the same.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -129,7 +131,7 @@ fn check(name: &'static str, value: usize, (least, most): (usize, usize)) -> Res
         .with("value", value))
 }
 
-/// The mixer of `SplitMix64` (Steele, Lea and Flood 2014): every bit of the number moves every bit of the result.
+/// The mixer of `SplitMix64` (Steele, Lea and Flood 2014): every bit of the number affects every bit of the result.
 fn mix(number: u64) -> u64 {
     let mut bits = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

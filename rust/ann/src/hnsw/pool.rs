@@ -1,36 +1,37 @@
-//! The nearest nodes that a search has seen, and which of them it has still to look at: `W` and `C` in one list.
+//! The nearest nodes that a search has seen, and which of them it has expanded: `W` and `C` of the paper in one
+//! list.
 //!
-//! Algorithm 2 keeps candidates `C` and results `W` in two heaps; all of `C` that matters is in `W`, so one
-//! sorted list with a mark on what was looked at does for both.
+//! Algorithm 2 keeps candidates `C` and results `W` in two heaps. All of `C` that matters is in `W`, so one sorted
+//! list with a mark on expanded nodes replaces both.
 
 /// Nodes by ascending distance, ties by id.
 ///
-/// Holds `ef` nodes that count; those that do not (they are still in the graph, but no answers any more)
-/// lead on like others and take nobody's place.
+/// The pool holds `ef` nodes that count. Removed nodes that are still linked do not count: they are expanded like
+/// others, but take no place.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
-    /// The bits of a distance, which is not negative, above the id, above whether it was looked at: numbers
-    /// whose order is that of the nodes.
+    /// From high to low bits: the bits of the distance (which is not negative), the id, and the mark of an expanded
+    /// node. So the order of the keys is the order of the nodes.
     keys: Vec<u64>,
     ef: usize,
-    /// How many of them do not count.
+    /// How many of the nodes do not count.
     gone: usize,
-    /// Everything before this was looked at.
+    /// All nodes before this place are expanded.
     next: usize,
-    /// Whether nothing is ever left out: then the order can wait until the end.
+    /// Whether no node is ever left out; the list is then sorted only at the end.
     all: bool,
 }
 
 const LOOKED: u64 = 1;
 
 impl Pool {
-    /// Empties it; `all` where `ef` is not less than there are nodes.
+    /// Clears the pool. `all` says that `ef` is at least the number of nodes.
     pub(super) fn reset(&mut self, ef: usize, all: bool) {
         self.keys.clear();
         (self.ef, self.gone, self.next, self.all) = (ef, 0, 0, all);
     }
 
-    /// The distance that a node has to be below, while there is no room.
+    /// The distance up to which a node may still be taken; infinite while there is room.
     #[inline]
     pub(super) fn limit(&self) -> f32 {
         match self.keys.last() {
@@ -39,8 +40,7 @@ impl Pool {
         }
     }
 
-    /// Takes in a node that was not offered before, where it is near enough. `is_gone` says which nodes do
-    /// not count.
+    /// Adds a node that was not offered before, if it is near enough. `is_gone` says which nodes do not count.
     #[inline]
     pub(super) fn offer(&mut self, id: u32, near: f32, is_gone: impl Fn(u32) -> bool) {
         let key = u64::from(near.to_bits()) << 32 | u64::from(id) << 1;
@@ -63,7 +63,7 @@ impl Pool {
         }
     }
 
-    /// The nearest node that was not looked at, which it is from now on.
+    /// The nearest node that is not expanded yet; it is marked as expanded.
     #[inline]
     pub(super) fn look(&mut self) -> Option<u32> {
         let rest = self.keys.get_mut(self.next..)?;
@@ -73,7 +73,7 @@ impl Pool {
         Some(number(rest[place]))
     }
 
-    /// Ends a search: what was found, in order.
+    /// Ends a search: returns the nodes found, in order.
     pub(super) fn found(&mut self) -> impl Iterator<Item = (f32, u32)> {
         if self.all {
             self.keys.sort_unstable();

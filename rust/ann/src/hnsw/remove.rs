@@ -1,9 +1,9 @@
-//! Removed nodes leave the graph: the nodes that linked to one get links to its neighbours.
+//! Removes nodes from the graph: nodes that linked to a removed one get links to its neighbours.
 //!
-//! A removed row is no answer from then on, and its node still leads the way. When there are many of them,
-//! they are unlinked together: first the tree of [`tree`](super::tree) is mended, node by node, then every list that has
-//! a link to one of them is chosen anew from what stays and from what they led to (as in `FreshDiskANN`,
-//! Singh et al. 2021, with Algorithm 4 of HNSW for the choice).
+//! A removed row is never found from then on, but its node stays linked, as a way to others. When there are many
+//! such nodes, they are unlinked together: first the tree of [`tree`](super::tree) is mended, node by node; then
+//! every list with a link to one of them gets new links, selected from its other links and from the neighbours of
+//! the removed nodes (as in `FreshDiskANN`, Singh et al. 2021, with Algorithm 4 of HNSW for the selection).
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -13,13 +13,13 @@ use crate::hnsw::insert::Writer;
 use crate::hnsw::tree;
 use crate::space::base::Space;
 
-/// So many removed nodes may always stay in the graph.
+/// Up to so many removed nodes may always stay linked.
 const FEW: usize = 64;
-/// One removed node for so many that are not.
+/// One removed node may stay linked for so many others.
 const SHARE: usize = 8;
 
 impl<S: Space> Writer<S> {
-    /// Takes rows out of the answers. They must be linked, and not hidden before.
+    /// Hides rows from answers. They must be linked, and not hidden yet.
     pub(super) fn remove(&mut self, space: &S, graph: &Graph, ids: &[u32], staying: usize) {
         for &id in ids {
             graph.hidden.insert(id);
@@ -43,7 +43,7 @@ impl<S: Space> Writer<S> {
         }
         let staying = || (0..graph.published()).filter(|&id| !graph.is_hidden(id));
         if graph.entry().is_some_and(|(id, _)| left.contains(&id)) {
-            // Of the highest layer the first.
+            // The first node of the highest layer.
             let layer = |id: u32| graph.params.layer(id);
             graph.enter_at(staying().max_by_key(|&id| (layer(id), std::cmp::Reverse(id))));
         }
@@ -60,19 +60,20 @@ impl<S: Space> Writer<S> {
         graph.lingering.store(count, Ordering::Relaxed);
     }
 
-    /// Takes a node out of the tree of pairs; what it held together is paired anew.
+    /// Takes a node out of the tree of marked links; its partners are paired with one another.
     fn leave_tree(&mut self, space: &S, graph: &Graph, id: u32) {
         let partners: Vec<u32> = tree::partners(graph, id).collect();
         for &partner in &partners {
             if let Some(place) = graph.slots(partner, 0).find(id) {
                 place.store(EMPTY, Ordering::Relaxed);
             }
-            // It still leads there, for searches that are on their way.
+            // The removed node keeps an unmarked link, for searches that are under way.
             if let Some(place) = graph.slots(id, 0).find(partner) {
                 place.store(partner, Ordering::Relaxed);
             }
         }
-        // Each lost a pair, so it has room for one; the part that grows has a node with room.
+        // Each partner lost a pair, so it has room for one; the growing part of the tree always has a node with
+        // room.
         if let Some((&first, others)) = partners.split_first() {
             for &other in others {
                 let nearest =
@@ -82,10 +83,11 @@ impl<S: Space> Writer<S> {
         }
     }
 
-    /// Gives a node new links for those to nodes that have left: as many at most, from what these led to.
+    /// Replaces a node's links to removed nodes: it gets at most as many new links, from the neighbours of the
+    /// removed nodes.
     ///
-    /// What stays is kept as it is. Choosing all of it anew would drop links that no pruning has dropped
-    /// yet, and with them ways between clusters.
+    /// The other links are kept as they are. Selecting all anew would drop links that no pruning has dropped yet,
+    /// and with them paths between clusters.
     fn mend(&mut self, space: &S, graph: &Graph, id: u32, layer: usize, left: &HashSet<u32>) {
         let slots = graph.slots(id, layer);
         let (lost, mut links): (Vec<u32>, Vec<u32>) = slots

@@ -1,4 +1,4 @@
-//! Algorithms 2 and 5: the nearest nodes on a layer, and the way down to it.
+//! Algorithms 2 and 5: finds the nearest nodes on a layer, and the way down to it.
 
 use crate::hnsw::graph::{Graph, target};
 use crate::hnsw::pool::Pool;
@@ -6,13 +6,13 @@ use crate::hnsw::visited::Visited;
 use crate::space::base::Space;
 use siltstone_core::simd::prefetch::prefetch;
 
-/// Nodes of a layer from which the search of the layer below begins.
+/// The number of nodes of a layer from which the search of the layer below begins.
 const BEGINNINGS: usize = 16;
 
 /// A node and its quick distance.
 pub(super) type Near = (f32, u32);
 
-/// Room to work in, and the query; each search has its own.
+/// The buffers of a search, and its query; each search has its own.
 pub(super) struct Scratch<S: Space> {
     pub(super) query: S::Query,
     pub(super) pool: Pool,
@@ -32,8 +32,8 @@ impl<S: Space> Scratch<S> {
         }
     }
 
-    /// The `ef` nearest nodes that can be reached, into the pool: Algorithm 5, of which the last step, the
-    /// best of them, is the caller's. Looks at nodes below `count`, of which `entry` is one.
+    /// Collects the `ef` nearest nodes that can be reached in the pool. This is Algorithm 5 without its last step,
+    /// the choice of the best, which the caller does. Only nodes below `count` are read; `entry` is one of them.
     pub(super) fn search(
         &mut self,
         space: &S,
@@ -46,10 +46,10 @@ impl<S: Space> Scratch<S> {
         self.search_layer(space, graph, &starts, ef, 0, count);
     }
 
-    /// Where to begin on `layer`: down from the entry point to the nearest node of each layer, as in the
-    /// paper, but on the last layer above it to the nearest few.
+    /// The nodes from which to search `layer`: the search goes down from the entry point to the nearest node of
+    /// each layer, as in the paper, but on the layer just above `layer` it takes the nearest few.
     ///
-    /// One node alone leads into one cluster, and where that is as large as `ef`, never out of it.
+    /// A single node leads into one cluster, and if that has `ef` nodes or more, the search never leaves it.
     pub(super) fn approach(
         &mut self,
         space: &S,
@@ -70,7 +70,7 @@ impl<S: Space> Scratch<S> {
         vec![nearest]
     }
 
-    /// Algorithm 2 with `ef = 1`: goes on to a nearer neighbour while there is one.
+    /// Algorithm 2 with `ef = 1`: moves to a nearer neighbour as long as there is one.
     fn climb(&mut self, space: &S, graph: &Graph, start: Near, layer: usize, count: u32) -> Near {
         let mut nearest = start;
         loop {
@@ -81,14 +81,14 @@ impl<S: Space> Scratch<S> {
             let found = self.distances.iter().copied().zip(self.ids.iter().copied());
             let best = found.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
             match best {
-                // Ties by id, so that it ends.
+                // Ties are broken by id, so that the loop ends.
                 Some(best) if (best.0, best.1) < nearest => nearest = best,
                 _ => return nearest,
             }
         }
     }
 
-    /// Algorithm 2: the `ef` nearest nodes on a layer, into the pool.
+    /// Algorithm 2: collects the `ef` nearest nodes of a layer in the pool.
     pub(super) fn search_layer(
         &mut self,
         space: &S,
@@ -112,7 +112,7 @@ impl<S: Space> Scratch<S> {
             let mut limit = self.pool.limit();
             for (&id, &distance) in ids.iter().zip(&self.distances) {
                 if distance <= limit {
-                    // What is near enough is looked at later, most likely.
+                    // A node that is near enough is most likely expanded later.
                     prefetch(graph.slots(id, layer).0);
                     self.pool.offer(id, distance, is_gone);
                     limit = self.pool.limit();

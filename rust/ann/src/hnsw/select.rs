@@ -4,12 +4,12 @@ use crate::hnsw::graph::{TREE, target};
 use crate::hnsw::search::Near;
 use crate::space::base::Space;
 
-/// Candidates that are looked at together; each further group has twice as many.
+/// Candidates in the first group; each further group is twice as large.
 const FIRST_GROUP: usize = 32;
 /// Selected nodes that a candidate is compared with at once.
 const COMPARED: usize = 8;
 
-/// Room to work in.
+/// The buffers of a selection.
 pub(super) struct Selection<S: Space> {
     query: S::Query,
     distances: Vec<f32>,
@@ -28,15 +28,15 @@ impl<S: Space> Selection<S> {
         }
     }
 
-    /// At most `m` of `candidates`, links by ascending distance from the node they are for.
+    /// Selects at most `m` of `candidates`, which are links by ascending distance from their node.
     ///
-    /// Links of the tree are taken whatever the others are. Of the rest, one is left out where a link that was
-    /// taken is nearer to it than the node is: that link leads there. Neither `extendCandidates` nor
-    /// `keepPrunedConnections`: they cost more than they find.
+    /// Links of the tree are always taken. Another candidate is left out if a taken link is nearer to it than the
+    /// node is: that link leads to it. `extendCandidates` and `keepPrunedConnections` of the paper are not used:
+    /// they cost more than they find.
     ///
-    /// The paper compares each candidate with all that were taken. Here each that is taken is compared with
-    /// the candidates that are still open, of a group at a time: the same choice, with one query for many
-    /// distances. Groups grow, since the links may be full long before the candidates are at their end.
+    /// The paper compares each candidate with all taken links. Here each taken link is compared with the candidates
+    /// that are still open, one group at a time: the selection is the same, with one query for many distances.
+    /// Groups grow, since the links may be full long before the last candidate.
     pub(super) fn select(&mut self, space: &S, candidates: &[Near], m: usize) -> Vec<u32> {
         let is_of_tree = |near: &&Near| near.1 & TREE != 0;
         let mut of_tree = candidates.iter().filter(is_of_tree).count();
@@ -70,7 +70,8 @@ impl<S: Space> Selection<S> {
         selected
     }
 
-    /// Takes out of the open candidates from `first` on, but for links of the tree, those that are nearer to `taken`.
+    /// Removes the open candidates from `first` on that are nearer to `taken` than to the node, except links of the
+    /// tree.
     fn close(&mut self, space: &S, first: usize, taken: u32) {
         let Some(open) = self.open.get(first..).filter(|open| !open.is_empty()) else {
             return;
@@ -88,8 +89,8 @@ impl<S: Space> Selection<S> {
         self.open.truncate(kept);
     }
 
-    /// Adds candidates, nodes by ascending distance, to `links` until these are `most`: first those that no
-    /// link leads to, then the nearest of the rest.
+    /// Adds candidates (nodes by ascending distance) to `links` until there are `most`: first those that no link
+    /// leads to, then the nearest of the others.
     pub(super) fn extend(
         &mut self,
         space: &S,

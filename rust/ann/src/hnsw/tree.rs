@@ -1,18 +1,17 @@
-//! Links that may not be pruned, a tree over all nodes: so no node is ever out of reach.
+//! Links that are never pruned: they form a tree over all nodes, so every node can be reached.
 //!
-//! On the lowest layer some links bear a mark, [`TREE`]. Marked links come in pairs, one each way, and
-//! together they are a tree: every node is connected with every other by marked links alone.
+//! On the lowest layer some links have the mark [`TREE`]. Marked links come in pairs, one in each direction, and
+//! all pairs form a tree: every node is connected with every other by marked links.
 //!
 //! - A new node is a new leaf: one pair, to a node that was there.
 //! - Pruning never drops a marked link (Algorithm 4 takes them first).
-//! - Where a node leaves, those it was paired with are paired with one another, until they hang together.
+//! - When a node is removed, its partners are paired with one another until they are connected again.
 //!
-//! A node has at most `M` pairs and `M_max0 = 2 M` places, so there is always room, and at least half of
-//! the places are left to the heuristic. A partner with less than `M` pairs is always found: a tree has
-//! leaves, and a leaf has one pair. In practice the partner is the nearest node, a link that the heuristic
-//! takes anyway.
+//! A node has at most `M` pairs and `M_max0 = 2 M` places, so there is always room for a pair, and at least half of
+//! the places are left to the heuristic. A partner with fewer than `M` pairs always exists: a tree has leaves, and
+//! a leaf has one pair. In practice the partner is the nearest node, whose link the heuristic takes anyway.
 //!
-//! So from whichever node a search begins on the lowest layer, it reaches all of them if `ef` lets it.
+//! So a search of the lowest layer reaches all nodes, from whichever node it begins, if `ef` is large enough.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::Ordering;
@@ -33,7 +32,7 @@ fn has_room(graph: &Graph, id: u32) -> bool {
     partners(graph, id).count() < graph.params.m()
 }
 
-/// The node that a new one is paired with: the nearest that has room, those that will leave last.
+/// The partner of a new node: the nearest node with room, preferably one that is not removed.
 pub(super) fn partner(graph: &Graph, found: &[Near]) -> Option<u32> {
     let with_room = || {
         found
@@ -47,7 +46,7 @@ pub(super) fn partner(graph: &Graph, found: &[Near]) -> Option<u32> {
         .or_else(|| found.first().and_then(|&(_, id)| roomy(graph, id)))
 }
 
-/// The first node with room on the way out from `from` along pairs. There is one in every tree.
+/// The first node with room in breadth-first order from `from` along the tree. Every tree has one.
 pub(super) fn roomy(graph: &Graph, from: u32) -> Option<u32> {
     let (mut seen, mut waiting) = (HashSet::from([from]), VecDeque::from([from]));
     while let Some(id) = waiting.pop_front() {
@@ -71,8 +70,8 @@ pub(super) fn pair<S: Space>(
     link(space, graph, selection, b, a);
 }
 
-/// A marked link: in the place of one without a mark, else in an empty place, else in that of the farthest
-/// link that has no mark.
+/// Sets a marked link: it replaces the unmarked link to the same node, or takes an empty place, or replaces the
+/// farthest unmarked link.
 fn link<S: Space>(space: &S, graph: &Graph, selection: &mut Selection<S>, from: u32, to: u32) {
     let slots = graph.slots(from, 0);
     if let Some(place) = slots.find(to) {

@@ -1,17 +1,17 @@
-//! The nodes that a search has seen: one bit each, taken back when the next search begins.
+//! The nodes that a search has seen: one bit each, cleared when the next search begins.
 
 use std::sync::atomic::Ordering;
 
 use crate::hnsw::graph::{Slots, target};
 
-/// Nodes that were seen, in the order they were.
+/// The set of seen nodes; `seen` has them in order.
 #[derive(Debug, Default)]
 pub(super) struct Visited {
     words: Vec<u64>,
     seen: Vec<u32>,
-    /// Room for the nodes of one list.
+    /// A buffer for the nodes of one list.
     room: Vec<u32>,
-    /// Nodes from here on are none of this search's, and count as seen.
+    /// Nodes from this number on do not belong to this search, and count as seen.
     count: u32,
 }
 
@@ -22,7 +22,7 @@ impl Visited {
             for id in self.seen.drain(..) {
                 self.words[word(id)] = 0;
             }
-            // What stands for all nodes that are too new.
+            // The bit that represents all nodes that are too new.
             if let Some(word) = self.words.get_mut(word(self.count)) {
                 *word = 0;
             }
@@ -43,10 +43,10 @@ impl Visited {
         self.seen.push(id);
     }
 
-    /// The nodes that links lead to and that were not seen yet; they are from now on.
+    /// The targets of links that were not seen yet; they are marked as seen.
     ///
-    /// Whether a node is new is as good as a coin toss, so there is no branch on it. Marks are set when all
-    /// have been read: a read that follows a write to the same word waits for it.
+    /// Whether a node is new cannot be predicted by the processor, so there is no branch on it. Marks are set after
+    /// all have been read: a read after a write to the same word would wait for it.
     #[inline]
     pub(super) fn take_new(&mut self, slots: Slots<'_>) -> &[u32] {
         if self.room.len() < slots.len() {
@@ -55,13 +55,14 @@ impl Visited {
         let (room, mut taken) = (&mut self.room[..], 0);
         for line in slots.lines() {
             for place in line {
-                // A node that is too new may not be whole yet, and no link is as one to such a node.
+                // A node that is too new may be incomplete; it is treated as the node `count`, which counts as
+                // seen.
                 let id = target(place.load(Ordering::Relaxed)).min(self.count);
                 room[taken] = id;
                 taken += usize::from(self.words[word(id)] & bit(id) == 0);
             }
         }
-        // A reader may come upon one node at two places, while links are being chosen anew.
+        // A reader may find one node at two places, while the writer changes links.
         let mut kept = 0;
         for place in 0..taken {
             let id = room[place];

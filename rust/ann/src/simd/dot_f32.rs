@@ -1,8 +1,8 @@
 //! Dot products of rows of float32 and float16, in 32 lanes that are added up in one order on every path.
 //!
-//! A product is rounded before it is added (no fused multiply-add), lane `i` takes the numbers `i`, `i + 32`
-//! and so on, and the lanes are halved: 32 to 16 to 8 to 4 to 2 to 1. So a sum is the same to the last bit
-//! whichever path took it. In [`dot_exact`] the lanes are float64, where products of float32 are exact.
+//! A product is rounded before it is added (no fused multiply-add). Lane `i` takes the numbers `i`, `i + 32` and so
+//! on, and the lanes are halved: 32 to 16 to 8 to 4 to 2 to 1. So a sum is the same to the last bit on every path.
+//! In [`dot_exact`] the lanes are float64, in which products of float32 are exact.
 
 #![allow(unsafe_code, reason = "loads of whole registers from slices")]
 #![allow(clippy::wildcard_imports, reason = "the names of instructions")]
@@ -20,16 +20,16 @@ use crate::simd::halve::halve_avx2;
 use crate::simd::rows::{Number, Rows};
 use siltstone_core::simd::{Level, Path};
 
-/// Rows are filled up with zeros to a multiple of so many numbers.
+/// Rows are padded with zeros to a multiple of so many numbers.
 pub const LANES: usize = 32;
-/// Rows that are asked for ahead of the one at hand.
+/// How many rows ahead are prefetched.
 const AHEAD: usize = 3;
 
 /// `value` of a float16, exactly.
 #[inline]
 #[must_use]
 pub fn from_half(half: u16) -> f32 {
-    // Both readings of the bits, and a choice: so that the compiler makes lanes of it.
+    // Both cases are computed and one is selected, so that the compiler can vectorize.
     let wide = u32::from(half) << 16;
     let shifted = wide.wrapping_add(wide);
     let normal =
@@ -39,12 +39,12 @@ pub fn from_half(half: u16) -> f32 {
     f32::from_bits((wide & 0x8000_0000) | value.to_bits())
 }
 
-/// The float16 nearest to `value`, of two equally near ones the even; infinity beyond 65,504.
+/// The float16 nearest to `value`, the even one of two equally near ones; infinity beyond 65,504.
 #[must_use]
 pub fn to_half(value: f32) -> u16 {
     let bits = value.to_bits();
     let (sign, doubled) = ((bits >> 16) & 0x8000, bits.wrapping_add(bits));
-    // Adding a power of two lets the addition do the rounding, at the place where a float16 ends.
+    // Adding a power of two rounds at the last bit of a float16.
     let magnitude = (value.abs() * f32::from_bits(0x7780_0000)) * f32::from_bits(0x0880_0000);
     let exponent = (doubled & 0xFF00_0000).max(0x7100_0000);
     let rounded = (f32::from_bits((exponent >> 1) + 0x0780_0000) + magnitude).to_bits();
@@ -53,7 +53,7 @@ pub fn to_half(value: f32) -> u16 {
     u16::try_from(sign | half).unwrap_or(0x7E00)
 }
 
-/// Numbers that a query of float32 is multiplied with.
+/// A type of numbers that a query of float32 can be multiplied with.
 pub trait Float: Number {
     #[doc(hidden)]
     fn widen(self) -> f32;
@@ -80,7 +80,7 @@ impl Float for f32 {
 
 /// A float16, as its bits.
 impl Float for u16 {
-    /// Of a finite one alone, which rows have: then a shift and an exact product do for all.
+    /// Only for finite numbers, as rows have them: a shift and an exact product then cover all cases.
     #[inline(always)]
     fn widen(self) -> f32 {
         let (sign, magnitude) = (u32::from(self & 0x8000), u32::from(self & 0x7FFF));
@@ -95,11 +95,11 @@ impl Float for u16 {
     }
 }
 
-/// The dot products of `query` with the rows `ids`, in their order, put behind those in `dots`.
+/// Appends the dot products of `query` with the rows `ids`, in their order, to `dots`.
 ///
 /// # Panics
 ///
-/// Where a row was not published, or is not as long as the query, a multiple of [`LANES`].
+/// If a row was not published, or is not as long as the query, which must be a multiple of [`LANES`].
 pub fn dot_each<T: Float>(
     level: Level,
     query: &[f32],
@@ -119,12 +119,12 @@ pub fn dot_each<T: Float>(
 
 /// The dot product of `query` and `row`, and that of `row` with itself, summed in float64.
 ///
-/// Every product is exact there, so the sums are good to 15 digits, and rows with the same numbers give
+/// Every product is exact in float64, so the sums are accurate to 15 digits, and rows with the same numbers give
 /// the same bits.
 ///
 /// # Panics
 ///
-/// Where the lengths differ or are no multiple of [`LANES`].
+/// If the lengths differ, or are not a multiple of [`LANES`].
 #[must_use]
 pub fn dot_exact(level: Level, query: &[f32], row: &[f32]) -> (f64, f64) {
     check(query.len(), row.len());
@@ -143,7 +143,7 @@ fn check(length: usize, other: usize) {
     );
 }
 
-/// Calls `visit` with each row, and asks for the rows that come.
+/// Calls `visit` with each row, and prefetches the next ones.
 #[inline(always)]
 fn ahead<'a, T: Number>(rows: &'a Rows<T>, ids: &[u32], mut visit: impl FnMut(&'a [T])) {
     for &id in ids.iter().take(AHEAD) {
@@ -157,7 +157,7 @@ fn ahead<'a, T: Number>(rows: &'a Rows<T>, ids: &[u32], mut visit: impl FnMut(&'
     }
 }
 
-/// The twin.
+/// The portable counterpart, without special instructions.
 fn scalar<T: Float>(query: &[f32], row: &[T]) -> f32 {
     let mut lanes = [0_f32; LANES];
     for (query, row) in query.chunks_exact(LANES).zip(row.chunks_exact(LANES)) {
@@ -169,7 +169,7 @@ fn scalar<T: Float>(query: &[f32], row: &[T]) -> f32 {
     halve(std::array::from_fn(|lane| low[lane] + high[lane]))
 }
 
-/// The twin of the sums in float64. It is compiled again for each path: rounding leaves no choice.
+/// The portable sums in float64. It is compiled for each path too, since the order of rounding is fixed.
 #[inline(always)]
 fn exact(query: &[f32], row: &[f32]) -> (f64, f64) {
     let (mut dots, mut norms) = ([0_f64; LANES], [0_f64; LANES]);

@@ -1,6 +1,6 @@
-//! Dot products of rows of bytes, -127 to 127: sums of integers, so the same on every path.
+//! Dot products of rows of bytes, -127 to 127: sums of integers, so they are the same on every path.
 //!
-//! [`packed_i8`](crate::simd::packed_i8) has the form of rows and queries, and why it is that one.
+//! [`packed_i8`](crate::simd::packed_i8) describes the form of rows and queries, and the reason for it.
 
 #![allow(unsafe_code, reason = "loads of whole registers from slices")]
 #![allow(clippy::wildcard_imports, reason = "the names of instructions")]
@@ -19,15 +19,15 @@ use siltstone_core::simd::prefetch::prefetch;
 
 /// Words of a row of [`LANES`].
 const WORDS: usize = LANES / 2;
-/// Rows that are asked for together.
+/// Rows that are prefetched together.
 const TOGETHER: usize = 16;
 
-/// The dot products of `query` with the rows `ids`, in their order, put behind those in `dots`. They cannot
-/// overflow up to 65,536 bytes.
+/// Appends the dot products of `query` with the rows `ids`, in their order, to `dots`. They cannot overflow for
+/// rows of up to 65,536 bytes.
 ///
 /// # Panics
 ///
-/// Where a row was not published, or is not as long as the query, a multiple of [`LANES`].
+/// If a row was not published, or is not as long as the query, which must be a multiple of [`LANES`].
 pub fn dot_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec<i32>) {
     let words = rows.stride();
     assert!(
@@ -43,7 +43,7 @@ pub fn dot_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec<i32
     }
 }
 
-/// The twin, and what other processors run.
+/// The portable counterpart, which other processors run.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 fn scalar(query: &Query, row: &[u16]) -> i32 {
     let parts = row.chunks(PART).zip(query.seconds.chunks(PART));
@@ -59,7 +59,7 @@ fn scalar(query: &Query, row: &[u16]) -> i32 {
     dots.sum()
 }
 
-/// Calls `four` with four rows at a time and `one` with each of the rest, when all of them were asked for.
+/// Prefetches rows in groups, and calls `four` with four of them at a time, and `one` with each of the rest.
 #[inline(always)]
 fn together<'a>(
     rows: &'a Rows<u16>,
@@ -88,7 +88,7 @@ fn portable_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec<i3
     together(rows, ids, dots, |four| four.map(one), one);
 }
 
-/// With SSE2, which every processor of the kind has.
+/// With SSE2, which every x86-64 processor has.
 #[cfg(target_arch = "x86_64")]
 fn portable_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec<i32>) {
     // SAFETY: there is SSE2, and the caller checked that rows are as long as the query.
@@ -99,7 +99,7 @@ fn portable_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec<i3
     });
 }
 
-/// Some rows at a time, in registers of one width: the query is loaded once for all of them.
+/// Several rows at a time, in registers of one width: the query is loaded once for all of them.
 #[cfg(target_arch = "x86_64")]
 macro_rules! by_words {
     ($name:ident, $feature:literal, $step:literal, $of_four:expr,
@@ -208,7 +208,7 @@ mod tests {
         products.sum()
     }
 
-    /// What every level, and the twin, gives for `query` and `rows`, which must be the same.
+    /// The dot products of `query` and `rows`; every level and the portable counterpart must give the same.
     fn dots(query: &[i8], rows: &[Vec<i8>], ids: &[u32]) -> Vec<i32> {
         let query = packed(query, query.len());
         let mut stored = RowsWriter::new(query.len());

@@ -1,11 +1,11 @@
 //! Dot products of a table of counts with rows of buckets: sums of integers.
 //!
-//! One kernel for every path: on a processor that can gather, that takes longer than looking up one bucket
-//! after another. So rows are made for looking up. Most counts are 1 or 2, and a bucket that is named once
-//! or twice needs no multiplication; four places of sixteen are for larger ones, with 4 bits of a count
-//! above the 12 of the bucket. All runs are alike: there is one loop, and its end is the only branch.
+//! There is one kernel for every path: the gather instruction takes longer than separate look-ups. So rows are laid
+//! out for look-ups. Most counts are 1 or 2, and a bucket that is named once or twice needs no multiplication. Four
+//! of the sixteen places of a run are for larger counts, with 4 bits of the count above the 12 bits of the bucket.
+//! All runs have the same form, so there is one loop, whose end is the only branch.
 
-/// How many buckets there are.
+/// The number of buckets.
 pub const BUCKETS: usize = 4096;
 /// Places of a run.
 pub const RUN: usize = 16;
@@ -17,11 +17,11 @@ const CODES: usize = RUN - NAMED;
 const MOST: u32 = 15;
 /// A place that names no bucket.
 const NONE: u16 = 4096;
-/// Sums that run side by side.
+/// Sums that are computed in parallel.
 const LANES: usize = 4;
 
-/// The count of every bucket, and 0 for all else that 16 bits can name: so no place has to be checked. What
-/// is beyond the buckets is never written, and read for places that name none.
+/// The count of every bucket, and 0 for every other number of 16 bits, so no place has to be checked. The entries
+/// beyond the buckets are never written; places without a bucket read them.
 pub struct Table(Box<[u32; 1 << u16::BITS]>);
 
 impl Default for Table {
@@ -32,7 +32,7 @@ impl Default for Table {
 }
 
 impl Table {
-    /// Takes back the counts of `before`, and adds those of `row`; a table has those of one row at a time.
+    /// Removes the counts of `before`, and adds those of `row`; a table has the counts of one row at a time.
     pub fn replace(&mut self, before: &[u16], row: &[u16]) {
         for_each(before, |bucket, _| self.0[usize::from(bucket)] = 0);
         for_each(row, |bucket, count| {
@@ -55,7 +55,7 @@ pub fn for_each(row: &[u16], mut visit: impl FnMut(u16, u32)) {
     }
 }
 
-/// The runs of a row of buckets below 4,096 and their counts; one run at least, and as few as will do.
+/// The runs of a row of buckets below 4,096 and their counts: as few runs as possible, and at least one.
 #[must_use]
 pub fn packed(counts: impl IntoIterator<Item = (u16, u32)>) -> Vec<u16> {
     let mut items: Vec<(u16, u32)> = Vec::new();
@@ -65,7 +65,7 @@ pub fn packed(counts: impl IntoIterator<Item = (u16, u32)>) -> Vec<u16> {
             count -= count.min(MOST);
         }
     }
-    // The largest are codes; of the others, each is named as often as it counts.
+    // The largest counts become codes; every other bucket is named as often as it counts.
     items.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
     let mut left: usize = items.iter().map(|&(_, count)| count as usize).sum();
     let (mut runs, mut taken) = (0, 0);

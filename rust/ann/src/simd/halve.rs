@@ -11,7 +11,7 @@ use std::arch::x86_64::{
     _mm256_castps256_ps128, _mm256_extractf128_ps,
 };
 
-/// The twin.
+/// The portable counterpart.
 #[inline(always)]
 pub(super) fn halve(mut lanes: [f32; 16]) -> f32 {
     for half in [8, 4, 2, 1] {
@@ -22,7 +22,7 @@ pub(super) fn halve(mut lanes: [f32; 16]) -> f32 {
     lanes[0]
 }
 
-/// Of lanes in two registers.
+/// The same for lanes in two registers.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx2")]

@@ -1,8 +1,8 @@
-//! Kernels for rows of floats, of bytes and of counts, and the memory that they read while a writer appends.
+//! Kernels for rows of floats, bytes and counts, and the memory of rows that they read while a writer appends.
 //!
-//! A kernel is a safe function that takes a [`Level`](siltstone_core::simd::Level) and gives the same on every
-//! level. The unsafe code of the crate is here, each piece with the reason why it is sound and a test at every
-//! level against a scalar form.
+//! A kernel is a safe function that takes a [`Level`](siltstone_core::simd::Level) and returns the same result on
+//! every level. All unsafe code of the crate is here. Each unsafe block says why it is sound, and a test compares
+//! it with a scalar form at every level.
 
 pub mod dot_f32;
 pub mod dot_i8;

@@ -1,12 +1,12 @@
 //! The form of rows and queries of bytes, -127 to 127, which every path can multiply.
 //!
-//! A row is kept as words of two bytes, the second above the first, to which 128 is added:
+//! A row is stored as words of two bytes: the second byte above the first, to which 128 is added:
 //!
 //! ```text
 //! word = 256 * second + (first + 128)
 //! ```
 //!
-//! The instructions that every processor has multiply words. With `q` for the bytes of the query, two
+//! The instructions that every processor has multiply words of 16 bits. With `q` for the bytes of the query, two
 //! multiplications a word are enough, and no byte has to be widened:
 //!
 //! ```text
@@ -14,23 +14,23 @@
 //!     = 256 * (first * q_first + second * q_second) + 256 * 128 * q_first
 //! ```
 //!
-//! The last term is known beforehand. 512 bytes make no sum that 32 bits cannot hold, whatever the parts of
-//! it do; so that is how many are added up before the division by 256.
+//! The last term is known in advance. The sum of 512 bytes always fits in 32 bits, so that is how many are added up
+//! before the division by 256.
 
 use siltstone_core::simd::Level;
 
-/// Rows are filled up with zeros to a multiple of so many bytes.
+/// Rows are padded with zeros to a multiple of so many bytes.
 pub const LANES: usize = 64;
 /// Words that are added up before the division.
 pub(super) const PART: usize = 256;
-/// What is added to the first byte of a word.
+/// The number that is added to the first byte of a word.
 const SHIFT: i16 = 128;
 
-/// The words of a row of `codes`, filled up with zeros.
+/// The words of a row of `codes`, padded with zeros.
 ///
 /// # Panics
 ///
-/// Where there are more codes than places.
+/// If there are more codes than places.
 #[must_use]
 pub fn packed(codes: &[i8], places: usize) -> Vec<u16> {
     assert!(codes.len() <= places, "more codes than places");
@@ -49,19 +49,19 @@ fn word(first: i8, second: i8) -> u16 {
     ((i16::from(second) << 8) | (i16::from(first) + SHIFT)).cast_unsigned()
 }
 
-/// A query made ready for the path that it will take.
+/// A query, prepared for one path.
 #[derive(Clone, Debug)]
 pub struct Query {
     pub(super) level: Level,
     /// `q_second` of each word, and `256 * q_first - q_second`.
     pub(super) seconds: Vec<i16>,
     pub(super) mixed: Vec<i16>,
-    /// What the shift of the rows adds to the sum of each part.
+    /// The addend of the rows' shift in the sum of each part.
     pub(super) biases: Vec<i32>,
 }
 
 impl Query {
-    /// One that is still to be set.
+    /// An empty query; [`set`](Self::set) fills it.
     #[must_use]
     pub fn new(level: Level) -> Self {
         Self {
@@ -72,7 +72,7 @@ impl Query {
         }
     }
 
-    /// Sets it to a row, as [`packed`] gives one, for the kernels of `level`.
+    /// Sets the query to a row, as [`packed`] makes one, for the kernels of `level`.
     pub fn set(&mut self, level: Level, row: &[u16]) {
         self.level = level;
         self.biases.clear();
@@ -88,7 +88,7 @@ impl Query {
         self.biases.extend(row.chunks(PART).map(bias));
     }
 
-    /// Words of it.
+    /// Its length, in words.
     pub(super) fn len(&self) -> usize {
         self.seconds.len()
     }

@@ -1,8 +1,8 @@
 //! Rows of numbers that kernels read while others are appended: aligned memory that only grows.
 //!
-//! One writer appends; any number of readers look at what was published, without a lock and without
-//! waiting. A row never moves and never changes once it is published, so a reader's slice stays valid for
-//! as long as the rows live. Segments double in size: nothing is copied when the memory grows.
+//! One writer appends; any number of readers read the published rows, without a lock and without waiting. A row
+//! never moves, and never changes once it is published, so a reader's slice is valid as long as the rows live.
+//! Segments double in size: nothing is copied when the memory grows.
 
 #![allow(
     unsafe_code,
@@ -18,12 +18,12 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use siltstone_core::simd::prefetch::prefetch;
 
-/// Rows of the first segment; each further one has twice as many.
+/// Rows in the first segment; each further segment has twice as many.
 const FIRST: usize = 64;
 const SEGMENTS: usize = 26;
-/// Bytes: a line of the cache, and the widest register.
+/// Alignment in bytes: a cache line, and the widest register.
 const ALIGNMENT: usize = 64;
-/// The row that is never there: ids stay below it.
+/// The first number that is not a row: ids stay below it.
 pub const MAX_ROWS: u32 = (1 << 31) - 1;
 
 mod sealed {
@@ -34,7 +34,7 @@ mod sealed {
     impl Sealed for f32 {}
 }
 
-/// Numbers that rows are made of: all bits zero is 0.
+/// A type of numbers in rows: all bits zero must be 0.
 pub trait Number: sealed::Sealed + Copy + Send + Sync + 'static {}
 
 impl Number for i8 {}
@@ -42,7 +42,7 @@ impl Number for u16 {}
 impl Number for u32 {}
 impl Number for f32 {}
 
-/// The readers' side. Clones look at the same rows.
+/// The readers' side. Clones share the same rows.
 pub struct Rows<T: Number>(Arc<Shared<T>>);
 
 impl<T: Number> Clone for Rows<T> {
@@ -51,7 +51,7 @@ impl<T: Number> Clone for Rows<T> {
     }
 }
 
-/// The writer's side: there is one of it.
+/// The writer's side, of which there is only one.
 ///
 /// ```
 /// use siltstone_ann::simd::rows::RowsWriter;
@@ -68,14 +68,15 @@ struct Shared<T> {
     stride: usize,
     published: AtomicU32,
     segments: [AtomicPtr<T>; SEGMENTS],
-    /// `FIRST << number` rows before a segment: from there a row is as many on as [`place`] shifts it to.
+    /// For each segment, the address `FIRST << number` rows before it: a row is as many rows behind it as its
+    /// number plus `FIRST`.
     origins: [AtomicPtr<T>; SEGMENTS],
     /// Rows are owned: they are freed with this.
     owned: PhantomData<T>,
 }
 
 impl<T: Number> RowsWriter<T> {
-    /// No rows yet, of `stride` numbers each, at least one.
+    /// No rows yet; each will have `stride` numbers, at least one.
     #[must_use]
     pub fn new(stride: usize) -> Self {
         Self(Rows(Arc::new(Shared {
@@ -93,11 +94,11 @@ impl<T: Number> RowsWriter<T> {
         self.0.clone()
     }
 
-    /// Appends `values`, filled up with zeros, and gives the number of the first row they take; none
-    /// where there is no room for them.
+    /// Appends `values`, padded with zeros, and returns the number of the first row they take; None if there is no
+    /// room.
     ///
-    /// More than a row of values takes as many rows as it needs, side by side in memory. Rows that are
-    /// left out for that are zeros.
+    /// Values that are longer than a row take as many rows as they need, side by side in memory. Rows that are
+    /// skipped for that are zeros.
     pub fn push(&mut self, values: &[T]) -> Option<u32> {
         let count = values.len().div_ceil(self.stride()).max(1);
         let (first, segment, offset) = self.room(count)?;
@@ -118,8 +119,8 @@ impl<T: Number> RowsWriter<T> {
         u32::try_from(first).ok()
     }
 
-    /// The first unpublished row from which `count` rows lie side by side: its number, its segment, and
-    /// where it is in there.
+    /// The first unpublished row from which `count` rows lie side by side: its number, its segment, and its offset
+    /// in the segment.
     fn room(&self, count: usize) -> Option<(usize, usize, usize)> {
         let mut first = self.0.len() as usize;
         loop {
@@ -134,7 +135,7 @@ impl<T: Number> RowsWriter<T> {
         }
     }
 
-    /// The memory of a segment, and of all that lie before it: none of them is ever missing.
+    /// The memory of a segment. It and all segments before it are allocated if they are not yet.
     fn segment(&mut self, wanted: usize) -> *mut T {
         let shared = &*self.0.0;
         for (number, segment) in shared.segments.iter().enumerate().take(wanted + 1) {
@@ -178,7 +179,7 @@ impl<T: Number> Rows<T> {
         self.len() == 0
     }
 
-    /// Numbers of a row.
+    /// The length of a row, in numbers.
     #[inline]
     #[must_use]
     pub fn stride(&self) -> usize {
@@ -189,7 +190,7 @@ impl<T: Number> Rows<T> {
     ///
     /// # Panics
     ///
-    /// Where it was not published.
+    /// If it was not published.
     #[inline]
     #[must_use]
     pub fn get(&self, row: u32) -> &[T] {
@@ -200,14 +201,14 @@ impl<T: Number> Rows<T> {
     ///
     /// # Panics
     ///
-    /// Where they were not published, or do not lie side by side.
+    /// If they were not published, or do not lie side by side.
     #[inline]
     #[must_use]
     pub fn run(&self, first: u32, count: u32) -> &[T] {
         let (first, count) = (first as usize, count as usize);
         let shifted = first + FIRST;
         let segment = (shifted.ilog2() - FIRST.ilog2()) as usize;
-        // The next segment begins where `shifted` is twice as far.
+        // The next segment begins where `shifted` is twice that of the segment's first row.
         assert!(
             first + count <= self.len() as usize && shifted + count <= FIRST << (segment + 1),
             "rows {first}..+{count} are not there"
@@ -221,7 +222,7 @@ impl<T: Number> Rows<T> {
         unsafe { std::slice::from_raw_parts(origin.wrapping_add(shifted * stride), count * stride) }
     }
 
-    /// Asks for a row that will be read soon. Nothing happens where it is not published.
+    /// Prefetches a row. A row that is not published is ignored.
     #[inline]
     pub fn prefetch(&self, row: u32) {
         if row < self.len() {
@@ -230,7 +231,7 @@ impl<T: Number> Rows<T> {
     }
 }
 
-/// The segment of a row, and where it is in there.
+/// The segment of a row, and its offset in the segment.
 #[inline]
 fn place(row: usize) -> (usize, usize) {
     let shifted = row + FIRST;

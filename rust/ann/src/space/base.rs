@@ -1,72 +1,72 @@
-//! The contract of rows: quick distances for the way through an index, and exact ones for its answers.
+//! The contract of rows: quick distances for the search of an index, and exact ones for its answers.
 
 use siltstone_core::{Error, ErrorKind, Result};
 
 /// Rows of one kind, numbered from 0 in the order they were added.
 ///
-/// Readers share a space and need no lock; what adds rows holds its one [`Writer`](Self::Writer).
-/// Distances are cosine distances: 0 for the same direction, 1 for nothing in common, 2 for opposite ones.
+/// Readers share a space without a lock; the owner of the single [`Writer`](Self::Writer) adds rows. Distances are
+/// cosine distances: 0 for the same direction, 1 for nothing in common, 2 for opposite directions.
 pub trait Space: Send + Sync + Sized + 'static {
-    /// A row as it comes in, and a query.
+    /// A row as it is added, and a query.
     type Item: ?Sized + ToOwned<Owned = Self::Owned>;
-    /// A row as a file gives it.
+    /// A row as it is read from a file.
     type Owned: std::borrow::Borrow<Self::Item>;
-    /// A query made ready, with room to work in.
+    /// A prepared query, with its buffers.
     type Query: Send;
     /// The right to add rows.
     type Writer: Send;
 
-    /// The name of the storage, as a file and a user spell it.
+    /// The name of the storage, as files and users spell it.
     const NAME: &'static str;
 
-    /// No rows yet, of `dimension` numbers each.
+    /// An empty space for rows of `dimension` numbers.
     fn new(dimension: usize) -> (Self, Self::Writer);
 
     /// A row of zeros.
     fn zeros(dimension: usize) -> Self::Owned;
 
-    /// Adds a row; gives its number and whether it has a direction. Zeros have none: they have a number,
-    /// and are never found.
+    /// Adds a row; returns its number, and whether it has a direction. A row of zeros has none: it has a number,
+    /// and is never found.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidArgument`] where there is no room for more rows.
+    /// [`ErrorKind::InvalidArgument`] if there is no room for more rows.
     fn push(&self, writer: &mut Self::Writer, item: &Self::Item) -> Result<(u32, bool)>;
 
-    /// A query that is still to be set.
+    /// An empty query.
     fn blank(&self) -> Self::Query;
 
-    /// Sets `query` to `item`; says whether it has a direction.
+    /// Sets `query` to `item`; returns whether it has a direction.
     fn ask(&self, item: &Self::Item, query: &mut Self::Query) -> bool;
 
-    /// Sets `query` to a row, for quick distances alone.
+    /// Sets `query` to a row, for quick distances only.
     fn load(&self, id: u32, query: &mut Self::Query);
 
-    /// Quick distances of `query` to the rows `ids`, in their order, 0 to 2, in place of what `distances` has.
+    /// Replaces `distances` by the quick distances of `query` to the rows `ids`, in their order, 0 to 2.
     fn distances(&self, query: &mut Self::Query, ids: &[u32], distances: &mut Vec<f32>);
 
-    /// The distance of `query`, which [`ask`](Self::ask) set, to a row: that of the numbers as they are
+    /// The exact distance of `query`, which [`ask`](Self::ask) has set, to a row, from the numbers as they are
     /// stored.
     fn exact(&self, query: &Self::Query, id: u32) -> f64;
 
-    /// Asks for what [`exact`](Self::exact) will read of a row, where that is far away.
+    /// Prefetches the memory that [`exact`](Self::exact) will read of a row, if it lies elsewhere.
     fn fetch(&self, _id: u32) {}
 
-    /// By how much, as an angle in radians, a quick distance may differ from the exact one.
+    /// The largest difference between a quick distance and the exact one, as an angle in radians.
     fn slack(&self, query: &Self::Query) -> f64;
 
-    /// Appends a row as a file keeps it.
+    /// Appends a row in the form of a file.
     fn encode(&self, id: u32, file: &mut Vec<u8>);
 
     /// Reads a row that [`encode`](Self::encode) wrote.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreCorrupt`] where it is cut short, or no such row.
+    /// [`ErrorKind::StoreCorrupt`] if it is cut short or invalid.
     fn decode(dimension: usize, file: &mut Bytes<'_>) -> Result<Self::Owned>;
 }
 
-/// What is still to be read of a file.
+/// The part of a file that is still to be read.
 #[derive(Clone, Debug)]
 pub struct Bytes<'a>(pub &'a [u8]);
 
@@ -75,7 +75,7 @@ impl<'a> Bytes<'a> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StoreCorrupt`] where there are fewer.
+    /// [`ErrorKind::StoreCorrupt`] if there are fewer.
     pub fn take(&mut self, count: usize) -> Result<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or_else(|| {
             corrupt(&format!(
@@ -117,7 +117,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// Refuses an id that was not given, or was removed before.
+/// The error for an id that was never returned, or was removed before.
 pub(crate) fn unknown(id: u32) -> Error {
     Error::new(
         ErrorKind::EntryNotFound,
@@ -126,7 +126,7 @@ pub(crate) fn unknown(id: u32) -> Error {
     .with("entry_id", i64::from(id))
 }
 
-/// A file of an index that is not what was written.
+/// The error for a damaged file.
 pub(crate) fn corrupt(reason: &str) -> Error {
     Error::new(
         ErrorKind::StoreCorrupt,
@@ -134,15 +134,16 @@ pub(crate) fn corrupt(reason: &str) -> Error {
     )
 }
 
-/// No room for another row.
+/// The error for a full index.
 pub(crate) fn full() -> Error {
     let message = "an index holds at most 2147483647 rows, and it has them";
     Error::new(ErrorKind::InvalidArgument, message)
 }
 
-/// `1 - dot / sqrt(|a|^2 * |b|^2)` of floats, 0 to 2, rounded to float32: what an index of dense rows gives.
+/// `1 - dot / sqrt(|a|^2 * |b|^2)` of floats, 0 to 2, rounded to float32: the distance that an index of dense rows
+/// returns.
 ///
-/// Rows of the same numbers are at 0: the root of a square is the number.
+/// Rows of the same numbers have the distance 0, since the root of a square is exact.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "what is given is a float32, and ties are ties of it"

@@ -1,4 +1,4 @@
-//! Rows of floats that are searched as they are: float32, and float16 in half the memory.
+//! Rows of floats that are compared as they are: float32, and float16 in half the memory.
 
 use crate::simd::dot_f32;
 use crate::simd::rows::{Rows, RowsWriter};
@@ -7,10 +7,10 @@ use crate::space::scale::scaled;
 use siltstone_core::Result;
 use siltstone_core::simd::Level;
 
-/// Radians by which sums in float32 may shift a quick distance of a long row, and more.
+/// More than the error of sums in float32 in the quick distance of a long row, in radians.
 const ROUNDING: f64 = 1e-4;
 
-/// Floats of one width, and one over the length of each row.
+/// Rows of floats of one width, and the inverse length of each row.
 pub struct Floats<T: Stored> {
     dimension: usize,
     values: Rows<T>,
@@ -31,7 +31,7 @@ pub trait Stored: dot_f32::Float {
     /// `value`, as it is stored.
     fn narrow(value: f32) -> Self;
 
-    /// What is stored, as a float32.
+    /// The stored value, as a float32.
     fn value(self) -> f32;
 }
 
@@ -195,7 +195,7 @@ pub(super) fn encode_floats(values: &[f32], file: &mut Vec<u8>) {
     file.extend(values.iter().flat_map(|value| value.to_le_bytes()));
 }
 
-/// Numbers of a row; scaled rows are at most 1 in size.
+/// Reads the numbers of a row; scaled rows are at most 1 in size.
 pub(super) fn decode_floats(dimension: usize, file: &mut Bytes<'_>) -> Result<Vec<f32>> {
     let (numbers, _) = file.take(dimension * size_of::<f32>())?.as_chunks();
     let values: Vec<f32> = numbers

@@ -1,4 +1,5 @@
-//! Rows of floats with bytes beside them: bytes find the way, floats give the answer.
+//! Rows of floats with bytes beside them: bytes for the quick distances of a search, floats for the exact ones of
+//! its answer.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -11,19 +12,19 @@ use crate::space::scale::scaled;
 use siltstone_core::Result;
 use siltstone_core::simd::Level;
 
-/// The greatest byte: -128 is left out, so that every value has its opposite.
+/// The largest byte: -128 is not used, so that every value has its opposite.
 const GREATEST: f32 = 127.0;
-/// Radians by which rounding in float32 may shift a quick distance, and more.
+/// More than the error of rounding in float32 in a quick distance, in radians.
 const ROUNDING: f64 = 2e-6;
 
-/// Bytes of one scale a row, float32 for exact distances.
+/// Rows as bytes with one scale for each row, and as float32 for exact distances.
 ///
-/// A row is scaled so that its greatest number is 127 in size, and rounded. The quick distance is the
-/// cosine distance of the bytes: an integer over two lengths, the same on every machine.
+/// A row is scaled so that its largest number is 127 in size, and rounded. The quick distance is the cosine
+/// distance of the bytes: an integer divided by two lengths, which is the same on every machine.
 pub struct Int8 {
     dimension: usize,
     codes: Rows<u16>,
-    /// One over the length of the codes; 0 for a row of zeros.
+    /// The inverse length of the codes; 0 for a row of zeros.
     inverses: Rows<f32>,
     floats: Rows<f32>,
     /// The largest angle between a row and its codes, as the bits of a float32.
@@ -90,7 +91,7 @@ impl Space for Int8 {
         let (inverse, angle) = quantise(&values, &mut codes);
         #[expect(clippy::cast_possible_truncation, reason = "a bound, rounded up")]
         let bound = (angle as f32).next_up();
-        // Angles are not negative, so their bits are in their order.
+        // Angles are not negative, so their bits have the same order.
         self.slack.fetch_max(bound.to_bits(), Ordering::Relaxed);
         writer
             .codes
@@ -170,7 +171,8 @@ impl Space for Int8 {
     }
 }
 
-/// The bytes of a row that has a direction, one over their length, and the angle between row and bytes.
+/// Writes the bytes of a row that has a direction; returns their inverse length, and the angle between row and
+/// bytes.
 fn quantise(values: &[f32], codes: &mut Vec<i8>) -> (f32, f64) {
     let greatest = values
         .iter()
@@ -193,8 +195,8 @@ fn quantise(values: &[f32], codes: &mut Vec<i8>) -> (f32, f64) {
     (inverse, cosine.acos())
 }
 
-/// The whole number nearest to `value`, which is small, of two equally near ones the even. So where a float32
-/// ends: the addition does the rounding, in lanes on every machine.
+/// The whole number nearest to `value`, which is small; the even one of two equally near ones. The addition does
+/// the rounding, so it can be vectorized on every machine.
 #[inline]
 fn rounded(value: f32) -> f32 {
     const WHOLE: f32 = 12_582_912.0; // 2^23 + 2^22: floats of that size are whole numbers

@@ -1,4 +1,4 @@
-//! Rows of matrices that callers hand over: checked before an index takes them.
+//! Checks the rows of matrices that callers pass, before an index takes them.
 
 use siltstone_core::{Error, ErrorKind, Result, SparseRow};
 
@@ -8,7 +8,7 @@ use super::scale::check_row;
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidArgument`] where the numbers are no whole rows, or one of them is not finite.
+/// [`ErrorKind::InvalidArgument`] if the numbers are not whole rows, or one of them is not finite.
 pub fn rows<'a>(
     values: &'a [f32],
     dimension: usize,
@@ -27,12 +27,12 @@ pub fn rows<'a>(
     Ok(rows)
 }
 
-/// The rows of a sparse matrix in the form CSR: row n has the buckets and values `starts[n]..starts[n + 1]`.
+/// The rows of a sparse matrix in CSR form: row n has the buckets and values `starts[n]..starts[n + 1]`.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidArgument`] where a row reaches out of the values, a value is not finite, or a row is none of
-/// counts, as of [`SparseRow::of_weights`].
+/// [`ErrorKind::InvalidArgument`] if a row reaches out of the values, a value is not finite, or a row is not one of
+/// counts, as [`SparseRow::of_weights`] defines.
 pub fn sparse_rows(
     starts: &[i64],
     buckets: &[i32],
@@ -58,7 +58,7 @@ pub fn sparse_rows(
     rows.collect()
 }
 
-/// The error of vectors that an index does not take.
+/// The error for vectors that an index does not accept.
 pub(crate) fn refused(message: String) -> Error {
     Error::new(ErrorKind::InvalidArgument, message).with("field", "vectors")
 }

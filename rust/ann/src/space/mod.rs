@@ -1,5 +1,5 @@
-//! What rows look like in memory, and how far a query is from them: `base` is the contract, one member a
-//! file.
+//! The forms of rows in memory, and the distance of a query from them: `base` is the contract, with one
+//! implementation in each file.
 
 pub(crate) mod base;
 mod float;

@@ -1,10 +1,10 @@
-//! Rows of floats that are accepted, and their scale: a power of two, which changes no cosine.
+//! Checks rows of floats, and scales them by a power of two, which changes no cosine.
 
 use std::borrow::Cow;
 
 use siltstone_core::{Error, ErrorKind, Result};
 
-/// Numbers of the longest row: sums of products of so many bytes fit into 32 bits.
+/// The longest row, in numbers: sums of products of so many bytes fit in 32 bits.
 pub const MAX_DIMENSION: usize = 65_536;
 
 /// Refuses a dimension out of 1 to [`MAX_DIMENSION`].
@@ -23,13 +23,13 @@ pub fn check_dimension(dimension: usize) -> Result<()> {
         .with("value", value))
 }
 
-/// Refuses numbers that are not finite. `row` and `field` are what the message calls the row and its table.
+/// Refuses numbers that are not finite. `row` and `field` are the names of the row and the matrix in the message.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::InvalidArgument`], with the place and the value.
 pub fn check_row(values: &[f32], row: usize, field: &str) -> Result<()> {
-    // Without an early end, so that the compiler makes lanes of it.
+    // Without an early exit, so that the compiler can vectorize.
     let finite = values
         .iter()
         .fold(true, |all, value| all & value.is_finite());
@@ -42,8 +42,8 @@ pub fn check_row(values: &[f32], row: usize, field: &str) -> Result<()> {
     Err(Error::new(ErrorKind::InvalidArgument, message).with("field", field))
 }
 
-/// The same direction, with the greatest number from 1/4 to 1 in size: neither squares overflow then, nor
-/// do float16. A row that is so already stays as it is. None for zeros.
+/// The same direction, scaled so that the largest number is 1/4 to 1 in size: then neither squares nor float16
+/// overflow. A row in this range stays as it is. None for a row of zeros.
 pub(super) fn scaled(values: &[f32]) -> Option<Cow<'_, [f32]>> {
     let greatest = values
         .iter()
@@ -54,7 +54,7 @@ pub(super) fn scaled(values: &[f32]) -> Option<Cow<'_, [f32]>> {
     if (0.25..=1.0).contains(&greatest) {
         return Some(Cow::Borrowed(values));
     }
-    // Exact in float64, whose exponents reach further than those of float32 both ways.
+    // Exact in float64, whose exponents have a larger range than those of float32.
     let factor = 2.0_f64.powi(-exponent(greatest));
     #[expect(
         clippy::cast_possible_truncation,
@@ -66,7 +66,7 @@ pub(super) fn scaled(values: &[f32]) -> Option<Cow<'_, [f32]>> {
     Some(Cow::Owned(scaled.collect()))
 }
 
-/// `e` where `2^(e - 1) <= value < 2^e`.
+/// The number `e` with `2^(e - 1) <= value < 2^e`.
 fn exponent(value: f32) -> i32 {
     let bits = (f64::from(value).to_bits() >> 52) & 0x7FF; // every float32 is a normal float64
     i32::try_from(bits).map_or(0, |biased| biased - 1022)

@@ -1,4 +1,4 @@
-//! Rows of counts: as runs of buckets, and a query as a table that they look into.
+//! Rows of counts, stored as runs of buckets; a query is a table in which the buckets are looked up.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use siltstone_core::SparseRow;
 use siltstone_core::index::distance;
 use siltstone_core::simd::prefetch::prefetch_lines;
 
-/// Radians by which float32 may shift a quick distance, and more.
+/// More than the error of float32 in a quick distance, in radians.
 const ROUNDING: f64 = 1e-4;
-/// Where a row's runs begin, how many there are, one over its length.
+/// Numbers for each row: the start and the number of its runs, its inverse length, and padding.
 const FACTS: usize = 4;
-/// Lines of a row that are asked for ahead: most have no more.
+/// Lines of a row that are prefetched: most rows have no more.
 const LINES: usize = 3;
-/// Rows that are asked for together.
+/// Rows that are prefetched together.
 const TOGETHER: usize = 8;
 
 /// Rows of 4,096 counts, as runs of buckets.
@@ -37,14 +37,14 @@ pub struct SparseWriter {
 /// A query as a table of counts.
 pub struct SparseQuery {
     table: gather::Table,
-    /// What the table has the counts of.
+    /// The row whose counts are in the table.
     row: Vec<u16>,
     inverse: f32,
     squared_norm: u64,
 }
 
 impl Sparse {
-    /// The runs of a row, and one over its length.
+    /// The runs of a row, and its inverse length.
     #[inline]
     fn row(&self, id: u32) -> (&[u16], f32) {
         let facts = self.facts.get(id);
@@ -133,7 +133,7 @@ impl Space for Sparse {
                 prefetch_lines::<LINES, _>(row.0);
             }
             distances.extend(rows[..ids.len()].iter().map(|&(row, inverse)| {
-                // Through a signed number, which the processor has an instruction for.
+                // Converted from a signed number, for which the processor has an instruction.
                 let dot = gather::dot(&query.table, row).cast_signed();
                 let cosine = dot as f32 * (query.inverse * inverse);
                 (1.0 - cosine).clamp(0.0, 2.0)

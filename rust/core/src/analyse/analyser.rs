@@ -1,6 +1,6 @@
-//! The quick way from a text to the hashes of its terms: cluster by cluster, with the memo of words.
+//! The fast analyser: it turns a text into the hashes of its terms, cluster by cluster, with a memo of known words.
 //!
-//! The rules are those of `for_each_term`, which is the plain way; a property test holds one against the other.
+//! The rules are those of `for_each_term`, the simple implementation; a property test compares the two.
 
 use std::cell::Cell;
 use std::mem;
@@ -18,26 +18,26 @@ use super::reader::{AT_ONCE, Cluster, Found, Inside, Reader};
 use crate::simd::Level;
 use crate::simd::clusters::Clusters;
 
-/// Bytes of a text whose buffers are kept for the next one.
+/// The buffers of texts up to so many bytes are kept for the next text.
 const USUAL: usize = 1 << 20;
 
 thread_local! {
-    /// What the thread keeps between texts.
+    /// The analyser that the thread keeps between texts.
     static KEPT: Kept = const { Kept(Cell::new(None)) };
 }
 
-/// Analysers of threads that ended, for those that begin: a memo takes some hundred texts to fill.
+/// Analysers of threads that ended, for new threads: it takes some hundred texts to fill a memo.
 static LEFT: Mutex<Vec<Analyser>> = const_mutex(Vec::new());
 
-/// How many of them are kept.
+/// The most analysers in `LEFT`.
 const MOST_LEFT: usize = 8;
 
-/// The analyser of a thread, which leaves it to others.
+/// The analyser of a thread; it goes to `LEFT` when the thread ends.
 struct Kept(Cell<Option<Box<Analyser>>>);
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // Nobody waits for it: a thread that ends may be one of a process that was forked in between.
+        // `try_lock`, since the lock may be held forever in a process that was forked.
         if let (Some(analyser), Some(mut left)) = (self.0.take(), LEFT.try_lock())
             && left.len() < MOST_LEFT
         {
@@ -46,9 +46,10 @@ impl Drop for Kept {
     }
 }
 
-/// What `work` makes of the thread's analyser.
+/// Calls `work` with the analyser of this thread.
 pub(super) fn with_kept<T>(work: impl FnOnce(&mut Analyser) -> T) -> T {
-    // Taken, so that a panic leaves none that is half filled, and `work` may analyse, too.
+    // The analyser is taken out of the cell: a panic does not leave a half-filled one behind, and `work` may
+    // analyse other texts itself.
     let kept = KEPT.try_with(|kept| kept.0.take()).ok().flatten();
     let left = || {
         LEFT.try_lock()
@@ -65,34 +66,36 @@ pub(super) fn with_kept<T>(work: impl FnOnce(&mut Analyser) -> T) -> T {
 #[derive(Default)]
 pub(super) struct Analyser {
     clusters: Clusters,
-    /// One for each language that was met.
+    /// One reader for each language that was met.
     readers: Vec<Reader>,
     order: Order,
-    /// The terms of the text at hand, those that stand beside it, and a passage of both; kept for their capacity.
+    /// Buffers, kept for their capacity: the terms of the current text, its characters inside of words, the terms
+    /// of the name and the date, and the terms of a passage.
     text: Vec<u64>,
     inside: Vec<Inside>,
     beside: Vec<u64>,
     passage: Vec<u64>,
-    /// The terms of the date that was asked for last.
+    /// The terms of the last date.
     date: Option<Date>,
 }
 
-/// A day after 1970-01-01, and its terms.
+/// A day, counted from 1970-01-01, and the terms of its date.
 struct Date {
     day: i64,
     terms: Vec<u64>,
 }
 
 impl Analyser {
-    /// Adds the hashes of the terms of `text`, read as English, to `terms`, in order; whether they say something.
+    /// Adds the hashes of the terms of `text`, read as English, to `terms`, in order. Returns whether the text has
+    /// content words.
     pub(super) fn read_all(&mut self, text: &str, terms: &mut Vec<u64>) -> bool {
         let says = self.read(text, terms);
         self.shrink_after(text);
         says
     }
 
-    /// Adds the hashes of the terms of `text`, in the language of `choice` that it is of, to `terms`, in order,
-    /// and those of the characters inside of its words to `inside`.
+    /// Adds the hashes of the terms of `text` to `terms`, in order, and those of the characters inside of its words
+    /// to `inside`. The text is read in its own language, one of `choice`; the language is returned.
     pub(super) fn read_own(
         &mut self,
         text: &str,
@@ -124,7 +127,7 @@ impl Analyser {
         language
     }
 
-    /// What `read` makes of the hashes of the terms of `text`, in ascending order.
+    /// Calls `read` with the hashes of the terms of `text`, in ascending order.
     pub(super) fn with_sorted<T>(&mut self, text: &str, read: impl FnOnce(&[u64]) -> T) -> T {
         let mut terms = mem::take(&mut self.text);
         terms.clear();
@@ -136,9 +139,9 @@ impl Analyser {
         made
     }
 
-    /// Calls `visit` with the terms of each passage of a text, in ascending order: its own, those of a name and
-    /// of a moment in milliseconds since 1970, and of characters inside of its words; with the number of those
-    /// that are words, and with the language, one of `choice`.
+    /// Calls `visit` for each passage of a text, with its terms in ascending order, the number of terms that are
+    /// words, and the language, which is one of `choice`. The terms are those of the text, of the name, of the date
+    /// of `created_at` (milliseconds since 1970), and the characters inside of words.
     pub(super) fn for_each_passage(
         &mut self,
         text: &str,
@@ -172,7 +175,7 @@ impl Analyser {
         self.shrink_after(text);
     }
 
-    /// The terms of a date. Entries come day by day.
+    /// The terms of a date. The last date is kept, since entries come day by day.
     fn date(&mut self, milliseconds: i64) -> &[u64] {
         let day = date::day(milliseconds);
         let known = self.date.take().filter(|date| date.day == day);
@@ -202,13 +205,13 @@ impl Analyser {
         self.find(Language::English, text, Found::new(terms, None, false));
         let says = terms.len() > before;
         if !says {
-            // Then what says nothing is a term as well.
+            // A text of function words alone has these as terms.
             self.find(Language::English, text, Found::new(terms, None, true));
         }
         says
     }
 
-    /// Gives back what a text took that was much longer than others are.
+    /// Frees the buffers after an unusually long text.
     fn shrink_after(&mut self, text: &str) {
         if text.len() > USUAL {
             self.clusters.shrink_to(USUAL);

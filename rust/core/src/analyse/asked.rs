@@ -1,8 +1,8 @@
-//! Where a text says what a search asked for: the best part of it, and the words to mark, for people.
+//! Shows people where a text matches a search: the best part of the text, and the words to mark.
 //!
-//! A word of the text is marked if one of its terms was looked for. It is read as ranking reads it, so other forms of
-//! a word are marked, and what a typo was corrected to. Marks and parts begin and end between two graphemes: between
-//! what people take for characters.
+//! A word of the text is marked if one of its terms was looked for. Texts are read as ranking reads them, so other
+//! forms of a word are marked, and the corrections of misspelt words too. Marks and parts begin and end between
+//! graphemes, which are the characters that people see.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use super::window::best_stretch;
 use super::words::{Says, Scanner, is_unspaced};
 use crate::tokenize::{Class, fold as class_of};
 
-/// Code points of a stretch of a script without spaces that is one term.
+/// Code points in one term of a script without spaces.
 const TRIPLE: usize = 3;
 
-/// The terms that a search looked for, in each language of what it was held against, and corrected.
+/// The terms that a search looked for, with those of other languages and of corrections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// In ascending order, each once.
@@ -29,14 +29,14 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Of terms that ascend, each once, held against texts of those languages.
+    /// The given terms, ascending and each once, for texts in those languages.
     #[must_use]
     pub fn new(terms: Arc<[u64]>, languages: LanguageChoice) -> Self {
         debug_assert!(terms.is_sorted_by(|one, next| one < next), "terms ascend");
         Self { terms, languages }
     }
 
-    /// The terms of a query that was held against nothing, read as English.
+    /// The terms of a query that was not run in an index: it is read as English.
     #[must_use]
     pub fn of(query: &str) -> Self {
         let mut terms = terms(query);
@@ -45,7 +45,7 @@ impl Asked {
         Self::new(terms.into(), LanguageChoice::AUTO)
     }
 
-    /// The same, held against texts of those languages.
+    /// The same terms for texts in those languages.
     #[must_use]
     pub fn among(self, languages: LanguageChoice) -> Self {
         Self { languages, ..self }
@@ -63,8 +63,7 @@ impl Asked {
         self.languages
     }
 
-    /// The best part of `text` of at most `size` bytes, between two graphemes; see
-    /// [`best_window`].
+    /// The best part of `text` of at most `size` bytes, cut between graphemes; see [`best_window`].
     #[must_use]
     pub fn best_part(&self, text: &str, size: usize) -> Range<usize> {
         if text.len() <= size {
@@ -74,7 +73,7 @@ impl Asked {
         best_stretch(text, size, |piece| reader.terms_in(piece))
     }
 
-    /// The same of at most `size` code points.
+    /// The best part of at most `size` code points.
     #[must_use]
     pub fn best_part_of(&self, text: &str, size: usize) -> Range<usize> {
         let count = |part: &str| part.chars().count();
@@ -82,7 +81,7 @@ impl Asked {
         if all <= size {
             return 0..text.len();
         }
-        // As many bytes as so many code points of this text have, and fewer where the part has shorter ones.
+        // A first guess by the average length of a code point; smaller while the part has too many code points.
         let mut bytes =
             usize::try_from(text.len() as u128 * size as u128 / all as u128).unwrap_or(text.len());
         loop {
@@ -94,8 +93,8 @@ impl Asked {
         }
     }
 
-    /// The words of `part` of a text that it looked for, in order: ranges of bytes of the text, which neither touch
-    /// nor overlap.
+    /// The words in `part` of a text that were looked for, in order: ranges of bytes of the text, which neither
+    /// touch nor overlap.
     #[must_use]
     pub fn marks(&self, text: &str, part: Range<usize>) -> Vec<Range<usize>> {
         let mut reader = Reader::of(self, language_in(text, self.languages));
@@ -116,11 +115,12 @@ impl Asked {
     }
 }
 
-/// The best stretch of `text` of at most `size` bytes, by what its terms have in common with `query`.
+/// The stretch of `text` of at most `size` bytes that best matches `query`.
 ///
-/// It has the most of the query's terms, each counted once and those that are rare in the text more; of
-/// equal ones it is the first. What is left of `size` goes to both sides. It begins and ends where pieces
-/// do, or, where one piece is larger, between two graphemes. Without a term in common it is the beginning.
+/// The best stretch has the highest sum of weights of the query's terms: each term counts once, and terms that are
+/// rare in the text weigh more. Of equal stretches the first is the best. The rest of `size` is used for the
+/// context on both sides. The stretch begins and ends between words, or between two graphemes where a word is
+/// longer than `size`. If the text has no term of the query, the stretch is its beginning.
 ///
 /// ```
 /// use siltstone_core::analyse::best_window;
@@ -134,7 +134,7 @@ pub fn best_window(text: &str, query: &str, size: usize) -> Range<usize> {
     Asked::of(query).best_part(text, size)
 }
 
-/// Reads pieces of a text, which stand between white space.
+/// Reads the pieces of a text; pieces are separated by white space.
 struct Reader<'a> {
     asked: &'a Asked,
     scanner: Scanner,
@@ -167,14 +167,14 @@ impl<'a> Reader<'a> {
         });
     }
 
-    /// Whether a word of `text` was looked for: characters inside of other words are none.
+    /// Whether a word of `text` was looked for; single characters inside of words do not count.
     fn has(&mut self, text: &str) -> bool {
         let mut found = false;
         self.for_each(text, |_, says| found |= says != Says::Inside);
         found
     }
 
-    /// The parts of `piece` that are marked, in order of their beginnings; they may overlap.
+    /// The ranges of `piece` to mark, in order of their starts; they may overlap.
     fn marks_in(&mut self, piece: &str) -> Vec<Range<usize>> {
         let mut marks = Vec::new();
         if self.terms_in(piece).is_empty() {
@@ -188,7 +188,7 @@ impl<'a> Reader<'a> {
                 Kind::Unspaced => self.mark_stretches(piece, run, TRIPLE, &mut marks),
             }
         }
-        // A compound, such as `file_path` or `10,000`, may be what was looked for as a whole alone.
+        // No part of it was looked for, so it was the whole compound, such as `file_path` or `10,000`.
         if marks.is_empty() {
             marks.push(match (runs.first(), runs.last()) {
                 (Some((_, first)), Some((_, last))) => first.start..last.end,
@@ -199,7 +199,8 @@ impl<'a> Reader<'a> {
         marks
     }
 
-    /// Marks stretches of `run` that are terms: of `least` code points, or of a character and the next.
+    /// Marks the stretches of `run` that are terms: with `least` 1, each character and each pair of characters;
+    /// else each stretch of `least` code points.
     fn mark_stretches(
         &mut self,
         piece: &str,
@@ -226,13 +227,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Where the characters of a run begin: with their marks, or each code point.
+/// The starts of the characters of a run (each with its combining marks), or of all code points.
 fn places(run: &str, with_marks: bool) -> impl Iterator<Item = usize> {
     let begins = move |&(_, c): &(usize, char)| !with_marks || class_of(c).0 != Class::Mark;
     run.char_indices().filter(begins).map(|(at, _)| at)
 }
 
-/// How a run of characters is read.
+/// The way a run of characters is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Word,
@@ -240,7 +241,7 @@ enum Kind {
     Unspaced,
 }
 
-/// The runs of `piece` that are no separators, in order.
+/// The runs of `piece`, in order, without separators.
 fn runs(piece: &str) -> Vec<(Kind, Range<usize>)> {
     let mut runs: Vec<(Kind, Range<usize>)> = Vec::new();
     let mut goes_on = false;

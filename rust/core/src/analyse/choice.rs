@@ -1,4 +1,4 @@
-//! In which languages the texts of a store are read: as they tell themselves, or as somebody said.
+//! The languages that the texts of a store are read in: detected for each text, or chosen by the user.
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
@@ -6,11 +6,12 @@ use std::str::FromStr;
 use super::language::{LANGUAGES, Language};
 use crate::error::{Error, ErrorKind};
 
-/// The languages that a text in Latin letters may be read in, and the one that is taken where it tells none.
+/// The languages that a text in Latin letters may be read in, and the default for a text whose language is not
+/// detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LanguageChoice {
     usual: Language,
-    /// A bit for each language, the usual one among them.
+    /// A bit for each language, with that of the default.
     among: u16,
 }
 
@@ -18,13 +19,13 @@ pub struct LanguageChoice {
 const AUTO: &str = "auto";
 
 impl LanguageChoice {
-    /// Any language that a text tells, and else English.
+    /// All languages, with English as the default.
     pub const AUTO: Self = Self {
         usual: Language::English,
         among: every(),
     };
 
-    /// These alone; the first where a text tells none. None where there is none.
+    /// Only these languages; the first one is the default. None where `languages` is empty.
     pub fn of(languages: impl IntoIterator<Item = Language>) -> Option<Self> {
         let mut languages = languages.into_iter();
         let usual = languages.next()?;
@@ -32,7 +33,7 @@ impl LanguageChoice {
         Some(Self { usual, among })
     }
 
-    /// What a text is read in that tells none.
+    /// The default language.
     #[must_use]
     pub fn usual(self) -> Language {
         self.usual
@@ -46,7 +47,7 @@ impl LanguageChoice {
             .filter(move |&each| others & bit(each) != 0)
     }
 
-    /// Whether there is one language alone, so that no text is asked.
+    /// Whether there is only one language, so that none need be detected.
     #[must_use]
     pub fn is_settled(self) -> bool {
         self.among == bit(self.usual)
@@ -59,7 +60,8 @@ impl Default for LanguageChoice {
     }
 }
 
-/// `auto`, or codes with commas between them: the usual one first, then the others in the order of their codes.
+/// `auto`, or language codes with commas between them: the default first, then the others in the order of their
+/// codes.
 impl Display for LanguageChoice {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if *self == Self::AUTO {

@@ -1,8 +1,9 @@
-//! The language of a text in Latin letters.
+//! Detects the language of a text in Latin letters.
 //!
-//! A text is of a language where that leads English by two function words, and has a word in six of the text.
-//! So nothing but the text decides, and what is of none of these languages is read as English. Where somebody said
-//! which languages there are, others are not looked for, and the usual one stands for English.
+//! A text is of a language if it has at least two more function words of that language than of English, and if at
+//! least one in six of its words is such a function word. Only the text decides; all other texts are read as
+//! English. If the user chose the languages, only these are detected, and the chosen default takes the place of
+//! English.
 
 use super::choice::LanguageChoice;
 use super::function_words::votes;
@@ -10,19 +11,19 @@ use super::language::{LANGUAGES, Language};
 use super::stop::is_english_stop_word;
 use super::words::{Says, Scanner};
 
-/// How many function words of a language a text has more than English ones, at least.
+/// The least lead of a language over the default, in function words.
 const LEAD: usize = 2;
 
-/// A function word among so many words, at least.
+/// At least one in so many words must be a function word.
 const SHARE: usize = 6;
 
-/// The language that a text is read in: English where it is of no other one.
+/// The language that a text is read in: English if no other one is detected.
 #[must_use]
 pub fn language_of(text: &str) -> Language {
     language_in(text, LanguageChoice::AUTO)
 }
 
-/// The same among the languages of a choice: the usual one where it is of no other.
+/// The same among the languages of `choice`: its default if no other one is detected.
 #[must_use]
 pub fn language_in(text: &str, choice: LanguageChoice) -> Language {
     let language = if choice.is_settled() {
@@ -30,7 +31,7 @@ pub fn language_in(text: &str, choice: LanguageChoice) -> Language {
     } else {
         told(text, choice)
     };
-    // Its words have one form.
+    // Vietnamese words have only one form, so they are read as English.
     if language == Language::Vietnamese {
         Language::English
     } else {
@@ -38,7 +39,7 @@ pub fn language_in(text: &str, choice: LanguageChoice) -> Language {
     }
 }
 
-/// What a text tells, Vietnamese among it.
+/// The detected language, which may be Vietnamese.
 fn told(text: &str, choice: LanguageChoice) -> Language {
     let (mut counts, mut english, mut words) = ([0; LANGUAGES.len()], 0, 0);
     let mut scanner = Scanner::default();
@@ -60,15 +61,15 @@ fn told(text: &str, choice: LanguageChoice) -> Language {
         place.map_or(english, |place| counts[place])
     };
     let others: Vec<Language> = choice.others().collect();
-    // Of equal ones the first.
+    // The first of equal ones.
     let best = others.into_iter().rev().max_by_key(|&each| count(each));
     let usual = count(choice.usual());
     let certain = best.filter(|&each| is_certain(count(each), usual, words));
     certain.unwrap_or(choice.usual())
 }
 
-/// Whether so many function words of a language, or of all of them, may be enough among so many words, beside those
-/// of the usual language.
+/// Whether `count` function words of a language (or of all other languages) are enough to detect it, in a text of
+/// `words` words with `usual` function words of the default language.
 pub(super) fn is_certain(count: usize, usual: usize, words: usize) -> bool {
     count >= usual + LEAD && count * SHARE >= words
 }

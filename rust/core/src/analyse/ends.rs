@@ -1,26 +1,25 @@
-//! The ends of words that a stemmer looks for: a word that has none of them is its own stem, which is told without
-//! stemming it.
+//! The endings that a stemmer looks for. A word with none of them is its own stem, and need not be stemmed.
 //!
-//! The ends are those of the tables that the stemmers look words up in from behind, their last three letters at most,
-//! and a few single letters. A word with one of them may be its own stem all the same.
+//! The endings are taken from the tables that the stemmers search from the end of a word, cut to their last three
+//! letters, and a few single letters. A word with such an ending may still be its own stem.
 
 use super::language::Language;
 
 /// Letters of the alphabet.
 const LETTERS: usize = 26;
 
-/// For each three letters, a bit: whether a word that ends with them may have another stem.
+/// A bit for each combination of three letters: whether a word with that ending may have another stem.
 struct Ends([u64; (LETTERS * LETTERS * LETTERS).div_ceil(64)]);
 
 impl Ends {
-    /// Those of a list with spaces between them, of one to three letters each.
+    /// The endings in a list with spaces between them; each has one to three letters.
     const fn of(list: &str) -> Self {
         let list = list.as_bytes();
         let mut bits = [0; (LETTERS * LETTERS * LETTERS).div_ceil(64)];
         let mut start = 0;
         while start < list.len() {
             let mut end = start;
-            // The number of the last letters, and by how much the letter before them counts.
+            // `number` is the number of the last letters, `step` the factor of the letter before them.
             let (mut number, mut step) = (0, 1);
             while end < list.len() && list[end] != b' ' {
                 end += 1;
@@ -54,7 +53,8 @@ impl Ends {
     }
 }
 
-/// Whether a word of the letters `a` to `z` may have a stem that is another word; false means that it has none.
+/// Whether a word of the letters `a` to `z` may have a stem that differs from it; false means that the word is its
+/// own stem.
 #[inline]
 pub(super) fn may_have_stem(language: Language, word: &[u8]) -> bool {
     let has_inside = |parts: &[[u8; 2]]| {
@@ -79,9 +79,9 @@ pub(super) fn may_have_stem(language: Language, word: &[u8]) -> bool {
     };
     ends.has_one_of(word)
         || match language {
-            // They are umlauts that somebody writes without dots.
+            // These may be umlauts written without dots.
             Language::German => has_inside(&[*b"ae", *b"oe", *b"ue"]),
-            // It may be the one of a participle.
+            // It may be the `ge` of a participle.
             Language::Dutch => has_inside(&[*b"ge"]),
             _ => false,
         }

@@ -1,4 +1,4 @@
-//! The fields of an entry that are searched besides its text: the speaker and the date.
+//! The fields of an entry that are searched with its text: the speaker and the date.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::passages::{has_character, passages};
 use super::reader::Inside;
 use super::{date, terms::terms};
 
-/// Roles that are parts in a play, not names of people. Every other role is searched as a name.
+/// Roles that are not names of people. Every other role is searched as a name.
 const ROLES: [&str; 11] = [
     "agent",
     "ai",
@@ -24,22 +24,22 @@ const ROLES: [&str; 11] = [
     "user",
 ];
 
-/// The roles of people.
+/// The roles that people speak in.
 const PEOPLE: [&str; 2] = ["human", "user"];
 
-/// How kinds of what is said to tools, and by them, begin.
+/// The beginnings of the kinds of entries that are tool calls or tool results.
 const TOOLS: [&str; 2] = ["function", "tool"];
 
-/// The terms of an entry, by field. All fields weigh the same.
+/// The terms of an entry, by field. All fields have the same weight.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
-    /// What was said, in order.
+    /// The terms of the text, in order.
     pub text: Vec<u64>,
     /// Characters inside of words of Han, kana or Hangul: each with the number of terms before it.
     pub inside: Vec<Inside>,
-    /// The name of who said it, or of the tool; a role that is a name.
+    /// The name of the speaker or of the tool, or a role that is a name.
     pub name: Vec<u64>,
-    /// Month, year and day.
+    /// Month, year and day, in UTC.
     pub date: Vec<u64>,
 }
 
@@ -65,12 +65,12 @@ impl Fields {
         }
     }
 
-    /// Where the passages of the text lie. There is at least one.
+    /// The passages of the text, as ranges of its terms. There is at least one.
     pub fn passages(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         passages(self.text.len())
     }
 
-    /// The terms of one passage, with those of the other fields: what a query is held against.
+    /// The terms of one passage with those of the other fields: a query is compared with these.
     #[must_use]
     pub fn passage(&self, passage: Range<usize>) -> Vec<u64> {
         [&self.text_of(passage)[..], &self.name, &self.date].concat()
@@ -87,7 +87,7 @@ impl Fields {
     }
 }
 
-/// Who said an entry: the terms of the name, or of a role that is one.
+/// The speaker of an entry: the terms of the name, or of a role that is a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Speaker {
     /// In ascending order, each once; none of a user without a name.
@@ -100,8 +100,8 @@ impl Speaker {
     /// The speaker of an entry in that `role`, of that `name` and `kind`; None where it has no name and is not said
     /// by a user.
     ///
-    /// People speak as users, or in a role that is their name. What an assistant calls, and what answers it, are
-    /// tools.
+    /// A person speaks in a user role, or in a role that is the person's name. Calls of an assistant, and the
+    /// answers to them, come from tools.
     #[must_use]
     pub fn of(role: &str, name: Option<&str>, kind: &str) -> Option<Self> {
         let mut terms = name_of(role, name).map(terms).unwrap_or_default();
@@ -118,9 +118,9 @@ impl Speaker {
     }
 }
 
-/// Calls `visit` with the terms of each passage of an entry, those of its name and date among them, in ascending
-/// order: what [`Fields::passage`] gives, for those who count, and quicker; with how many of them are words, and
-/// with the language of the text, which is one of `choice`.
+/// Calls `visit` for each passage of an entry: with its terms in ascending order, the number of terms that are
+/// words, and the language of the text, which is one of `choice`. The terms are those of [`Fields::passage`]; this
+/// is the faster way for callers that only count them.
 pub fn for_each_passage(
     text: &str,
     role: &str,
@@ -133,7 +133,7 @@ pub fn for_each_passage(
     with_kept(|analyser| analyser.for_each_passage(text, name, created_at, choice, visit));
 }
 
-/// What is searched as the name.
+/// The text that is searched as the name.
 fn name_of<'a>(role: &'a str, name: Option<&'a str>) -> Option<&'a str> {
     name.or_else(|| Some(role).filter(|role| !is_generic(role)))
 }

@@ -1,14 +1,15 @@
-//! Letters without their accents, and one form for what looks alike.
+//! Folding: removes accents, and gives characters that look alike one form.
 //!
-//! `й` is a letter of its own, and no `и` with an accent: endings of Russian words are known by it.
+//! `й` is kept, since it is a letter of its own and not an accented `и`: endings of Russian words are recognized by
+//! it.
 
 use unicode_normalization::UnicodeNormalization;
 
 /// Fills `folded` with `text` in compatible composition (NFKC), without combining diacritical marks (U+0300 to
 /// U+036F).
 ///
-/// So `café` is `cafe`, a full-width `Ａ` is `A` and `ﬁ` is `fi`. Marks of other blocks stay: vowels of
-/// Indic scripts, and the voicing of kana, are no accents.
+/// So `café` becomes `cafe`, a full-width `Ａ` becomes `A`, and `ﬁ` becomes `fi`. Marks of other blocks stay: the
+/// vowels of Indic scripts and the voicing of kana are not accents.
 pub(super) fn fold_into(folded: &mut Vec<char>, text: &str) {
     folded.clear();
     for c in text.chars() {
@@ -32,8 +33,8 @@ fn by_the_rule(folded: &mut Vec<char>, text: &str) {
     folded.extend(bare.nfc());
 }
 
-/// A code point that folds by itself, beside any other of its kind, to what is given: ASCII, its full-width
-/// forms, Han, kana, Hangul, and the quotation marks, dashes and stops of prose.
+/// The folded form of a code point that does not depend on its neighbours of these kinds: ASCII, its full-width
+/// forms, Han, kana, Hangul, and the quotation marks, dashes and stops of prose. None for all others.
 fn quickly(c: char) -> Option<char> {
     match c {
         '\0'..='\x7F'

@@ -1,6 +1,6 @@
-//! Function words of languages in Latin letters: they tell the language of a text, and say nothing in it.
+//! Function words of languages in Latin letters. They tell the language of a text, and are left out of its terms.
 //!
-//! As words are after folding, which is why accents are missing. Frozen: part of the definition of `lexical-4`.
+//! The words are in their folded form, hence without accents. Frozen: part of the definition of `lexical-4`.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::language::Language;
 use super::stop::is_english_stop_word;
 
-/// Those of each language, in the order of `LANGUAGES`.
+/// The function words of each language, in the order of `LANGUAGES`.
 #[rustfmt::skip]
 const FUNCTION_WORDS: [&str; 14] = [
     // Danish
@@ -104,13 +104,13 @@ const FUNCTION_WORDS: [&str; 14] = [
      nhat nhieu nhu nhung o ong ra sau su tai theo thi tren trong truoc tu va vao ve viec voi đa \
      đay đe đen đo đuoc",
 ];
-/// Letters that one of the languages has alone.
+/// Letters that only one of the languages has.
 const LETTERS: [(char, Language); 2] = [('ß', Language::German), ('ı', Language::Turkish)];
 
-/// Bytes of the longest of them.
+/// The length of the longest function word, in bytes.
 const LONGEST: usize = 12;
 
-/// A bit for each of the languages that a word is a function word of, in the order of `LANGUAGES`.
+/// A bit for each language in which a word is a function word, in the order of `LANGUAGES`.
 fn bits(word: &str) -> u16 {
     static KNOWN: LazyLock<FxHashMap<&str, u16>> = LazyLock::new(|| {
         let mut known = FxHashMap::default();
@@ -127,7 +127,8 @@ fn bits(word: &str) -> u16 {
     KNOWN.get(word).copied().unwrap_or_default()
 }
 
-/// A bit for each of the languages that a word in lower case speaks for. A single letter speaks for none.
+/// A bit for each language that a word in lower case is evidence for. A single letter is evidence for none, unless
+/// it is one of `LETTERS`.
 pub(super) fn votes(word: &str) -> u16 {
     let mut votes = if word.chars().nth(1).is_some() {
         bits(word)
@@ -142,7 +143,7 @@ pub(super) fn votes(word: &str) -> u16 {
     votes
 }
 
-/// Whether a word in lower case says nothing in a language.
+/// Whether a word in lower case is a function word of a language.
 pub(super) fn says_nothing(language: Language, word: &str) -> bool {
     match language {
         Language::English => is_english_stop_word(word),

@@ -1,14 +1,14 @@
-//! Where what people take for characters begins and ends.
+//! The boundaries of graphemes, the characters that people see.
 
 use unicode_segmentation::GraphemeCursor;
 
-/// Whether no grapheme of `text` is halved at `at`, a place between two code points.
+/// Whether `at`, a place between two code points, is a boundary of graphemes.
 pub(super) fn is_boundary(text: &str, at: usize) -> bool {
     let found = GraphemeCursor::new(at, text.len(), true).is_boundary(text, 0);
-    found.unwrap_or(true) // it has the whole text, so nothing is left to ask for
+    found.unwrap_or(true) // the cursor has the whole text, so it cannot ask for more
 }
 
-/// The last place up to `at` that halves no grapheme.
+/// The last boundary of graphemes up to `at`.
 pub(super) fn floor(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -21,7 +21,7 @@ pub(super) fn floor(text: &str, at: usize) -> usize {
     found.ok().flatten().unwrap_or(0)
 }
 
-/// The first place from `at` on that halves no grapheme.
+/// The first boundary of graphemes from `at` on.
 pub(super) fn ceil(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {

@@ -1,4 +1,4 @@
-//! Forms of English words that no rule leads back to their base.
+//! Irregular forms of English words, which no rule leads back to their base.
 
 use std::sync::LazyLock;
 
@@ -6,8 +6,8 @@ use rustc_hash::FxHashMap;
 
 /// Form and base, in ascending order of form. Frozen: part of the definition of `lexical-4`.
 ///
-/// A form that is its own base (`let`, `cut`) needs no row. Some bases are another word for the same
-/// (`father` is `dad`), since people ask with one and tell with the other.
+/// A form that is its own base (`let`, `cut`) needs no row. Some bases are a synonym (`father` has the base `dad`),
+/// since people may ask with one word and answer with the other.
 #[rustfmt::skip]
 const IRREGULAR: [(&str, &str); 173] = [
     ("am", "be"), ("are", "be"), ("ate", "eat"), ("became", "become"), ("been", "be"),
@@ -54,7 +54,7 @@ const IRREGULAR: [(&str, &str); 173] = [
 
 /// The base of an irregular form; any other word as it is.
 ///
-/// What is a form but for an `s` at its end has the base of that form, so that `mothers` meets `mother`.
+/// A form with an `s` added has the same base, so `mothers` matches `mother`.
 pub(super) fn base(word: &str) -> &str {
     static KNOWN: LazyLock<FxHashMap<&str, &str>> =
         LazyLock::new(|| IRREGULAR.into_iter().collect());

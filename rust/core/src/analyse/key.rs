@@ -1,16 +1,16 @@
-//! A short stretch of a text as numbers: compared and looked up without a loop over its bytes.
+//! Short stretches of text as numbers, so that they can be compared and looked up without a loop over bytes.
 
-/// Bytes of the longest stretch that has a key of two numbers.
+/// The longest stretch with a key of two numbers, in bytes.
 pub(super) const SHORT: usize = 16;
 
-/// Bytes of the longest stretch that has one of three.
+/// The longest stretch with a key of three numbers, in bytes.
 pub(super) const LONG: usize = 24;
 
 const EIGHT: usize = 8;
 
-/// The bytes `start..end` as three numbers, eight a number with zeros behind them, where they are at most 24.
+/// The bytes `start..end` as three numbers of eight bytes each, padded with zeros; None for more than 24 bytes.
 ///
-/// No two stretches without a NUL have the same key.
+/// Two different stretches without a NUL never have the same key.
 pub(super) fn long_key(bytes: &[u8], start: usize, end: usize) -> Option<[u64; 3]> {
     let stretch = &bytes[start..end];
     (stretch.len() <= LONG).then(|| {
@@ -21,11 +21,11 @@ pub(super) fn long_key(bytes: &[u8], start: usize, end: usize) -> Option<[u64; 3
     })
 }
 
-/// The bytes `start..end` as two numbers, where they are at most 16; those of a plain word in lower case.
+/// The bytes `start..end` as two numbers, for up to 16 bytes. A plain word has the key of its lower case.
 ///
-/// A plain word is of letters and digits, all in lower case but for a capital at the beginning: nothing of it
-/// is cut or dropped. All that is longer has one key, which nothing else has. The stretch holds letters,
-/// digits, `_ - ' . ,` and what is not ASCII, and nothing else.
+/// A plain word has only letters and digits, all in lower case except that the first may be a capital: analysis
+/// neither cuts it nor drops anything. All longer stretches share one key that no short stretch has. The stretch
+/// may only have letters, digits, `_ - ' . ,` and characters outside of ASCII.
 #[inline]
 pub(super) fn short_key(bytes: &[u8], start: usize, end: usize) -> [u64; 2] {
     let length = (end - start).min(SHORT + 1);
@@ -41,7 +41,7 @@ pub(super) fn short_key(bytes: &[u8], start: usize, end: usize) -> [u64; 2] {
     } else {
         first
     };
-    // Behind a NUL, which is in no stretch.
+    // This key has a byte behind a NUL, which no stretch contains.
     [first, second | u64::from(length > SHORT)]
 }
 
@@ -66,11 +66,11 @@ const LETTER: u64 = 0x4040_4040_4040_4040;
 /// The bit of the first byte, where a capital may stand.
 const FIRST: u64 = 0x40;
 
-/// 0 where all bytes are lower case letters, digits or NUL; `allowed` marks those that may be capitals.
+/// Returns 0 if all bytes are lower case letters, digits or NUL; bytes that `allowed` marks may be capitals.
 ///
-/// Letters have bit 6 (0x40), digits bits 5 and 4 (0x30), lower case bit 5 (0x20); `'`, `-`, `.` and `,` have
-/// bit 5 alone, `_` has bit 6 but not bit 5, as capitals do; what is not ASCII has bit 7. Shifts bring all of
-/// them to bit 6, and what comes from the byte beside is masked away.
+/// Letters have bit 6 (0x40), digits bits 5 and 4 (0x30), lower case bit 5 (0x20). `'`, `-`, `.` and `,` have only
+/// bit 5, `_` has bit 6 but not bit 5, as capitals do; bytes outside of ASCII have bit 7. The shifts bring all of
+/// these bits to bit 6, and the mask removes bits that come from the neighbouring byte.
 #[inline]
 fn odd(bytes: u64, allowed: u64) -> u64 {
     let is_word = bytes | bytes << 2;
@@ -95,7 +95,7 @@ fn at_the_end(rest: &[u8]) -> [u8; SHORT] {
     bytes
 }
 
-/// For each length the bytes that are kept; none of what is too long.
+/// For each length, the mask of the bytes that are kept; 0 for stretches that are too long.
 static KEEP: [[u64; 2]; SHORT + 2] = {
     let mut keep = [[0_u64; 2]; SHORT + 2];
     let mut length = 1;

@@ -1,9 +1,10 @@
-//! The languages that words are stemmed by: those in Latin letters, which a text itself has to tell.
+//! The languages whose words are stemmed. They are written in Latin letters, so the text has to show which one it
+//! is.
 
-/// A language in Latin letters. Other scripts tell theirs.
+/// A language in Latin letters. The languages of other scripts are recognized by the script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Language {
-    /// `en`, and all that is not known to be of another one.
+    /// `en`, and every text whose language is not detected
     #[default]
     English,
     /// `da`
@@ -32,7 +33,7 @@ pub enum Language {
     Swedish,
     /// `tr`
     Turkish,
-    /// `vi`, whose words have one form: it is told from others, and read as English is.
+    /// `vi`: it is detected, but read as English, since its words have only one form
     Vietnamese,
 }
 
@@ -84,29 +85,29 @@ impl Language {
     }
 }
 
-/// Some of the languages; English is not counted.
+/// A set of languages without English.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Languages(u16);
 
 impl Languages {
-    /// Whether there is none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Adds one, unless it is English.
+    /// Adds a language, unless it is English.
     pub fn add(&mut self, language: Language) {
         self.0 |= 1 << language.number() & !1;
     }
 
-    /// Each of them, in the order of their codes.
+    /// The languages, in the order of their codes.
     pub fn iter(self) -> impl Iterator<Item = Language> {
         let has = move |each: &Language| self.0 >> each.number() & 1 == 1;
         LANGUAGES.into_iter().filter(has)
     }
 
-    /// English, and each of them.
+    /// English, and then the languages of the set.
     pub fn with_english(self) -> impl Iterator<Item = Language> {
         std::iter::once(Language::English).chain(self.iter())
     }

@@ -1,17 +1,17 @@
-//! The terms of the words that came last: texts use few words, and use them often.
+//! A cache of the terms of recent words: texts use few words, and use them often.
 //!
-//! Two tables of fixed size, kept by each thread that analyses texts. A word that is not there is read by the
-//! rules and takes the place of another, so no text can make them grow, and words that are chosen to share a
-//! place cost what they would cost without a memo. Keys are the bytes themselves: what is found is right.
+//! Each thread that analyses texts has two tables of fixed size. A word that is not in them is read by the rules
+//! and replaces another word, so no text can make the tables grow, and words chosen to collide only cost what they
+//! would cost without a cache. Keys are the bytes of the words themselves, so a hit is always right.
 
-/// Lines for stretches of one term, of two places each: 512 KB.
+/// Lines for stretches of one term, with two places each: 512 KB.
 const WORDS: usize = 1 << 13;
-/// Lines for all else, of one place each: 256 KB.
+/// Lines for all other stretches, with one place each: 256 KB.
 const COMPOUNDS: usize = 1 << 12;
-/// Terms of a stretch that is remembered.
+/// The most terms of a stretch that is remembered.
 pub(super) const TERMS: usize = 4;
 
-/// Numbers of a line of the processor's cache.
+/// Numbers in a cache line of the processor.
 const LINE: usize = 8;
 
 /// The terms of some words, by their bytes.
@@ -29,33 +29,35 @@ pub(super) struct Told {
     pub(super) flags: Flags,
 }
 
-/// What is known of a word besides.
+/// The properties of a word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags(pub(super) u8);
 
 impl Flags {
-    /// It says something.
+    /// It is a content word.
     pub(super) const SAYS: u8 = 1;
     /// It is a character inside of a run of CJK.
     pub(super) const INSIDE: u8 = 2;
     /// It is a stop word of English.
     pub(super) const ENGLISH: u8 = 4;
-    /// It speaks for another language.
+    /// It is evidence for another language than English.
     pub(super) const FOREIGN: u8 = 8;
-    /// How many bits there are.
+    /// The number of flags.
     const BITS: usize = 4;
 }
 
 impl Memo {
-    /// The term of a short stretch that has but one.
+    /// The term of a short stretch that has exactly one.
     pub(super) fn word(&self, key: [u64; 2]) -> Option<Told> {
         let (told, is_known) = find(self.words.lines(), key);
         is_known.then_some(told)
     }
 
-    /// Writes down the terms of at most 64 short stretches that have but one, and says of which: a bit for each.
+    /// Looks up at most 64 short stretches. Fills `told` with their terms, and returns a bit for each stretch that
+    /// was found.
     ///
-    /// Whatever is there is written down, so that the processor need not wait for one line to ask for the next.
+    /// The contents of each line are copied whether they match or not, so the processor need not wait for one line
+    /// before it reads the next.
     #[inline]
     pub(super) fn words(&self, keys: impl Iterator<Item = [u64; 2]>, told: &mut [Told]) -> u64 {
         let lines = self.words.lines();
@@ -68,7 +70,7 @@ impl Memo {
         known
     }
 
-    /// Remembers the term of a stretch; the older one of its line goes.
+    /// Stores the term of a stretch; it replaces the older one of its line.
     pub(super) fn keep_word(&mut self, key: [u64; 2], told: Told) {
         let place = Table::<WORDS>::place([key[0], key[1], 0]);
         let line = &mut self.words.lines_mut()[place];
@@ -76,7 +78,7 @@ impl Memo {
         line[..LINE / 2].copy_from_slice(&[key[0], key[1], told.term, told.flags.0.into()]);
     }
 
-    /// The terms of any other stretch that is not too long, in order.
+    /// The terms of any other stretch of up to 24 bytes, in order.
     pub(super) fn compound(&self, key: [u64; 3]) -> Option<impl Iterator<Item = Told> + use<'_>> {
         let line = &self.compounds.lines()[Table::<COMPOUNDS>::place(key)];
         let [first, second, third, told, terms @ ..] = line;
@@ -95,7 +97,7 @@ impl Memo {
         })
     }
 
-    /// Remembers the terms of a stretch, if they are few enough.
+    /// Stores the terms of a stretch, unless there are more than `TERMS`.
     pub(super) fn keep_compound(&mut self, key: [u64; 3], told: &[Told]) {
         if told.len() > TERMS {
             return;
@@ -111,7 +113,7 @@ impl Memo {
     }
 }
 
-/// What the line of a key has for it, and whether that is of this key.
+/// The entry in the line of a key, and whether it is really that of the key.
 #[inline]
 fn find(lines: &[[u64; LINE]], key: [u64; 2]) -> (Told, bool) {
     let line = &lines[Table::<WORDS>::place([key[0], key[1], 0])];
@@ -125,10 +127,10 @@ fn find(lines: &[[u64; LINE]], key: [u64; 2]) -> (Told, bool) {
     (told, is_other | (differs(0) == 0))
 }
 
-/// Lines of numbers. All are 0 to begin with, which is no key; pages that are not used cost nothing.
+/// Lines of numbers. All numbers are 0 at first, which is no key; unused pages take no memory.
 struct Table<const LINES: usize> {
     numbers: Vec<u64>,
-    /// Where the first line of the processor's cache begins.
+    /// The offset of the first number that is aligned to a cache line.
     start: usize,
 }
 
@@ -153,7 +155,7 @@ impl<const LINES: usize> Table<LINES> {
         self.numbers[self.start..].as_chunks_mut().0
     }
 
-    /// The line of a key: high bits of a sum of products, in which every byte of it has a part.
+    /// The line of a key: the high bits of a sum of products that depends on every byte of the key.
     #[inline]
     fn place(key: [u64; 3]) -> usize {
         let sum = key[0]

@@ -1,9 +1,9 @@
-//! `lexical-4`: from a text, and what is known of who said it and when, to the terms that BM25 counts.
+//! The analysis `lexical-4`: it turns a text, with its speaker and date, into the terms that BM25 counts.
 //!
-//! A text becomes words (`words`); words that say nothing are left out (`stop`); each that is left
-//! becomes its normal form (`normal`), and the 64-bit hash of that is the term. Entries and queries go
-//! the same way. Nothing of it is stored but its name: a store that was written under another one is
-//! analysed anew when it is read.
+//! A text is cut into words (`words`); words without content are left out (`stop`); every other word is brought to
+//! its normal form (`normal`), and the 64-bit hash of that is the term. Entries and queries are analysed in the
+//! same way. A store keeps only the name of the analysis: a store that was written under another name is analysed
+//! anew when it is read.
 
 mod analyser;
 mod asked;
@@ -46,5 +46,5 @@ pub use terms::{
 pub use wording::is_about_asker;
 pub(crate) use wording::is_asking;
 
-/// The name of these rules, which stores keep. Any change that moves a term is a new one.
+/// The name of these rules, which stores keep. Every change of the rules that changes a term needs a new name.
 pub const ID: &str = "lexical-4";

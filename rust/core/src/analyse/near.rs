@@ -1,15 +1,16 @@
-//! Words that are one typo away from a word that is not known: what somebody may have meant.
+//! Words at an edit distance of one from an unknown word: its possible corrections.
 
 use super::language::Language;
 use super::normal::{Normalizer, hash};
 use super::stop::is_stop_word;
 use super::terms::for_each_word;
 
-/// Letters of a word that may be a typo: what is shorter is near too many others, what is longer is no word.
+/// The length of words that are corrected, in letters: a shorter word is near too many others, and a longer one is
+/// hardly a word.
 const LETTERS: std::ops::RangeInclusive<usize> = 5..=24;
 
-/// Calls `visit` with each word of a query that may have a typo, in order, and with its term: words of letters
-/// alone that say something.
+/// Calls `visit` with each word of a query that may have a typo, in order, and with its term. These are words of
+/// letters only, without stop words.
 pub fn for_each_correctable(text: &str, mut visit: impl FnMut(&str, u64)) {
     let normalizer = Normalizer::default();
     for_each_word(text, Language::English, |word| {
@@ -20,19 +21,19 @@ pub fn for_each_correctable(text: &str, mut visit: impl FnMut(&str, u64)) {
     });
 }
 
-/// All words at one edit from a word that say something, some of them twice.
+/// All content words at one edit from a word; some occur twice.
 ///
-/// An edit leaves a letter out, adds or changes one, or swaps two that follow each other. The first letter stays,
-/// unless it is swapped.
+/// An edit removes, adds or replaces one letter, or swaps two adjacent letters. The first letter is only changed by
+/// a swap.
 #[derive(Clone, Debug, Default)]
 pub struct Edits {
-    /// One after the other, and where each ends.
+    /// The words one after the other, and where each ends.
     words: String,
     ends: Vec<usize>,
 }
 
 impl Edits {
-    /// Those of `word`; none where it begins with no letter of a script that words are corrected in.
+    /// The edits of `word`; none if its first letter is of a script that is not corrected.
     #[must_use]
     pub fn of(word: &str) -> Self {
         let mut edits = Self::default();
@@ -60,7 +61,7 @@ impl Edits {
         edits
     }
 
-    /// Each of them.
+    /// Each edited word.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         let starts = std::iter::once(&0).chain(&self.ends);
         starts
@@ -82,8 +83,7 @@ impl Edits {
     }
 }
 
-/// The letters of the script of a letter, as they are after folding; None for a script that words are not
-/// corrected in.
+/// The folded letters of the script of a letter; None for a script that is not corrected.
 fn alphabet(c: char) -> Option<std::ops::RangeInclusive<char>> {
     match c {
         'a'..='z' | 'ß' | 'ı' | 'ø' | 'æ' | 'œ' | 'đ' | 'ł' | 'þ' | 'ð' => Some('a'..='z'),

@@ -1,4 +1,4 @@
-//! One form for all forms of a word: the base of an irregular one, and then its stem.
+//! The normal form of a word: the base of an irregular form, and then the stem.
 
 use std::borrow::Cow;
 
@@ -9,11 +9,11 @@ use super::ends::may_have_stem;
 use super::irregular::base;
 use super::language::Language;
 
-/// Letters of the longest word that is stemmed: longer ones are no words.
+/// The longest word that is stemmed, in letters: longer ones are not words.
 const LONGEST: usize = 40;
 
-/// Snowball's stemmers: that of a language in Latin letters, for English words those of ASCII letters, and those
-/// of languages that a script tells. Other words are their own normal form.
+/// The Snowball stemmers: one for the language in Latin letters (for English, only words of ASCII letters are
+/// stemmed), and those of the languages that are recognized by their script. Other words are their own normal form.
 pub struct Normalizer {
     language: Language,
     latin: Stemmer,
@@ -30,7 +30,7 @@ impl Default for Normalizer {
 }
 
 impl Normalizer {
-    /// That of texts in a language.
+    /// The normalizer for texts in a language.
     #[must_use]
     pub fn of(language: Language) -> Self {
         let latin = match language {
@@ -60,17 +60,17 @@ impl Normalizer {
     }
 }
 
-/// Whether a letter in lower case is Latin, with or without what folding leaves of accents.
+/// Whether a letter in lower case is Latin, with or without the accents that folding leaves.
 fn is_latin(c: char) -> bool {
     matches!(c, 'a'..='z' | 'ß'..='ö' | 'ø'..='\u{24F}' | '\u{1E00}'..='\u{1EFF}')
 }
 
-/// Whether a word is of the letters `a` to `z`, and is stemmed.
+/// Whether a word has only the letters `a` to `z`, and is short enough to be stemmed.
 fn is_plain(word: &str) -> bool {
     word.len() <= LONGEST && word.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
-/// Whether a letter is Cyrillic, Greek, Arabic, or of Devanagari. All of Cyrillic is stemmed as Russian.
+/// Whether a letter is Cyrillic. All Cyrillic words are stemmed as Russian.
 fn is_cyrillic(c: char) -> bool {
     matches!(c, '\u{400}'..='\u{4FF}')
 }
@@ -107,7 +107,7 @@ impl Normalizer {
         self.normal_by_script(word)
     }
 
-    /// The stem of a plain word; most are their own, and are not stemmed.
+    /// The stem of a plain word. Most are their own stem, and skip the stemmer.
     fn stem_if_any<'a>(&self, word: &'a str) -> Cow<'a, str> {
         if may_have_stem(self.language, word.as_bytes()) {
             self.stem(word)
@@ -128,7 +128,7 @@ impl Normalizer {
         }
     }
 
-    /// The stemmer for a word, all of whose letters are of one script that tells the language.
+    /// The stemmer for a word if all its letters are of one script that tells the language.
     fn of_script(&self, word: &str) -> Option<&Stemmer> {
         let (of_script, stemmer): (fn(char) -> bool, _) = match word.chars().next()? {
             c if is_cyrillic(c) => (is_cyrillic, &self.russian),
@@ -141,7 +141,7 @@ impl Normalizer {
     }
 }
 
-/// The number that stands for a normal form everywhere: its term.
+/// The term of a normal form: the 64-bit hash that represents it everywhere.
 #[must_use]
 pub fn hash(normal: &str) -> u64 {
     xxh3_64(normal.as_bytes())

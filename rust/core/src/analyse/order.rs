@@ -1,10 +1,10 @@
-//! Terms in ascending order, by their first bits: hashes spread evenly, which a sort in general cannot know.
+//! Sorts terms by their first bits. Hashes spread evenly, which a general sort cannot know.
 
-/// Terms up to here are sorted as they are.
+/// Up to so many terms, the standard sort is used.
 const FEW: usize = 20;
-/// Parts of the range of hashes.
+/// The number of parts that the range of hashes is cut into.
 const PARTS: usize = 128;
-/// Terms of a part that are put in order one by one.
+/// The most terms of one part that are sorted by insertion; with more, the standard sort is used.
 const CROWDED: u32 = 16;
 
 /// Sorts terms, and keeps its buffer.
@@ -21,7 +21,7 @@ impl Order {
         for &term in &*terms {
             places[part(term)] += 1;
         }
-        // A text that repeats itself, a long one, or one whose words were chosen for their hashes.
+        // The text repeats itself, is long, or has words that were chosen for their hashes.
         let is_crowded = places.iter().any(|&count| count > CROWDED);
         if is_crowded {
             return terms.sort_unstable();
@@ -37,7 +37,7 @@ impl Order {
             self.0[*place as usize] = term;
             *place += 1;
         }
-        // Only those of one part are not in order.
+        // Only terms of the same part are still out of order.
         for (end, &term) in self.0.iter().enumerate() {
             let mut place = end;
             while place > 0 && terms[place - 1] > term {

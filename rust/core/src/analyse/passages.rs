@@ -1,11 +1,11 @@
-//! A long text in overlapping parts, so that one good paragraph is not drowned by the rest.
+//! Cuts a long text into overlapping passages, so that one good paragraph is not diluted by the rest.
 
 use std::ops::Range;
 
-/// Terms of a passage.
+/// The length of a passage, in terms.
 const SIZE: usize = 160;
 
-/// Terms that a passage has in common with the next.
+/// The overlap of two consecutive passages, in terms.
 const OVERLAP: usize = 40;
 
 /// The passages of a text of that many terms: at least one, and the last ends with the text.
@@ -17,7 +17,8 @@ pub(super) fn passages(terms: usize) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Whether a passage has a character that so many of `terms` terms stand before: the last one stands behind all.
+/// Whether a passage has a character with `before` of the text's `terms` terms before it. The last passage also has
+/// the characters behind all terms.
 pub(super) fn has_character(passage: &Range<usize>, before: usize, terms: usize) -> bool {
     passage.contains(&before.min(terms.saturating_sub(1)))
 }

@@ -1,4 +1,4 @@
-//! From the clusters of a text to its terms: by the memo, and by the rules where that does not know them.
+//! Turns the clusters of a text into terms: by the memo, and for unknown clusters by the rules.
 
 use std::ops::Range;
 
@@ -11,10 +11,10 @@ use super::normal::{Normalizer, hash};
 use super::stop::is_english_stop_word;
 use super::words::{Says, Scanner};
 
-/// Clusters that are looked up together, and terms that are handed on together.
+/// The number of clusters that are looked up together, and of terms that are handed on together.
 pub(super) const AT_ONCE: usize = 32;
 
-/// A cluster that waits to be looked up.
+/// A cluster to be looked up.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Cluster {
     key: [u64; 2],
@@ -23,7 +23,7 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// That which lies in this range of `text`.
+    /// The cluster in this range of `text`.
     #[inline]
     pub(super) fn of(text: &str, Range { start, end }: Range<usize>) -> Self {
         let key = short_key(text.as_bytes(), start, end);
@@ -31,7 +31,7 @@ impl Cluster {
     }
 }
 
-/// Looks clusters up, and reads what the memo does not have.
+/// Looks clusters up in the memo, and reads unknown ones by the rules.
 pub(super) struct Reader {
     language: Language,
     memo: Memo,
@@ -40,7 +40,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// One for texts in a language.
+    /// A reader for texts in a language.
     pub(super) fn of(language: Language) -> Self {
         Self {
             language,
@@ -54,7 +54,7 @@ impl Reader {
         self.language
     }
 
-    /// Gives back what a cluster took that was much longer than others are.
+    /// Frees the buffers after an unusually long cluster.
     pub(super) fn shrink(&mut self) {
         self.scanner = Scanner::of(self.language);
     }
@@ -82,12 +82,12 @@ impl Reader {
         }
     }
 
-    /// Finds the terms of a cluster that was not among those of one term.
+    /// Finds the terms of a cluster that is not in the table of single terms.
     #[inline(never)]
     fn learn(&mut self, text: &str, cluster: &Cluster, found: &mut Found<'_>) {
         let Cluster { key, start, end } = *cluster;
         if is_plain_word(&text[start..end]) {
-            // It may have been learnt a moment ago.
+            // It may have been stored since the batch was looked up.
             let known = self.memo.word(key);
             let told = || self.terms.told(&mut self.memo, key, &text[start..end]);
             found.push(known.unwrap_or_else(told));
@@ -98,7 +98,7 @@ impl Reader {
             known.for_each(|told| found.push(told));
             return;
         }
-        // One more than are remembered, to see that there are more.
+        // Room for one term more than is remembered, to see that there are too many.
         let (mut terms, mut count) = ([Told::default(); TERMS + 1], 0);
         self.read(&text[start..end], |told| {
             terms[count.min(TERMS)] = told;
@@ -120,7 +120,7 @@ impl Reader {
             terms,
             ..
         } = self;
-        // White space that is not ASCII may be in it.
+        // The cluster may contain white space outside of ASCII.
         for piece in cluster.split_whitespace() {
             scanner.for_each_word(piece, &mut |word, says| {
                 visit(Told {
@@ -132,11 +132,11 @@ impl Reader {
     }
 }
 
-/// Makes terms of words by the rules.
+/// Turns words into terms by the rules.
 struct Terms {
     language: Language,
     normalizer: Normalizer,
-    /// A word in lower case, kept here for its capacity.
+    /// A buffer for a word in lower case.
     lower: String,
 }
 
@@ -151,7 +151,7 @@ impl Terms {
 
     /// The term of a word in lower case.
     fn term(&mut self, memo: &mut Memo, word: &str) -> u64 {
-        // Words of other letters are remembered by their clusters alone.
+        // Words with other letters are remembered only as part of their cluster.
         if word.len() > SHORT || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
             return hash(&self.normalizer.normal(word));
         }
@@ -179,7 +179,7 @@ impl Terms {
     }
 }
 
-/// What is remembered of a word besides its term.
+/// The properties of a word, as the memo stores them.
 fn flags(word: &str, says: Says) -> Flags {
     Flags(match says {
         Says::Inside => Flags::INSIDE,
@@ -192,15 +192,15 @@ fn flags(word: &str, says: Says) -> Flags {
     })
 }
 
-/// A character inside of a run of CJK: the number of terms before it, and its own.
+/// A character inside of a run of CJK: the number of terms before it, and its own term.
 pub(super) type Inside = (usize, u64);
 
-/// The terms that were found: those that say something, or all.
+/// The terms that were found: only content words, or all words.
 pub(super) struct Found<'a> {
     terms: &'a mut Vec<u64>,
-    /// Characters inside of words, where somebody wants them.
+    /// Characters inside of words, if the caller wants them.
     inside: Option<&'a mut Vec<Inside>>,
-    /// How many terms there were before.
+    /// The number of terms in `terms` at the start.
     before: usize,
     all: bool,
     newest: [u64; AT_ONCE],
@@ -229,7 +229,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Written whether it says anything or not, which nobody can guess.
+    /// Adds a term. It is always written, and only counted if it is wanted: a branch here could not be predicted.
     #[inline]
     fn push(&mut self, told: Told) {
         let flags = told.flags.0;

@@ -1,13 +1,13 @@
-//! Stop words, and characters of Chinese grammar: they tell nothing about the subject of a text.
+//! Stop words, and grammatical characters of Chinese: they say nothing about the subject of a text.
 //!
-//! Question words are among them: what asks is not what answers. `may` is not: it is a month.
+//! Question words are stop words, since an answer does not contain them. `may` is not a stop word: it is a month.
 //! Apostrophes were dropped before, so `dont` stands for `don't`.
 
 use std::sync::LazyLock;
 
 use rustc_hash::FxHashSet;
 
-/// Those of English, in ascending order. Frozen: part of the definition of `lexical-4`.
+/// The English stop words, in ascending order. Frozen: part of the definition of `lexical-4`.
 #[rustfmt::skip]
 const STOP_WORDS: [&str; 189] = [
     "a", "about", "above", "after", "again", "against", "all", "also", "although", "am", "an",
@@ -30,7 +30,8 @@ const STOP_WORDS: [&str; 189] = [
     "yours", "yourself", "yourselves", "youve",
 ];
 
-/// The same of Russian, Greek, Arabic and Hindi, whose scripts tell them, as words are after folding. Frozen, too.
+/// The stop words of Russian, Greek, Arabic and Hindi, which are recognized by their scripts; in folded form.
+/// Frozen, too.
 #[rustfmt::skip]
 const OF_OTHER_SCRIPTS: [&str; 454] = [
     "α", "ακομα", "αλλα", "αν", "αντι", "απο", "αυτα", "αυτεσ", "αυτη", "αυτο", "αυτοι", "αυτοσ",
@@ -73,29 +74,30 @@ const OF_OTHER_SCRIPTS: [&str; 454] = [
 
 /// Pronouns, particles and measure words of Chinese, in both scripts. In ascending order. Frozen, too.
 ///
-/// Only what is hardly ever part of a noun: `在`, `有` or `地` would be grammar as well.
+/// Only characters that are hardly ever part of a noun. Others, such as `在`, `有` or `地`, are grammatical too, but
+/// are often part of nouns.
 #[rustfmt::skip]
 const FUNCTION_CHARACTERS: [char; 26] = [
     '个', '么', '了', '他', '们', '你', '個', '們', '吗', '吧', '呀', '呢', '哦',
     '啊', '嗎', '嗯', '她', '它', '很', '我', '是', '的', '这', '這', '那', '麼',
 ];
 
-/// Bytes of the longest of them.
+/// The lengths of the longest words, in bytes.
 const LONGEST: usize = 10;
 const LONGEST_OF_OTHERS: usize = 24;
 
-/// Whether a word in lower case says nothing in English, or in the language of its script.
+/// Whether a word in lower case is a stop word of English, or of the language of its script.
 pub(super) fn is_stop_word(word: &str) -> bool {
     is_english_stop_word(word) || is_stop_word_of_script(word)
 }
 
-/// Whether a word in lower case is one of the English ones.
+/// Whether a word in lower case is an English stop word.
 pub(super) fn is_english_stop_word(word: &str) -> bool {
     static KNOWN: LazyLock<FxHashSet<&str>> = LazyLock::new(|| STOP_WORDS.into_iter().collect());
     word.len() <= LONGEST && KNOWN.contains(word)
 }
 
-/// Whether a word in lower case says nothing in the language that its script tells.
+/// Whether a word in lower case is a stop word of the language of its script.
 pub(super) fn is_stop_word_of_script(word: &str) -> bool {
     static OTHERS: LazyLock<FxHashSet<&str>> =
         LazyLock::new(|| OF_OTHER_SCRIPTS.into_iter().collect());
@@ -103,7 +105,7 @@ pub(super) fn is_stop_word_of_script(word: &str) -> bool {
     !is_ascii && word.len() <= LONGEST_OF_OTHERS && OTHERS.contains(word)
 }
 
-/// Whether a character carries grammar, and no meaning of its own.
+/// Whether a character is purely grammatical.
 pub(super) fn is_function_character(c: char) -> bool {
     FUNCTION_CHARACTERS.binary_search(&c).is_ok()
 }

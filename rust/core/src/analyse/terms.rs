@@ -1,4 +1,4 @@
-//! From a text to its terms: words without those that say nothing, in their normal forms.
+//! Turns a text into its terms: its content words in their normal forms.
 
 use super::analyser::with_kept;
 use super::function_words::says_nothing;
@@ -9,7 +9,7 @@ use super::words::{Says, Scanner};
 
 /// Calls `visit` with each term of `text`, read as English, in order.
 ///
-/// What says nothing is left out, unless there is nothing else: stop words, and Chinese grammar.
+/// Stop words and grammatical characters of Chinese are left out, unless the text has nothing else.
 ///
 /// ```
 /// use siltstone_core::analyse::for_each_term;
@@ -22,24 +22,24 @@ pub fn for_each_term(text: &str, mut visit: impl FnMut(&str)) {
     for_each_term_in(text, Language::English, &mut visit);
 }
 
-/// The same of a text in a language.
+/// The same for a text in a language.
 pub fn for_each_term_in(text: &str, language: Language, mut visit: impl FnMut(&str)) {
     let normalizer = Normalizer::of(language);
     for_each_word(text, language, |word| visit(&normalizer.normal(word)));
 }
 
-/// The terms that a word of a query has where texts are of several languages.
+/// The terms of a query's word where texts are in several languages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alternatives {
-    /// In English first, then in the order of the languages; each once. There is at least one.
+    /// The English term first, then those of the other languages in their order; each once. There is at least one.
     pub terms: Vec<String>,
-    /// Whether one of the languages takes it for a word that says nothing.
+    /// Whether the word is a stop word in one of the languages.
     pub is_silent: bool,
 }
 
-/// For each word of a query its terms in English and in each of `languages`, in order.
+/// For each word of a query, in order, its terms in English and in each of `languages`.
 ///
-/// Words that say nothing in any of them are left out, unless there is nothing else.
+/// Words that are stop words in all of the languages are left out, unless the query has nothing else.
 #[must_use]
 pub fn alternatives(text: &str, languages: Languages) -> Vec<Alternatives> {
     let every: Vec<Language> = languages.with_english().collect();
@@ -65,7 +65,8 @@ pub fn alternatives(text: &str, languages: Languages) -> Vec<Alternatives> {
     let mut scanner = Scanner::default();
     for piece in text.split_whitespace() {
         scanner.for_each_word(piece, &mut |word, says| {
-            // A stop word of English may say something elsewhere; other silence is that of all.
+            // An English stop word may be a content word in another language; grammatical characters of Chinese are
+            // not.
             let is_silent = says == Says::Nothing && !is_stop_word(word);
             let is_of_script = is_stop_word_of_script(word);
             let says_in = |each: Language| !is_silent && !is_of_script && !says_nothing(each, word);
@@ -89,19 +90,19 @@ pub fn terms(text: &str) -> Vec<u64> {
     found
 }
 
-/// Adds the hashes of the terms of `text` to `found`, in order: for those who read many texts.
+/// Adds the hashes of the terms of `text` to `found`, in order: for callers that read many texts.
 ///
-/// Whether they say something: where none does, they are those that say nothing.
+/// Returns whether the text has content words; if it has none, its stop words are added.
 pub fn terms_into(text: &str, found: &mut Vec<u64>) -> bool {
     with_kept(|analyser| analyser.read_all(text, found))
 }
 
-/// What `read` makes of the hashes of the terms of `text`, in ascending order: for those who count them.
+/// Calls `read` with the hashes of the terms of `text`, in ascending order: for callers that count them.
 pub fn with_sorted_terms<T>(text: &str, read: impl FnOnce(&[u64]) -> T) -> T {
     with_kept(|analyser| analyser.with_sorted(text, read))
 }
 
-/// Calls `visit` with each word of `text` that says something, in order; with each at all where none does.
+/// Calls `visit` with each content word of `text`, in order; with every word if it has no content words.
 pub(super) fn for_each_word(text: &str, language: Language, mut visit: impl FnMut(&str)) {
     let mut scanner = Scanner::of(language);
     let says_something = text.split_whitespace().any(|piece| {

@@ -1,4 +1,4 @@
-//! The stretch of a text that says most of what a query asks, for whoever cannot show all of it.
+//! Finds the stretch of a text that best matches a query, for callers that cannot show all of the text.
 
 use std::ops::Range;
 
@@ -6,11 +6,11 @@ use rustc_hash::FxHashMap;
 
 use super::graphemes::{ceil, floor};
 
-/// Bytes of a piece without white space that is read as one; a longer one (Chinese, base64) is cut.
+/// The longest piece without white space that is read as one, in bytes; longer ones (Chinese, base64) are cut.
 const LONGEST_PIECE: usize = 48;
 
-/// The best stretch of a text that is longer than `size` bytes, where `terms_in` gives the terms of a piece that are
-/// looked for; [`Asked::best_part`](super::Asked::best_part) says which one is best.
+/// The best stretch of a text that is longer than `size` bytes. `terms_in` returns the terms of a piece that are
+/// looked for; [`Asked::best_part`](super::Asked::best_part) says which stretch is best.
 pub(super) fn best_stretch(
     text: &str,
     size: usize,
@@ -20,12 +20,12 @@ pub(super) fn best_stretch(
     let found = matches(text, &pieces, terms_in);
     let best = densest(&pieces, &found, size).unwrap_or(0..0);
     let best = widened(text, &pieces, best, size);
-    // An accent may stand on white space that is left out.
+    // A combining accent may stand on white space that is left out.
     let start = ceil(text, best.start);
     start..floor(text, best.end).max(start)
 }
 
-/// Where the pieces of `text` lie: what stands between white space, long ones cut, with what they share.
+/// The pieces of `text`: its stretches without white space. Long ones are cut, with one shared grapheme.
 fn pieces(text: &str) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     for piece in text.split_whitespace() {
@@ -34,10 +34,10 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
         while end - start > LONGEST_PIECE {
             let mut stop = floor(text, start + LONGEST_PIECE);
             if stop <= start {
-                stop = ceil(text, start + 1).min(end); // one grapheme of many marks
+                stop = ceil(text, start + 1).min(end); // a single grapheme with many combining marks
             }
             pieces.push(start..stop);
-            let common = floor(text, stop - 1); // so that no pair of Han is lost between them
+            let common = floor(text, stop - 1); // shared, so that no pair of Han characters is lost
             start = if common > start { common } else { stop };
         }
         pieces.push(start..end);
@@ -45,7 +45,7 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
     pieces
 }
 
-/// The pieces that have terms of the query, each with them.
+/// The pieces that have terms of the query, each with these terms.
 fn matches(
     text: &str,
     pieces: &[Range<usize>],
@@ -58,7 +58,7 @@ fn matches(
     pieces.iter().enumerate().filter_map(of).collect()
 }
 
-/// The run of pieces within `size` bytes whose terms weigh most.
+/// The run of pieces within `size` bytes whose terms have the highest weight.
 fn densest(
     pieces: &[Range<usize>],
     found: &[(usize, Vec<u64>)],
@@ -101,11 +101,11 @@ fn densest(
     best.map(|(_, run)| run)
 }
 
-/// The bytes of the pieces of `run` with neighbours on both sides, as many as `size` holds.
+/// The bytes of the pieces of `run`, extended by pieces on both sides as far as `size` allows.
 fn widened(text: &str, pieces: &[Range<usize>], run: Range<usize>, size: usize) -> Range<usize> {
     let Range { mut start, mut end } = run;
     let Some(first) = pieces.get(start) else {
-        return 0..floor(text, size); // nothing but white space
+        return 0..floor(text, size); // only white space
     };
     if start == end {
         end += 1;
@@ -119,7 +119,7 @@ fn widened(text: &str, pieces: &[Range<usize>], run: Range<usize>, size: usize) 
         let before = start
             .checked_sub(1)
             .filter(|&at| to - pieces[at].start <= size);
-        // Of the two sides the one that has less beside the match goes on.
+        // The side with less context is extended first.
         let (left, right) = (run.start - start, end - run.end.min(end));
         match (before, after) {
             (Some(at), Some(_)) if left <= right => start = at,

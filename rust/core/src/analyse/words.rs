@@ -1,25 +1,25 @@
-//! The bounds of words, for texts that are prose, identifiers, paths and JSON at once.
+//! Finds the words of texts that mix prose, identifiers, paths and JSON.
 //!
-//! A text is cut at white space, each piece is folded (no accents), and then read from left to right:
+//! A text is cut at white space. Each piece is folded (accents are removed), and then read from left to right:
 //!
-//! - A run of Han, kana or Hangul is its overlapping pairs of code points; a single one stays alone.
-//! - A run of Thai, Lao, Tibetan, Burmese or Khmer, which are written without spaces, is its overlapping
-//!   triples of code points, marks among them; a shorter one stays whole.
-//! - A word is a run of other letters, digits and the marks that follow them, in lower case. Inside of
-//!   it an apostrophe between letters is dropped, `'s` at its end too, and so is a comma before exactly
-//!   three digits that follow a digit: `don't`, `Ann's`, `10,000` are `dont`, `ann`, `10000`.
-//! - An article that French or Italian elides is left out: `l'eau` and `dell'acqua` are `eau` and `acqua`.
-//! - It is cut before a capital that follows no capital, and before the last of several capitals where
-//!   that begins a word: `parseHTTPBody` is `parse`, `http`, `body`.
-//! - Words that only a hyphen, underscores, or a dot between digits join are a compound: its parts are
-//!   words, and so is the whole, without hyphens and underscores. `in_progress` is `in`, `progress`,
-//!   `inprogress`; `v1.2.3` is `v1`, `2`, `3`, `1.2.3`: the `v` of a version is left out.
+//! - A run of Han, kana or Hangul becomes its overlapping pairs of code points; a single code point stays alone.
+//! - A run of Thai, Lao, Tibetan, Burmese or Khmer, which are written without spaces, becomes its overlapping
+//!   triples of code points (marks count); a shorter run stays whole.
+//! - A word is a run of other letters, digits and the marks that follow them, in lower case. An apostrophe between
+//!   letters is dropped, and so are `'s` at the end of the word and a comma between a digit and exactly three
+//!   digits: `don't`, `Ann's`, `10,000` become `dont`, `ann`, `10000`.
+//! - An elided article of French or Italian is left out: `l'eau` and `dell'acqua` become `eau` and `acqua`.
+//! - A word is cut before a capital that does not follow a capital, and before the last of several capitals if a
+//!   lower case letter follows it: `parseHTTPBody` becomes `parse`, `http`, `body`.
+//! - Words that are joined only by a hyphen, by underscores, or by a dot between digits are a compound: its parts
+//!   are words, and the whole is a word too, without hyphens and underscores. `in_progress` becomes `in`,
+//!   `progress`, `inprogress`; `v1.2.3` becomes `v1`, `2`, `3`, `1.2.3`: the `v` of a version is left out.
 //!
-//! Everything else separates; emoji are no words.
+//! Every other character separates words; emoji are not words.
 //!
-//! With each word goes whether it says anything: a stop word does not, and in Chinese, a run of Han alone,
-//! a pair with a character of grammar does not. With kana beside it such a character is often one of a
-//! noun, so Japanese keeps all its pairs.
+//! Each word comes with a mark whether it has content. A stop word has none. In Chinese (a run of Han characters
+//! only), a pair with a grammatical character has none either. In Japanese, where kana stand beside it, such a
+//! character is often part of a noun, so all pairs are kept.
 
 use crate::tokenize::{Class, fold as class_of};
 
@@ -28,15 +28,15 @@ use super::function_words::says_nothing;
 use super::language::Language;
 use super::stop::{is_function_character, is_stop_word_of_script};
 
-/// What a word is to a text.
+/// The role of a word in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Says {
-    /// It says something.
+    /// It is a content word.
     Something,
-    /// It says nothing.
+    /// It is a stop word, or purely grammatical.
     Nothing,
-    /// It is a character inside of a run of Han, kana or Hangul: who asks for it alone finds it, and it is no
-    /// word of the text otherwise.
+    /// It is a single character inside of a run of Han, kana or Hangul: a query for the character alone finds it,
+    /// but it does not count as a word of the text.
     Inside,
 }
 
@@ -46,7 +46,7 @@ impl Says {
     }
 }
 
-/// Articles and the like that French, Italian and their kin tie to the next word.
+/// Articles and similar words that French, Italian and related languages join to the next word by an apostrophe.
 const ELIDED: [&str; 14] = [
     "all", "c", "d", "dall", "dell", "j", "jusqu", "l", "lorsqu", "n", "nell", "puisqu", "qu",
     "sull",
@@ -57,17 +57,17 @@ const ELIDED: [&str; 14] = [
 pub(super) struct Scanner {
     language: Language,
     piece: Vec<char>,
-    /// The word that is being read, as it was written.
+    /// The current word, as it was written.
     word: Vec<char>,
-    /// The compound so far.
+    /// The current compound.
     whole: String,
-    /// Its parts, one after the other, and where each ends.
+    /// The parts of the compound one after the other, and where each ends.
     parts: String,
     ends: Vec<usize>,
 }
 
 impl Scanner {
-    /// One that knows what says nothing in a language.
+    /// A scanner that knows the stop words of a language.
     pub(super) fn of(language: Language) -> Self {
         Self {
             language,
@@ -75,8 +75,8 @@ impl Scanner {
         }
     }
 
-    /// Calls `visit` with each word of `piece`, a text without white space, in order, and with whether it
-    /// says anything.
+    /// Calls `visit` with each word of `piece`, a text without white space, in order, and with the role of the
+    /// word.
     pub(super) fn for_each_word(&mut self, piece: &str, visit: &mut impl FnMut(&str, Says)) {
         if let Some(word) = plain_word(piece) {
             self.parts.clear();
@@ -96,7 +96,7 @@ impl Scanner {
         }
     }
 
-    /// Reads a run of CJK that begins at `at`; where it ends.
+    /// Reads a run of CJK that begins at `at`; returns its end.
     fn read_run(&mut self, at: usize, visit: &mut impl FnMut(&str, Says)) -> usize {
         let goes_on = |&place: &usize| matches!(self.class(place), Class::Cjk | Class::Mark);
         let end = (at..self.piece.len()).take_while(goes_on).count() + at;
@@ -123,7 +123,7 @@ impl Scanner {
         end
     }
 
-    /// Reads a run of a script without spaces that begins at `at`; where it ends.
+    /// Reads a run of a script without spaces that begins at `at`; returns its end.
     fn read_unspaced(&mut self, at: usize, visit: &mut impl FnMut(&str, Says)) -> usize {
         let goes_on = |&place: &usize| match self.class(place) {
             Class::Letter => is_unspaced(self.piece[place]),
@@ -140,7 +140,7 @@ impl Scanner {
         end
     }
 
-    /// Reads a word that begins at `at`, with all that is joined to it; where that ends.
+    /// Reads a word that begins at `at`, with all words that are joined to it; returns the end.
     fn read_compound(&mut self, mut at: usize, visit: &mut impl FnMut(&str, Says)) -> usize {
         self.whole.clear();
         self.parts.clear();
@@ -170,7 +170,7 @@ impl Scanner {
         Says::something(!says_nothing(self.language, word) && !is_stop_word_of_script(word))
     }
 
-    /// Reads one word into `word`; where it ends, a closing `'s` included.
+    /// Reads one word into `word`; returns its end, with a closing `'s`.
     fn read_word(&mut self, start: usize) -> usize {
         self.word.clear();
         let mut at = start;
@@ -202,7 +202,7 @@ impl Scanner {
         at
     }
 
-    /// Whether the word so far is one that is tied to the next by an apostrophe, and is none itself.
+    /// Whether the current word is an elided article.
     fn is_elided(&self) -> bool {
         let is = |elided: &&str| {
             let same = |(known, &c): (char, &char)| known == c.to_ascii_lowercase();
@@ -211,7 +211,7 @@ impl Scanner {
         ELIDED.iter().any(is)
     }
 
-    /// Adds the word that was read to the compound, cut at its capitals.
+    /// Adds the current word to the compound, cut at its capitals.
     fn cut_word(&mut self) {
         for (at, &c) in self.word.iter().enumerate() {
             if at > 0 && self.begins_part(at) {
@@ -229,7 +229,7 @@ impl Scanner {
         self.word[at].is_uppercase() && (!self.word[at - 1].is_uppercase() || next())
     }
 
-    /// Where the next word of the compound begins, if what stands at `at` joins it.
+    /// The start of the next word of the compound, if the character at `at` joins it.
     fn joined(&mut self, at: usize) -> Option<usize> {
         let next = match self.piece.get(at)? {
             '-' => at + 1,
@@ -270,15 +270,15 @@ impl Scanner {
     fn class(&self, at: usize) -> Class {
         let c = self.piece[at];
         if is_apostrophe(c) {
-            Class::Separator // U+02BC is one, and a letter to Unicode
+            Class::Separator // U+02BC is an apostrophe here, but a letter in Unicode
         } else {
             class_of(c).0
         }
     }
 }
 
-/// The one word of a piece that has nothing but ASCII letters, none but the first a capital, and what
-/// separates words around them: most pieces are of that kind.
+/// The word of a piece that is one ASCII word (only the first letter may be a capital) with ASCII separators around
+/// it: most pieces are of this kind.
 fn plain_word(piece: &str) -> Option<&str> {
     let around = |byte: &u8| byte.is_ascii() && !byte.is_ascii_alphanumeric();
     let bytes = piece.as_bytes();
@@ -296,7 +296,8 @@ fn is_apostrophe(c: char) -> bool {
     matches!(c, '\'' | '\u{2019}' | '\u{2BC}')
 }
 
-/// Whether a letter is of a script that is written without spaces. Digits are not: numbers stand together.
+/// Whether a letter is of a script that is written without spaces. Digits of these scripts are not: a number is one
+/// word.
 pub(super) fn is_unspaced(c: char) -> bool {
     matches!(c,
         '\u{E01}'..='\u{E4E}' // Thai
@@ -312,7 +313,7 @@ fn is_han(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFF}')
 }
 
-/// A version by its numbers alone.
+/// A version without its leading `v`.
 fn without_v(whole: &str) -> &str {
     match whole.strip_prefix('v') {
         Some(rest) if rest.starts_with(|c: char| c.is_ascii_digit()) && rest.contains('.') => rest,

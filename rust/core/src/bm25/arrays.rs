@@ -1,5 +1,5 @@
-//! Indexes of passages and of entries as arrays of a file: a cache of a store, or an index that a user saves.
-//! Arrays that follow from others are computed when a file is read.
+//! Indexes of passages and of entries as arrays of a file. The file is a cache of a store, or an index that a user
+//! saves. Arrays that can be computed from other arrays are not written; they are computed when the file is read.
 
 use std::io::{self, Write};
 use std::sync::OnceLock;
@@ -19,21 +19,21 @@ use crate::index_file;
 use crate::postings::Postings;
 
 impl Bm25Index {
-    /// The index as a file. `label` says how terms were made of texts.
+    /// The index as the bytes of a file. `label` says how the texts were turned into terms.
     ///
     /// # Errors
     ///
-    /// Those of [`index_file::to_bytes`].
+    /// The errors of [`index_file::to_bytes`].
     pub fn to_bytes(&self, label: &str) -> Result<Vec<u8>> {
         let (k1, b) = (self.params.k1(), self.params.b());
         index_file::to_bytes(&format!("bm25 {k1:?} {b:?} {label}"), |to| self.write(to))
     }
 
-    /// The index of a file that was saved with `label`, and its parameters.
+    /// The index in a file that was saved with the same `label`, with its own parameters.
     ///
     /// # Errors
     ///
-    /// Those of [`index_file::from_bytes`].
+    /// The errors of [`index_file::from_bytes`].
     pub fn from_bytes(file: &[u8], label: &str) -> Result<Self> {
         let accept = |found: &str| {
             let mut words = found.strip_prefix("bm25 ")?.splitn(3, ' ');
@@ -41,7 +41,7 @@ impl Bm25Index {
             let params = Bm25Params::new(number()?, number()?).ok()?;
             (words.next()? == label).then_some(params)
         };
-        // The parameters are known before the arrays are read, and are no part of them.
+        // The parameters stand in the label of the file, not in its arrays.
         let read = |from: &mut Reader| Self::read(from, Bm25Params::default());
         let (index, params) = index_file::from_bytes(file, accept, read)?;
         Ok(Self { params, ..index })
@@ -73,7 +73,7 @@ impl LexicalIndex {
     ///
     /// # Errors
     ///
-    /// Those of the file.
+    /// The errors of writing the file.
     pub fn write<W: Write>(&self, to: &mut Writer<W>) -> io::Result<()> {
         self.passages.write(to)?;
         to.put(&self.firsts)?;
@@ -83,7 +83,7 @@ impl LexicalIndex {
         self.languages.write(to)
     }
 
-    /// The entries that were written; None for what never was.
+    /// Reads the entries back; None where the data is damaged.
     #[must_use]
     pub fn read(from: &mut Reader, params: Bm25Params) -> Option<Self> {
         let passages = Bm25Index::read(from, params)?;

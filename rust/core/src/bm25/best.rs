@@ -1,11 +1,13 @@
-//! The best passages for a query, without reading what cannot be among them.
+//! Finds the best passages for a query without scoring every passage.
 //!
-//! `MaxScore` (Turtle and Flood 1995), block by block. A term adds at most its bound to a passage; the terms
-//! whose bounds together do not reach what the worst of the best has are not essential: no passage is among
-//! the best by these alone. So the essential terms are added up in f32, and the others looked up for the
-//! few passages that may still get there. Bounds have room for what f32 rounds. A passage that passes them
-//! all is scored in f64 as [`Scorer::sum`] has it, so what is found is what all sums would give, to the bit.
-//! The first of them are those of a block that have most of its most telling terms.
+//! The algorithm is `MaxScore` (Turtle and Flood 1995), applied to one block at a time. Each term has a bound: the
+//! most that it adds to any passage. Terms are sorted by bound, and the smallest ones, as long as their bounds
+//! together stay below the worst score that is kept, are called non-essential: a passage that has only those cannot
+//! be among the best. The essential terms are added up in f32. The non-essential terms are looked up only for the
+//! few passages that may still reach the worst kept score. The bounds leave room for the rounding of f32. A passage
+//! that passes all bounds is scored in f64 as [`Scorer::sum`] does, so the result is equal, to the bit, to scoring
+//! all passages. The first passages that are scored are those of a block that have most of its rarest terms; they
+//! give the first worst score.
 
 use std::mem;
 
@@ -21,26 +23,28 @@ use crate::simd::prefetch::prefetch;
 use crate::simd::reach::{GROUP, Masks, members, reach};
 use crate::top_k::TopK;
 
-/// More than a division and a multiplication lose by rounding.
+/// An upper bound of the rounding error of a division and a multiplication.
 const ROOM: f64 = 1e-12;
-/// What f32 may lose of a sum with each of its terms, and more.
+/// An upper bound of the rounding error in f32, for each term of a sum.
 const ROOM_OF_TERM: f64 = f32::EPSILON as f64;
-/// Passages of a block that are scored one by one; where there are more, all of the block are.
+/// Up to so many passages of a block are scored one by one; with more, the whole block is scored.
 const FEW: usize = 64;
-/// Passages of a block of which the richest are scored first, to see how many of the others still matter.
+/// The most candidates of a block that are sorted by their f32 sum. The highest of them are scored first, and their
+/// scores rule out others.
 const MANY: usize = 256;
-/// Codes that are added in the time that one is looked up.
+/// Adding so many codes takes about as long as looking up one.
 const LOOK_UP: usize = 16;
-/// Codes that are read once more, and cleared, sooner than all of a block is.
+/// Up to so many codes, it is quicker to clear their sums one by one than to clear the whole block.
 const SPARSE: usize = 64;
-/// Postings that the first bound is made of, at least and for each passage that is asked for.
+/// Postings that are added up for the first bound: at least `SEEDS`, plus `SEEDS_OF_EACH` for each passage that is
+/// asked for.
 const SEEDS: usize = 128;
 const SEEDS_OF_EACH: usize = 4;
 
 impl Bm25Index {
     /// The `limit` best passages that have a term of the query: the best first, ties by number.
     ///
-    /// A score is the sum by the ceiling, up to 1.
+    /// A score is the sum divided by the ceiling, and at most 1.
     #[must_use]
     pub fn search(&self, query: &Query, limit: usize) -> Vec<Scored> {
         search(&self.scorer(query), limit)
@@ -96,21 +100,21 @@ struct Search<'a> {
     level: Level,
     limit: usize,
     best: TopK<Scored>,
-    /// A sum that is not above this certainly scores less than all that is kept.
+    /// A passage whose sum is not above this has a lower score than every passage that is kept.
     least: f64,
-    /// What f32 may lose of a sum, in parts of it.
+    /// An upper bound of the relative rounding error of a sum in f32.
     room: f64,
-    /// The terms of the block at hand, what adds least first.
+    /// The terms of the current block, the smallest bound first.
     bounds: Vec<Bounded<'a>>,
-    /// The lengths of its passages.
+    /// The lengths of the passages of the current block.
     shorts: &'a [Short; BLOCK],
-    /// What was added up of the block at hand; 0 between blocks.
+    /// The f32 sums of the current block, one a passage; all 0 between blocks.
     added: Box<[f32; BLOCK]>,
     sums: Vec<f64>,
     places: Vec<u16>,
-    /// Their codes of a term.
+    /// Room for the codes that those passages have of one term.
     codes: Vec<u16>,
-    /// The passages of the block at hand that were offered already.
+    /// The passages of the current block that were scored already.
     known: Vec<u16>,
 }
 
@@ -138,7 +142,7 @@ impl Search<'_> {
                 return self.add_all(number);
             }
         }
-        // The first `others` are not essential: together they add at most `rest`.
+        // The first `others` terms are non-essential: together they add at most `rest`.
         let (mut others, mut rest) = (0, 0.0);
         for bounded in &self.bounds {
             if (rest + bounded.most) * (1.0 + self.room) >= self.least {
@@ -160,7 +164,7 @@ impl Search<'_> {
         }
     }
 
-    /// Asks for the lists of a block that are as essential as those of the one at hand.
+    /// Prefetches those lists of the next block whose bound is as large as that of an essential term of this one.
     fn prefetch(&self, number: usize, others: usize) {
         let least = self.bounds.get(others).map_or(0.0, |term| term.most);
         if number < self.scorer.blocks() {
@@ -172,8 +176,8 @@ impl Search<'_> {
         }
     }
 
-    /// Adds up the essential terms, and looks up the first `others` for what may be among the best. False
-    /// where too many may be; and the first term that was added up.
+    /// Adds up the essential terms, and looks up the first `others` terms for the candidates. Returns false where
+    /// there are too many candidates, and the first term that was added up.
     fn add_some(&mut self, number: usize, mut others: usize, mut rest: f64) -> (bool, usize) {
         for place in others..self.bounds.len() {
             self.add_list(place);
@@ -186,7 +190,7 @@ impl Search<'_> {
             if self.collect(others, self.cut(rest), most) {
                 break;
             }
-            // There are too many. One term more leaves fewer.
+            // There are too many candidates. Adding up one more term leaves fewer.
             let Some(next) = others.checked_sub(1) else {
                 return (false, 0);
             };
@@ -206,7 +210,8 @@ impl Search<'_> {
                 let place = places[number];
                 let at = usize::from(place) % BLOCK;
                 added[at] += weight * norms.factor(count(code), shorts[at]);
-                // Whether it stays is a coin toss for the processor, so it is written anyway.
+                // Whether the place is kept is hard to predict for the processor: writing it always avoids a
+                // branch.
                 places[kept] = place;
                 kept += usize::from(added[at] >= cut);
             }
@@ -223,8 +228,8 @@ impl Search<'_> {
         (are_few, others)
     }
 
-    /// Offers the passages that have most, where many were taken down, and leaves what may still be among the
-    /// best.
+    /// Where there are many candidates, scores those with the highest f32 sums first, and leaves the others that
+    /// may still be among the best.
     fn offer_richest(&mut self, number: usize) {
         if self.places.len() / 2 <= self.limit {
             return;
@@ -242,7 +247,7 @@ impl Search<'_> {
         self.places.extend(rest);
     }
 
-    /// Offers the passages that were taken down.
+    /// Scores the candidates and keeps the best.
     fn offer_places(&mut self, number: usize) {
         let (places, mut sums) = (mem::take(&mut self.places), mem::take(&mut self.sums));
         self.scorer
@@ -255,7 +260,7 @@ impl Search<'_> {
         (self.places, self.sums) = (places, sums);
     }
 
-    /// Adds at least what a term adds to each passage.
+    /// Adds an upper bound of the part of a term to the f32 sum of each passage.
     fn add_list(&mut self, place: usize) {
         let Bounded { weight, list, .. } = self.bounds[place];
         let (norms, shorts) = (self.scorer.norms, self.shorts);
@@ -271,7 +276,7 @@ impl Search<'_> {
         lists.map(|term| term.list.codes.len()).sum()
     }
 
-    /// Forgets what the terms from `first` on added.
+    /// Clears what the terms from `first` on added to the sums.
     fn clear(&mut self, first: usize) {
         if self.codes_from(first) > SPARSE {
             self.added.fill(0.0);
@@ -284,8 +289,8 @@ impl Search<'_> {
         }
     }
 
-    /// Takes down which passages have at least `least` of the terms from `first` on; false for more than
-    /// `most`.
+    /// Collects the candidates: the passages whose sum over the terms from `first` on is at least `least`. False
+    /// where there are more than `most`.
     fn collect(&mut self, first: usize, least: f32, most: usize) -> bool {
         let mut masks: Masks = [0; BLOCK / GROUP];
         if self.codes_from(first) > SPARSE {
@@ -303,7 +308,7 @@ impl Search<'_> {
         members(&masks, most, &mut self.places)
     }
 
-    /// A sum in f32 that is smaller cannot become more than `least` by `rest`. Above 0.
+    /// The smallest f32 sum that can still exceed `least` if `rest` is added to it. Above 0.
     fn cut(&self, rest: f64) -> f32 {
         narrow((self.least - rest) * (1.0 - 2.0 * self.room)).max(f32::MIN_POSITIVE)
     }
@@ -334,7 +339,7 @@ impl Search<'_> {
         self.sums = sums;
     }
 
-    /// The newest passages are in no list.
+    /// Scores the newest passages, which are in no posting list yet.
     fn offer_newest(&mut self, number: usize) {
         let newest = self.scorer.newest_of_block(number);
         for same in newest.chunk_by(|one, other| one.id == other.id) {
@@ -354,7 +359,7 @@ impl Search<'_> {
         }
     }
 
-    /// Offers passages of the block that are rich in its most telling terms, where there are `limit` of them.
+    /// Scores the passages of the block that have most of its rarest terms, if there are `limit` such passages.
     fn seed(&mut self, number: usize) {
         if self.limit > GROUP {
             return;
@@ -364,7 +369,8 @@ impl Search<'_> {
             first -= 1;
             self.add_list(first);
         }
-        // The best of each lane; the `limit`th of them is no better than the `limit`th passage.
+        // The highest sum of each lane. The `limit`th highest of these is at most the `limit`th highest sum of all
+        // passages.
         let mut lanes = [0.0_f32; GROUP];
         for run in self.added.as_chunks::<GROUP>().0 {
             for (lane, &added) in lanes.iter_mut().zip(run) {

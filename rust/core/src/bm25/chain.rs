@@ -14,23 +14,23 @@ pub(super) const GROUP: usize = 64;
 /// Messages that may be missing between neighbours.
 const MAX_GAP: i64 = 2;
 
-/// Stands for no neighbour.
+/// The value of a link without a neighbour.
 const NONE: u32 = u32::MAX;
 
-/// Entries in the order of the messages they came from, each linked to those before and after it.
+/// Entries in the order of the messages they came from, each linked to the entry before it and to the one after it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chain {
-    /// The entries that came from a cache and from messages, in order, and those that came since. An entry is
-    /// behind another one that begins later, or at the same message and came before it.
+    /// `known` has, in order, the entries from messages that were read from a cache, `order` those that were added
+    /// since. Entries are sorted by their first message; of equal ones the entry that was added first comes first.
     known: Array<u32>,
     order: BTreeSet<(i64, u32)>,
     ranges: Vec<(i64, i64)>,
     before: Vec<u32>,
     after: Vec<u32>,
-    /// A bit for each entry whose neighbours are the four numbers before its own, which are there, and the
-    /// four after it.
+    /// One bit an entry: set if its neighbours are exactly the four numbers before its own and the four numbers
+    /// after it.
     regular: Vec<u64>,
-    /// A bit for each entry without neighbours.
+    /// One bit an entry: set if it has no neighbours.
     alone: Vec<u64>,
 }
 
@@ -50,7 +50,7 @@ impl Chain {
         to.put(&self.alone)
     }
 
-    /// The chain that was written, of `len` entries; None for what never was.
+    /// Reads back a chain of `len` entries; None where the data is damaged.
     pub(super) fn read(from: &mut Reader, len: usize) -> Option<Self> {
         let (starts, ends) = (from.array::<i64>()?, from.array::<i64>()?);
         let chain = Self {
@@ -66,7 +66,7 @@ impl Chain {
         let lens = [starts.len(), ends.len(), links[0].len(), links[1].len()];
         let bits = [chain.regular.len(), chain.alone.len()];
         let is_entry = |id: u32| (id as usize) < len;
-        // All are looked at, without a branch, since nearly always it is so.
+        // All are counted without a branch, as nearly always every one is valid.
         let others = |ids: &[u32]| ids.iter().filter(|&&id| !is_entry(id)).count();
         let nones = |ids: &[u32]| ids.iter().filter(|&&id| id == NONE).count();
         let fits = lens == [len; 4]
@@ -81,12 +81,12 @@ impl Chain {
         self.ranges[id as usize]
     }
 
-    /// Where an entry stands in the order.
+    /// The sort key of an entry.
     fn place(&self, id: u32) -> (i64, u32) {
         (self.ranges[id as usize].0, id)
     }
 
-    /// The entries before and after a place in the order that no entry has.
+    /// The entries just before and just after a sort key that no entry has.
     fn beside(&self, place: (i64, u32)) -> [Option<u32>; 2] {
         let known = &self.known[..];
         let next = known.partition_point(|&id| self.place(id) < place);
@@ -101,8 +101,8 @@ impl Chain {
         [before, after.into_iter().flatten().min()].map(|place| place.map(|(_, id)| id))
     }
 
-    /// Adds the next entry, which came from the messages `start..end`; from none if that is empty, and
-    /// then it has no neighbours.
+    /// Adds the next entry, which came from the messages `start..end`. An empty range means that it came from no
+    /// message: it then has no neighbours.
     pub(super) fn add(&mut self, (start, end): (i64, i64)) {
         let id = u32::try_from(self.ranges.len()).unwrap_or(NONE);
         self.ranges.push((start, end));
@@ -125,8 +125,8 @@ impl Chain {
         if let Some(after) = after {
             self.link(id, after);
         }
-        // Those that it parted or brought together are its neighbours, or those of the one beside it. The last
-        // of all, as most are, parted none.
+        // The new entry changes the neighbours of the entries around it, so their bits are computed anew. An entry
+        // at the end of the conversation, which is the usual case, has no entry after it and separated none.
         let beside = after.and(before).into_iter().chain(after);
         for near in beside.chain([id]) {
             for each in self.neighbors(near).into_iter().flatten().flatten() {
@@ -136,12 +136,12 @@ impl Chain {
         }
     }
 
-    /// For each entry of a group, whether its neighbours are the numbers beside its own.
+    /// The bits of a group of entries: set where the neighbours are the numbers beside the entry's own.
     pub(super) fn regular(&self, group: usize) -> u64 {
         self.regular[group]
     }
 
-    /// For each entry of a group, whether it has no neighbours.
+    /// The bits of a group of entries: set where the entry has no neighbours.
     pub(super) fn alone(&self, group: usize) -> u64 {
         self.alone[group]
     }
@@ -160,7 +160,7 @@ impl Chain {
         }
     }
 
-    /// The nearest before `id`, and the nearest after it, the nearest first.
+    /// The entries before `id` and those after it, each side with the nearest first.
     pub(super) fn neighbors(&self, id: u32) -> [[Option<u32>; REACH]; 2] {
         [&self.before, &self.after].map(|links| {
             let mut at = Some(id);
@@ -171,7 +171,7 @@ impl Chain {
         })
     }
 
-    /// Makes two that follow each other neighbours, unless too much is missing between them.
+    /// Links two entries that follow each other, unless more than `MAX_GAP` messages are missing between them.
     fn link(&mut self, one: u32, next: u32) {
         let gap = self.ranges[next as usize].0 - self.ranges[one as usize].1;
         let near = gap <= MAX_GAP;

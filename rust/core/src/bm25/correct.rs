@@ -1,4 +1,5 @@
-//! A word of a query that no entry has stands for one at a typo's distance that entries have.
+//! Spelling correction: a word of a query that no entry has is replaced by a word at an edit distance of one that
+//! entries have.
 //!
 //! A word that only says that something is asked stands for itself.
 //!
@@ -13,13 +14,14 @@ use crate::bm25::score::Weighing;
 use crate::bm25::scorer::Scorer;
 use crate::bm25::terms::{Correction, Query};
 
-/// Unknown words of a query that are corrected, the first ones.
+/// At most so many unknown words of a query are corrected, the first ones.
 const MOST: usize = 4;
 
-/// Terms of the longest query that is corrected: a longer text is no question with a typo.
+/// A query with more terms is not corrected: a long text is not a question with a typo.
 const LONGEST: usize = 20;
 
-/// `query` with its unknown words corrected; None where it has none that could be. `scorer` is that of the query.
+/// `query` with its unknown words corrected; None where there is nothing to correct. `scorer` is the scorer of the
+/// query.
 pub(super) fn corrected(index: &Bm25Index, query: &Query, scorer: &Scorer<'_>) -> Option<Query> {
     if scorer.len() > LONGEST || scorer.knows_all() {
         return None;
@@ -58,7 +60,7 @@ pub(super) fn corrected(index: &Bm25Index, query: &Query, scorer: &Scorer<'_>) -
         near.retain(|&(hash, ..)| !scorer.has(hash) && !is_used(hash));
         let terms = Query::of_hashes(near.iter().map(|&(hash, ..)| hash));
         let known = Scorer::new(index, &terms, Weighing::Plain);
-        // The most frequent one, of equal ones that of the smallest hash.
+        // The most frequent term wins; of equally frequent terms the one with the smallest hash.
         if let Some(found) = known.most_frequent()
             && let Some((hash, normalizer, edit)) = near.iter().find(|&&(hash, ..)| hash == found)
         {

@@ -1,7 +1,7 @@
 //! BM25 over days: all messages of a day are one text.
 //!
-//! How often a term was said on a day is not kept: a search adds it up from the postings of its terms, whose
-//! codes are at hand. They ascend, and so do the runs of passages that were said on one day.
+//! How often a term was said on a day is not stored. A search counts it from the posting lists of its terms. Their
+//! codes ascend, and so do the runs of passages that were said on one day.
 
 use std::io::{self, Write};
 
@@ -22,19 +22,20 @@ const MILLISECONDS_OF_DAY: i64 = 86_400_000;
 /// long, a day is mostly about those.
 const SHORT: f64 = 25.0;
 
-/// Stands for no day.
+/// The value of an entry without a day.
 const NONE: u32 = u32::MAX;
 
-/// The days of entries, numbered from 0 as they come. What came from no message is of no day.
+/// The days of entries, numbered from 0 in the order of their first entry. An entry that came from no message has
+/// no day.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Days {
     numbers: HashMap<i64, u32>,
     /// The day of each entry.
     of: Vec<u32>,
-    /// The days of each group of entries, group after group, and where those of each group begin.
+    /// The days of each group of entries, group after group; `starts` says where the days of each group begin.
     of_groups: Vec<u32>,
     starts: Vec<usize>,
-    /// Passages of one day, or of none, that follow one another: the first of each run, and its day.
+    /// Runs of consecutive passages of one day, or of none: the first passage of the run, and its day.
     runs: Vec<(u32, u32)>,
     /// How many terms were said on each day.
     lengths: Vec<u64>,
@@ -44,8 +45,8 @@ pub(super) struct Days {
 }
 
 impl Days {
-    /// Adds the next entry, said at a moment in milliseconds since 1970 or at none. Its passages, of which the
-    /// first has the number `first`, have so many terms together.
+    /// Adds the next entry, said at a moment in milliseconds since 1970, or at no moment. `first` is the number of
+    /// its first passage, and `length` the number of terms of all its passages.
     pub(super) fn add(&mut self, said_at: Option<i64>, first: u32, length: u64) {
         let day = said_at.map_or(NONE, |moment| self.number(moment));
         self.push(day, first);
@@ -56,7 +57,7 @@ impl Days {
         }
     }
 
-    /// The next entry is of that day, and its passages begin at `first`.
+    /// Adds the day of the next entry, whose passages begin at `first`.
     fn push(&mut self, day: u32, first: u32) {
         let is_first = self.of.len().is_multiple_of(GROUP);
         self.of.push(day);
@@ -72,7 +73,7 @@ impl Days {
         }
         match self.runs.last_mut() {
             Some((_, last)) if *last == day => {}
-            // The one before had no passages.
+            // The entry before had no passages.
             Some((start, last)) if *start == first => *last = day,
             _ => self.runs.push((first, day)),
         }
@@ -152,8 +153,8 @@ impl Days {
         });
     }
 
-    /// The same for a part of a block whose first passage is `first`. The passages begin at the run `run` or
-    /// behind it; where the last one is.
+    /// Counts the codes of one list of a block whose first passage is `first`. The passages begin in the run `run`
+    /// or later. Returns the run of the last one.
     fn count_list(
         &self,
         list: &TermList<'_>,
@@ -165,7 +166,7 @@ impl Days {
         let mut codes = list.codes;
         while let Some(&code) = codes.first() {
             run = self.run_of(first + usize::from(entry(code)), run);
-            // Where the run ends, by its place in the block.
+            // The end of the run, as a place in the block.
             let end = self
                 .runs
                 .get(run + 1)
@@ -198,7 +199,7 @@ impl Days {
         run
     }
 
-    /// The run of a passage, which is that at `from` or behind it.
+    /// The run of a passage, searched from the run `from` on.
     fn run_of(&self, passage: usize, from: usize) -> usize {
         let begins = |&(first, _): &(u32, u32)| first as usize <= passage;
         let (mut at, mut step) = (from, 1);
@@ -221,7 +222,7 @@ impl Days {
         to.put(&self.lengths)
     }
 
-    /// The days that were written, of entries whose passages begin at `firsts`; None for what never was.
+    /// Reads back the days of entries whose passages begin at `firsts`; None where the data is damaged.
     pub(super) fn read(from: &mut Reader, firsts: &[u32]) -> Option<Self> {
         let (days, of) = (from.array::<i64>()?, from.array::<u32>()?);
         let lengths = from.numbers::<u64>()?;
@@ -249,12 +250,12 @@ impl Days {
         Some(read)
     }
 
-    /// What the day of an entry adds, of the `sums` of all days.
+    /// The addend of an entry's day, given the `sums` of all days.
     pub(super) fn share(&self, sums: &[f64], entry: u32) -> f64 {
         sum_of(sums, self.of[entry as usize])
     }
 
-    /// The most that a day adds to an entry of each group, of the `sums` of all days.
+    /// For each group of entries, the largest addend of a day, given the `sums` of all days.
     pub(super) fn most(&self, sums: &[f64]) -> Vec<f64> {
         let ends = self.starts.iter().skip(1).copied();
         let ends = ends.chain([self.of_groups.len()]);
@@ -270,7 +271,7 @@ impl Days {
     }
 }
 
-/// Adds to what a day has; what is of no day counts for none.
+/// Adds to the count of a day; a passage without a day is not counted.
 fn add(counts: &mut [u32], day: u32, tf: u32) {
     if let Some(count) = counts.get_mut(day as usize) {
         *count = count.saturating_add(tf);
@@ -342,7 +343,7 @@ mod tests {
         assert_eq!(sums(&[Some(-7), None, Some(-8)], "river"), [0.0, 0.0]);
     }
 
-    /// What the days are as texts: each with its terms counted in a map, and looked up there.
+    /// The reference implementation: each day as one text, with its terms counted in a map.
     fn by_maps(entries: &[(Option<i64>, Vec<Document>)], query: &Query) -> Vec<f64> {
         let mut days: Vec<(i64, HashMap<u64, u32>, u64)> = Vec::new();
         for (day, passages) in entries {

@@ -28,10 +28,10 @@ pub struct Bm25Index {
     pub(super) postings: Postings<Hashes>,
     /// How many terms each passage has.
     pub(super) lengths: Vec<u32>,
-    /// The same, to look up norms by.
+    /// The same lengths, cut to 8 bits, to look up norms by.
     pub(super) shorts: Vec<Short>,
     pub(super) words: u64,
-    /// Made for the first search after a change.
+    /// Computed at the first search after a change.
     pub(super) norms: OnceLock<Box<Norms>>,
 }
 
@@ -55,7 +55,7 @@ impl Bm25Index {
         self.params
     }
 
-    /// Adds a passage and gives its number. One without terms has a number too, and is never found.
+    /// Adds a passage and returns its number. A passage without terms has a number too, and is never found.
     pub fn add(&mut self, document: &Document) -> u32 {
         let id = self.postings.add(document.terms.iter().copied());
         let length = u32::try_from(document.length).unwrap_or(u32::MAX);
@@ -72,8 +72,8 @@ impl Bm25Index {
         self.postings.has(id)
     }
 
-    /// Removes a passage, as if it had never been added: scores are those of what is left. Its number is
-    /// not used again.
+    /// Removes a passage, as if it had never been added: scores are then computed over the remaining passages. Its
+    /// number is not reused.
     ///
     /// False if there is none of that number, or it was removed before.
     pub fn remove(&mut self, id: u32) -> bool {
@@ -85,7 +85,8 @@ impl Bm25Index {
         removed
     }
 
-    /// Puts together what was added and removed. It would happen by itself, a little with each passage.
+    /// Merges the parts of the index and drops removed passages. The index also does so by itself, a little with
+    /// each passage.
     pub fn settle(&mut self) {
         self.postings.settle();
     }
@@ -141,7 +142,7 @@ impl Bm25Index {
         self.postings.postings()
     }
 
-    /// Bytes that it takes in memory.
+    /// Its size in memory, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.postings.bytes() + size_of_val(&self.lengths[..]) + size_of_val(&self.shorts[..])

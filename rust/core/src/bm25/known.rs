@@ -1,4 +1,4 @@
-//! The terms of texts that are kept, for the next question about nearly the same ones.
+//! The terms of texts, kept for later queries over nearly the same texts.
 
 use std::ops::Deref;
 
@@ -7,16 +7,17 @@ use crate::bm25::once::{Sought, Tally, in_pieces, scored};
 use crate::bm25::params::Bm25Params;
 use crate::bm25::terms::Query;
 
-/// The terms of a text. Several texts, one after the other on lines of their own, have the terms of each.
+/// The terms of one text. A text that is several known texts, each on lines of its own, has the terms of all of
+/// them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownTerms {
     hashes: Box<[u64]>,
-    /// Whether they say something: of a text that says nothing they are the words that do not.
+    /// Whether the text has content words. If it has none, its terms are its function words.
     says: bool,
 }
 
 impl KnownTerms {
-    /// Those of each text. Many texts are read by several threads.
+    /// The terms of each text. Large inputs are read by several threads.
     #[must_use]
     pub fn of<T>(texts: &[T]) -> Vec<Self>
     where
@@ -41,7 +42,8 @@ impl KnownTerms {
         self.hashes.len()
     }
 
-    /// What [`scores`](super::scores) says of texts, each of which has the pieces that stand on lines of their own.
+    /// The same scores as [`scores`](super::scores), for texts that are given as their known pieces, each on lines
+    /// of its own.
     #[must_use]
     pub fn scores<'a, P>(
         texts: impl Iterator<Item = P>,

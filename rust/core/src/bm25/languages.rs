@@ -1,13 +1,13 @@
 //! The languages of entries: a query is read in each of them.
 //!
-//! Nearly all entries of most stores are English, so only others are kept.
+//! Nearly all entries of most stores are English, so only the entries of other languages are stored.
 
 use std::io::{self, Write};
 
 use crate::analyse::{LANGUAGES, Language, Languages};
 use crate::cache::{Reader, Writer};
 
-/// Which entries are of another language than English.
+/// The entries that are of another language than English.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OfEntries {
     /// Ascending by number.
@@ -32,12 +32,12 @@ impl OfEntries {
         place.map_or(Language::English, |place| self.others[place].1)
     }
 
-    /// The languages that entries are of, but English.
+    /// The languages of entries, except English.
     pub(super) fn present(&self) -> Languages {
         self.present
     }
 
-    /// Bytes that it takes in memory.
+    /// Its size in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&self.others[..])
     }
@@ -50,7 +50,7 @@ impl OfEntries {
         to.put(&languages)
     }
 
-    /// Those that were written, of so many entries; None for what never was.
+    /// Reads back the languages of `len` entries; None where the data is damaged.
     pub(super) fn read(from: &mut Reader, len: usize) -> Option<Self> {
         let (entries, languages) = (from.array::<u32>()?, from.array::<u8>()?);
         let fits = entries.len() == languages.len()

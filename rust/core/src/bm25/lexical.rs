@@ -1,4 +1,5 @@
-//! The `lexical` ranker: entries of passages, lifted by what stands beside them and by their day.
+//! The `lexical` ranker: it scores entries by their best passage, raised by their neighbours in the conversation
+//! and by their day.
 //!
 //! ```text
 //! own(e)   = the largest S(p) over the passages p of the entry
@@ -49,7 +50,7 @@ pub struct LexicalIndex {
     pub(super) passages: Bm25Index,
     /// The first passage of each entry.
     pub(super) firsts: Vec<u32>,
-    /// The entries that have not exactly one.
+    /// The entries that do not have exactly one passage.
     pub(super) uneven: Vec<u32>,
     pub(super) chain: Chain,
     pub(super) days: Days,
@@ -72,10 +73,10 @@ impl LexicalIndex {
         }
     }
 
-    /// Adds an entry of these passages, which came from the messages `range` at a moment in milliseconds
-    /// since 1970, and gives its number.
+    /// Adds an entry with these passages, which came from the messages `range` at a moment in milliseconds since
+    /// 1970, and returns its number.
     ///
-    /// An empty range is that of an entry which came from no message: it has no neighbours, and no day.
+    /// An empty range means that the entry came from no message: it then has no neighbours and no day.
     pub fn add(
         &mut self,
         passages: impl IntoIterator<Item = Document>,
@@ -85,7 +86,7 @@ impl LexicalIndex {
         self.add_said(passages, range, created_at, None)
     }
 
-    /// The same of an entry that somebody said.
+    /// Adds an entry as [`add`](Self::add) does, with its speaker.
     pub fn add_said(
         &mut self,
         passages: impl IntoIterator<Item = Document>,
@@ -119,14 +120,14 @@ impl LexicalIndex {
         &self.passages
     }
 
-    /// Bytes that its passages take in memory, and who said them.
+    /// The bytes in memory of its passages, speakers and languages.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.passages.bytes() + self.speakers.bytes() + self.languages.bytes()
     }
 
-    /// What each entry has of the query by itself, as plain BM25 counts it and whatever stands beside it: the
-    /// largest sum over its passages, in order of number.
+    /// The plain BM25 sum of each entry by itself, without neighbours, day and speaker: the largest sum of its
+    /// passages, in order of number.
     #[must_use]
     pub fn own(&self, query: &Query) -> Vec<f64> {
         let asked = self.in_languages(query);
@@ -145,19 +146,20 @@ impl LexicalIndex {
         self.languages.get(id)
     }
 
-    /// The nearest before entry `id` in the conversation and after it, the nearest first.
+    /// The neighbours of entry `id` in the conversation: those before it and those after it, each side with the
+    /// nearest first.
     #[must_use]
     pub fn neighbors(&self, id: u32) -> [[Option<u32>; REACH]; 2] {
         self.chain.neighbors(id)
     }
 
-    /// The largest sum of each entry, of the sums of all passages.
+    /// The largest passage sum of each entry, given the sums of all passages.
     pub(super) fn largest(&self, sums: &[f64]) -> Vec<f64> {
         let mut own = spare::list();
         own.reserve(self.firsts.len());
         let mut read = 0;
         for &id in &self.uneven {
-            // Those before it have one passage each.
+            // The entries before it have one passage each.
             let (even, range) = (id as usize - own.len(), self.range(id));
             own.extend_from_slice(&sums[read..read + even]);
             let passages = &sums[range.start as usize..range.end as usize];
@@ -168,7 +170,7 @@ impl LexicalIndex {
         own
     }
 
-    /// How the score of entry `id` came about.
+    /// Explains the score of entry `id`.
     #[must_use]
     pub fn why(&self, query: &Query, id: u32) -> Why {
         self.with_scorer(query, |query, scorer| self.explained(query, scorer, id))
@@ -197,14 +199,13 @@ impl LexicalIndex {
         why
     }
 
-    /// How it would come about as plain BM25 counts it: without those that stand beside it, and without its
-    /// day.
+    /// Explains the plain BM25 score of the entry: without neighbours and without its day.
     #[must_use]
     pub fn why_alone(&self, query: &Query, id: u32) -> Why {
         self.alone(&self.passages.scorer(&self.in_languages(query)), id)
     }
 
-    /// What `work` makes of a query and of what it is held against here: its unknown words are corrected.
+    /// Calls `work` with the query, its unknown words corrected, and with its scorer in this index.
     pub(super) fn with_scorer<T>(
         &self,
         query: &Query,
@@ -225,7 +226,7 @@ impl LexicalIndex {
         )
     }
 
-    /// The query in all languages that entries are of.
+    /// The query read in all languages of the entries.
     fn in_languages<'a>(&self, query: &'a Query) -> Cow<'a, Query> {
         let languages = self.languages.present();
         if languages.is_empty() {

@@ -1,4 +1,4 @@
-//! The postings of a query's terms, looked up in all parts at once.
+//! The posting lists of a query's terms, looked up in all parts of the index at once.
 
 use std::cell::Cell;
 use std::mem;
@@ -8,28 +8,29 @@ use crate::postings::{Block, Hashes, Part, Postings, Removed, Tail, TermLists, c
 use crate::simd::columns::Column;
 use crate::simd::prefetch::prefetch;
 
-/// From how many passages of a block on a term has a column of counts beside its list, to be looked up in.
+/// A term that at least so many passages of a block have has a column beside its list: the count of each passage,
+/// for direct look-up.
 pub(super) const FREQUENT: usize = 512;
-/// Counts of a code.
+/// The number of different counts that a code can hold: 0 to 15, where 15 means 15 or more.
 pub(super) const COUNTS: usize = 16;
-/// Codes of a line of the caches.
+/// Codes in one cache line.
 const LINE: usize = 32;
-/// Stands for a term that a part has not.
+/// The value for a term that a part does not have.
 const NONE: u32 = u32::MAX;
 
-/// The postings of a term in a part, or in the lists of a block that grows.
+/// The posting list of a term in one part, or in the lists of a block that still grows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TermList<'a> {
     /// The term, by its place in the query.
     pub(super) term: u32,
     /// Ascending by entry.
     pub(super) codes: &'a [u16],
-    /// The same, to be looked up in, for most terms that many passages have.
+    /// The same counts by entry, for most terms that many passages have.
     column: Option<&'a Column>,
     above: Above<'a>,
 }
 
-/// Where is what entries have above 15?
+/// Where the exact counts above 15 are stored.
 #[derive(Clone, Copy, Debug)]
 enum Above<'a> {
     Part(&'a Part<Hashes>, u32),
@@ -37,7 +38,7 @@ enum Above<'a> {
 }
 
 impl TermList<'_> {
-    /// How often `entry` has the term; 0 for not at all.
+    /// How often `entry` has the term; 0 if it does not have it.
     pub(super) fn count_of(&self, entry: u16) -> u32 {
         self.tf_of(self.code_of(entry))
     }
@@ -57,7 +58,7 @@ impl TermList<'_> {
         u32::from(count) + more
     }
 
-    /// How many passages have the term that were not removed.
+    /// How many passages that were not removed have the term.
     pub(super) fn entries(&self, removed: Option<&Removed>) -> usize {
         removed.map_or(self.codes.len(), |removed| {
             let live = |code: &&u16| !removed.has(entry(**code));
@@ -65,7 +66,7 @@ impl TermList<'_> {
         })
     }
 
-    /// The code of `entry`; one with the count 0 where it has not the term.
+    /// The code of `entry`; its count is 0 where the entry does not have the term.
     #[inline]
     pub(super) fn code_of(&self, entry: u16) -> u16 {
         match self.column {
@@ -74,7 +75,7 @@ impl TermList<'_> {
         }
     }
 
-    /// Fills `codes` with those of `entries`.
+    /// Fills `codes` with the codes of `entries`.
     pub(super) fn codes_of(&self, entries: &[u16], codes: &mut Vec<u16>) {
         codes.clear();
         match self.column {
@@ -90,8 +91,8 @@ impl TermList<'_> {
         code.filter(|&code| self::entry(code) == entry).unwrap_or(0)
     }
 
-    /// The place of the first code that is not smaller. Where entries lie evenly it is near where it would
-    /// be if they lay quite so, the nearer the fewer there are.
+    /// The place of the first code that is not smaller. If entries are spread evenly, the place can be guessed from
+    /// the code; the shorter the list, the smaller the error.
     #[inline]
     fn first_from(&self, code: u16) -> usize {
         match self.codes.len() {
@@ -101,7 +102,8 @@ impl TermList<'_> {
         }
     }
 
-    /// The same; looked for among so many codes, without a branch, before it is among all.
+    /// The same: searches a window of `WINDOW` codes around the guess first, without a branch, and then the whole
+    /// list.
     #[inline]
     fn first_near<const WINDOW: usize>(&self, code: u16) -> usize {
         let last = self.codes.last().copied().unwrap_or(0);
@@ -125,18 +127,18 @@ fn code_in(column: &Column, entry: u16) -> u16 {
     entry << COUNTS.trailing_zeros() | column.get(entry)
 }
 
-/// The lists of the terms of a query, by block, then by part, then by term.
+/// The posting lists of a query's terms, ordered by block, then by part, then by term.
 #[derive(Debug)]
 pub(super) struct ListsOfBlocks<'a> {
     lists: Vec<TermList<'a>>,
-    /// Where those of each block begin, and where the last end.
+    /// Where the lists of each block begin, followed by the end of the last one.
     starts: Vec<usize>,
 }
 
-/// Lists that are kept at most: those of 20 terms in 200 blocks, 200 KB.
+/// The largest capacity of lists that is kept for the next query: 20 terms in 200 blocks, 200 KB.
 const KEPT: usize = 4096;
 
-/// Lists that a query is done with, for the next one of its thread.
+/// The vectors of a finished query, reused by the next query of the same thread.
 #[derive(Default)]
 struct Spare {
     lists: Vec<TermList<'static>>,
@@ -155,7 +157,7 @@ impl Drop for ListsOfBlocks<'_> {
             return;
         }
         lists.clear();
-        // Where the thread ends there is no next one.
+        // A thread that is ending has no next query.
         let _ = SPARE.try_with(|cell| {
             cell.set(Spare {
                 // The vector is empty: only its type changes, and its memory stays.
@@ -233,10 +235,11 @@ impl<'a> ListsOfBlocks<'a> {
     }
 }
 
-/// Fills `slots` with the place of each term in each part, by part, then by term; and what it was looked up by.
+/// Fills `slots` with the place of each term in each part, by part, then by term. The second value of a slot is for
+/// the look-up itself.
 ///
-/// All are looked up before any is read. What is read for one look-up does not wait for another, so the
-/// processor waits for many at once.
+/// Each step runs over all terms and parts before the next step begins. The look-ups do not depend on each other,
+/// so the processor waits for many reads of memory at once.
 fn look_up(blocks: &[Block<Hashes>], query: &Query, slots: &mut Vec<(u32, u32)>) {
     let parts = || blocks.iter().flat_map(Block::parts);
     let terms = query.terms();

@@ -1,4 +1,5 @@
-//! BM25 over 64-bit hashes of terms: which entries have the query's terms, and how telling those are.
+//! BM25 over 64-bit hashes of terms: scores entries by the terms of the query that they have, and by how rare those
+//! terms are.
 
 mod arrays;
 mod best;

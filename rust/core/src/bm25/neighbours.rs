@@ -1,4 +1,4 @@
-//! The share of an entry and of its neighbours in a query, term by term.
+//! The sum of an entry together with its neighbours for a query, computed term by term.
 //!
 //! ```text
 //! near(t, e) = sqrt(part(t, e)^2 + sum over k of share(k)^2 * (lent(t, e-k) + lent(t, e+k)))
@@ -6,49 +6,49 @@
 //! near(e)    = sum of near(t, e) over the terms of the query
 //! ```
 //!
-//! `part(t, e)` is that of the entry's best passage, `e-k` and `e+k` are the entries `k` places away in the
-//! conversation, and `length(e)` is the number of terms of that passage: what stands in a long answer says less
-//! of what is beside it. A neighbour that has what the entry lacks adds its whole share; one that repeats what the
-//! entry has adds little. `near(e)` is never more than the sum of the entry's parts and of the shares of
-//! its neighbours', which is quick to say: see `bound`.
+//! `part(t, e)` is the part of the entry's best passage, `e-k` and `e+k` are the entries `k` places away in the
+//! conversation, and `length(e)` is the number of terms of the best passage: a long answer says less about its
+//! neighbours. A neighbour that has a term which the entry lacks adds its whole share; a neighbour that repeats a
+//! term of the entry adds little. `near(e)` is never more than the sum of the entry's parts plus the shares of its
+//! neighbours' sums, which is quick to compute: see `bound`.
 
 use std::ops::Range;
 
 use crate::bm25::chain::{Chain, REACH};
 use crate::bm25::scorer::{Part, Scorer};
 
-/// What a neighbour adds of a term that the entry lacks, the nearest first.
+/// The share that a neighbour adds for a term that the entry lacks, the nearest first.
 const SHARES: [f64; REACH] = [0.41, 0.4, 0.3, 0.2];
 
 /// Their squares, written out so that every language has the same bits.
 const SQUARES: [f64; REACH] = [0.1681, 0.16, 0.09, 0.04];
 
-/// Terms of the longest passage that lends its whole share.
+/// A passage of up to so many terms lends its whole share.
 const LENDS: f64 = 100.0;
 
-/// What all neighbours of an entry add at most, in parts of the best of them.
+/// The most that all neighbours of an entry add together, as a multiple of the best neighbour's sum.
 pub(super) const LIFT: f64 = 2.0 * (0.41 + 0.4 + 0.3 + 0.2);
 
-/// Entries whose parts are kept at a time: some windows of neighbours.
+/// The number of entries whose parts are cached: several windows of neighbours.
 const KEPT: usize = 256;
 
-/// Stands for no entry.
+/// The value of an unused slot.
 const NONE: u32 = u32::MAX;
 
-/// How the score of an entry came about. All shares are parts of the score.
+/// The explanation of an entry's score. All values are shares of the score.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Why {
-    /// What each term of the query adds, for the best passage.
+    /// The share of each term of the query, for the best passage.
     pub parts: Vec<Part>,
-    /// The best passage of the entry, from 0.
+    /// The place of the best passage in the entry, from 0.
     pub passage: u32,
-    /// How many it has.
+    /// How many passages the entry has.
     pub passages: u32,
-    /// What that passage adds: the sum of the parts.
+    /// The share of that passage: the sum of `parts`.
     pub own: f64,
-    /// What stands beside it, those before it first, the nearest first.
+    /// The neighbours that add something: those before the entry first, each side with the nearest first.
     pub neighbors: Vec<Neighbor>,
-    /// What was said on the same day adds.
+    /// The share of the entry's day.
     pub day: f64,
     /// What all of that but the day was multiplied by: more than 1 where the query names who said the entry, less
     /// where it is about the one who asks, and somebody else said it.
@@ -60,24 +60,24 @@ pub struct Why {
 pub struct Neighbor {
     /// Its number in the index.
     pub id: u32,
-    /// Where it stands: -4 to -1, or 1 to 4.
+    /// Its distance from the entry: -4 to -1 before it, 1 to 4 after it.
     pub place: i64,
-    /// What it adds; more than 0.
+    /// Its share; more than 0.
     pub score: f64,
 }
 
-/// The parts of entries for one query; those that were asked for last are kept.
+/// The parts of entries for one query; a cache keeps the parts of recent entries.
 pub(super) struct Parts<'a> {
     query: &'a Scorer<'a>,
-    /// Which entry is kept where, and its place in `rows`.
+    /// For each slot of the cache, its entry and the place of the entry's parts in `rows`.
     kept: Vec<(u32, usize)>,
     rows: Vec<f64>,
-    /// `near(t, e)^2` of the entry that was asked for last, and what it gets from a pair of neighbours.
+    /// `squares` has `near(t, e)^2` of the current entry; `beside` is room for the addends of a pair of neighbours.
     squares: Vec<f64>,
     beside: Vec<f64>,
 }
 
-/// What a passage of that many terms lends, in parts of the square of its share.
+/// The factor on the squared part that a passage of `length` terms lends.
 fn lending(length: u32) -> f64 {
     (LENDS / f64::from(length)).min(1.0)
 }
@@ -93,7 +93,8 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The parts of an entry, one a term, whose best passage `best` names; None where it has no term.
+    /// The range in `rows` of an entry's parts, one a term. `best` names the entry's best passage; None where the
+    /// entry has no term of the query.
     fn row(&mut self, entry: u32, best: impl Fn(u32) -> Option<u32>) -> Option<Range<usize>> {
         let passage = best(entry)?;
         let terms = self.query.len();
@@ -111,7 +112,7 @@ impl<'a> Parts<'a> {
         Some(place..place + terms)
     }
 
-    /// What a neighbour lends of the square of its share.
+    /// The factor on the squared part that a neighbour lends.
     fn lending(&self, neighbor: u32, best: impl Fn(u32) -> Option<u32>) -> f64 {
         best(neighbor).map_or(1.0, |passage| lending(self.query.length(passage)))
     }
@@ -148,14 +149,14 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Adds so much of the squares of `parts`.
+/// Adds the squares of `parts`, times `much`.
 fn add_squares(to: &mut [f64], parts: &[f64], much: f64) {
     for (square, part) in to.iter_mut().zip(parts) {
         *square += much * (part * part);
     }
 }
 
-/// `near(e)`; `best` names the best passage of an entry, None where none has a term.
+/// `near(e)`. `best` names the best passage of an entry; None where the entry has no term of the query.
 pub(super) fn near(
     parts: &mut Parts<'_>,
     entry: u32,
@@ -167,8 +168,7 @@ pub(super) fn near(
     roots.fold(0.0, |sum, next| sum + next)
 }
 
-/// At least `near(e)`, of what an entry has and what those beside it have, the nearest first: each with its
-/// share.
+/// An upper bound of `near(e)`, from the sum of the entry and the sums of its neighbours, the nearest first.
 #[inline]
 pub(super) fn bound(own: f64, before: [f64; REACH], after: [f64; REACH]) -> f64 {
     let mut sum = own;
@@ -178,7 +178,8 @@ pub(super) fn bound(own: f64, before: [f64; REACH], after: [f64; REACH]) -> f64 
     sum
 }
 
-/// At least `near(e)` as well, for a query of so many terms; nearer to it where neighbours repeat the entry.
+/// Another upper bound of `near(e)`, for a query of `terms` terms. It is closer where neighbours repeat the terms
+/// of the entry.
 ///
 /// `sum of sqrt(x) <= sqrt(terms * sum of x)` (Cauchy and Schwarz), and the squares of an entry's parts sum
 /// up to no more than the square of their sum.
@@ -195,7 +196,8 @@ pub(super) fn bound_of_squares(
     (terms * sum).sqrt()
 }
 
-/// What the terms of an entry add to `near(e)`, and what its neighbours add: each its part of the square.
+/// The shares of `near(e)` that the entry's own terms have, and the shares of its neighbours: each in proportion to
+/// its part of the square.
 pub(super) fn shares(
     parts: &mut Parts<'_>,
     chain: &Chain,

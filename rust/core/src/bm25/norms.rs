@@ -1,22 +1,23 @@
-//! The part of a score that the length of a passage takes off, looked up for the lengths that most passages have.
+//! The length normalization of BM25, in tables for the lengths that most passages have.
 //!
 //! ```text
 //! norm(dl)       = k1 * (1 - b + b * dl / avgdl)
 //! factor(tf, dl) = tf * (k1 + 1) / (tf + norm(dl))
 //! ```
 //!
-//! So a part of a sum is `w * factor(tf, dl)`. The norms are the very numbers of the formula. The factors are
-//! f32 and for bounds: none is smaller than the formula's, but for the rounding of its last bits.
+//! So an addend of a sum is `w * factor(tf, dl)`. The norms are exactly those of the formula, in f64. The factors
+//! are f32 and serve as upper bounds: none is smaller than that of the formula, except for the rounding of its last
+//! bits.
 
 use crate::bm25::params::Bm25Params;
 use crate::bm25::score::Collection;
 
-/// Lengths that are looked up, all from the last on as one.
+/// Lengths in the table; the last entry stands for all longer ones.
 const LENGTHS: usize = 256;
-/// Counts that are looked up, the last one for all that are larger.
+/// Counts in the table; the last entry stands for all larger ones.
 const COUNTS: usize = 16;
 
-/// A length that stands for itself; the largest for all that are longer.
+/// A length in 8 bits; the largest value stands for all longer lengths.
 pub(super) type Short = u8;
 
 /// The short form of a length.
@@ -24,15 +25,15 @@ pub(super) fn short(length: u32) -> Short {
     Short::try_from(length).unwrap_or(Short::MAX)
 }
 
-/// `k1` from which on a factor might leave the numbers of f32.
+/// From this `k1` on, a factor might be too large for f32.
 const LARGE: f64 = 1e6;
 
-/// Norms and factors of an index as it is.
+/// The norms and factors of one state of an index.
 #[derive(Clone, Debug)]
 pub(super) struct Norms {
     by_length: [f64; LENGTHS],
     factors: [[f32; LENGTHS]; COUNTS],
-    /// No factor is larger.
+    /// The upper bound of all factors.
     most: f64,
     has_factors: bool,
 }
@@ -61,24 +62,25 @@ impl Norms {
         }
     }
 
-    /// The norm of a length. That of [`Short::MAX`] is of that length alone.
+    /// The norm of a length. The entry of [`Short::MAX`] is right for exactly that length, not for longer ones.
     #[inline]
     pub(super) fn norm(&self, short: Short) -> f64 {
         self.by_length[usize::from(short)]
     }
 
-    /// At least the factor of a count up to 15 and a length, where there are factors.
+    /// An upper bound of the factor of a count up to 15 and a length. Only valid where
+    /// [`has_factors`](Self::has_factors).
     #[inline]
     pub(super) fn factor(&self, count: u16, short: Short) -> f32 {
         self.factors[usize::from(count) % COUNTS][usize::from(short)]
     }
 
-    /// No factor is larger.
+    /// The upper bound of all factors.
     pub(super) fn most(&self) -> f64 {
         self.most
     }
 
-    /// Whether factors are numbers that can be added.
+    /// Whether the factors were computed: `k1` is small enough for f32.
     pub(super) fn has_factors(&self) -> bool {
         self.has_factors
     }

@@ -1,4 +1,5 @@
-//! Texts against one query, without an index: for those who ask once, or about nearly the same texts again.
+//! Scores texts for one query without an index: for callers that ask once, or that ask again about nearly the same
+//! texts.
 
 use std::mem;
 use std::ops::{Deref, Range};
@@ -13,18 +14,18 @@ use crate::bm25::params::Bm25Params;
 use crate::bm25::score::{Collection, Weighing};
 use crate::bm25::terms::{Hint, Query, QueryTerm};
 
-/// Bytes of texts that a thread is worth.
+/// One thread is used for each so many bytes of text.
 const WORTH_A_THREAD: usize = 256 * 1024;
-/// Threads at most: more of them wait for memory.
+/// The most threads: with more, they wait for memory.
 const MOST_THREADS: usize = 8;
 
-/// Terms that are looked at together.
+/// Terms that are checked together.
 const AT_ONCE: usize = 32;
 
-/// How telling each of `texts` is of `query`, 0 to 1: what an index of these texts would score them.
+/// The score of each of `texts` for `query`, 0 to 1: the score that an index of these texts would give.
 ///
-/// Each text is read once, and of its terms those alone are kept that the query has, so it takes a fraction
-/// of the time that the index takes to be made. Many texts are read by several threads.
+/// Each text is read once, and only those of its terms that the query has are kept, so this takes a fraction of the
+/// time of building an index. Large inputs are read by several threads.
 ///
 /// ```
 /// use siltstone_core::bm25::{Bm25Params, Query, scores};
@@ -47,7 +48,7 @@ where
     scored(query, params, &pieces)
 }
 
-/// The score of each text that `pieces` have, in order.
+/// The score of each text of the `pieces`, in order.
 pub(super) fn scored(query: &Query, params: Bm25Params, pieces: &[Tally<'_>]) -> Vec<f64> {
     let lengths = || pieces.iter().flat_map(|piece| &piece.lengths).copied();
     let collection = Collection {
@@ -75,10 +76,10 @@ pub(super) fn scored(query: &Query, params: Bm25Params, pieces: &[Tally<'_>]) ->
     texts.map(one).collect()
 }
 
-/// The terms of a query, to be found among those of texts.
+/// The terms of a query, prepared for look-up.
 pub(super) struct Sought {
     hint: Hint,
-    /// By hash, the place in the query.
+    /// The place in the query of each hash.
     places: HashMap<u64, u32>,
 }
 
@@ -92,18 +93,19 @@ impl Sought {
     }
 }
 
-/// What texts have of a query.
+/// The counts of a query's terms in texts.
 pub(super) struct Tally<'a> {
     sought: &'a Sought,
     /// How many terms each text has.
     lengths: Vec<u64>,
-    /// Terms of the query by their place in it, ascending, and how often a text has each; text after text.
+    /// The terms of the query that each text has, by their place in the query, ascending, with their counts; text
+    /// after text.
     counts: Vec<(u32, u32)>,
-    /// Where those of each text end.
+    /// Where the counts of each text end.
     ends: Vec<usize>,
     /// How many texts have each term.
     df: Vec<usize>,
-    /// Those of the text at hand; kept for its capacity.
+    /// The terms met in the current text; kept for its capacity.
     met: Vec<u32>,
 }
 
@@ -126,7 +128,7 @@ impl<'a> Tally<'a> {
         met.clear();
         for terms in pieces {
             for some in terms.chunks(AT_ONCE) {
-                // Written whether it may be one or not, which nobody can guess.
+                // The term is always written, since a branch here could not be predicted.
                 let (mut likely, mut count) = ([0; AT_ONCE], 0);
                 for &term in some {
                     likely[count % AT_ONCE] = term;
@@ -164,7 +166,8 @@ impl<'a> Tally<'a> {
     }
 }
 
-/// What `work` makes of `texts`, in pieces of about as many bytes, in order: a thread for each, this one too.
+/// Splits `texts` into pieces of about equal bytes, and runs `work` on each in a thread of its own (the first one
+/// in this thread). The results are in order.
 pub(super) fn in_pieces<T, R>(texts: &[T], work: impl Fn(&[T]) -> R + Sync) -> Vec<R>
 where
     T: Deref<Target = str> + Sync,
@@ -180,7 +183,7 @@ where
     thread::scope(|scope| {
         let begun = others.into_iter().map(|texts| {
             let begun = Builder::new().spawn_scoped(scope, move || work(texts));
-            begun.map_err(|_| texts) // there is no thread to be had
+            begun.map_err(|_| texts) // the system gave no thread
         });
         let begun: Vec<_> = begun.collect();
         let mut made = vec![work(first)];
@@ -192,7 +195,7 @@ where
     })
 }
 
-/// `texts` in pieces of `bytes` or a little more; the last may have less.
+/// `texts` in pieces of `bytes` or a little more; the last piece may have less.
 fn parted<T: Deref<Target = str>>(texts: &[T], bytes: usize) -> (&[T], Vec<&[T]>) {
     let (mut ends, mut sum) = (Vec::new(), 0);
     for (place, text) in texts.iter().enumerate() {
@@ -218,7 +221,7 @@ fn parted<T: Deref<Target = str>>(texts: &[T], bytes: usize) -> (&[T], Vec<&[T]>
 
 /// How many threads may work at once.
 fn threads() -> usize {
-    static KNOWN: OnceLock<usize> = OnceLock::new(); // asking reads files
+    static KNOWN: OnceLock<usize> = OnceLock::new(); // the system call reads files
     let asked = || thread::available_parallelism().map_or(1, |count| count.get().min(MOST_THREADS));
     *KNOWN.get_or_init(asked)
 }

@@ -1,4 +1,4 @@
-//! The two constants of BM25, in their bounds.
+//! The two constants of BM25 and their ranges.
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -17,7 +17,7 @@ pub struct Bm25Params {
 }
 
 impl Bm25Params {
-    /// For all that was said on a day: a longer text, in which a repeated word counts for more.
+    /// The parameters of days: a day is a long text, in which a repeated word counts for more.
     pub(super) const OF_DAYS: Self = Self { k1: 2.0, b: 0.75 };
 
     /// Parameters with these values.
@@ -40,13 +40,14 @@ impl Bm25Params {
         Ok(Self { k1, b })
     }
 
-    /// How slowly a repeated word stops counting for more: 0 at once, larger later.
+    /// How slowly the effect of a repeated word saturates. At 0 a word counts once; the larger `k1`, the more
+    /// repetitions count.
     #[must_use]
     pub fn k1(self) -> f64 {
         self.k1
     }
 
-    /// How much a long text is discounted: 0 not at all, 1 in proportion.
+    /// How much long texts are discounted: 0 not at all, 1 in proportion to their length.
     #[must_use]
     pub fn b(self) -> f64 {
         self.b
@@ -54,7 +55,7 @@ impl Bm25Params {
 }
 
 impl Default for Bm25Params {
-    /// `k1` 1.2 and `b` 0.75: the best mean over conversations and long answers.
+    /// `k1` 1.2 and `b` 0.75, the values with the best mean quality over conversations and long answers.
     fn default() -> Self {
         Self { k1: 1.2, b: 0.75 }
     }

@@ -1,7 +1,7 @@
-//! Some entries of an index leave it: what is left is an index that never had them.
+//! Removes entries from an index, as if they had never been added.
 //!
-//! An index over entries knows who stands beside whom, and adds up days: nothing of one that left may stay.
-//! So it is made anew, of the passages that its own postings tell of; their texts are not needed.
+//! An index over entries stores neighbours and sums of days, and nothing of a removed entry may stay in them. So
+//! the index is built anew from the passages in its posting lists; the texts are not needed.
 
 use crate::bm25::index::Bm25Index;
 use crate::bm25::lexical::LexicalIndex;
@@ -11,7 +11,7 @@ use crate::postings::{BLOCK, Rows};
 /// The passages of an index, in ascending order of number.
 struct Passages<'a> {
     index: &'a Bm25Index,
-    /// The block that was turned round last.
+    /// The block whose postings were last turned into rows.
     block: Option<(usize, Rows<u64>)>,
 }
 
@@ -30,8 +30,8 @@ impl Passages<'_> {
 }
 
 impl LexicalIndex {
-    /// The index of some of its entries alone, as if the others had never been added. `left` has their numbers,
-    /// which ascend, and the moments that they were added with. Numbers are given anew.
+    /// A new index of only some of the entries, as if the others had never been added. `left` has their numbers,
+    /// ascending, and the moments that they were added with. The entries get new numbers.
     #[must_use]
     pub fn only(&self, left: impl IntoIterator<Item = (u32, i64)>) -> Self {
         let mut index = Self::new(self.passages.params());
@@ -76,7 +76,7 @@ mod tests {
         index
     }
 
-    /// All that there is of an index, as its cache has it.
+    /// The whole contents of an index, as written to its cache.
     fn bytes(index: &LexicalIndex) -> Vec<u8> {
         let mut to = Writer::new(Vec::new()).unwrap();
         index.write(&mut to).unwrap();
@@ -127,7 +127,7 @@ mod tests {
                 for number in (0..).take(often) {
                     let range = (start + number * len, start + (number + 1) * len);
                     let at = day * 86_400_000 + number;
-                    // Of some runs all stay, of the others every third.
+                    // All entries of some runs stay, and every third of the others.
                     let entry = (passages.clone(), range, at, speaker.clone());
                     entries.push((entry, stays || number % 3 == 0));
                 }
@@ -169,7 +169,7 @@ mod tests {
             (vec![Document::of(&text)], (number, number + 1), at, speaker)
         };
         let whole = index((0..9_000).map(entry));
-        // Few of the first block, none of some hundred, most of the rest.
+        // Few entries of the first block stay, none of some hundred, and most of the rest.
         let stays = |number: &i64| match number {
             0..4_000 => number % 9 == 0,
             4_000..4_700 => false,

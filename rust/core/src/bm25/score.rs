@@ -9,9 +9,9 @@
 //! score(d)   = min(1, S(d) / ceiling)
 //! ```
 //!
-//! `idf` is Lucene's, which is never negative. A term that no text has counts for the ceiling with
-//! `df = 0`: a query that is mostly unknown scores low. All of it is f64, and every sum is taken in
-//! ascending order of the terms' hashes, so that scores are equal to the last bit wherever `ln` is.
+//! `idf` is Lucene's, which is never negative. A term that no text has counts for the ceiling with `df = 0`, so a
+//! query of mostly unknown words scores low. All values are f64, and every sum is taken in ascending order of the
+//! terms' hashes, so scores are equal to the last bit on every machine whose `ln` gives the same bits.
 //!
 //! The `lexical` ranker weighs a query in its own way:
 //!
@@ -28,7 +28,7 @@
 use crate::bm25::params::Bm25Params;
 use crate::bm25::terms::QueryTerm;
 
-/// How soon a repeated term of a query stops counting for more.
+/// How soon the effect of a repeated query term saturates.
 const K3: f64 = 2.0;
 
 /// What a term weighs that stands for a word near it.
@@ -40,9 +40,9 @@ const ASKING: f64 = 0.5;
 /// How a query is weighed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Weighing {
-    /// BM25 as it is: what the query repeats counts in full.
+    /// Plain BM25: each repetition in the query counts in full.
     Plain,
-    /// As the `lexical` ranker does.
+    /// The weighing of the `lexical` ranker.
     Lexical,
 }
 
@@ -66,9 +66,9 @@ impl Weighing {
         self.weight(term.count, idf) * factor
     }
 
-    /// What a sum is divided by; `weights` is the sum of `w`.
+    /// The ceiling, which sums are divided by; `weights` is the sum of `w`.
     pub(super) fn ceiling(self, params: Bm25Params, weights: f64) -> f64 {
-        // What scores 1, in parts of the most that a passage can have of the query by itself.
+        // The sum that scores 1, as a share of the most that a passage can have by itself.
         let share = match self {
             Self::Plain => 0.75,
             Self::Lexical => 1.2,
@@ -77,7 +77,7 @@ impl Weighing {
     }
 }
 
-/// What the texts of an index have in common.
+/// The statistics of all texts of an index.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Collection {
     /// How many texts there are (`N`).
@@ -91,14 +91,14 @@ pub(super) struct Collection {
     reason = "counts of what fits in memory are far below 2^53"
 )]
 impl Collection {
-    /// How telling a term is that `df` texts have.
+    /// The inverse document frequency of a term that `df` texts have.
     pub(super) fn idf(self, df: usize) -> f64 {
         let (documents, df) = (self.documents as f64, df as f64);
         (1.0 + (documents - df + 0.5) / (df + 0.5)).ln()
     }
 
-    /// What a term of that `weight` (`w` above) adds for `tf` occurrences in a text of `length` words:
-    /// up to `k1 + 1` times its weight. Evaluated from left to right, as it is written.
+    /// The addend of a term of that `weight` (`w` above) with `tf` occurrences in a text of `length` words: up to
+    /// `k1 + 1` times its weight. Evaluated from left to right, as it is written.
     pub(super) fn part(self, params: Bm25Params, weight: f64, tf: u32, length: u64) -> f64 {
         Self::part_by(params, weight, tf, self.norm(params, length))
     }
@@ -109,7 +109,7 @@ impl Collection {
         weight * tf * (k1 + 1.0) / (tf + norm)
     }
 
-    /// What a text of `length` words is discounted by: `k1 * (1 - b + b * dl / avgdl)`.
+    /// The norm of a text of `length` words: `k1 * (1 - b + b * dl / avgdl)`.
     pub(super) fn norm(self, params: Bm25Params, length: u64) -> f64 {
         let (k1, b) = (params.k1(), params.b());
         let average = self.words as f64 / self.documents as f64;

@@ -1,10 +1,10 @@
-//! A passage that was found, and which of two is the better one.
+//! A passage that was found, and its order among others.
 
 use std::cmp::Ordering;
 
 /// A passage that was found.
 ///
-/// The order is that of preference: the higher score is greater, and of equal ones the smaller id.
+/// The better passage is the greater one: the higher score, and of equal scores the smaller id.
 #[derive(Clone, Copy, Debug)]
 pub struct Scored {
     /// Its number in the index.

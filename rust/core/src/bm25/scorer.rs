@@ -1,8 +1,7 @@
-//! A query against an index: what each of its terms adds to each passage.
+//! Scores a query in an index: the addend of each term for each passage.
 //!
-//! Every sum is f64 and is taken in ascending order of the terms' hashes, whichever way it is asked for.
-//! Lengths that most passages have look up their norm, and eight divisions are made at once: the same
-//! numbers as one by one.
+//! Every sum is f64 and is taken in ascending order of the terms' hashes, whichever method computes it. Norms of
+//! common lengths come from a table, and eight divisions are made at once: the results are the same as one by one.
 
 use std::ops::Range;
 
@@ -14,24 +13,24 @@ use crate::bm25::score::{Collection, Weighing};
 use crate::bm25::terms::{Hint, Query};
 use crate::postings::{BLOCK, count, entry};
 
-/// What one term of the query adds to a score.
+/// The share of one term of the query in a score.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     /// The term's hash.
     pub hash: u64,
     /// The term itself.
     pub term: String,
-    /// The word of the query that it stands for, where that is another one.
+    /// The misspelt word of the query that the term replaces, if it does.
     pub instead_of: Option<String>,
     /// How often the passage has it.
     pub tf: u32,
-    /// How telling it is in this index.
+    /// Its inverse document frequency in this index.
     pub idf: f64,
-    /// Its share of the score. The shares sum up to the score of the passage by itself.
+    /// Its share of the score. The shares add up to the score of the passage by itself.
     pub score: f64,
 }
 
-/// A query, as one state of an index sees it.
+/// A query, weighed by one state of an index.
 #[derive(Debug)]
 pub struct Scorer<'a> {
     pub(super) index: &'a Bm25Index,
@@ -42,7 +41,7 @@ pub struct Scorer<'a> {
     terms: Vec<Known>,
     ceiling: f64,
     lists: ListsOfBlocks<'a>,
-    /// What the newest passages have, which are in no list: by passage, then by term.
+    /// The counts in the newest passages, which are in no posting list yet: by passage, then by term.
     newest: Vec<Newest>,
 }
 
@@ -64,12 +63,12 @@ struct Known {
     idf: f64,
     /// `w` of the formula.
     weight: f64,
-    /// What stands above the line of the formula, by count.
+    /// The numerator of the formula, by count.
     above: [f64; COUNTS],
 }
 
 impl Bm25Index {
-    /// What `query` is held against: its terms, as telling as they are in this index now.
+    /// The scorer of `query`: its terms, weighed by the current state of this index.
     #[must_use]
     pub fn scorer<'a>(&'a self, query: &'a Query) -> Scorer<'a> {
         Scorer::new(self, query, Weighing::Plain)
@@ -125,7 +124,7 @@ impl<'a> Scorer<'a> {
         }
     }
 
-    /// The largest sum that counts: what is at it, or above, scores 1.
+    /// The sum that scores 1; larger sums score 1 too.
     #[must_use]
     pub fn ceiling(&self) -> f64 {
         self.ceiling
@@ -162,7 +161,7 @@ impl<'a> Scorer<'a> {
         self.terms[term as usize].weight
     }
 
-    /// Adds to `sums`, which are 0, those of a block's passages.
+    /// Adds the sums of a block's passages to `sums`, which must be 0.
     pub(super) fn add_block(&self, number: usize, sums: &mut [f64]) {
         let lengths = &self.index.lengths[number * BLOCK..];
         let lengths = &lengths[..lengths.len().min(BLOCK)];
@@ -183,7 +182,7 @@ impl<'a> Scorer<'a> {
         }
     }
 
-    /// Adds what a term adds to each passage of a part.
+    /// Adds the addends of a term to each passage of one list.
     fn add_list(&self, number: usize, list: &TermList<'_>, sums: &mut [f64]) {
         const RUN: usize = 8;
         let known = &self.terms[list.term as usize];
@@ -213,7 +212,7 @@ impl<'a> Scorer<'a> {
         self.add_codes(number, list, rest, sums);
     }
 
-    /// The same for some of its codes, one by one.
+    /// The same for some codes of the list, one by one.
     fn add_codes(&self, number: usize, list: &TermList<'_>, codes: &[u16], sums: &mut [f64]) {
         let known = &self.terms[list.term as usize];
         for &code in codes {
@@ -223,7 +222,7 @@ impl<'a> Scorer<'a> {
         }
     }
 
-    /// The sum of one passage, to the bit as [`sums`](Self::sums) has it.
+    /// The sum of one passage, equal to the bit to that of [`sums`](Self::sums).
     #[must_use]
     pub fn sum(&self, id: u32) -> f64 {
         let mut sum = 0.0;
@@ -231,9 +230,9 @@ impl<'a> Scorer<'a> {
         sum
     }
 
-    /// Fills `sums` with those of some passages of a block, to the bit as [`sums`](Self::sums) has them; 0 for
-    /// one that was removed. None of the passages is one of the newest, which are in no list.
-    /// `codes` is room to work in.
+    /// Fills `sums` with the sums of some passages of a block, equal to the bit to those of [`sums`](Self::sums); 0
+    /// for a removed passage. None of the passages may be one of the newest, which are in no list. `codes` is a
+    /// buffer.
     pub(super) fn sums_of(
         &self,
         number: usize,
@@ -263,7 +262,7 @@ impl<'a> Scorer<'a> {
         }
     }
 
-    /// What each term of the query adds to the score of passage `id`.
+    /// The share of each term of the query in the score of passage `id`.
     #[must_use]
     pub fn parts(&self, id: u32) -> Vec<Part> {
         let words = self.query.words();
@@ -302,7 +301,7 @@ impl<'a> Scorer<'a> {
         self.find(hash).is_some_and(|known| known.df == 0)
     }
 
-    /// The term that most passages have, the first of equal ones; None where none has any.
+    /// The term that most passages have, the first of equal ones; None where no passage has any.
     pub(super) fn most_frequent(&self) -> Option<u64> {
         let best = self.terms.iter().rev().max_by_key(|known| known.df);
         best.filter(|known| known.df > 0).map(|known| known.hash)
@@ -323,15 +322,15 @@ impl<'a> Scorer<'a> {
         self.terms.len()
     }
 
-    /// What each term of the query adds to the sum of a passage, 0 where it has none: to the bit what
-    /// [`sums`](Self::sums) adds up.
+    /// The addend of each term of the query for a passage, 0 where the passage does not have the term; equal to the
+    /// bit to the addends of [`sums`](Self::sums).
     pub(super) fn addends(&self, id: u32, to: &mut [f64]) {
         to.fill(0.0);
         self.for_each_addend(id, |place, _, addend| to[place] = addend);
     }
 
-    /// Calls `visit` with each term of the query that passage `id` has, by its place in ascending order, its
-    /// tf and what it adds.
+    /// Calls `visit` for each term of the query that passage `id` has: with its place in ascending order, its count
+    /// and its addend.
     fn for_each_addend(&self, id: u32, mut visit: impl FnMut(usize, u32, f64)) {
         let (number, place) = (id as usize / BLOCK, id as usize % BLOCK);
         let place = u16::try_from(place).expect("a block has 4,096 entries");
@@ -357,21 +356,21 @@ impl<'a> Scorer<'a> {
         }
     }
 
-    /// Calls `visit` with those of the newest passages that have the term at that place of the query, and how
-    /// often.
+    /// Calls `visit` for each of the newest passages that has the term at that place of the query: with the passage
+    /// and its count.
     pub(super) fn for_each_newest(&self, term: u32, mut visit: impl FnMut(u32, u32)) {
         for newest in self.newest.iter().filter(|newest| newest.term == term) {
             visit(newest.id, newest.tf);
         }
     }
 
-    /// What the newest passages of a block have that are in no list.
+    /// The counts of the newest passages of a block, which are in no list.
     pub(super) fn newest_of_block(&self, number: usize) -> &[Newest] {
         let first = number * BLOCK;
         self.newest_of(first..first + BLOCK)
     }
 
-    /// What the newest of these passages have.
+    /// The counts of those of the newest passages that are in `ids`.
     fn newest_of(&self, ids: Range<usize>) -> &[Newest] {
         let before = |end: usize| {
             self.newest
@@ -392,7 +391,7 @@ impl<'a> Scorer<'a> {
     }
 }
 
-/// What the newest passages have of the query that are in no list, but for those that were removed.
+/// The counts of the query's terms in the newest passages, which are in no list; removed passages are left out.
 fn newest(index: &Bm25Index, query: &Query) -> Vec<Newest> {
     let (hint, mut newest) = (Hint::of(query), Vec::new());
     for (number, block) in index.postings.blocks().iter().enumerate() {
@@ -418,7 +417,7 @@ fn newest(index: &Bm25Index, query: &Query) -> Vec<Newest> {
     newest
 }
 
-/// What stands above the line of the formula for each count of a code, evaluated from left to right.
+/// The numerator of the formula for each count of a code, evaluated from left to right.
 fn above(params: Bm25Params, weight: f64) -> [f64; COUNTS] {
     let mut above = [0.0; COUNTS];
     for (tf, above) in (0_u32..).zip(&mut above) {

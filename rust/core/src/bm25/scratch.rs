@@ -1,23 +1,23 @@
-//! Room that a search for the best passages works in: its thread keeps it for the next one.
+//! The buffers of a search for the best passages: the thread keeps them for its next search.
 
 use std::cell::Cell;
 
 use crate::bm25::lists::TermList;
 use crate::postings::BLOCK;
 
-/// A term of a block, and what it adds.
+/// A term of a block, with its bound.
 pub(super) struct Bounded<'a> {
-    /// No passage gets more of it.
+    /// The most that it adds to any passage.
     pub(super) most: f64,
     pub(super) weight: f32,
     pub(super) list: TermList<'a>,
 }
 
-/// The lists of a search; what is in them is of no use to another one.
+/// The buffers of a search; their contents are of no use to another search.
 #[derive(Default)]
 pub(super) struct Scratch<'a> {
     pub(super) bounds: Vec<Bounded<'a>>,
-    /// All 0, where there is something.
+    /// All 0, if present.
     pub(super) added: Option<Box<[f32; BLOCK]>>,
     pub(super) sums: Vec<f64>,
     pub(super) places: Vec<u16>,
@@ -30,7 +30,8 @@ thread_local! {
 }
 
 impl Scratch<'_> {
-    /// What the thread's last search gave back. Until it is given back again, another one finds nothing.
+    /// Takes the buffers that the thread's last search gave back. Until they are given back again, a second search
+    /// gets empty ones.
     pub(super) fn take() -> Self {
         SCRATCH.take()
     }

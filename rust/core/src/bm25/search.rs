@@ -1,8 +1,8 @@
-//! A search by `lexical`: which entries are best, looking around few of them.
+//! A search by `lexical`: finds the best entries, and computes the exact scores of only a few.
 //!
-//! What is near an entry is never more than the shares of its neighbours' sums, which is quick to say (`bound`),
-//! and quicker for 64 entries at once. So entries are scored from the largest bound down, until the bound
-//! falls below the worst score that is still of interest.
+//! `near(e)` of an entry is never more than a bound made of its own sum and its neighbours' sums. The bound is
+//! quick to compute (`bound`), and quicker for 64 entries at once. So entries are scored from the largest bound
+//! down, until the bound falls below the worst score that is still of interest.
 
 use std::mem;
 
@@ -15,14 +15,14 @@ use crate::bm25::speakers::Named;
 use crate::bm25::terms::Query;
 use crate::postings::BLOCK;
 
-/// What a bound is raised by before it is held against a score: more than all that rounding takes.
+/// The factor on a bound before it is compared with a score: more than all rounding errors.
 const SLACK: f64 = 1.0 + 1e-9;
 
-/// The bounds that are looked at together, from the largest down, in parts of the best sum of an entry by
-/// itself. Few entries are above the first, and few searches get to the last.
+/// The steps in which bounds are taken, from the largest down, as multiples of the best sum of an entry by itself.
+/// Few entries are above the first step, and few searches reach the last.
 const STEPS: [f64; 9] = [2.4, 1.7, 1.2, 0.85, 0.6, 0.42, 0.3, 0.15, 0.0];
 
-/// An entry that has a term of the query, or stands beside one that has.
+/// A found entry: it has a term of the query, or stands beside an entry that has one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Match {
     /// Its number in the index.
@@ -39,11 +39,11 @@ impl LexicalIndex {
         });
     }
 
-    /// Calls `visit` with entries, each at most once and with a score above 0: with all that score what
-    /// `visit` gave last, or more, and with some others.
+    /// Calls `visit` with the best entries, each at most once and with a score above 0. Every entry that scores at
+    /// least the last result of `visit` is visited; some others are too.
     ///
-    /// What `visit` gives is the least score that is still of interest; it must not fall. Entries that `admits`
-    /// refuses are not visited, and are not scored; they weigh and lend to their neighbours as ever.
+    /// `visit` returns the least score that is still of interest; it must not fall. Entries that `admits` refuses
+    /// are neither scored nor visited, but they still count as neighbours and for the statistics.
     pub fn for_each_best(
         &self,
         query: &Query,
@@ -56,17 +56,17 @@ impl LexicalIndex {
     }
 }
 
-/// What is known of a query while its entries are ranked.
+/// The state of one search.
 struct Search<'a> {
     index: &'a LexicalIndex,
     ceiling: f64,
     /// How many terms the query has.
     terms: f64,
-    /// The sum of each passage, where an entry may have several.
+    /// The sum of each passage; empty if every entry has exactly one.
     sums: Vec<f64>,
-    /// That of the best passage of each entry.
+    /// The sum of the best passage of each entry.
     own: Vec<f64>,
-    /// The largest of each group of entries, and of all.
+    /// The largest such sum of each group of entries, and of all.
     largest: Vec<f64>,
     best: f64,
     /// The sum of each day.
@@ -75,12 +75,12 @@ struct Search<'a> {
     parts: Parts<'a>,
 }
 
-/// What entries can score at most, as far as it was asked for.
+/// Upper bounds of the sums of entries, computed as needed.
 struct Bounds {
-    /// What is near each entry at most, and whether that is known of a group.
+    /// The bound of `near(e)` of each entry, and whether it was computed for a group.
     near: Vec<f64>,
     is_known: Vec<bool>,
-    /// What an entry of each group sums up to at most, and what its day adds of that.
+    /// The bound of each group's sums, and the largest addend of a day in the group.
     groups: Vec<f64>,
     days: Vec<f64>,
 }
@@ -127,7 +127,7 @@ impl<'a> Search<'a> {
     fn for_each_best(&mut self, admits: impl Fn(u32) -> bool, mut visit: impl FnMut(Match) -> f64) {
         let mut bounds = self.bounds();
         let mut found = Vec::new();
-        // Sums, not scores: the least that is of interest, and what all bounds above were seen.
+        // These are sums, not scores: the least one of interest, and the bound down to which all entries were seen.
         let (mut floor, mut above) = (0.0, f64::INFINITY);
         let best = self.best * self.named.largest();
         for step in STEPS {
@@ -149,7 +149,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What is known before any entry is looked at: each group by its best entry and its best day.
+    /// The first bounds, of whole groups: from their best entry and their best day.
     fn bounds(&self) -> Bounds {
         let days = self.index.days.most(&self.days);
         let groups = days.iter().enumerate();
@@ -169,7 +169,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What is near an entry of the group at most.
+    /// An upper bound of `near(e)` for the entries of a group.
     fn near_group(&self, group: usize) -> f64 {
         let chain = &self.index.chain;
         let (regular, alone) = (chain.regular(group), chain.alone(group));
@@ -185,7 +185,7 @@ impl<'a> Search<'a> {
         self.largest[group] + LIFT * beside
     }
 
-    /// Adds the entries whose bound is at `least` or above, and below `above`.
+    /// Adds the entries whose bound is at least `least` and below `above`.
     fn collect(&self, bounds: &mut Bounds, least: f64, above: f64, found: &mut Vec<(f64, u32)>) {
         for group in 0..self.largest.len() {
             if bounds.groups[group] < least || bounds.groups[group] <= 0.0 {
@@ -215,11 +215,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What is near each entry of a group at most; 0 where there is no term of the query.
+    /// An upper bound of `near(e)` for each entry of a group; 0 where neither the entry nor a neighbour has a term
+    /// of the query.
     fn around(&self, group: usize) -> [f64; GROUP] {
         const WINDOW: usize = GROUP + 2 * REACH;
         let first = group * GROUP;
-        // The group and those beside it, whose numbers are those of neighbours nearly always.
+        // The entries of the group and those beside it by number, which are nearly always the neighbours.
         let mut own = [0.0; WINDOW];
         let from = first.saturating_sub(REACH);
         let known = &self.own[from..self.own.len().min(first + GROUP + REACH)];
@@ -258,14 +259,14 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What an entry sums up to at most, more narrowly.
+    /// A closer upper bound of the sum of an entry.
     fn narrower(&self, id: u32) -> f64 {
         let (before, after) = self.beside(id);
         let near = bound_of_squares(self.terms, self.own[id as usize], before, after);
         (near * self.named.factor(id) + self.day(id)) * SLACK
     }
 
-    /// What the neighbours of an entry have by themselves, the nearest first.
+    /// The own sums of an entry's neighbours, the nearest first.
     fn beside(&self, id: u32) -> ([f64; REACH], [f64; REACH]) {
         let of = |neighbor: Option<u32>| neighbor.map_or(0.0, |each| self.own[each as usize]);
         let [before, after] = self.index.chain.neighbors(id).map(|side| side.map(of));

@@ -1,19 +1,19 @@
-//! Memory that searches are done with, for those that follow.
+//! Lists of numbers that searches reuse.
 //!
-//! A search of a large session fills a few lists of a number an entry. Asked for and given back each time, the
-//! system may take them away and map them anew, which costs several times what the search does.
+//! A search of a large session fills a few lists of one number an entry. If each search allocated and freed them,
+//! the system might unmap and map the memory each time, which costs several times the search itself.
 
 use parking_lot::Mutex;
 
-/// Lists that are kept, for all searches of the process: those of two at once.
+/// The most lists that are kept, for the whole process: those of two searches at once.
 const MOST: usize = 6;
-/// Numbers that a list which is kept has room for, at most: 2 MB. Those of larger sessions are few, and slow.
+/// The largest capacity of a list that is kept, in numbers: 2 MB. Larger sessions are few, and slow anyway.
 const LARGEST: usize = 1 << 18;
 
 static SPARE: Mutex<Vec<Vec<f64>>> = Mutex::new(Vec::new());
 
-/// An empty list, with room from before where there is some. Nobody waits for it: in a child of `fork` who holds
-/// the lock may be gone.
+/// An empty list, reused if one is kept. It never waits for the lock: in a child of `fork`, the thread that holds
+/// the lock may not exist.
 pub(super) fn list() -> Vec<f64> {
     let kept = SPARE.try_lock().and_then(|mut spare| spare.pop());
     kept.unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Who said each entry, and whom a query names.
+//! The speaker of each entry, and the speaker that a query names.
 //!
 //! A query that names exactly one person is nearly always about what that person said, so such entries count for
 //! more. A name is known by the terms that no other name has: where two people are called Ann, `Ann` names neither.
@@ -15,7 +15,7 @@ use crate::bm25::chain::GROUP;
 use crate::bm25::terms::Query;
 use crate::cache::{Reader, Writer};
 
-/// How much more an entry counts of whom the query names. Anything from 1.4 to 2 finds the same.
+/// The factor on the score of an entry whose speaker the query names. Quality is the same from 1.4 to 2.
 pub(super) const FACTOR: f64 = 1.5;
 
 /// The person of a dialogue said at least one in so many entries. Where an agent works on its own, `I` is the agent.
@@ -24,7 +24,7 @@ const PART: usize = 4;
 /// Stands for nobody, and for several.
 const NONE: u32 = u32::MAX;
 
-/// The bit of what an entry has that is set where its name is not that of a person.
+/// The bit of an entry's code that is set where its name is not the name of a person.
 const THING: u32 = 1;
 
 /// A name, or that of users without one.
@@ -43,9 +43,9 @@ struct Name {
 pub(super) struct Speakers {
     names: Vec<Name>,
     numbers: HashMap<Box<[u64]>, u32>,
-    /// Whose name has a term: `NONE` for several.
+    /// The speaker whose name has a term; `NONE` if several names have it.
     owners: HashMap<u64, u32>,
-    /// Of each entry twice its number and [`THING`], or `NONE`.
+    /// For each entry, twice the number of its speaker plus [`THING`], or `NONE`.
     of: Vec<u32>,
 }
 
@@ -80,7 +80,7 @@ impl Speakers {
         next
     }
 
-    /// Who said an entry, as it was added.
+    /// The speaker of an entry, as it was added.
     pub(super) fn get(&self, entry: u32) -> Option<Speaker> {
         let code = self.of[entry as usize];
         (code != NONE).then(|| Speaker {
@@ -123,7 +123,7 @@ impl Speakers {
         is_dialogue.then_some(number)
     }
 
-    /// Bytes that it takes in memory.
+    /// Its size in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&self.of[..])
     }
@@ -141,7 +141,7 @@ impl Speakers {
         to.put(&self.of)
     }
 
-    /// The speakers that were written, of so many entries; None for what never was.
+    /// Reads back the speakers of `len` entries; None where the data is damaged.
     pub(super) fn read(from: &mut Reader, len: usize) -> Option<Self> {
         let (ends, terms) = (from.array::<u64>()?, from.array::<u64>()?);
         let mut read = Self::default();
@@ -179,7 +179,7 @@ impl Name {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named<'a> {
     code: u32,
-    /// Who said each entry; nothing where nobody is named.
+    /// The speaker of each entry; empty where nobody is named.
     of: &'a [u32],
     /// What the sums of that one are multiplied by, and those of all others, which is not more.
     own: f64,
@@ -196,7 +196,7 @@ impl Named<'_> {
         }
     }
 
-    /// What the sum of an entry is multiplied by.
+    /// The factor on the sum of an entry.
     pub(super) fn factor(self, entry: u32) -> f64 {
         let code = self.of.get(entry as usize);
         if code == Some(&self.code) {
@@ -206,7 +206,7 @@ impl Named<'_> {
         }
     }
 
-    /// What the sums of a group of entries are multiplied by at most.
+    /// The largest factor in a group of entries.
     pub(super) fn most(self, group: usize) -> f64 {
         let first = (group * GROUP).min(self.of.len());
         let members = &self.of[first..self.of.len().min(first + GROUP)];
@@ -217,7 +217,7 @@ impl Named<'_> {
         }
     }
 
-    /// What any sum is multiplied by at most.
+    /// The largest factor of all entries.
     pub(super) fn largest(self) -> f64 {
         self.own
     }

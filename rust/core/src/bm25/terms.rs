@@ -24,14 +24,14 @@ impl Document {
         analyse::with_sorted_terms(text, Self::of_sorted)
     }
 
-    /// Of hashes of terms in ascending order, repeated ones side by side.
+    /// A passage of these hashes of terms, in ascending order, with repeated ones side by side.
     #[must_use]
     pub fn of_sorted(terms: &[u64]) -> Self {
         Self::of_text(terms, terms.len(), Language::English)
     }
 
-    /// The same of a text in a language, where `words` of the terms are words: others are found, and make no text
-    /// longer.
+    /// A passage in a given language. `words` of the terms count for the length of the text; the others can be
+    /// found, but do not make the text longer.
     #[must_use]
     pub fn of_text(terms: &[u64], words: usize, language: Language) -> Self {
         debug_assert!(terms.is_sorted(), "terms ascend");
@@ -50,7 +50,7 @@ impl From<Vec<u64>> for Document {
     }
 }
 
-/// What `make` makes of each of the terms, which ascend, and of how often it occurs.
+/// Calls `make` with each different term and its count, for terms in ascending order.
 fn count<T>(sorted: &[u64], make: impl Fn(u64, u32) -> T) -> Vec<T> {
     let mut counted = Vec::with_capacity(sorted.len());
     let runs = sorted.chunk_by(|one, other| one == other);
@@ -65,10 +65,10 @@ pub struct QueryTerm {
     pub hash: u64,
     /// How often the query has it (`qtf`).
     pub count: u32,
-    /// Whether the query has a word near it instead, that no entry has.
+    /// Whether it replaces a misspelt word of the query, which no entry has.
     pub is_near: bool,
-    /// Whether it stands beside another term for the same words, in another language: it does not raise what
-    /// the query could reach.
+    /// Whether it is an alternative, in another language, to another term for the same word. It does not raise the
+    /// ceiling.
     pub is_spare: bool,
     /// Whether it only says that something is asked.
     pub is_asking: bool,
@@ -86,13 +86,13 @@ impl QueryTerm {
     }
 }
 
-/// A term that stands in a query for a word that no entry has.
+/// A term that replaces a word that no entry has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Correction {
-    /// The term of the word, and the word.
+    /// The hash of the unknown word, and the word itself.
     pub(super) unknown: u64,
     pub(super) word: String,
-    /// The term that stands for it.
+    /// The hash of the term that replaces it, and the term itself.
     pub(super) hash: u64,
     pub(super) normal: String,
 }
@@ -101,15 +101,15 @@ pub(super) struct Correction {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     pub(super) terms: Vec<QueryTerm>,
-    /// What it was made of: the words of its terms are looked up there when they are asked for.
+    /// The text of the query: the words of its terms are looked up there when they are asked for.
     text: String,
-    /// The languages of what it is held against, but English.
+    /// The languages of the entries that it is compared with, except English.
     languages: Languages,
     corrections: Vec<Correction>,
     looked_for: LookedFor,
 }
 
-/// The terms that a query was looked for by when it was last held against something. They are no part of the query.
+/// The terms that the query's last search looked for. They are not part of the query.
 #[derive(Debug, Default)]
 struct LookedFor(Mutex<Option<Arc<[u64]>>>);
 
@@ -128,13 +128,13 @@ impl PartialEq for LookedFor {
 impl Eq for LookedFor {}
 
 impl Query {
-    /// Notes that it was looked for by the terms of `found`, which is made of it.
+    /// Notes the terms of `found`, a query made from this one, as the terms of the last search.
     pub(super) fn note(&self, found: &Self) {
         *self.looked_for.0.lock() = Some(found.hashes());
     }
 
-    /// The terms by which it was last looked for, in ascending order, each once: those of other languages and of
-    /// corrections are among them. Its own, where it was held against nothing.
+    /// The terms that the last search looked for, in ascending order, each once: with those of other languages and
+    /// of corrections. Before any search, its own terms.
     #[must_use]
     pub fn looked_for(&self) -> Arc<[u64]> {
         let known = self.looked_for.0.lock().clone();
@@ -173,12 +173,13 @@ impl Query {
         self
     }
 
-    /// The same for entries in these languages as well. `df` gives how many passages have each of some terms,
-    /// which ascend.
+    /// The same query for entries in these languages as well. `df` returns how many passages have each of the given
+    /// terms, which ascend.
     ///
-    /// A word has the terms that entries have, of those that it has in each language. Of several the one that
-    /// most have counts for the ceiling, of equal ones the first; others are spare, unless another word needs
-    /// them. A word that no entry has is left out where a language takes it for one that says nothing.
+    /// Each language may turn a word into a different term. All terms of the word that entries have are kept. Of
+    /// these the most frequent one counts for the ceiling, the first of equally frequent ones; the others are
+    /// spare, unless another word needs them. A word that no entry has is left out if a language takes it for a
+    /// function word.
     pub(super) fn in_languages(
         &self,
         languages: Languages,
@@ -234,7 +235,7 @@ impl Query {
             .any(|term| term.hash == hash && term.is_asking)
     }
 
-    /// A query of terms alone, which ascend.
+    /// A query of hashes alone, which must ascend.
     pub(super) fn of_hashes(hashes: impl Iterator<Item = u64>) -> Self {
         Self {
             terms: hashes.map(|hash| QueryTerm::of(hash, 1)).collect(),
@@ -242,17 +243,17 @@ impl Query {
         }
     }
 
-    /// What it was made of.
+    /// The text of the query.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// The languages of what it is held against, but English.
+    /// The languages of the entries that it is compared with, except English.
     pub(super) fn languages(&self) -> Languages {
         self.languages
     }
 
-    /// The same with terms in the place of others; none of them is in it yet.
+    /// The same query with terms replaced; the query must not have the new terms yet.
     pub(super) fn corrected(&self, corrections: Vec<Correction>) -> Self {
         let mut corrected = Self {
             corrections,
@@ -268,7 +269,7 @@ impl Query {
         corrected.with_asking()
     }
 
-    /// The word that a term stands for, where the query has another one.
+    /// The misspelt word of the query that a term replaces, if any.
     pub(super) fn instead_of(&self, hash: u64) -> Option<&str> {
         let found = self.corrections.iter().find(|each| each.hash == hash);
         found.map(|each| each.word.as_str())
@@ -296,7 +297,7 @@ impl Query {
     }
 }
 
-/// Bits for the low bits of the terms of a query: most terms of a passage are told apart by it.
+/// A small filter over the low bits of the query's terms: it rules out most terms of a passage quickly.
 pub(super) struct Hint([u64; Hint::WORDS]);
 
 impl Hint {

@@ -1,9 +1,9 @@
-//! Bytes of a text, eight at a time: what most lines are asked has the answer no.
+//! Scans the bytes of a text, eight at a time. For most lines the answer is no.
 
 const LOW: u64 = 0x7F7F_7F7F_7F7F_7F7F;
 const EIGHT: usize = size_of::<u64>();
 
-/// The lines of `text`, as `split` gives them.
+/// The lines of `text`, as `split('\n')` gives them.
 pub(super) fn lines(text: &str) -> Vec<&str> {
     let (mut found, mut start) = (Vec::with_capacity(text.len() / 32 + 1), 0);
     for (number, word) in words(text.as_bytes()).enumerate() {
@@ -19,7 +19,8 @@ pub(super) fn lines(text: &str) -> Vec<&str> {
     found
 }
 
-/// Whether two spaces stand side by side in one word: where three do in the text, two do in a word.
+/// Whether two adjacent spaces lie in one 8-byte word. Wherever three adjacent spaces are, two of them lie in one
+/// word.
 pub(super) fn may_have_gap(text: &[u8]) -> bool {
     words(text).any(|word| {
         let spaces = equal(word, b' ');
@@ -27,7 +28,7 @@ pub(super) fn may_have_gap(text: &[u8]) -> bool {
     })
 }
 
-/// Eight bytes each, the last with zeros behind it.
+/// The text in words of eight bytes, the last one padded with zeros.
 fn words(text: &[u8]) -> impl Iterator<Item = u64> {
     let (words, rest) = text.as_chunks::<EIGHT>();
     let mut last = [0; EIGHT];
@@ -35,7 +36,7 @@ fn words(text: &[u8]) -> impl Iterator<Item = u64> {
     words.iter().copied().chain([last]).map(u64::from_le_bytes)
 }
 
-/// The highest bit of each byte of `word` that is `byte`.
+/// The highest bit of each byte of `word` that equals `byte`.
 fn equal(word: u64, byte: u8) -> u64 {
     let differs = word ^ u64::from_ne_bytes([byte; EIGHT]);
     !((differs & LOW).wrapping_add(LOW) | differs | LOW)

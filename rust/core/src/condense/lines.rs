@@ -1,4 +1,4 @@
-//! Lines that repeat, that did not change, and that begin alike.
+//! Shortens lines: repeated ones, unchanged ones of a diff, and lines with a common beginning.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ const KEPT_RULE: usize = 4;
 const MOST_BLANK: usize = 2; // lines in a row
 const RULES: &str = "-=*_#~";
 
-/// Writes lines, shorter where they repeat.
+/// Writes lines, and shortens those that repeat.
 pub(super) struct Writer {
     text: String,
     written: usize, // lines
@@ -37,12 +37,12 @@ impl Writer {
         }
     }
 
-    /// The text that was written.
+    /// The finished text.
     pub(super) fn finish(self) -> String {
         self.text
     }
 
-    /// Names the lines from `at` on, which an earlier result has.
+    /// Writes a reference for the lines from `at` on, which an earlier result has too.
     pub(super) fn refer(&mut self, at: usize, found: &Found<'_>) {
         let (first, from) = (at + 1, found.line + 1);
         let (last, to) = (at + found.length, found.line + found.length);
@@ -70,7 +70,7 @@ impl Writer {
         }
     }
 
-    /// A line of a diff, or a stretch that did not change; how many lines that was.
+    /// Writes a line of a diff, or an unchanged stretch; returns the number of lines.
     fn unchanged(&mut self, rest: &[&str]) -> usize {
         let count = rest.iter().take_while(|line| line.starts_with(' ')).count();
         if count < FEWEST {
@@ -83,7 +83,7 @@ impl Writer {
         count
     }
 
-    /// A run of lines alike, lines that begin alike, or one line; how many lines that was.
+    /// Writes a run of similar lines, lines with a common beginning, or one line; returns the number of lines.
     fn run(&mut self, rest: &[&str]) -> usize {
         let alike = alike(rest);
         if alike >= FEWEST {
@@ -127,9 +127,9 @@ impl Writer {
         }
     }
 
-    /// `line` with two spaces in the place of more between its columns, and with shorter rules.
+    /// `line` with at most two spaces between its columns, and with shorter rules (lines of one repeated sign).
     ///
-    /// The indent of a line stays, and so does that behind a number or a path before it.
+    /// The indent of a line stays, and so does the indent behind a line number or a path.
     fn without_padding<'a>(&self, line: &'a str) -> Cow<'a, str> {
         let line = line.trim_end();
         if !(is_table_row(line) || (self.has_rules && has_rule(line))) {
@@ -175,7 +175,7 @@ fn is_of_diff(line: &str) -> bool {
         || line.starts_with("index ")
 }
 
-/// How many lines from the first on differ in nothing but numbers. Rows of figures are no such lines.
+/// How many lines, from the first on, differ only in numbers. Lines that are mostly figures do not count.
 fn alike(rest: &[&str]) -> usize {
     let Some((first, others)) = rest.split_first() else {
         return 0;
@@ -201,7 +201,7 @@ fn alike(rest: &[&str]) -> usize {
     1 + others.iter().take_while(is_alike).count()
 }
 
-/// Whether two lines are the same with every number as one sign.
+/// Whether two lines are equal if every number counts as the same.
 fn differ_in_numbers(one: &str, other: &str) -> bool {
     let (mut one, mut other) = (one.as_bytes(), other.as_bytes());
     loop {
@@ -223,7 +223,7 @@ fn behind_number(bytes: &[u8]) -> &[u8] {
     &bytes[digits.count()..]
 }
 
-/// Whether a line has words: not one that is mostly figures, or short.
+/// Whether a line has words: it is not short, and not mostly figures.
 fn is_worded(line: &str) -> bool {
     let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || *byte >= 0x80;
     let letters = line.bytes().filter(is_letter).count();
@@ -231,7 +231,8 @@ fn is_worded(line: &str) -> bool {
     letters >= 3 && letters * 2 >= signs
 }
 
-/// What several lines begin with, up to a slash or a colon, and how many do; `None` where it is not worth it.
+/// The common beginning of several lines, up to a slash or a colon, and the number of these lines; `None` if it
+/// would not save enough.
 fn sharing<'a>(rest: &[&'a str]) -> Option<(&'a str, usize)> {
     let (first, second) = (rest.first()?, rest.get(1)?);
     let same = first
@@ -257,7 +258,7 @@ fn sharing<'a>(rest: &[&'a str]) -> Option<(&'a str, usize)> {
     (count >= FEWEST_SHARING && (count - 1) * end > 24).then_some((prefix, count))
 }
 
-/// `line` without the padding before a number that a tool has put there.
+/// `line` without the padding before a line number that a tool has added.
 fn unnumbered(line: &str) -> &str {
     let rest = line.trim_start_matches(' ');
     let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -290,7 +291,7 @@ fn without_colours(line: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// `line` with a word in the place of long stretches of base64.
+/// `line` with a short note in place of long stretches of base64.
 fn without_data(line: &str) -> Cow<'_, str> {
     if line.len() < SHORTEST_DATA {
         return Cow::Borrowed(line);
@@ -335,7 +336,7 @@ fn is_table_row(line: &str) -> bool {
     gaps >= 2
 }
 
-/// A line from its first word on, behind the number that a tool has put there and the indent after that.
+/// A line without its indent, the line number that a tool has added, and the indent after that.
 fn behind_indent(line: &str) -> &str {
     let rest = line.trim_start_matches(' ');
     let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -343,7 +344,7 @@ fn behind_indent(line: &str) -> &str {
     behind.map_or(rest, |behind| behind.trim_start_matches(' '))
 }
 
-/// Whether one sign of a rule stands in `text` often enough in a row.
+/// Whether `text` may contain a rule: one sign repeated often enough.
 fn has_rule(text: &str) -> bool {
     let (chunks, _) = text.as_bytes().as_chunks::<{ LONGEST_RULE / 2 }>();
     chunks.iter().any(|chunk| {

@@ -1,7 +1,7 @@
-//! Results of tools made shorter by their structure alone: no word of theirs is put in other words.
+//! Shortens results of tools by their structure alone: nothing is rephrased.
 //!
-//! What a reader has seen already is named, what repeats is counted, and what is the same in every row is
-//! said once. Time is linear in the text, and in what was seen.
+//! Lines that the reader has seen already become a reference, repeated lines are counted, and parts that are equal
+//! in every row are written once. Time is linear in the text and in the earlier results.
 
 mod bytes;
 mod lines;
@@ -13,13 +13,13 @@ pub use seen::Earlier;
 use lines::Writer;
 use seen::Seen;
 
-/// `text` with fewer bytes where its structure allows: the same text where it does not.
+/// `text`, shortened where its structure allows; otherwise unchanged.
 ///
-/// In this order: arrays and lines of JSON objects with the same keys become rows under one line of keys, and
-/// other JSON loses its white space. Lines that one of `earlier` has become a reference to it, the latest
-/// first. Of an unchanged stretch of a diff and of a run of lines that differ in numbers alone the first and
-/// the last stay. A path that several lines begin with is said once. Inline base64, escapes of colours,
-/// padding and blank lines are cut.
+/// The steps, in this order: Arrays (or lines) of JSON objects with the same keys become rows under one line of
+/// keys, and other JSON loses its white space. Lines that one of the `earlier` results has become a reference to
+/// it; the latest result wins. An unchanged stretch of a diff, and a run of lines that differ only in numbers, keep
+/// only their first and last line. A path that several lines begin with is written once. Inline base64, colour
+/// escapes, padding and blank lines are cut.
 ///
 /// ```
 /// use siltstone_core::condense::{Earlier, condense};
@@ -40,7 +40,7 @@ pub fn condense(text: &str, earlier: &[Earlier<'_>]) -> String {
     if !earlier.is_empty() {
         let seen = Seen::of(earlier);
         let keys = seen::keys(&lines);
-        let mut own = 0; // from here on nothing was written
+        let mut own = 0; // the first line that is not written yet
         while at < lines.len() {
             let Some(found) = seen.longest(&keys, &lines, at) else {
                 at += 1;

@@ -1,18 +1,18 @@
-//! Lines that an earlier result has: found by the hashes of three lines in a row.
+//! Finds lines that an earlier result has, by the hashes of three consecutive lines.
 
 use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A result that the reader has before them, and the handle that names it.
+/// A result that the reader has seen, with the handle that names it.
 #[derive(Clone, Copy, Debug)]
 pub struct Earlier<'a> {
-    /// What names it.
+    /// Its name in references.
     pub handle: &'a str,
     /// Its text.
     pub text: &'a str,
 }
 
-/// Lines in a row that an earlier result has as well.
+/// Consecutive lines that an earlier result has too.
 pub(super) struct Found<'a> {
     pub(super) handle: &'a str,
     /// Its first line there, from 0.
@@ -32,7 +32,8 @@ pub(super) struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// All of `earlier`; of a stretch that several have the latest counts, and in one its first place.
+    /// Indexes all of `earlier`. If several results have a stretch, the latest counts; within one result, the first
+    /// place counts.
     pub(super) fn of(earlier: &[Earlier<'a>]) -> Self {
         let mut results = Vec::with_capacity(earlier.len());
         let mut places: FxHashMap<u64, (u32, u32)> = FxHashMap::default();
@@ -49,7 +50,8 @@ impl<'a> Seen<'a> {
         Self { results, places }
     }
 
-    /// The lines from `at` on that an earlier result has in a row; `None` where they are too few to be named.
+    /// The lines from `at` on that an earlier result has in the same order; `None` if they are too few for a
+    /// reference.
     pub(super) fn longest(&self, keys: &[u64], lines: &[&str], at: usize) -> Option<Found<'a>> {
         let window = keys.get(at..at + WINDOW)?;
         let &(result, line) = self.places.get(&combined(window))?;
@@ -76,7 +78,7 @@ pub(super) fn keys(lines: &[&str]) -> Vec<u64> {
     lines.iter().map(|line| key(line)).collect()
 }
 
-/// A line without the number that a tool has put before it, and without white space at its end.
+/// The hash of a line, without the line number that a tool has added and without white space at its end.
 fn key(line: &str) -> u64 {
     let line = line.trim_end();
     let rest = line

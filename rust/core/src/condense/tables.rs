@@ -1,11 +1,13 @@
-//! JSON objects with the same keys as rows under one line of keys, and JSON without its white space.
+//! Writes JSON objects with the same keys as rows under one line of keys, and removes the white space of other
+//! JSON.
 
 use std::borrow::Cow;
 
 const FEWEST_ROWS: usize = 3;
-const MOST_TRIES: usize = 64; // stretches that look like a table: what is nested is read again
+const MOST_TRIES: usize = 64; // stretches that look like a table: nested ones are read several times
 
-/// `text` with its tables of JSON as rows. A text that is JSON as a whole loses its white space as well.
+/// `text` with its tables of JSON as rows. If it has no table and is a single JSON value, its white space is
+/// removed.
 pub(super) fn written(text: &str) -> Cow<'_, str> {
     if !text.contains('{') {
         return Cow::Borrowed(text);
@@ -43,12 +45,13 @@ pub(super) fn written(text: &str) -> Cow<'_, str> {
     Cow::Borrowed(text)
 }
 
-/// How far the next bracket or brace is.
+/// The distance to the next bracket or brace.
 fn next_opening(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| matches!(byte, b'[' | b'{'))
 }
 
-/// The objects of an array, or of a line each, that begins at `start`, as rows; and where they end.
+/// The objects of the array at `start`, or of the consecutive lines from there on, as rows; and where they end.
+/// `None` if they are not a table.
 fn table(text: &str, start: usize) -> Option<(String, usize)> {
     let bytes = text.as_bytes();
     let is_array = bytes.get(start) == Some(&b'[');
@@ -135,7 +138,7 @@ fn object(text: &str, start: usize) -> Option<(Vec<&str>, Vec<&str>, usize)> {
     }
 }
 
-/// Where the value at `start` ends; `None` where it does not.
+/// Where the value at `start` ends; `None` if it is incomplete or not JSON.
 fn value(bytes: &[u8], start: usize) -> Option<usize> {
     match bytes.get(start)? {
         b'"' => string(bytes, start),
@@ -174,7 +177,7 @@ fn is_scalar(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.')
 }
 
-/// Where the string at `start` ends, its quotes included.
+/// Where the string at `start` ends, with its quotes.
 fn string(bytes: &[u8], start: usize) -> Option<usize> {
     if bytes.get(start) != Some(&b'"') {
         return None;
@@ -190,7 +193,7 @@ fn string(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// The place of the next byte that is no white space.
+/// The place of the next byte that is not white space.
 fn blank(bytes: &[u8], mut at: usize) -> usize {
     while matches!(bytes.get(at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
         at += 1;

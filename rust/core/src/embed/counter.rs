@@ -1,27 +1,27 @@
-//! Counts per bucket of one text after another.
+//! Counts the buckets of one text after another.
 
 use std::mem;
 
 use crate::vector::BUCKETS;
 
-/// Buckets that share a word of 64 bits.
+/// Buckets in one word of 64 bits.
 const GROUP: usize = 64;
 const GROUPS: usize = BUCKETS / GROUP;
-/// Buckets of a group that are written down without asking whether they were hit.
+/// Buckets of a group that are always written, whether they were hit or not.
 const AT_ONCE: usize = 2;
 
-/// Counts per bucket, and the buckets that have one as they were hit first.
+/// The count of each bucket, and the buckets with a count in the order of their first hit.
 ///
-/// So starting over costs what was counted, not 4,096 writes. A bit for each bucket gives them in ascending
-/// order without a sort.
+/// So a reset costs as much as the text had buckets, not 4,096 writes. A bit for each bucket gives them in
+/// ascending order without a sort.
 #[derive(Clone, Debug)]
 pub(super) struct Counter {
     counts: Box<[u32; BUCKETS]>,
-    /// The buckets that were hit, and room for one that is not new.
+    /// The buckets that were hit, with room for one more, which is written but not counted.
     first: Box<[u16; BUCKETS + 1]>,
     known: usize,
     hit: [u64; GROUPS],
-    /// The same buckets in ascending order; of no meaning between calls.
+    /// A buffer for the same buckets in ascending order.
     buckets: Box<[u16; BUCKETS + AT_ONCE]>,
 }
 
@@ -38,14 +38,14 @@ impl Default for Counter {
 }
 
 impl Counter {
-    /// Counts one more for each of `buckets`, which are below 4,096.
+    /// Adds one to the count of each of `buckets`, which are below 4,096.
     #[inline]
     pub(super) fn add_all(&mut self, buckets: impl Iterator<Item = u16>) {
-        // By itself, since what one writes to memory and the next one reads takes longer than all the rest.
+        // A local variable: through memory, each step would wait for the write of the one before.
         let mut known = self.known;
         for bucket in buckets {
-            let place = usize::from(bucket) % BUCKETS; // so that the compiler sees the bound, too
-            // Written whether it is new or not, which nobody can guess.
+            let place = usize::from(bucket) % BUCKETS; // shows the bound to the compiler
+            // Always written, and only counted if it is new: a branch here could not be predicted.
             self.first[known] = bucket;
             known += usize::from(self.counts[place] == 0);
             self.counts[place] += 1;
@@ -53,7 +53,7 @@ impl Counter {
         self.known = known;
     }
 
-    /// Replaces `row` by each bucket that was hit and its count, as they were hit first, and starts over.
+    /// Replaces `row` by the hit buckets and their counts, in the order of their first hit, and resets all counts.
     pub(super) fn drain_unordered_into(&mut self, row: &mut Vec<(u16, u32)>) {
         row.clear();
         let known = mem::take(&mut self.known);
@@ -64,7 +64,7 @@ impl Counter {
         }));
     }
 
-    /// Replaces `row` by each bucket that was hit and its count, in ascending order, and starts over.
+    /// Replaces `row` by the hit buckets and their counts, in ascending order, and resets all counts.
     pub(super) fn drain_into(&mut self, row: &mut Vec<(u16, u32)>) {
         row.clear();
         let hits = self.take_hits();
@@ -75,10 +75,10 @@ impl Counter {
         }));
     }
 
-    /// Writes down the buckets that were hit, and says how many.
+    /// Writes the buckets that were hit to `buckets`, in ascending order, and returns their number.
     ///
-    /// Most groups have one or two, and which of the two is a coin toss for the processor. So two are
-    /// written always, and what is not there is overwritten by what comes next.
+    /// Most groups have one or two hits, and the number cannot be predicted by the processor. So two are always
+    /// written, and a bucket too many is overwritten by the next.
     #[expect(clippy::cast_possible_truncation, reason = "a bucket is below 2^16")]
     fn take_hits(&mut self) -> usize {
         let (mut hits, mut groups) = (0, 0_u64);

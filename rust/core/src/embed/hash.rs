@@ -1,4 +1,4 @@
-//! From a word to its bucket, by a rule that is stored with the data.
+//! Turns a word into its bucket, by a rule that is stored with the data.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::tokenize::words::Scanner;
 use crate::vector::BUCKETS;
 
-/// How a text becomes buckets: how it is cut into words, and how a word is hashed.
+/// The way a text becomes buckets: how it is cut into words, and how a word is hashed.
 ///
 /// Stable across versions: stored embeddings depend on it (`tests/vectors/buckets.json`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -17,12 +17,12 @@ pub enum HashRule {
     /// `xxh3`: the words of `words-1`, by [`word_hash`].
     #[default]
     Xxh3,
-    /// `poly31`: what stands between white space, by `h = 31 * h + lowercase(byte)`.
+    /// `poly31`: the stretches between white space, by `h = 31 * h + lowercase(byte)`.
     Poly31,
 }
 
 impl HashRule {
-    /// Every rule there is.
+    /// All rules.
     pub const ALL: [Self; 2] = [Self::Xxh3, Self::Poly31];
 
     /// Its name, as stored and as spelled by users.
@@ -46,8 +46,8 @@ impl HashRule {
         }
     }
 
-    /// Calls `visit` with the hashes of the words of `text`, many at once and in no order. A bucket is the
-    /// [remainder](reduce) of one.
+    /// Calls `visit` with the hashes of the words of `text`, many at a time and in no order. A bucket is the
+    /// [remainder](reduce) of a hash.
     #[inline]
     pub(super) fn for_each_hashes(
         self,

@@ -14,12 +14,11 @@ use crate::vector::{BUCKETS, SparseRow};
 pub const DIMENSION: usize = BUCKETS;
 
 thread_local! {
-    /// An embedder that the thread keeps: what it needs is 30 KB, which takes longer to clear than a short
-    /// text to count.
+    /// The embedder of the thread. It has 30 KB, and clearing these takes longer than counting a short text.
     static KEPT: Cell<Option<Box<HashedTf>>> = const { Cell::new(None) };
 }
 
-/// Bytes of long texts that an embedder may keep room for, if its thread keeps it.
+/// The most bytes of buffers that the embedder of a thread may keep.
 const ROOM: usize = 256 * 1024;
 
 /// The counts of one text, as an exact row.
@@ -28,14 +27,15 @@ pub fn counts(text: &str, rule: HashRule) -> SparseRow {
     with_embedder(rule, |embedder| embedder.counts(text))
 }
 
-/// What `read` makes of the counts of one text: the buckets that it hits, in no order, with how often.
+/// Calls `read` with the counts of one text: each bucket that it hits, in no order, and its count.
 pub fn with_counts<T>(text: &str, rule: HashRule, read: impl FnOnce(&[(u16, u32)]) -> T) -> T {
     with_embedder(rule, |embedder| read(embedder.pairs(text)))
 }
 
-/// What `work` makes with an embedder by `rule` that this thread keeps.
+/// Calls `work` with the embedder of this thread, set to `rule`.
 pub fn with_embedder<T>(rule: HashRule, work: impl FnOnce(&mut HashedTf) -> T) -> T {
-    // Taken, so that a panic leaves none that is half filled, and `work` may embed, too.
+    // The embedder is taken out of the cell: a panic does not leave a half-filled one behind, and `work` may embed
+    // other texts itself.
     let kept = KEPT.with(Cell::take);
     let mut embedder = kept.unwrap_or_else(|| Box::new(HashedTf::new(rule)));
     embedder.rule = rule;
@@ -63,7 +63,7 @@ pub struct HashedTf {
     rule: HashRule,
     scanner: Scanner,
     counter: Counter,
-    /// The counts of the text at hand, kept here for its capacity.
+    /// A buffer for the counts of the current text.
     row: Vec<(u16, u32)>,
 }
 
@@ -105,7 +105,7 @@ impl HashedTf {
         })
     }
 
-    /// The buckets that `text` hits, in no order, with how often.
+    /// The buckets that `text` hits, in no order, with their counts.
     pub fn pairs(&mut self, text: &str) -> &[(u16, u32)] {
         self.hit(text);
         self.counter.drain_unordered_into(&mut self.row);

@@ -1,4 +1,4 @@
-//! Text to numbers: hashed term frequencies, the embedding that needs no model.
+//! Turns texts into vectors by hashed term frequencies, an embedding without a model.
 
 mod counter;
 pub mod hash;

@@ -8,8 +8,8 @@ use crate::simd::prefetch::prefetch;
 
 const F32: usize = size_of::<f32>();
 
-/// Rows without their zeros, each number as its native-endian bytes: row `i` lies in `starts[i]..starts[i + 1]` of
-/// the other two.
+/// Sparse rows, with each number as its native-endian bytes. Row `i` is `starts[i]..starts[i + 1]` of the other two
+/// arrays.
 #[derive(Clone, Debug)]
 pub struct SparseRows {
     /// Where each row begins, and where the last one ends: i64.
@@ -68,7 +68,7 @@ pub fn write_dense<T: AsRef<str>>(rows: &mut [u8], texts: &[T], rule: HashRule) 
 #[derive(Clone, Debug)]
 pub struct CountRows {
     counts: Vec<(u16, u32)>,
-    /// Where those of each text end.
+    /// Where the counts of each text end.
     ends: Vec<usize>,
 }
 
@@ -90,7 +90,7 @@ impl CountRows {
         rows
     }
 
-    /// The counts of each text, in no order: bucket, and how often it is hit.
+    /// The counts of each text, in no order: a bucket, and how often it was hit.
     pub fn iter(&self) -> impl Iterator<Item = &[(u16, u32)]> {
         let starts = iter::once(0).chain(self.ends.iter().copied());
         starts
@@ -99,14 +99,14 @@ impl CountRows {
     }
 }
 
-/// About how many buckets `texts` hit in all: room that is taken at once, and need not suffice.
+/// An estimate of how many buckets `texts` hit in all, to allocate memory once. It may be too small.
 fn likely_buckets<T: AsRef<str>>(texts: &[T]) -> usize {
     const BYTES: usize = 11;
     let bytes: usize = texts.iter().map(|text| text.as_ref().len()).sum();
     bytes / BYTES + texts.len()
 }
 
-/// Each text, and the one after it, so that it can be fetched; after the last comes an empty one.
+/// Each text with the one after it, which can be prefetched; the last one with an empty text.
 fn with_next<T: AsRef<str>>(texts: &[T]) -> impl Iterator<Item = (&str, &str)> {
     let next = texts.iter().skip(1).map(AsRef::as_ref);
     let texts = texts.iter().map(AsRef::as_ref);

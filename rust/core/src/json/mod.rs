@@ -1,4 +1,4 @@
-//! JSON without a parser: how large a value is when it is written, the text of it, and a digest of that.
+//! Writes values as JSON: the size of the text, the text itself, and a digest of it.
 
 mod string;
 mod walk;

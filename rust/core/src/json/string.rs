@@ -11,11 +11,11 @@ use crate::tokens::{BLOCK, TextSize};
 #[must_use]
 pub fn string_size(text: &[u8]) -> TextSize {
     const QUOTES: usize = 2;
-    const LONG: usize = 5; // what \u001f adds to its one byte
-    const SAVED: usize = 4; // what \n is shorter than \u000a
+    const LONG: usize = 5; // the bytes that \u001f adds to the one of the character
+    const SAVED: usize = 4; // the bytes by which \n is shorter than \u000a
     let (mut added, mut continued) = (QUOTES, 0);
     for block in text.chunks(BLOCK) {
-        // One reading for what every text is asked for; escapes of control characters are rare beside it.
+        // One pass counts what every text needs; escapes of control characters are rare.
         let (mut behind, mut slashed, mut control) = (0_u8, 0_u8, 0_u8);
         for &byte in block {
             behind += u8::from(byte & 0xC0 == 0x80);

@@ -1,4 +1,4 @@
-//! A walk over a value that can be written as JSON, whoever keeps it.
+//! Walks over a value that can be written as JSON, independent of how the value is stored.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::string::{string_size, write_string};
 use crate::tokens::TextSize;
 
-/// A value that can be written as JSON, in whatever form somebody keeps it.
+/// A value that can be written as JSON, in any representation.
 pub trait Tree: Sized {
     /// Why a value cannot be written.
     type Error;
@@ -16,25 +16,25 @@ pub trait Tree: Sized {
     /// The keys and values of an object.
     type Fields: Iterator<Item = (Self, Self)>;
 
-    /// What the value is.
+    /// The kind and contents of the value.
     ///
     /// # Errors
     ///
-    /// It cannot be written.
+    /// If the value cannot be written.
     fn node(&self) -> Result<Node<'_, Self>, Self::Error>;
 
-    /// What the value is as the key of an object: a text, or a literal, which is written in quotes.
+    /// The value as the key of an object: a text, or a literal, which is written in quotes.
     ///
     /// # Errors
     ///
-    /// It cannot be a key.
+    /// If the value cannot be a key.
     fn key(&self) -> Result<Node<'_, Self>, Self::Error>;
 
-    /// The error for a container in as many others as there may be.
+    /// The error for a container that is nested deeper than `limit`.
     fn too_deep(&self, limit: usize) -> Self::Error;
 }
 
-/// What a value is.
+/// The kind and contents of a value.
 #[derive(Debug)]
 pub enum Node<'a, T: Tree> {
     /// A text: UTF-8, or UTF-8 with lone surrogates in their three-byte form.
@@ -51,40 +51,41 @@ pub enum Node<'a, T: Tree> {
 ///
 /// # Errors
 ///
-/// Those of the values, and that for one that is nested deeper.
+/// The errors of the values, and [`Tree::too_deep`] for a value that is nested deeper.
 pub fn size_of<T: Tree>(value: &T, depth: usize) -> Result<TextSize, T::Error> {
     let mut size = TextSize::default();
     walk(value, depth, &mut size)?;
     Ok(size)
 }
 
-/// Appends what [`size_of`] measures. A lone surrogate is written as U+FFFD.
+/// Appends the text that [`size_of`] measures. A lone surrogate is written as U+FFFD.
 ///
 /// # Errors
 ///
-/// Those of [`size_of`]; `json` then ends somewhere.
+/// The errors of [`size_of`]; `json` then has an incomplete value at its end.
 pub fn write<T: Tree>(value: &T, depth: usize, json: &mut String) -> Result<(), T::Error> {
     walk(value, depth, json)
 }
 
-/// A digest of what [`write()`] would write: equal for values with the same text, lone surrogates apart.
+/// A digest of the text that [`write()`] would write: equal for values with the same text, except that lone
+/// surrogates differ.
 ///
-/// XXH3 with 128 bits, for comparisons within one process. Each string stands behind its length, so no
-/// value can pass for another.
+/// The digest is XXH3 with 128 bits, for comparisons within one process. Each string is preceded by its length, so
+/// two different values do not have the same input.
 ///
 /// # Errors
 ///
-/// Those of [`size_of`].
+/// The errors of [`size_of`].
 pub fn digest_of<T: Tree>(value: &T, depth: usize) -> Result<u128, T::Error> {
     let mut digest = Digest(Xxh3::new());
     walk(value, depth, &mut digest)?;
     Ok(digest.0.digest128())
 }
 
-/// The hash that a walk feeds.
+/// The hash that a walk updates.
 struct Digest(Xxh3);
 
-/// Where a walk leaves what it meets.
+/// The receiver of a walk.
 trait Out {
     fn text(&mut self, utf8: &[u8]);
     fn ascii(&mut self, written: &str);
@@ -129,15 +130,15 @@ impl Out for String {
     }
 }
 
-/// What is left of a container.
+/// The rest of an open container.
 enum Rest<T: Tree> {
     Array(T::Items),
     Object(T::Fields),
 }
 
-/// The containers that are open lie on the heap, so no value can overflow the stack of the thread.
+/// Open containers are kept on the heap, so no value can overflow the stack of the thread.
 fn walk<T: Tree>(value: &T, depth: usize, out: &mut impl Out) -> Result<(), T::Error> {
-    let mut open: Vec<(Rest<T>, bool)> = Vec::new(); // and whether something of it was met
+    let mut open: Vec<(Rest<T>, bool)> = Vec::new(); // and whether an item was written
     visit(value, depth, &mut open, out)?;
     while let Some((rest, met)) = open.last_mut() {
         let separator = if *met { "," } else { "" };

@@ -1,4 +1,5 @@
-//! The parts of a message, a dialect at a time: the twins are the files of `siltstone.messages.dialects`.
+//! Reads the parts of a message, dialect by dialect. The slow counterparts are the files of
+//! `siltstone.messages.dialects`.
 
 use std::borrow::Cow;
 
@@ -7,7 +8,7 @@ use super::lines::Role;
 use super::value::{Field, Value, present};
 use crate::json::Node;
 
-/// A message of `OpenAI` chat, or one that reads alike everywhere.
+/// Reads a message of `OpenAI` chat, or one that is the same in every dialect.
 pub(super) fn chat<V: Value>(
     fields: &Fields<V>,
     role: Role,
@@ -82,7 +83,7 @@ fn chat_call<V: Value>(call: &V, sink: &mut impl Sink<V>) -> Option<()> {
     )
 }
 
-/// A message of Anthropic's.
+/// Reads a message of Anthropic's API.
 pub(super) fn anthropic<V: Value>(fields: &Fields<V>, sink: &mut impl Sink<V>) -> Option<()> {
     contents(fields.get(Field::Content)?, sink, anthropic_block)
 }
@@ -112,7 +113,7 @@ fn anthropic_block<V: Value>(kind: &str, block: &V, sink: &mut impl Sink<V>) -> 
     }
 }
 
-/// A message among the items of the Responses API.
+/// Reads a message among the items of the Responses API.
 pub(super) fn spoken_item<V: Value>(fields: &Fields<V>, sink: &mut impl Sink<V>) -> Option<()> {
     contents(fields.get(Field::Content)?, sink, |kind, block, sink| {
         let field = match kind {
@@ -124,7 +125,7 @@ pub(super) fn spoken_item<V: Value>(fields: &Fields<V>, sink: &mut impl Sink<V>)
     })
 }
 
-/// An item that is no message, and who made it.
+/// Reads an item that is not a message; returns its role.
 pub(super) fn item<V: Value>(
     fields: &Fields<V>,
     kind: &str,
@@ -150,14 +151,14 @@ pub(super) fn item<V: Value>(
             Some(Role::Tool)
         }
         "reasoning" => {
-            sink.reasoned("")?; // an assistant's counts by its JSON, and none is ever shown
+            sink.reasoned("")?; // an assistant's part counts by its JSON, and its text is never shown
             Some(Role::Assistant)
         }
         _ => None,
     }
 }
 
-/// A content: a text, or a list of texts and blocks. `read` reads the blocks that are not plain text.
+/// Reads a content: a text, or a list of texts and blocks. `read` reads the blocks that are not plain text.
 fn contents<V: Value, S: Sink<V>>(
     content: &V,
     sink: &mut S,
@@ -179,7 +180,7 @@ fn contents<V: Value, S: Sink<V>>(
     Some(())
 }
 
-/// A result: its texts as one, joined by line breaks, empty ones left out.
+/// Reads a result: its texts are joined by line breaks; empty ones are left out.
 fn result<V: Value>(
     id: Option<&str>,
     name: Option<&str>,
@@ -226,12 +227,12 @@ impl<V: Value> Sink<V> for Joined {
     }
 }
 
-/// An id or a name: a text, or nothing.
+/// An id or a name; `None` if it is absent or `null`.
 fn identifier<V: Value>(value: Option<&V>) -> Result<Option<&str>, NotText> {
     let value = present(value);
     value.map(|value| value.text().ok_or(NotText)).transpose()
 }
 
-/// An id or a name is something else, which Python knows how to write.
+/// An id or a name is not a text; Python knows how to write it.
 #[derive(Debug)]
 struct NotText;

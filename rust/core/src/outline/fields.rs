@@ -1,4 +1,4 @@
-//! The fields of a message, in one walk over it, and what is told of what they hold.
+//! Collects the fields of a message in one walk, and defines the receiver of its parts.
 
 use std::array;
 
@@ -9,11 +9,11 @@ use crate::tokens::TextSize;
 /// The most bytes of JSON that one message may have, as in `siltstone.messages.limits`.
 pub(super) const MAX_MESSAGE_BYTES: usize = 32 * 1024 * 1024;
 
-/// What is told of a message. Every call is one part.
+/// The receiver of the parts of a message. Every call is one part.
 pub(super) trait Sink<V: Value> {
     /// A text.
     fn said(&mut self, text: &str) -> Option<()>;
-    /// Reasoning; what it says, as far as anyone may count it.
+    /// Reasoning, with as much of its text as counts.
     fn reasoned(&mut self, text: &str) -> Option<()>;
     /// A call of a tool.
     fn called(
@@ -60,7 +60,7 @@ impl<V: Value> Arguments<'_, V> {
     }
 }
 
-/// The fields of a message that mean something in some dialect.
+/// The fields of a message that some dialect uses.
 pub(super) struct Fields<V> {
     values: [Option<V>; Field::ALL.len()],
 }
@@ -75,7 +75,7 @@ impl<V: Value> Fields<V> {
         Some(fields)
     }
 
-    /// The same, and the size of `raw` as JSON; `None` for one that is too large.
+    /// The fields and the size of `raw` as JSON; `None` if it is too large.
     pub(super) fn measured(raw: &V) -> Option<(Self, TextSize)> {
         let (mut fields, mut size, mut count) = (Self::empty(), TextSize::default(), 0_usize);
         for (key, value) in raw.fields()? {

@@ -7,7 +7,7 @@ use super::lines::{Lines, Role, Tie};
 
 const NONE: usize = usize::MAX;
 
-/// A partition of positions. A group is named by its first position.
+/// A partition of the positions of a history. A group is named by its first position.
 #[derive(Debug)]
 pub(super) struct Groups {
     first: Vec<usize>,
@@ -148,7 +148,7 @@ impl Groups {
     }
 }
 
-/// The calls seen so far, by key, and how many of each message wait.
+/// The calls so far, by key, and the number of unanswered calls of each message.
 pub(super) struct Calls {
     by_key: Vec<VecDeque<Call>>,
     waiting: Vec<u32>,
@@ -168,7 +168,7 @@ impl Calls {
         }
     }
 
-    /// A call. It takes over its key, but calls without ids that still wait queue up.
+    /// Adds a call. It replaces older calls of its key, except that unanswered calls without ids form a queue.
     pub(super) fn open(&mut self, key: Key, position: usize) {
         let queue = &mut self.by_key[key.index()];
         if !key.is_name() || queue.front().is_some_and(|call| !call.waits) {
@@ -181,7 +181,7 @@ impl Calls {
         self.waiting[position] += 1;
     }
 
-    /// A result: the position of its call, if there is one.
+    /// Adds a result; returns the position of its call, if there is one.
     pub(super) fn answer(&mut self, key: Key) -> Option<usize> {
         let queue = &mut self.by_key[key.index()];
         let call = *queue.front()?;
@@ -209,7 +209,7 @@ impl Calls {
     }
 }
 
-/// Disjoint sets of positions; a set is named by its first.
+/// Disjoint sets of positions; a set is named by its first position.
 struct Sets {
     parents: Vec<usize>,
 }
@@ -228,14 +228,14 @@ impl Sets {
 
     fn first(&mut self, mut position: usize) -> usize {
         while self.parents[position] != position {
-            self.parents[position] = self.parents[self.parents[position]]; // halves the way for the next
+            self.parents[position] = self.parents[self.parents[position]]; // path halving
             position = self.parents[position];
         }
         position
     }
 }
 
-/// Joins an assistant message of nothing but reasoning to the rest of the same answer.
+/// Joins an assistant message with only reasoning to the rest of the same answer.
 fn bind_reasoning(lines: &Lines, sets: &mut Sets) {
     let mut bound = false;
     for (position, line) in lines.all.iter().enumerate() {
@@ -250,7 +250,7 @@ fn bind_reasoning(lines: &Lines, sets: &mut Sets) {
     }
 }
 
-/// Joins calls that stand side by side as items of their own: the model made them in one answer.
+/// Joins adjacent calls that are separate items: the model made them in one answer.
 fn bind_parallel_items(lines: &Lines, sets: &mut Sets) {
     let mut before = false;
     for (position, line) in lines.all.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A history in outline: who speaks, what belongs together, and how large each message is.
+//! The outline of a history: the roles, the groups and turns, and the size of each message.
 
 use std::mem;
 
@@ -9,12 +9,12 @@ use super::measure::{Measure, Measured, Units, measured};
 use super::turns::{Turn, Turns};
 use super::value::Value;
 
-/// What the caller knows of messages that this reader does not read.
+/// Describes the messages that this reader cannot read; the caller implements it.
 pub trait Other {
-    /// Why the caller cannot tell.
+    /// The caller's error.
     type Error;
 
-    /// The line of the message at `position`. Its ties are appended to `ties`.
+    /// Returns the line of the message at `position`, and appends its ties to `ties`.
     ///
     /// # Errors
     ///
@@ -26,7 +26,7 @@ pub trait Other {
         ties: &mut Vec<Tie>,
     ) -> Result<Line, Self::Error>;
 
-    /// Whether the user's words beside tool results open a turn.
+    /// Whether the user's words beside tool results begin a turn.
     ///
     /// # Errors
     ///
@@ -34,13 +34,13 @@ pub trait Other {
     fn opens_turn(&mut self, position: usize) -> Result<bool, Self::Error>;
 }
 
-/// An outline in the making: messages are added in their order.
+/// Builds an outline: messages are added in order.
 #[derive(Debug, Default)]
 pub struct Sketch {
     lines: Lines,
     units: Vec<Units>,
     others: Vec<usize>,
-    /// Those of the message at hand; kept for their capacity.
+    /// A buffer for the ties of the current message.
     ties: Vec<Tie>,
 }
 
@@ -55,11 +55,11 @@ impl Sketch {
         }
     }
 
-    /// Adds a message; `other` tells what this reader does not read. `None`: it was asked.
+    /// Adds a message. `other` describes it if this reader cannot read it. `None` if `other` was asked.
     ///
     /// # Errors
     ///
-    /// Those of `other`.
+    /// The errors of `other`.
     pub fn add<V: Value, O: Other>(
         &mut self,
         message: &V,
@@ -92,7 +92,7 @@ impl Sketch {
         self.units.push(read.units);
     }
 
-    /// The outline of what was added. `keys` is how many keys the ties have.
+    /// The outline of the added messages. `keys` is the number of keys of their ties.
     #[must_use]
     pub fn outline(self, keys: usize) -> Outline {
         Outline {
@@ -103,7 +103,7 @@ impl Sketch {
     }
 }
 
-/// A history in outline. Positions are those of its messages, from 0; a position beyond them has nothing.
+/// The outline of a history. Positions are those of its messages, from 0; a position beyond them has no result.
 #[derive(Debug)]
 pub struct Outline {
     lines: Vec<Line>,
@@ -114,11 +114,11 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// The outline of `messages`, in order; `other` tells what this reader does not read. Time is linear.
+    /// The outline of `messages`, in order; `other` describes those that this reader cannot read. Time is linear.
     ///
     /// # Errors
     ///
-    /// Those of a message that cannot be had, and those of `other`.
+    /// An error of the iterator `messages`, or of `other`.
     pub fn read<V: Value, O: Other>(
         messages: impl ExactSizeIterator<Item = Result<V, O::Error>>,
         other: &mut O,
@@ -144,7 +144,7 @@ impl Outline {
         }
     }
 
-    /// The positions of messages that the caller described, ascending.
+    /// The positions of the messages that `other` described, ascending.
     #[must_use]
     pub fn others(&self) -> &[usize] {
         &self.others
@@ -159,7 +159,7 @@ impl Outline {
             .collect()
     }
 
-    /// How many parts the messages of a half-open range have; beyond the last there is none.
+    /// How many parts the messages of a half-open range have; positions beyond the last message have none.
     #[must_use]
     pub fn parts(&self, start: usize, end: usize) -> usize {
         let lines = self.lines.get(start..end.min(self.lines.len()));
@@ -167,8 +167,8 @@ impl Outline {
         lines.map(|line| line.parts as usize).sum()
     }
 
-    /// The units of the messages by `measure`, added up: before the first, before the second, …, after the last.
-    /// `others` has those of each message that the caller described.
+    /// The running sums of the messages' units by `measure`: before the first, before the second, …, after the
+    /// last. `others` has the units of each message that the caller described.
     #[must_use]
     pub fn sums(&self, measure: Measure, others: &[usize]) -> Vec<usize> {
         let mut sums = Vec::with_capacity(self.units.len() + 1);
@@ -220,7 +220,7 @@ impl Outline {
         self.groups.pending()
     }
 
-    /// The group whose last message stands at `position`, ascending; `None` where none ends.
+    /// The group whose last message is at `position`, ascending; `None` if no group ends there.
     #[must_use]
     pub fn group_ending_at(&self, position: usize) -> Option<Vec<usize>> {
         self.groups.ending_at(position)
@@ -250,8 +250,8 @@ impl Outline {
         self.groups.closed(kept)
     }
 
-    /// Where the messages of `spans`, one after the other, can be parted without parting a group: how
-    /// many of them lie before each such place, their end included.
+    /// The places where the messages of `spans`, one after the other, can be cut without cutting a group. Each
+    /// place is the number of messages before it; the end is one of them.
     #[must_use]
     pub fn breaks(&self, spans: impl IntoIterator<Item = (usize, usize)>) -> Vec<usize> {
         self.groups.breaks(spans)

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
 
-/// What ties a result to its call: the id, or the name where there are no ids.
+/// Ties a result to its call: the id, or the name where there are no ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     number: u32,
@@ -23,7 +23,7 @@ impl Key {
     }
 }
 
-/// The keys seen so far. Equal texts have equal keys; an id and a name never do.
+/// The keys so far. Equal texts have equal keys, but an id and a name never have the same key.
 #[derive(Debug, Default)]
 pub struct Keys {
     ids: HashMap<Box<[u8]>, u32, FxBuildHasher>,
@@ -61,13 +61,13 @@ impl Keys {
         }
     }
 
-    /// How many there are.
+    /// How many keys there are.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count as usize
     }
 
-    /// A number that no key has; there are fewer keys than messages fit a memory.
+    /// A new number. It cannot overflow: fewer than 2^32 messages fit in memory.
     fn next(&mut self) -> u32 {
         let number = self.count;
         self.count += 1;

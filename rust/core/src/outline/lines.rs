@@ -1,19 +1,19 @@
-//! The messages of a history, without what they say: one line for each.
+//! The messages of a history without their texts: one line for each.
 
 use super::keys::Key;
 
-/// Who speaks.
+/// The role of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Rules.
     System,
-    /// Rules too, under their newer name.
+    /// Rules, under their newer name.
     Developer,
-    /// Somebody who asks, or what a tool gave, where that is the user's to say.
+    /// A person who asks, or the result of a tool in dialects where the user reports it.
     User,
     /// The model.
     Assistant,
-    /// What a tool gave.
+    /// The result of a tool.
     Tool,
 }
 
@@ -38,16 +38,16 @@ impl Role {
     }
 }
 
-/// Where a message came from, as far as it decides anything.
+/// The origin of a message, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provenance {
-    /// It was said, or stands for what was said: a substitute.
+    /// It was said, or it is a substitute for a message that was said.
     Original,
-    /// A summary of ours.
+    /// A summary by compaction.
     Summary,
-    /// Placed before the model: injected or recalled context.
+    /// Context that was injected or recalled.
     Injected,
-    /// Anything else, a repair for one.
+    /// Any other origin, such as a repair.
     Other,
 }
 
@@ -64,7 +64,7 @@ impl Provenance {
     }
 }
 
-/// What a part of a message ties it to.
+/// A relation of a part of a message to other messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tie {
     /// A call.
@@ -73,7 +73,7 @@ pub enum Tie {
     Result(Key),
     /// An unknown part that has the id of a call.
     Shared(Key),
-    /// A reference, which may stand for any call.
+    /// A reference, which may represent any call.
     Reference,
 }
 
@@ -91,18 +91,18 @@ impl Tie {
     }
 }
 
-/// What a message is, without what it says.
+/// The properties of a message without its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Who speaks.
+    /// The role of the message.
     pub role: Role,
-    /// Where it came from.
+    /// Its origin.
     pub provenance: Provenance,
     /// It is an item of the Responses API.
     pub is_item: bool,
-    /// It is nothing but reasoning.
+    /// It has only reasoning.
     pub is_reasoning: bool,
-    /// It is a user's request, and opens a turn.
+    /// It is a user's request, and begins a turn.
     pub opens_turn: bool,
     /// How many parts it has.
     pub parts: u32,
@@ -127,7 +127,7 @@ impl Lines {
         }
     }
 
-    /// Adds a message with what its parts tie it to, in their order.
+    /// Adds a message with the ties of its parts, in their order.
     pub fn push(&mut self, line: Line, ties: &[Tie]) {
         self.all.push(line);
         self.ties.extend_from_slice(ties);
@@ -146,7 +146,7 @@ impl Lines {
         self.all.is_empty()
     }
 
-    /// What the parts of the message at `position` tie it to, in their order.
+    /// The ties of the message at `position`, in the order of its parts.
     pub(super) fn ties(&self, position: usize) -> &[Tie] {
         let start = position
             .checked_sub(1)

@@ -1,4 +1,4 @@
-//! What a message adds to an outline: its line, its ties and its sizes by every rule.
+//! Measures a message for an outline: its line, its ties, and its size by every rule.
 
 use super::fields::{Arguments, Fields, MAX_MESSAGE_BYTES, Sink};
 use super::keys::{Key, Keys};
@@ -8,14 +8,14 @@ use super::value::{Field, Value};
 use crate::json::string_size;
 use crate::tokens::{TextSize, at_least_one, bytes_over_four, chars_over_three};
 
-/// A rule by which texts and messages are counted, as those of `siltstone.tokens`.
+/// A rule for counting texts and messages, as in `siltstone.tokens`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// Bytes of JSON; of a text a quarter of its bytes, rounded down.
+    /// A message counts the bytes of its JSON; a text counts a quarter of its bytes, rounded down.
     Bytes,
-    /// Code points of JSON; of a text a third of its code points, rounded up.
+    /// A message counts the code points of its JSON; a text counts a third of its code points, rounded up.
     CodePoints,
-    /// By kind of message; of a text a quarter of its bytes, rounded down, and at least 1.
+    /// A message counts by its kind; a text counts a quarter of its bytes, rounded down, and at least 1.
     Blocks,
 }
 
@@ -31,7 +31,7 @@ impl Measure {
         }
     }
 
-    /// What a text of that size counts.
+    /// The units of a text of that size.
     #[must_use]
     pub fn text(self, size: TextSize) -> usize {
         match self {
@@ -51,7 +51,7 @@ pub struct Units {
 }
 
 impl Units {
-    /// Those by `measure`.
+    /// The units by `measure`.
     #[must_use]
     pub fn by(self, measure: Measure) -> usize {
         match measure {
@@ -62,18 +62,18 @@ impl Units {
     }
 }
 
-/// What is known of a message that this reader has read.
+/// The measured properties of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
     /// Its line.
     pub line: Line,
     /// Its units.
     pub units: Units,
-    /// A user's words stand in it beside results: the words decide whether it opens a turn.
+    /// It has a user's words beside tool results: the words decide whether it begins a turn.
     pub has_words_beside_results: bool,
 }
 
-/// What is known of a message; its ties are appended to `ties`. `None`: it is not for this reader.
+/// Measures a message; its ties are appended to `ties`. `None` if this reader cannot read it.
 #[must_use]
 pub fn measured<V: Value>(raw: &V, keys: &mut Keys, ties: &mut Vec<Tie>) -> Option<Measured> {
     if let Some(plain) = plainly_measured(raw) {
@@ -120,7 +120,7 @@ pub fn measured<V: Value>(raw: &V, keys: &mut Keys, ties: &mut Vec<Tie>) -> Opti
     })
 }
 
-/// The same of a message that says something and has nothing else; `None` where it has to be looked at closely.
+/// The same for a message that has only a role and a text; `None` if it needs the full reader.
 fn plainly_measured<V: Value>(raw: &V) -> Option<Measured> {
     let (role, content) = raw.role_and_text()?;
     let text = content.text()?;
@@ -165,9 +165,9 @@ fn plainly_measured<V: Value>(raw: &V) -> Option<Measured> {
     })
 }
 
-/// Counts parts, and what those of users and tools have in tokens.
+/// Counts the parts of a message, and the tokens of users' and tools' parts.
 struct Parts<'a> {
-    by_json: bool, // it counts by its JSON, so nobody asks for the tokens of its parts
+    by_json: bool, // the message counts by its JSON, so the tokens of its parts are not needed
     keys: &'a mut Keys,
     ties: &'a mut Vec<Tie>,
     count: u32,

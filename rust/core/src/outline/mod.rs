@@ -1,9 +1,9 @@
-//! The outline of a history, which a policy reads before any message: speakers, groups and turns.
+//! The outline of a history: its roles, groups and turns, which a policy reads before any message.
 //!
-//! An [`Outline`] has a [`Line`] for each message, and knows nothing of texts. Its rules are those of
-//! `siltstone.messages.groups` and `siltstone.messages.turns`, which are its slow twins.
-//! [`measured`] makes the line of a message, and a [`Rendering`] has what a summariser reads of one: both
-//! read any [`Value`], whoever keeps it.
+//! An [`Outline`] has a [`Line`] for each message, and no texts. Its rules are those of `siltstone.messages.groups`
+//! and `siltstone.messages.turns`, the slow counterparts in Python. [`measured`] makes the line of a message, and a
+//! [`Rendering`] has the text of messages for a summariser: both read any [`Value`], independent of how it is
+//! stored.
 
 mod dialects;
 mod fields;

@@ -1,8 +1,8 @@
-//! How a message is read without making anything of it.
+//! Reads a message without building an object of it.
 //!
-//! A reader tells a [`Sink`] what it finds, part by part. It reads what nearly every message is made of,
-//! exactly as `siltstone.messages.read` does, and answers `None` for all else: media, blocks that nobody
-//! knows, what a provider ran, values that JSON does not have, and everything that is an error.
+//! A reader passes each part of a message to a [`Sink`]. It reads the common parts exactly as
+//! `siltstone.messages.read` does, and answers `None` for everything else: media, unknown blocks, tools that the
+//! provider runs, values that JSON does not have, and all errors.
 
 use super::dialects;
 use super::fields::{Fields, Sink};
@@ -17,14 +17,14 @@ pub(super) enum Dialect {
     Anthropic,
 }
 
-/// Who speaks, and in which dialect.
+/// The role of a message, and its dialect.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     pub(super) role: Role,
     pub(super) dialect: Dialect,
 }
 
-/// Reads a message: tells `sink` of each part, and gives who speaks.
+/// Reads a message: passes each part to `sink`, and returns the role and the dialect.
 pub(super) fn read<V: Value>(fields: &Fields<V>, sink: &mut impl Sink<V>) -> Option<Head> {
     let Some(role) = present(fields.get(Field::Role)) else {
         let role = dialects::item(fields, fields.get(Field::Type)?.text()?, sink)?;
@@ -33,7 +33,7 @@ pub(super) fn read<V: Value>(fields: &Fields<V>, sink: &mut impl Sink<V>) -> Opt
     };
     let role = role.text()?;
     if role == "user" && may_be_summary(fields) {
-        return None; // its place decides, and Python knows the places
+        return None; // its position decides, which Python knows
     }
     let dialect = detect(fields, role)?;
     let spoken = dialect.role(role)?;
@@ -87,7 +87,7 @@ fn detect<V: Value>(fields: &Fields<V>, role: &str) -> Option<Dialect> {
 fn detect_blocks<V: Value>(blocks: impl Iterator<Item = V>) -> Option<Dialect> {
     for block in blocks {
         if !block.is_object() {
-            block.text()?; // a text gives nothing away
+            block.text()?; // a text is the same in every dialect
             continue;
         }
         let kind = block.field(Field::Type);
@@ -110,7 +110,7 @@ fn detect_blocks<V: Value>(blocks: impl Iterator<Item = V>) -> Option<Dialect> {
 }
 
 impl Dialect {
-    /// Our word for one of its roles.
+    /// The role of this name in the dialect.
     fn role(self, role: &str) -> Option<Role> {
         match (self, role) {
             (_, "system") => Some(Role::System),
@@ -123,7 +123,7 @@ impl Dialect {
     }
 }
 
-/// Whether the only text of the content ends like a summary, as `siltstone.messages.summary_mark` has it.
+/// Whether the content is one text that ends like a summary, as `siltstone.messages.summary_mark` defines it.
 fn may_be_summary<V: Value>(fields: &Fields<V>) -> bool {
     let Some(content) = present(fields.get(Field::Content)) else {
         return false;
@@ -144,7 +144,7 @@ fn may_be_summary<V: Value>(fields: &Fields<V>) -> bool {
     said.as_ref().and_then(Value::text).is_some_and(is_marked)
 }
 
-/// Whether the last line of a text may be the mark of a summary; the digest in it is Python's to check.
+/// Whether the last line of a text may be the mark of a summary; Python checks the digest in it.
 pub(super) fn is_marked(said: &str) -> bool {
     let said = said.trim_end();
     said.ends_with(']')

@@ -1,4 +1,4 @@
-//! What a summariser reads of messages: the twin is `siltstone.compaction.render`.
+//! Renders messages for a summariser; the slow counterpart is `siltstone.compaction.render`.
 
 use super::fields::{Arguments, Fields, Sink};
 use super::measure::Measure;
@@ -6,7 +6,7 @@ use super::read::read;
 use super::value::{Field, Value};
 use crate::tokens::TextSize;
 
-/// The lines of messages as a summariser reads them: an item for each part, each on lines of its own.
+/// Messages as lines for a summariser: one item for each part, on lines of its own.
 #[derive(Debug, Default)]
 pub struct Rendering {
     text: String,
@@ -20,13 +20,13 @@ impl Rendering {
         self.text
     }
 
-    /// The same, borrowed.
+    /// The lines so far, borrowed.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What the items so far count together by `measure`, each with its line break.
+    /// The units of all items so far by `measure`, each with its line break.
     #[must_use]
     pub fn units(&self, measure: Measure) -> usize {
         let counts = self
@@ -35,7 +35,7 @@ impl Rendering {
         counts.sum()
     }
 
-    /// Forgets the lines.
+    /// Removes all lines.
     pub fn clear(&mut self) {
         self.text.clear();
         self.starts.clear();
@@ -49,7 +49,7 @@ impl Rendering {
         spans.map(|(&start, end)| &self.text[start..end])
     }
 
-    /// Appends the lines of a message: all of them or, for one that is not read here, none.
+    /// Appends the lines of a message. Appends none and returns `None` if this reader cannot read the message.
     pub fn show<V: Value>(&mut self, raw: &V) -> Option<()> {
         let before = (self.text.len(), self.starts.len());
         let shown = self.try_show(raw);
@@ -66,7 +66,7 @@ impl Rendering {
             Some("system" | "developer") => "System",
             Some("user") => "User",
             Some("assistant") => "Assistant",
-            _ => "Tool", // whose results are no texts, and neither is anything of an item without a role
+            _ => "Tool", // never written: tool results, and items without a role, have no text parts
         };
         let mut items = Items {
             text: &mut self.text,
@@ -77,7 +77,7 @@ impl Rendering {
     }
 }
 
-/// Writes an item for each part: it begins at the start of a line, and its further lines are indented.
+/// Writes one item for each part: it begins at the start of a line, and its further lines are indented.
 struct Items<'a> {
     text: &'a mut String,
     starts: &'a mut Vec<usize>,
@@ -154,8 +154,8 @@ impl<V: Value> Sink<V> for Items<'_> {
     }
 }
 
-/// Where the next line begins: after the first of the line ends that `str.splitlines` of Python knows, since
-/// a reader may take any of them for one.
+/// Where the next line begins: after the first line end of those that Python's `str.splitlines` knows, since a
+/// reader may recognize any of them.
 fn line_end(text: &[u8]) -> Option<usize> {
     (0..text.len()).find_map(|at| match &text[at..] {
         [b'\r', b'\n', ..] | [0xc2, 0x85, ..] => Some(at + 2),
@@ -165,7 +165,7 @@ fn line_end(text: &[u8]) -> Option<usize> {
     })
 }
 
-/// What stands for an id or a name that is not there.
+/// The id or the name, or a dash if it is absent or empty.
 fn or_dash(text: Option<&str>) -> &str {
     text.filter(|text| !text.is_empty()).unwrap_or("-")
 }

@@ -1,4 +1,4 @@
-//! Turns: where each begins and ends, and whether the newest is still going on.
+//! Finds the turns: where each begins and ends, and whether the newest is still in progress.
 
 use super::groups::Calls;
 use super::lines::{Lines, Provenance, Role, Tie};
@@ -6,9 +6,9 @@ use super::lines::{Lines, Provenance, Role, Tie};
 /// A user message and all that follows until the next, as a half-open range of positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Its first message: the request, or what was injected directly before it.
+    /// Its first message: the request, or the context that was injected directly before it.
     pub start: usize,
-    /// One past its last.
+    /// One past its last message.
     pub end: usize,
     /// The user message that it answers.
     pub request: usize,
@@ -57,7 +57,8 @@ fn start_of(lines: &Lines, request: usize) -> usize {
     request - injected.count()
 }
 
-/// Whether a call of the last answer waits: one message, or in the Responses API all items at the end.
+/// Whether a call of the last answer has no result yet. In the Responses API, the last answer is all items at the
+/// end.
 fn ends_waiting(lines: &Lines, keys: usize) -> bool {
     let mut start = lines.len() - 1;
     while start > 0 {

@@ -1,15 +1,15 @@
-//! A value of a message, whoever keeps it, and the names of the fields that mean something.
+//! A value of a message, independent of how it is stored, and the names of the known fields.
 
 use crate::json::Tree;
 
-/// How deep a value may be nested for this reader; deeper ones are rare.
+/// The deepest nesting of a value that this reader reads; deeper values are rare.
 pub(super) const MAX_DEPTH: usize = 48;
 
-/// The value is not for this reader: the slow one, in Python, knows what to do.
+/// This reader cannot read the value; the slow reader in Python does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unread;
 
-/// A message, or a value in one, of the types that JSON has. Whatever else there is answers `None`.
+/// A message, or a value in it, of the types of JSON. Methods answer `None` for a value of another type.
 pub trait Value: Tree<Error = Unread> {
     /// A text of valid Unicode.
     fn text(&self) -> Option<&str>;
@@ -20,10 +20,10 @@ pub trait Value: Tree<Error = Unread> {
     /// The keys and values of an object.
     fn fields(&self) -> Option<Self::Fields>;
 
-    /// The value of an object's field; `None` where the object has none of that name, too.
+    /// The value of an object's field; `None` for a missing field too.
     fn field(&self, field: Field) -> Option<Self>;
 
-    /// The role and the content of an object that has two texts of these names and nothing else.
+    /// The role and the content of an object that has exactly these two fields, both texts.
     fn role_and_text(&self) -> Option<(Self, Self)>;
 
     /// Whether it is an object.
@@ -38,14 +38,14 @@ pub trait Value: Tree<Error = Unread> {
 
 macro_rules! fields {
     ($($variant:ident $name:literal,)*) => {
-        /// A field that means something in some dialect.
+        /// A field that some dialect uses.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Field {
             $(#[doc = concat!("`", $name, "`.")] $variant,)*
         }
 
         impl Field {
-            /// All of them, each at the place of its number.
+            /// All fields, each at the place of its number.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
 
             /// Its name.
@@ -96,7 +96,7 @@ fields! {
     Type "type",
 }
 
-/// A value that is there and not `null`.
+/// The value, unless it is absent or `null`.
 pub(super) fn present<V: Value>(value: Option<&V>) -> Option<&V> {
     value.filter(|value| !value.is_null())
 }

@@ -1,7 +1,8 @@
-//! Postings in a file: the arrays of each part as they lie in memory, so that a part of the file is a part.
+//! Postings in a file. The file has the arrays of each part exactly as they lie in memory, so they can be used in
+//! place.
 //!
-//! A cache of a store and an index that a user saves have the same arrays. The checksums of the file say that
-//! they are as they were written; all that could lead out of an array is checked beside that.
+//! A cache of a store and an index that a user saves have the same arrays. The checksums of the file show that the
+//! arrays are as they were written. Every number that is used as an index into another array is checked besides.
 
 use std::io::{self, Write};
 
@@ -13,15 +14,15 @@ use crate::postings::store::Postings;
 use crate::postings::tail::Growing;
 use crate::simd::columns::{BLOCK, Column};
 
-/// Words of a column.
+/// 16-bit words in a column.
 const WORDS: usize = BLOCK / 4;
 
 impl<D: Growing> Postings<D> {
-    /// Writes all of them, and which entries were removed.
+    /// Writes all postings, and the numbers of removed entries.
     ///
     /// # Errors
     ///
-    /// Those of the file.
+    /// The errors of writing the file.
     pub fn write<W: Write>(&self, to: &mut Writer<W>) -> io::Result<()> {
         let mut settled = self.clone(); // parts are shared
         settled.settle();
@@ -45,8 +46,8 @@ impl<D: Growing> Postings<D> {
         Ok(())
     }
 
-    /// What was written; None for what never was. Keys of at least `frequent` entries get a column in blocks
-    /// that become whole.
+    /// Reads the postings back; None where the data is damaged. Keys of at least `frequent` entries get a column
+    /// when a block becomes whole.
     #[must_use]
     pub fn read(from: &mut Reader, frequent: usize) -> Option<Self> {
         let [len] = from.array::<u64>()?[..] else {
@@ -67,7 +68,7 @@ impl<D: Growing> Postings<D> {
     }
 }
 
-/// Which of the `len` entries of a block were removed.
+/// The removed entries of a block of `len` entries.
 fn read_removed(from: &mut Reader, len: usize) -> Option<Removed> {
     let entries = from.array::<u16>()?;
     let ascends = entries.is_sorted_by(|one, next| one < next);

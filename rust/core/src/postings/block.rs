@@ -1,4 +1,4 @@
-//! A block: the parts of 4,096 entries, and which of those were removed.
+//! A block: the parts of up to 4,096 entries, and which of these were removed.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ const WORD: usize = 64;
 pub struct Removed {
     bits: Box<[u64; BLOCK / WORD]>,
     count: usize,
-    /// How many of them have left the parts, too.
+    /// How many of the removed entries have no postings in the parts any more.
     purged: usize,
 }
 
@@ -36,7 +36,7 @@ impl Removed {
         self.bits[entry / WORD] >> (entry % WORD) & 1 == 1
     }
 
-    /// A bit for each of the 64 entries of that group.
+    /// The bits of the 64 entries of a group.
     #[inline]
     #[must_use]
     pub fn group(&self, group: usize) -> u64 {
@@ -48,7 +48,7 @@ impl Removed {
         (0..).take(BLOCK).filter(|&entry| self.has(entry))
     }
 
-    /// These entries, which have left the parts, too.
+    /// A set of these entries, whose postings are not in the parts any more.
     pub(super) fn purged(entries: impl Iterator<Item = u16>) -> Self {
         let mut removed = Self::default();
         for entry in entries {
@@ -78,7 +78,7 @@ impl Removed {
 #[derive(Clone, Debug)]
 pub struct Block<D: Growing> {
     parts: Vec<Arc<Part<D>>>,
-    /// The last of its entries, on their way to be a part.
+    /// Its newest entries, while they are turned into a part.
     newest: Option<Arc<Tail<D>>>,
     removed: Option<Removed>,
 }
@@ -121,7 +121,7 @@ impl<D: Growing> Block<D> {
         }
     }
 
-    /// Lets these wait until they are a part.
+    /// Keeps the newest entries until they are turned into a part.
     pub(super) fn wait(&mut self, newest: Tail<D>) {
         self.newest = Some(Arc::new(newest));
     }
@@ -130,13 +130,13 @@ impl<D: Growing> Block<D> {
         self.newest.as_ref()
     }
 
-    /// Puts `part` in the place of what waited for it.
+    /// Replaces the newest entries by `part`, which was made of them.
     pub(super) fn seal(&mut self, part: Part<D>) {
         self.newest = None;
         self.parts.push(Arc::new(part));
     }
 
-    /// Makes `part` all of the block; it has no postings of the first `purged` that were removed.
+    /// Replaces all parts by `part`, which has no postings of the first `purged` removed entries.
     pub(super) fn replace_all(&mut self, part: Part<D>, purged: usize) {
         self.parts = vec![Arc::new(part)];
         if let Some(removed) = &mut self.removed {
@@ -156,7 +156,7 @@ impl<D: Growing> Block<D> {
         true
     }
 
-    /// Whether so many of its postings are of removed entries that it should be made anew.
+    /// Whether at least three tenths of the entries in its parts were removed, so that it should be rewritten.
     pub(super) fn is_wasteful(&self) -> bool {
         let waste = |removed: &Removed| {
             let (waste, held) = (removed.count - removed.purged, BLOCK - removed.purged);

@@ -1,6 +1,7 @@
-//! The newest entries of a block, bucket by bucket: a list for each of the 4,096, which grows where it lies.
+//! The newest entries of a block, by bucket: one growing posting list for each of the 4,096 buckets.
 //!
-//! A list of more than [`LARGEST`] codes becomes a column. Counts above 15 are several codes of one entry.
+//! A list of more than [`LARGEST`] codes becomes a column. A count above 15 is stored as several codes of one
+//! entry.
 
 use crate::postings::dictionary::Buckets;
 use crate::postings::part::{Builder, MAX_CODE, code, count, entry};
@@ -9,26 +10,26 @@ use crate::postings::tail::{Growing, Lists};
 use crate::simd::columns::{BLOCK, Column};
 
 const BUCKETS: usize = 4096;
-/// The room of a list at most: a column costs a query less than a longer one, and takes 2 KB.
+/// The largest capacity of a list, in codes. Above it a column, which takes 2 KB, is cheaper for a query.
 const LARGEST: u16 = 256;
-/// Codes without room that wait for the others.
+/// Codes that found their list full, and are added together afterwards.
 const AT_ONCE: usize = 64;
-/// A place in the pool that is of no list.
+/// A place in the pool that belongs to no list.
 const NO_PLACE: usize = 0;
-/// Stands for the length of a list that became a column.
+/// The length value that marks a list as a column.
 const DENSE: u16 = u16::MAX;
 
-/// What the newest entries have of a bucket: the sum of both is meant.
+/// The counts of the newest entries for one bucket: the sum of `codes` and `column`.
 #[derive(Clone, Copy, Debug)]
 pub struct GrowingList<'a> {
     /// Codes, ascending by entry; an entry with a count above 15 has several.
     pub codes: &'a [u16],
-    /// The counts of most entries that have the bucket.
+    /// For a frequent bucket, the counts up to 15 of the entries.
     pub column: Option<&'a Column>,
 }
 
 impl GrowingList<'_> {
-    /// Calls `visit` with each code of either, in no order.
+    /// Calls `visit` with each code of both, in no order.
     pub fn for_each_code(&self, mut visit: impl FnMut(u16)) {
         if let Some(column) = self.column {
             let codes = column
@@ -40,7 +41,7 @@ impl GrowingList<'_> {
     }
 }
 
-/// Where the codes of a bucket lie in the pool; or which column there is.
+/// The place of a bucket's codes in the pool, or the number of its column.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     start: u32,
@@ -53,7 +54,7 @@ struct Slot {
 struct Dense {
     column: Column,
     entries: usize,
-    /// What is above 15.
+    /// Further codes of entries that are in the column already.
     above: Vec<u16>,
 }
 
@@ -90,7 +91,7 @@ impl Default for BucketLists {
 }
 
 impl BucketLists {
-    /// What there is of `bucket`, which is below 4,096.
+    /// The counts of `bucket`, which is below 4,096.
     #[inline]
     #[must_use]
     pub fn get(&self, bucket: u16) -> GrowingList<'_> {
@@ -165,7 +166,7 @@ impl BucketLists {
         self.dense.push(dense);
     }
 
-    /// Gives the postings of `bucket` to `builder`, and says how many codes that was.
+    /// Moves the postings of `bucket` to `builder`. Returns the amount of work, in codes.
     fn move_bucket(&self, bucket: u16, builder: &mut Builder<Buckets>) -> usize {
         let GrowingList { codes, column } = self.get(bucket);
         let mut moved = codes.len();
@@ -200,8 +201,9 @@ impl Growing for Buckets {
 impl Lists<Buckets> for BucketLists {
     const FEW: usize = 64;
 
-    /// Whether a list has room is a coin toss for the processor, since most rows have some frequent buckets. So
-    /// each code is written, to a place of no list where there is none, and what found none comes after.
+    /// Whether a list has room cannot be predicted by the processor, since most rows have some frequent buckets. So
+    /// each code is written without a branch: to its list, or to an unused place if the list is full. The codes
+    /// that found no room are added afterwards.
     #[inline]
     fn push(&mut self, entry: u16, row: impl IntoIterator<Item = (u16, u32)>) {
         let (mut rest, mut waiting) = ([(0_u16, 0_u16); AT_ONCE], 0);

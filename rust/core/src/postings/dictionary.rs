@@ -1,4 +1,4 @@
-//! The keys of a part, and the place of each. Keys are buckets, or 64-bit hashes of terms.
+//! The keys of a part, and the place of each key in it. Keys are buckets, or 64-bit hashes of terms.
 
 use std::fmt::Debug;
 use std::io::{self, Write};
@@ -8,10 +8,10 @@ use crate::simd::prefetch::prefetch;
 
 /// The keys of a part, in ascending order.
 pub trait Dictionary: Clone + Debug {
-    /// What entries are found by.
+    /// The type of the keys.
     type Key: Number + Ord + Into<u64> + TryFrom<u64>;
 
-    /// Whether a key that has a column has its codes beside it.
+    /// Whether a key with a column keeps its list of codes too.
     const KEEPS_CODES: bool;
 
     /// The largest key there is.
@@ -23,27 +23,27 @@ pub trait Dictionary: Clone + Debug {
     /// The keys, ascending.
     fn keys(&self) -> &[Self::Key];
 
-    /// The place of `key` among them.
+    /// The place of `key` among the keys.
     fn place(&self, key: Self::Key) -> Option<usize>;
 
-    /// Sorts what a part is made of by key; what has the same key stays in its order.
+    /// Sorts postings by key; postings of one key stay in their order.
     fn sort(postings: &mut Vec<(Self::Key, u16)>);
 
     /// Writes it to a cache.
     ///
     /// # Errors
     ///
-    /// Those of the file.
+    /// The errors of writing the file.
     fn write<W: Write>(&self, to: &mut Writer<W>) -> io::Result<()>;
 
-    /// What was written; None for what never was.
+    /// Reads the keys back; None where the data is damaged.
     fn read(from: &mut Reader) -> Option<Self>;
 }
 
 const GROUP: usize = 64;
 const BUCKETS: usize = 4096;
 
-/// Keys below 4,096: a bit for each that is there, and how many lie before each 64 of them.
+/// Keys below 4,096: a bit for each key that is present, and for each 64 bits the number of keys before them.
 #[derive(Clone, Debug)]
 pub struct Buckets {
     keys: Vec<u16>,
@@ -87,7 +87,7 @@ impl Dictionary for Buckets {
         (bits >> bit & 1 == 1).then(|| usize::from(self.before[group]) + below as usize)
     }
 
-    /// By counting: there are few buckets, and many postings.
+    /// A counting sort: there are few buckets and many postings.
     fn sort(postings: &mut Vec<(u16, u16)>) {
         let mut ends = vec![0_u32; BUCKETS];
         for &(key, _) in postings.iter() {
@@ -123,23 +123,23 @@ fn narrow(bits: u32) -> u16 {
     u16::try_from(bits).expect("a word has 64 bits")
 }
 
-/// Hashes: spread evenly, so the high bits of one say about where it is.
+/// Hashes as keys. They are spread evenly, so the high bits of a hash tell about where it is.
 #[derive(Clone, Debug)]
 pub struct Hashes {
     keys: Array<u64>,
-    /// Where the keys begin that share their high bits.
+    /// For each value of the high bits, where its keys begin.
     starts: Array<u32>,
-    /// How far a key is shifted to leave its high bits.
+    /// The shift that leaves the high bits of a key.
     shift: u32,
 }
 
-/// Keys that share their high bits, about.
+/// The average number of keys that share their high bits.
 const NEAR: usize = 4;
-/// Keys that are compared at once; more share their high bits where somebody aims at a slot.
+/// Keys that are compared at once. Only hashes chosen on purpose share their high bits with more keys.
 const WINDOW: usize = 8;
 
 impl Hashes {
-    /// Where the keys begin and end that share the high bits of `key`: the first half of a look-up.
+    /// The range of the keys that share the high bits of `key`: the first half of a look-up.
     #[inline]
     #[must_use]
     pub fn slot(&self, key: u64) -> (u32, u32) {
@@ -147,21 +147,22 @@ impl Hashes {
         (self.starts[slot], self.starts[slot + 1])
     }
 
-    /// Asks for what a look-up of `key` reads first.
+    /// Prefetches the memory that a look-up of `key` reads first.
     #[inline]
     pub fn prefetch_slot(&self, key: u64) {
         let slot = usize::try_from(key >> self.shift).unwrap_or(usize::MAX);
         prefetch(&self.starts[slot..=slot]);
     }
 
-    /// Asks for what [`place_in`](Self::place_in) reads.
+    /// Prefetches the memory that [`place_in`](Self::place_in) reads.
     #[inline]
     pub fn prefetch_keys(&self, (start, _): (u32, u32)) {
         let start = start as usize;
         prefetch(&self.keys[start..self.keys.len().min(start + WINDOW + 1)]);
     }
 
-    /// The place of `key`, which is there if anywhere. Many keys are compared and none is branched on.
+    /// The place of `key` if it is in the range of its slot: the second half of a look-up. Several keys are
+    /// compared without a branch.
     #[inline]
     #[must_use]
     pub fn place_in(&self, (start, end): (u32, u32), key: u64) -> Option<usize> {
@@ -172,7 +173,7 @@ impl Hashes {
                 .sum::<usize>()
         };
         let place = match self.keys[start..].first_chunk::<WINDOW>() {
-            // What lies behind the slot is larger.
+            // The keys behind the slot are larger.
             Some(near) if end - start <= WINDOW => start + smaller(near),
             _ => start + self.keys[start..end].partition_point(|&other| other < key),
         };
@@ -235,7 +236,7 @@ impl Dictionary for Hashes {
     }
 }
 
-/// How many slots so many keys have.
+/// The number of slots for `keys` keys.
 fn slots(keys: usize) -> usize {
     (keys / NEAR + 1).next_power_of_two().max(2)
 }

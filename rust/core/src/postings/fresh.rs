@@ -1,4 +1,4 @@
-//! The newest entries, as they came: too few to be sorted by key.
+//! The newest entries in the order they came; they are too few to be sorted by key.
 
 use std::iter::Zip;
 use std::slice::Iter;
@@ -9,16 +9,16 @@ use crate::postings::part::{Builder, MAX_CODE, code};
 /// Entries of a block, each with its keys and counts.
 #[derive(Clone, Debug)]
 pub struct Fresh<K> {
-    /// Where in the block the first of them is.
+    /// The place of the first entry in the block.
     first: u16,
     keys: Vec<K>,
     counts: Vec<u32>,
-    /// Where the keys of each end.
+    /// Where the keys of each entry end.
     ends: Vec<u32>,
 }
 
 impl<K: Copy> Fresh<K> {
-    /// Calls `visit` with each entry, by its place in the block, each of its keys and the count of that.
+    /// Calls `visit` for each key of each entry: with the entry's place in the block, the key and its count.
     #[inline]
     pub fn for_each(&self, mut visit: impl FnMut(u16, K, u32)) {
         self.for_each_row(|entry, row| {
@@ -28,7 +28,7 @@ impl<K: Copy> Fresh<K> {
         });
     }
 
-    /// Calls `visit` with each entry, by its place in the block, and its keys with their counts.
+    /// Calls `visit` for each entry: with its place in the block, and its keys with their counts.
     #[inline]
     pub fn for_each_row(&self, mut visit: impl FnMut(u16, Zip<Iter<'_, K>, Iter<'_, u32>>)) {
         let mut start = 0;
@@ -41,7 +41,7 @@ impl<K: Copy> Fresh<K> {
 }
 
 impl<K: Copy> Fresh<K> {
-    /// No entries; the next one has that place in the block.
+    /// An empty list; `first` is the place in the block of the next entry.
     pub(super) fn new(first: u16) -> Self {
         Self {
             first,
@@ -51,7 +51,7 @@ impl<K: Copy> Fresh<K> {
         }
     }
 
-    /// One more entry, with its keys, each once with its count.
+    /// Adds an entry with its keys, each once with its count.
     pub(super) fn push(&mut self, row: impl IntoIterator<Item = (K, u32)>) {
         for (key, count) in row {
             self.keys.push(key);
@@ -79,13 +79,13 @@ impl<K: Copy> Fresh<K> {
         self.keys.len()
     }
 
-    /// Bytes that they take.
+    /// Its size in memory, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.keys.capacity() * size_of::<K>() + (self.counts.capacity() + self.ends.capacity()) * 4
     }
 
-    /// Gives all postings to `builder`, key by key.
+    /// Moves all postings to `builder`, key by key.
     pub(super) fn move_to<D: Dictionary<Key = K>>(&self, builder: &mut Builder<D>)
     where
         K: Ord,

@@ -1,4 +1,4 @@
-//! Parts become one, and the newest entries a part, a few keys at a time.
+//! Turns several parts into one, and the newest entries into a part, a few keys at a time.
 
 use std::sync::Arc;
 
@@ -6,19 +6,19 @@ use crate::postings::block::{Block, Removed};
 use crate::postings::part::{Builder, Part, entry};
 use crate::postings::tail::{Growing, Tail};
 
-/// The newest entries of a block on their way to be a part. The block keeps them until they are.
+/// The newest entries of a block while they are turned into a part. The block keeps them until the part is done.
 #[derive(Clone, Debug)]
 pub(super) struct Seal<D: Growing> {
     /// The number of the block.
     block: usize,
     newest: Arc<Tail<D>>,
-    /// Where to go on.
+    /// Where the next step continues.
     from: usize,
     builder: Builder<D>,
 }
 
 impl<D: Growing> Seal<D> {
-    /// What waits in a block that has all its entries.
+    /// The work for the newest entries of a block that has all its entries.
     pub(super) fn of(number: usize, newest: &Arc<Tail<D>>, frequent: usize) -> Self {
         Self {
             block: number,
@@ -28,21 +28,21 @@ impl<D: Growing> Seal<D> {
         }
     }
 
-    /// Moves about `budget` postings; whether all were moved.
+    /// Moves about `budget` postings; true when all were moved.
     pub(super) fn advance(&mut self, budget: usize) -> bool {
         let next = self.newest.move_to(&mut self.builder, self.from, budget);
         self.from = next.unwrap_or(self.from);
         next.is_none()
     }
 
-    /// Puts the new part into its block, and gives the number of that.
+    /// Puts the new part into its block, and returns the number of the block.
     pub(super) fn finish(self, blocks: &mut [Block<D>]) -> usize {
         blocks[self.block].seal(self.builder.finish());
         self.block
     }
 }
 
-/// Parts of one block on their way to be one. The block keeps them until it is done.
+/// Several parts of one block while they are merged into one. The block keeps them until the merge is done.
 #[derive(Clone, Debug)]
 pub(super) struct Merge<D: Growing> {
     /// The number of the block.
@@ -50,13 +50,13 @@ pub(super) struct Merge<D: Growing> {
     parts: Vec<Arc<Part<D>>>,
     /// The place of the next key of each part.
     next: Vec<usize>,
-    /// What was removed when the merge began is left out.
+    /// The entries that were removed before the merge began; they are left out.
     removed: Option<Removed>,
     builder: Builder<D>,
 }
 
 impl<D: Growing> Merge<D> {
-    /// All parts of a block that has all its entries, with columns for frequent keys.
+    /// The merge of all parts of a block that has all its entries; frequent keys get columns.
     pub(super) fn of_block(number: usize, block: &Block<D>, frequent: usize) -> Self {
         let parts = block.parts();
         let postings = parts.iter().map(|part| part.postings()).sum();
@@ -69,7 +69,7 @@ impl<D: Growing> Merge<D> {
         }
     }
 
-    /// Moves about `budget` postings; whether all were moved.
+    /// Moves about `budget` postings; true when all were moved.
     pub(super) fn advance(&mut self, budget: usize) -> bool {
         let mut moved = 0;
         while moved < budget {
@@ -81,13 +81,13 @@ impl<D: Growing> Merge<D> {
         false
     }
 
-    /// Puts the new part in the place of the old ones.
+    /// Replaces the old parts of the block by the new one.
     pub(super) fn finish(self, blocks: &mut [Block<D>]) {
         let (block, part) = (&mut blocks[self.block], self.builder.finish());
         block.replace_all(part, self.removed.map_or(0, |removed| removed.count()));
     }
 
-    /// What was put together.
+    /// The merged part.
     pub(super) fn into_part(self) -> Part<D> {
         self.builder.finish()
     }
@@ -98,7 +98,7 @@ impl<D: Growing> Merge<D> {
             .min()
     }
 
-    /// Moves the postings of `key`, which is the next of some parts. How much work that was.
+    /// Moves the postings of `key`, which is the next key of some parts. Returns the amount of work.
     fn move_key(&mut self, key: D::Key) -> usize {
         let Self {
             parts,

@@ -1,14 +1,14 @@
-//! For each key the entries that have it: blocks of 4,096 entries, two bytes a posting.
+//! Posting lists: for each key, the entries that have it, in blocks of 4,096 entries and with two bytes a posting.
 //!
-//! Entries are numbered from 0 in the order they come. The newest few lie as they came ([`Fresh`]), and more
-//! of them in lists that grow ([`BucketLists`] where keys are buckets, [`TermLists`] where they are hashes of
-//! terms) until their block has all of its entries, and become one [`Part`] then. A part never changes once it is
-//! made, so a reader may keep it; a [`Block`] is the parts that lie in it, in order: two where the first was
-//! read from a file before the block was whole. Parts are made and put together a few keys an insert
-//! (`merge`), so that no insert waits for a whole block. Removed entries are marked, and leave their block
-//! when they are three tenths of it.
+//! Entries are numbered from 0 in the order they come. The newest few are stored as they came ([`Fresh`]). More of
+//! them are stored in growing lists ([`BucketLists`] where keys are buckets, [`TermLists`] where keys are hashes of
+//! terms), until their block has all its entries; then they become one [`Part`]. A part never changes, so a reader
+//! may keep it. A [`Block`] has its parts in order: usually one, and two where the first was read from a file
+//! before the block was full. Parts are made and merged a few keys with each insert (`merge`), so no insert waits
+//! for a whole block. Removed entries are only marked; a block is rewritten without them when they are three tenths
+//! of it.
 //!
-//! What the entries score is not known here: `index` makes cosines of it, and `bm25` sums of terms.
+//! Scores are not computed here: `index` makes cosines of the postings, and `bm25` sums of terms.
 
 mod arrays;
 mod block;

@@ -6,7 +6,7 @@ use crate::simd::columns::{BLOCK, Column, MAX_COUNT};
 use crate::simd::prefetch::prefetch;
 
 const COUNT_BITS: u32 = 4;
-/// The largest count of a code; what is above is beside it, as an [`Overflow`].
+/// The largest count of a code; larger counts have an [`Overflow`] besides.
 pub(super) const MAX_CODE: u32 = MAX_COUNT as u32;
 
 /// The entry of a code, by its place in the block.
@@ -23,17 +23,17 @@ pub fn count(code: u16) -> u16 {
     code & MAX_COUNT
 }
 
-/// Keys that share a word of bits.
+/// Keys in one word of bits.
 const WORD: usize = 64;
 
-/// An entry and a count as one code: 12 bits and 4. Codes ascend with their entries.
+/// Packs an entry (12 bits) and a count (4 bits) into one code. Codes ascend with their entries.
 #[inline]
 pub(super) fn code(entry: u16, count: u32) -> u16 {
     let count = u16::try_from(count.min(MAX_CODE)).expect("at most 15");
     entry << COUNT_BITS | count
 }
 
-/// What an entry has of a key above 15.
+/// The rest of a count above 15.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overflow {
     /// The place of the key in the part.
@@ -44,14 +44,14 @@ pub struct Overflow {
     pub more: u32,
 }
 
-/// A key's postings in a part.
+/// The posting list of a key in a part.
 #[derive(Clone, Copy, Debug)]
 pub struct List<'a> {
     /// Codes, ascending by entry; none where there is a column.
     pub codes: &'a [u16],
     /// The counts of all entries of the block, where the key is frequent.
     pub column: Option<&'a Column>,
-    /// What is above 15.
+    /// The counts above 15.
     pub overflow: &'a [Overflow],
     len: u32,
 }
@@ -73,7 +73,7 @@ impl List<'_> {
         }
     }
 
-    /// How often `entry` has the key; 0 for not at all.
+    /// How often `entry` has the key; 0 if it does not have it.
     #[must_use]
     pub fn count_of(&self, entry: u16) -> u32 {
         let code = || {
@@ -91,7 +91,7 @@ impl List<'_> {
         u32::from(known) + self.more_of(entry)
     }
 
-    /// What `entry` has above 15.
+    /// How often `entry` has the key beyond 15 times.
     #[inline]
     #[must_use]
     pub fn more_of(&self, entry: u16) -> u32 {
@@ -100,25 +100,25 @@ impl List<'_> {
     }
 }
 
-/// A key that most entries of the block have.
+/// A frequent key, with its column.
 #[derive(Clone, Debug)]
 pub(super) struct Dense {
     pub(super) place: u32,
-    /// How many entries are in the column alone: 0 where the codes are kept beside it.
+    /// How many entries are only in the column: 0 where the codes are kept too.
     pub(super) len: u32,
     pub(super) column: Column,
 }
 
-/// The postings of some entries that follow one another.
+/// The posting lists of a range of entries.
 #[derive(Clone, Debug)]
 pub struct Part<D> {
     pub(super) dictionary: D,
-    /// Where the codes of each key begin, and where the last end.
+    /// Where the codes of each key begin, followed by the end of the last ones.
     pub(super) starts: Array<u32>,
     pub(super) codes: Array<u16>,
     pub(super) overflow: Vec<Overflow>,
     pub(super) dense: Vec<Dense>,
-    /// A bit for each key that has a column, or something above 15: few do, and they are looked up.
+    /// A bit for each key that has a column or a count above 15. Few keys do; only these are looked up.
     special: Box<[u64]>,
 }
 
@@ -151,7 +151,7 @@ impl<D: Dictionary> Part<D> {
         self.dictionary.place(key).map(|place| self.list_at(place))
     }
 
-    /// Where its keys are looked up.
+    /// The dictionary of its keys.
     pub fn dictionary(&self) -> &D {
         &self.dictionary
     }
@@ -162,7 +162,7 @@ impl<D: Dictionary> Part<D> {
         &self.codes[self.starts[place] as usize..self.starts[place + 1] as usize]
     }
 
-    /// Asks for what [`codes_at`](Self::codes_at) reads.
+    /// Prefetches the memory that [`codes_at`](Self::codes_at) reads.
     #[inline]
     pub fn prefetch_at(&self, place: usize) {
         prefetch(&self.starts[place..=place]);
@@ -195,7 +195,7 @@ impl<D: Dictionary> Part<D> {
         if self.special[place / WORD] >> (place % WORD) & 1 == 0 {
             return list;
         }
-        // Where the codes are kept, the column beside them says nothing that they do not.
+        // Where the codes are kept, the column repeats them and is not needed.
         let dense = if start < end {
             None
         } else {
@@ -212,13 +212,13 @@ impl<D: Dictionary> Part<D> {
         }
     }
 
-    /// What `entry` has above 15 of the key at that place.
+    /// How often `entry` has the key at that place beyond 15 times.
     #[must_use]
     pub fn more_at(&self, place: usize, entry: u16) -> u32 {
         if self.special[place / WORD] >> (place % WORD) & 1 == 0 {
             return 0;
         }
-        // By key, then by entry.
+        // `overflow` is sorted by key, then by entry.
         let found = self
             .overflow
             .binary_search_by_key(&(place, entry), |above| (above.place as usize, above.entry));
@@ -241,7 +241,7 @@ impl<D: Dictionary> Part<D> {
         self.codes.len() + dense.sum::<usize>()
     }
 
-    /// Bytes that it takes, but for its dictionary's directory.
+    /// Its size in memory, in bytes, without the directory of its dictionary.
     #[must_use]
     pub fn bytes(&self) -> usize {
         size_of_val(self.keys())
@@ -253,7 +253,7 @@ impl<D: Dictionary> Part<D> {
     }
 }
 
-/// Puts a part together, a key after the other.
+/// Builds a part, key by key.
 #[derive(Clone, Debug)]
 pub struct Builder<D: Dictionary> {
     keys: Vec<D::Key>,
@@ -261,7 +261,7 @@ pub struct Builder<D: Dictionary> {
     codes: Vec<u16>,
     overflow: Vec<Overflow>,
     dense: Vec<Dense>,
-    /// From how many entries on a key gets a column.
+    /// A key of at least so many entries gets a column.
     frequent: usize,
 }
 
@@ -277,23 +277,24 @@ impl<D: Dictionary> Builder<D> {
         }
     }
 
-    /// One more posting of the key at hand; entries ascend.
+    /// Adds a posting to the current key; entries ascend.
     #[inline]
     pub(super) fn push(&mut self, code: u16) {
         self.codes.push(code);
     }
 
-    /// More postings of the key at hand, in their order.
+    /// Adds postings to the current key, in their order.
     #[inline]
     pub(super) fn extend(&mut self, codes: &[u16]) {
         self.codes.extend_from_slice(codes);
     }
 
-    /// All postings of the key at hand but for what is above 15: a column of that many entries.
+    /// Sets all postings of the current key from a column of `entries` entries; counts above 15 are added by
+    /// `overflow`.
     pub(super) fn column(&mut self, column: &Column, entries: usize) {
         if entries < self.frequent {
-            // Each entry is written, and what has no count is overwritten by what comes next: whether it has
-            // one is a coin toss for the processor.
+            // Every entry is written, and an entry without a count is overwritten by the next one: a branch here
+            // could not be predicted.
             let mut end = self.codes.len();
             self.codes.resize(end + BLOCK, 0);
             for entry in (0..).take(BLOCK) {
@@ -311,13 +312,13 @@ impl<D: Dictionary> Builder<D> {
         });
     }
 
-    /// What the key at hand has of an entry above 15; entries ascend.
+    /// Adds the rest of a count above 15 to the current key; entries ascend.
     pub(super) fn overflow(&mut self, entry: u16, more: u32) {
         let place = narrow(self.keys.len());
         self.overflow.push(Overflow { place, entry, more });
     }
 
-    /// Ends the key at hand. One without postings is left out.
+    /// Ends the current key. A key without postings is left out.
     pub(super) fn end_key(&mut self, key: D::Key) {
         let start = self.starts[self.keys.len()] as usize;
         let codes = &self.codes[start..];

@@ -1,27 +1,28 @@
-//! The memory of lists that grow: room for 4 codes, then 16, then 64, all in one piece.
+//! The memory of growing lists: each has room for 4 codes, then 16, then 64 and so on, all in one vector.
 //!
-//! A full list moves to four times as much room. The room that it had goes to the next list of that size.
+//! A full list moves to a place with four times as much room. Its old place is reused by the next list of that
+//! size.
 
 use crate::simd::columns::BLOCK;
 
-/// The room of a list at first.
+/// The first capacity of a list, in codes.
 const SMALLEST: u16 = 4;
-/// How many times as much room a list gets when it moves. Twice would take fewer bytes, and more moves.
+/// The factor by which a list grows. A factor of 2 would save memory, and cost more moves.
 const GROWTH: u16 = 4;
 const SIZES: usize = (BLOCK / SMALLEST as usize).ilog(GROWTH as usize) as usize + 1;
-/// Codes that the pool grows by at least.
+/// The least number of codes that the pool grows by.
 const LEAST: usize = 256;
 
-/// The codes of lists, and the rooms that are free.
+/// The codes of all lists, and the places that are free.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pool {
     pub(super) codes: Vec<u16>,
-    /// Where rooms begin that lists have left, by size.
+    /// The starts of free places, by size.
     free: [Vec<u32>; SIZES],
 }
 
 impl Pool {
-    /// A pool whose first codes are of no list.
+    /// A pool whose first codes belong to no list.
     pub(super) fn reserving(codes: usize) -> Self {
         Self {
             codes: vec![0; codes],
@@ -29,8 +30,8 @@ impl Pool {
         }
     }
 
-    /// Moves the list that fills the room at `start` to a larger one; a list without a room gets its first.
-    /// Gives where the new room begins, and its size.
+    /// Moves the full list at `start` to a larger place; a list without a place gets its first. Returns the start
+    /// of the new place, and its size.
     pub(super) fn grow(&mut self, start: usize, room: u16) -> (u32, u16) {
         let larger = (GROWTH * room).max(SMALLEST);
         let to = self.take(larger);
@@ -42,7 +43,7 @@ impl Pool {
         (to, larger)
     }
 
-    /// Gives the room of a list to the next one of its size.
+    /// Frees the place of a list for the next list of its size.
     pub(super) fn leave(&mut self, start: usize, room: u16) {
         self.free[size(room)].push(narrow(start));
     }
@@ -62,14 +63,14 @@ impl Pool {
         narrow(start)
     }
 
-    /// Bytes that it takes.
+    /// Its size in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let free = self.free.iter().map(|free| free.capacity() * 4);
         self.codes.capacity() * 2 + free.sum::<usize>()
     }
 }
 
-/// The number of a size of rooms.
+/// The number of a size.
 fn size(room: u16) -> usize {
     (room / SMALLEST).ilog(GROWTH) as usize
 }

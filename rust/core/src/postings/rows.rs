@@ -1,4 +1,4 @@
-//! The entries of a block, each with its keys and counts: its postings the other way round.
+//! The postings of a block turned round: for each entry, its keys and counts.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::simd::columns::BLOCK;
 /// The entries of one block, by their places in it.
 #[derive(Debug)]
 pub struct Rows<K> {
-    /// Where the keys of each begin, and where the last end.
+    /// Where the keys of each entry begin, followed by the end of the last ones.
     starts: Vec<usize>,
     keys: Vec<(K, u32)>,
 }
@@ -44,7 +44,8 @@ fn rows<D: Dictionary>(part: &Part<D>) -> Rows<D::Key> {
             .iter()
             .zip((0..).map(|place| part.list_at(place)))
     };
-    // How many each entry has, one place behind it, and then where they begin.
+    // First the number of keys of each entry, stored one place later; their running sum then is where the keys
+    // begin.
     let mut starts = vec![0_usize; BLOCK + 1];
     for (_, list) in lists() {
         list.for_each_code(|code| starts[usize::from(entry(code)) + 1] += 1);

@@ -1,4 +1,4 @@
-//! All blocks, and how entries come and go.
+//! All blocks of an index, and how entries are added and removed.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -9,7 +9,7 @@ use crate::postings::part::Part;
 use crate::postings::tail::{Growing, Tail};
 use crate::simd::columns::BLOCK;
 
-/// Postings that an insert moves on behalf of a merge: several times what it adds, so merges keep up.
+/// The number of postings that each insert moves for a merge: several times as many as it adds, so merges keep up.
 const BUDGET: usize = 1024;
 
 /// The postings of entries, numbered from 0 in the order they came. Numbers are not used again.
@@ -18,15 +18,16 @@ pub struct Postings<D: Growing> {
     blocks: Vec<Block<D>>,
     fresh: Tail<D>,
     work: Option<Work<D>>,
-    /// Whole blocks whose newest entries wait, that have several parts, or much that was removed.
+    /// Full blocks that need work: their newest entries are not a part yet, they have several parts, or many
+    /// entries were removed.
     due: VecDeque<usize>,
     len: usize,
     removed: usize,
-    /// From how many entries of a whole block on a key gets a column.
+    /// A key of at least so many entries of a full block gets a column.
     frequent: usize,
 }
 
-/// What is done a little with each insert.
+/// Work that is spread over inserts.
 #[derive(Clone, Debug)]
 enum Work<D: Growing> {
     Seal(Seal<D>),
@@ -34,7 +35,7 @@ enum Work<D: Growing> {
 }
 
 impl<D: Growing> Postings<D> {
-    /// No entries. Keys of at least `frequent` entries of a block get a column in it.
+    /// An empty index. A key of at least `frequent` entries of a block gets a column in it.
     #[must_use]
     pub fn new(frequent: usize) -> Self {
         Self {
@@ -48,13 +49,13 @@ impl<D: Growing> Postings<D> {
         }
     }
 
-    /// How many entries came, those included that were removed.
+    /// How many entries were added, removed ones included.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether no entry came.
+    /// Whether no entry was added.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -78,7 +79,7 @@ impl<D: Growing> Postings<D> {
         (id as usize) < self.len && !removed(&self.blocks[number])
     }
 
-    /// The blocks, in the order of their entries; all but the last have 4,096.
+    /// The blocks, in the order of their entries; all but the last have 4,096 entries.
     #[must_use]
     pub fn blocks(&self) -> &[Block<D>] {
         &self.blocks
@@ -91,7 +92,7 @@ impl<D: Growing> Postings<D> {
         waiting.or_else(|| Some(&self.fresh).filter(|_| block + 1 == self.blocks.len()))
     }
 
-    /// How many pairs of a key and an entry there are, those of removed entries included that are still held.
+    /// How many pairs of a key and an entry are held, those of removed entries included.
     #[must_use]
     pub fn postings(&self) -> usize {
         let parts = self.blocks.iter().flat_map(Block::parts);
@@ -101,7 +102,7 @@ impl<D: Growing> Postings<D> {
             + self.fresh.postings()
     }
 
-    /// Bytes that the postings take.
+    /// The size of the postings in memory, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let parts = self.blocks.iter().flat_map(Block::parts);
@@ -130,7 +131,7 @@ impl<D: Growing> Postings<D> {
         id
     }
 
-    /// Lets the newest entries of a block that has all wait until they are a part.
+    /// The last block has all its entries: keeps the newest until they are turned into a part.
     fn end_newest(&mut self) {
         let newest = mem::replace(&mut self.fresh, Tail::new(0));
         let number = self.blocks.len() - 1;
@@ -154,7 +155,7 @@ impl<D: Growing> Postings<D> {
         true
     }
 
-    /// Puts together all that is due.
+    /// Finishes all work that is due.
     pub fn settle(&mut self) {
         while self.advance(usize::MAX) {}
     }
@@ -170,7 +171,7 @@ impl<D: Growing> Postings<D> {
         merge.into_part()
     }
 
-    /// Adds a block of `len` entries whole, behind others that are.
+    /// Adds a finished block of `len` entries behind other full blocks.
     pub(super) fn push_block(&mut self, len: usize, part: Part<D>, removed: Option<Removed>) {
         self.len += len;
         self.removed += removed.as_ref().map_or(0, Removed::count);
@@ -178,7 +179,7 @@ impl<D: Growing> Postings<D> {
         self.fresh = Tail::new(place(self.len));
     }
 
-    /// Works at what is due; false where nothing is.
+    /// Does a part of the due work; false where there is none.
     fn advance(&mut self, budget: usize) -> bool {
         if self.work.is_none() {
             self.work = self.due();
@@ -193,13 +194,13 @@ impl<D: Growing> Postings<D> {
             Some(Work::Merge(merge)) => merge.finish(&mut self.blocks),
             Some(Work::Seal(seal)) => {
                 let number = seal.finish(&mut self.blocks);
-                self.due.push_front(number); // it may have other parts
+                self.due.push_front(number); // it may have several parts now
             }
         }
         true
     }
 
-    /// What is to be done next: a block that has all of its entries.
+    /// The next work: for a block that has all its entries.
     fn due(&mut self) -> Option<Work<D>> {
         while let Some(number) = self.due.pop_front() {
             let (block, frequent) = (&self.blocks[number], self.frequent);

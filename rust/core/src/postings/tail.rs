@@ -1,4 +1,5 @@
-//! The newest entries of a block, before they are a part: as they came while they are few, then in lists that grow.
+//! The newest entries of a block, before they become a part: stored as they came while they are few, then in
+//! growing lists.
 
 use std::fmt::Debug;
 
@@ -6,15 +7,16 @@ use crate::postings::dictionary::Dictionary;
 use crate::postings::fresh::Fresh;
 use crate::postings::part::{Builder, Part};
 
-/// Keys whose newest entries have lists to lie in.
+/// Keys whose newest entries can be stored in growing lists.
 pub trait Growing: Dictionary {
-    /// A list for each key.
+    /// One list for each key.
     type Lists: Lists<Self>;
 }
 
-/// A list of codes for each key, to which entries are added in their order.
+/// One list of codes for each key; entries are added in their order.
 pub trait Lists<D: Dictionary>: Clone + Debug + Default {
-    /// Up to how many entries need no lists: fewer bytes, and a query reads them nearly as fast.
+    /// Up to so many entries are stored without lists: this takes fewer bytes, and a query reads them nearly as
+    /// fast.
     const FEW: usize;
 
     /// Adds an entry, by its place in the block, with its keys and counts.
@@ -23,18 +25,18 @@ pub trait Lists<D: Dictionary>: Clone + Debug + Default {
     /// How many pairs of a key and an entry there are.
     fn postings(&self) -> usize;
 
-    /// Bytes that they take.
+    /// Their size in memory, in bytes.
     fn bytes(&self) -> usize;
 
-    /// Gives about `budget` postings to `builder`, key by key. `from` is 0 at first and then what this gave;
-    /// it gives None when all were moved.
+    /// Moves about `budget` postings to `builder`, key by key. `from` is 0 at first, and then the last result; None
+    /// when all were moved.
     fn move_to(&self, builder: &mut Builder<D>, from: usize, budget: usize) -> Option<usize>;
 }
 
 /// The newest entries of a block, in the order they came.
 #[derive(Clone, Debug)]
 pub struct Tail<D: Growing> {
-    /// Where in the block the first of them is.
+    /// The place of the first entry in the block.
     first: u16,
     len: u16,
     few: Fresh<D::Key>,
@@ -42,7 +44,7 @@ pub struct Tail<D: Growing> {
 }
 
 impl<D: Growing> Tail<D> {
-    /// No entries; the next one has that place in the block.
+    /// An empty tail; `first` is the place in the block of the next entry.
     #[must_use]
     pub fn new(first: u16) -> Self {
         Self {
@@ -53,7 +55,7 @@ impl<D: Growing> Tail<D> {
         }
     }
 
-    /// One more entry, with its keys, each once with its count.
+    /// Adds an entry with its keys, each once with its count.
     pub fn push(&mut self, row: impl IntoIterator<Item = (D::Key, u32)>) {
         let entry = self.first + self.len;
         self.len += 1;
@@ -71,13 +73,13 @@ impl<D: Growing> Tail<D> {
         }
     }
 
-    /// The entries that lie as they came; there are none where there are lists.
+    /// The entries that are stored as they came; empty where there are lists.
     #[must_use]
     pub fn few(&self) -> &Fresh<D::Key> {
         &self.few
     }
 
-    /// The lists, where there are some.
+    /// The lists, if there are any yet.
     #[must_use]
     pub fn lists(&self) -> Option<&D::Lists> {
         self.lists.as_deref()
@@ -102,13 +104,13 @@ impl<D: Growing> Tail<D> {
         self.few.postings() + lists
     }
 
-    /// Bytes that they take.
+    /// Their size in memory, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.few.bytes() + self.lists.as_ref().map_or(0, |lists| lists.bytes())
     }
 
-    /// Gives about `budget` postings to `builder`, as [`Lists::move_to`] does.
+    /// Moves about `budget` postings to `builder`, as [`Lists::move_to`] does.
     pub(super) fn move_to(
         &self,
         builder: &mut Builder<D>,

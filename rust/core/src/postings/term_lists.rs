@@ -1,9 +1,9 @@
-//! The newest entries of a block, term by term: lists that grow where they lie.
+//! The newest entries of a block, by term: one growing posting list for each term.
 //!
-//! Terms are hashes, and most of them are rare. So they are looked up in tables, one for all that share their
-//! first bits: a table is small enough to be made larger, or to be put in order, while an insert waits. Up to
-//! [`INLINE`] codes lie in the table itself, and more of them in a pool. Counts above 15 are beside the codes,
-//! as they are in a part.
+//! Terms are hashes, and most of them are rare. They are stored in several hash tables, one for each value of their
+//! first bits: a single table is small enough to be enlarged or sorted within one insert. Up to [`INLINE`] codes
+//! lie in the table itself, longer lists in a pool. The rest of a count above 15 is stored beside the codes, as in
+//! a part.
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use std::hash::BuildHasher;
@@ -13,17 +13,18 @@ use crate::postings::part::{Builder, MAX_CODE, code, count, entry};
 use crate::postings::pool::Pool;
 use crate::postings::tail::{Growing, Lists};
 
-/// Bits of a term that say in which table it is.
+/// The first bits of a term, which select its table.
 const TABLE_BITS: u32 = 6;
 const TABLES: usize = 1 << TABLE_BITS;
-/// Codes that lie in the table.
+/// The largest number of codes that lie in the table itself.
 const INLINE: u16 = 2;
 
 /// A term, and where its codes lie.
 #[derive(Clone, Debug)]
 struct Slot {
     term: u64,
-    /// The codes themselves where there is no room in the pool; otherwise the halves of their place there.
+    /// The codes themselves where the list is not in the pool (`room` is 0); otherwise the two halves of its place
+    /// there.
     place: [u16; INLINE as usize],
     len: u16,
     room: u16,
@@ -35,7 +36,7 @@ impl Slot {
         usize::from(high) << u16::BITS | usize::from(low)
     }
 
-    /// Gives a list that is full more room.
+    /// Gives a full list more room.
     fn grow(&mut self, pool: &mut Pool) {
         let from = if self.room == 0 { 0 } else { self.start() };
         let (start, room) = pool.grow(from, self.room);
@@ -55,7 +56,7 @@ pub struct TermLists {
     tables: Box<[HashTable<Slot>; TABLES]>,
     hasher: DefaultHashBuilder,
     pool: Pool,
-    /// What an entry has of a term above 15.
+    /// The rest of each count above 15, by term and entry.
     above: HashMap<(u64, u16), u32>,
     postings: usize,
 }
@@ -131,7 +132,7 @@ impl TermLists {
         slot.len += 1;
     }
 
-    /// Gives the postings of a table to `builder`, and says how much work that was.
+    /// Moves the postings of a table to `builder`. Returns the amount of work.
     fn move_table(&self, table: &HashTable<Slot>, builder: &mut Builder<Hashes>) -> usize {
         let mut slots: Vec<&Slot> = table.iter().collect();
         slots.sort_unstable_by_key(|slot| slot.term);

@@ -1,6 +1,6 @@
-//! What looks drawn at random and is no secret: hashes, commit ids, inline media.
+//! Values that look random but are not secrets: hashes, commit ids, inline media.
 
-/// The words before a hash that say what it is.
+/// Words before a value that mark it as a hash.
 const LABELS: &[&str] = &[
     "sha1",
     "sha-1",
@@ -29,10 +29,10 @@ const LABELS: &[&str] = &[
     "index",
 ];
 
-/// How far before a run its label may end.
+/// The largest distance between a label and its value, in bytes.
 const NEAR: usize = 24;
 
-/// Whether what stands before the run names it as a hash, or it is the data of inline media.
+/// Whether the text before the run marks it as a hash, or as the data of inline media.
 pub(super) fn is_named(text: &str, start: usize) -> bool {
     if text[..start].ends_with(";base64,") {
         return true;
@@ -59,7 +59,7 @@ pub(super) fn is_commit(run: &str) -> bool {
     run.len() == 40
 }
 
-/// Whether a run is a path or a name: its pieces between slashes are words.
+/// Whether a run is a path: it has slashes, and its pieces are words.
 pub(super) fn is_path(run: &str) -> bool {
     run.contains('/') && super::shape::is_words(run)
 }

@@ -1,4 +1,4 @@
-//! The rules compiled: patterns, and the keywords that say which of them to run.
+//! The compiled rules: their patterns, and the keywords that tell which patterns to run.
 
 use std::result;
 use std::sync::{LazyLock, OnceLock};
@@ -11,17 +11,17 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::redact::rule::{BuiltIn, CustomRule, Reach};
 use crate::redact::table::TABLE;
 
-/// Bytes that a compiled pattern of the caller's may take.
+/// The largest size of a compiled pattern, in bytes.
 const PATTERN_LIMIT: usize = 4 << 20;
-/// Which rules have a keyword, and where.
+/// Finds the keywords of all rules in one pass.
 #[derive(Debug)]
 pub(super) struct Prefilter {
     pub(super) automaton: AhoCorasick,
-    /// For each keyword, rules and the keyword as the rule writes it.
+    /// For each keyword (in lower case), its rules, and the keyword as the rule spells it.
     pub(super) rules: Vec<Vec<(usize, Box<str>)>>,
 }
 
-/// The compiled patterns of the table, each when it is first needed.
+/// The compiled patterns of the table; each is compiled when it is first needed.
 static PATTERNS: [OnceLock<Option<Regex>>; TABLE.len()] = [const { OnceLock::new() }; TABLE.len()];
 /// The keywords of the table.
 pub(super) static PREFILTER: LazyLock<Option<Prefilter>> = LazyLock::new(|| {
@@ -57,7 +57,7 @@ impl Prefilter {
     }
 }
 
-/// The compiled pattern of the built-in rule at `place`; none is refused, which a test holds.
+/// The compiled pattern of the built-in rule at `place`. A test checks that every pattern compiles.
 pub(super) fn pattern(place: usize) -> Option<&'static Regex> {
     let rule: &BuiltIn = TABLE.get(place)?;
     PATTERNS[place]
@@ -76,7 +76,7 @@ pub(super) fn pattern(place: usize) -> Option<&'static Regex> {
         .as_ref()
 }
 
-/// The pattern of a rule of the caller's.
+/// The compiled pattern of a custom rule.
 pub(super) fn compile(rule: &CustomRule) -> Result<Regex> {
     let pattern = RegexBuilder::new(&rule.pattern)
         .size_limit(PATTERN_LIMIT)

@@ -1,7 +1,7 @@
-//! Secrets in a text: where they stand, by one rule a format, in time linear in the text.
+//! Finds secrets in a text, with one rule for each format, in time linear in the text.
 //!
-//! A keyword prefilter says which rules may have anything to find; text without a keyword is read once.
-//! What is found is a span and the rule's name, never the secret.
+//! A keyword prefilter selects the rules that may match, so a text without keywords is read only once. A finding is
+//! a span and the name of the rule, never the secret itself.
 
 mod allow;
 mod compiled;

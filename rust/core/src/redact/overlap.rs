@@ -1,16 +1,16 @@
-//! Spans that touch become one.
+//! Merges spans that overlap.
 
-/// A place that a rule has found.
+/// A stretch of the text that a rule has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) start: usize,
     pub(super) end: usize,
-    /// The rule's place in the table: of several, the lowest names the span.
+    /// The place of the rule in the table. The lowest of several names the merged span.
     pub(super) rule: usize,
     pub(super) blocks: bool,
 }
 
-/// The union of `spans`, in order and apart from one another.
+/// The union of `spans`, in order; overlapping spans are merged.
 pub(super) fn merge(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_unstable_by_key(|span| (span.start, span.end, span.rule));
     let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
@@ -42,7 +42,7 @@ pub(super) fn without(spans: Vec<Span>, allowed: Vec<Span>) -> Vec<Span> {
         .collect()
 }
 
-/// The last place up to `at` where a character of `text` begins.
+/// The last boundary of a character of `text` up to `at`.
 pub(super) fn floor(text: &str, mut at: usize) -> usize {
     while !text.is_char_boundary(at) {
         at -= 1;

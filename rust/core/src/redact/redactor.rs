@@ -1,4 +1,4 @@
-//! The rules at work.
+//! Applies the rules to texts.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use crate::redact::runs::{self, Run};
 use crate::redact::search::Search;
 use crate::redact::table::TABLE;
 
-/// How often a text is read anew, since a placeholder may have made a border that was none.
+/// The most passes over a text. Another pass is needed since a placeholder may create a word boundary, and so a new
+/// match.
 const ROUNDS: usize = 8;
 
 /// Where a secret stood, without the secret.
@@ -20,11 +21,11 @@ pub struct Finding {
     pub rule: Arc<str>,
     /// Its first byte in the text.
     pub start: usize,
-    /// One past its last.
+    /// One past its last byte.
     pub end: usize,
-    /// What stands in its place.
+    /// The text that replaces it.
     pub placeholder: Arc<str>,
-    /// Whether its rule says that nothing of the text may be written.
+    /// Whether its rule forbids writing the text at all.
     pub blocks: bool,
 }
 
@@ -51,27 +52,28 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// A redactor of the built-in rules and those of `options`.
+    /// A redactor with the built-in rules and those of `options`.
     ///
     /// # Errors
     ///
-    /// `InvalidArgument`: a pattern that is none, that is too large or that matches the empty text; an
-    /// action for a rule that there is not; two rules of one name.
+    /// `InvalidArgument`: a pattern is invalid, too large, or matches the empty text; an action names an unknown
+    /// rule; two rules have the same name.
     pub fn new(options: Options) -> Result<Self> {
         Ok(Self {
             rules: Rules::new(options)?,
         })
     }
 
-    /// Where secrets stand in `text`, in order and apart from one another.
+    /// The secrets in `text`, in order and without overlap.
     #[must_use]
     pub fn scan(&self, text: &str) -> Vec<Finding> {
         self.redact(text).1
     }
 
-    /// `text` with a placeholder for each secret, or `None` where there is none; and where they stood.
+    /// `text` with a placeholder for each secret, or `None` if it has no secret; and the findings.
     ///
-    /// What comes back has no secret: redacting it again changes nothing.
+    /// The result is scanned again until nothing is found (at most 8 passes), so redacting it again changes
+    /// nothing.
     #[must_use]
     pub fn redact(&self, text: &str) -> (Option<String>, Vec<Finding>) {
         let mut spans = self.spans(text);
@@ -115,11 +117,11 @@ impl Redactor {
         written
     }
 
-    /// The places in the text that `more` stand for, found where `spans` are placeholders already.
+    /// Maps the spans `more`, found in the text with placeholders for `spans`, back to the original text.
     fn in_original(&self, spans: &[Span], more: &[Span]) -> Vec<Span> {
-        let mut from = 0; // in what is written
+        let mut from = 0; // in the redacted text
         let mut shifts = Vec::with_capacity(spans.len());
-        let mut behind = 0; // in the text
+        let mut behind = 0; // in the original text
         for span in spans {
             let start = from + (span.start - behind);
             let end = start + self.rules.named[span.rule].placeholder.len();
@@ -145,7 +147,7 @@ impl Redactor {
             .collect()
     }
 
-    /// What the rules find in `text`, in order and apart, without what stands in a placeholder.
+    /// The matches of the rules in `text`, in order and without overlap, except those inside placeholders.
     fn spans(&self, text: &str) -> Vec<Span> {
         let mut search = Search {
             rules: &self.rules,

@@ -1,17 +1,17 @@
-//! What a rule is.
+//! The parts of a rule.
 
 use std::str::FromStr;
 
 use crate::error::{Error, ErrorKind};
 
-/// What becomes of what a rule finds.
+/// The action on a match of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It stays, whatever other rules say of it.
+    /// It stays, even if other rules match it.
     Allow,
-    /// A placeholder stands in its place.
+    /// It is replaced by a placeholder.
     Redact,
-    /// Nothing of the text may be written.
+    /// The whole text may not be written.
     Block,
 }
 
@@ -35,10 +35,10 @@ impl FromStr for Action {
     }
 }
 
-/// How a rule is looked for.
+/// Where a rule looks for its secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// The secret begins with the keyword, case and all, and no letter or digit stands before it.
+    /// The secret begins with the keyword (case-sensitive), and no ASCII letter or digit stands before it.
     Begins,
     /// The secret is on a line that has the keyword.
     Line,
@@ -52,24 +52,25 @@ pub(super) struct BuiltIn {
     pub(super) id: &'static str,
     pub(super) keywords: &'static [&'static str],
     pub(super) reach: Reach,
-    /// The group `s` is the secret; without one the whole match is.
+    /// The group `s` (or else `t`) is the secret; without these groups the whole match is the secret.
     pub(super) pattern: &'static str,
-    /// Whether what the pattern found looks like a secret of this rule.
+    /// Whether a match looks like a secret of this rule.
     pub(super) check: fn(&str) -> bool,
 }
 
-/// A rule of the caller's own.
+/// A custom rule.
 #[derive(Clone, Debug)]
 pub struct CustomRule {
     /// Its name in findings.
     pub id: String,
-    /// A regular expression without look-around and back references. The group `s` is the secret; without
-    /// one the whole match is.
+    /// A regular expression without look-around and back references. The group `s` (or else `t`) is the secret;
+    /// without these groups the whole match is the secret.
     pub pattern: String,
-    /// One of these stands on each line that has such a secret, in any case; none: every line is read.
+    /// Each line with such a secret has at least one of these keywords, in upper or lower case. If there are none,
+    /// every line is searched.
     pub keywords: Vec<String>,
-    /// What stands in the secret's place.
+    /// The text that replaces the secret.
     pub placeholder: String,
-    /// What becomes of what it finds.
+    /// The action on a match.
     pub action: Action,
 }

@@ -1,4 +1,4 @@
-//! The rules of one redactor, those of the table and the caller's own: what each is called, and what it does.
+//! The rules of one redactor, built-in and custom: their names, actions and placeholders.
 
 use std::sync::Arc;
 
@@ -9,37 +9,37 @@ use crate::redact::compiled::{Prefilter, compile, refused};
 use crate::redact::rule::{Action, CustomRule};
 use crate::redact::table;
 
-/// What every placeholder of ours begins with.
+/// The beginning of every built-in placeholder.
 const MARK: &str = "[REDACTED";
 const PLACEHOLDER: &str = "[REDACTED]";
 const PLACEHOLDER_HEX: &str = "[REDACTED_HEX]";
 const PLACEHOLDER_BASE64: &str = "[REDACTED_B64]";
 
-/// What a redactor is told.
+/// The settings of a redactor.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Every run of hex or base64 goes, also one that was not drawn at random.
+    /// Every run of hex or base64 is redacted, even if it does not look random.
     pub strict: bool,
-    /// Hex of 40 digits stays: it is most often the id of a commit.
+    /// A run of 40 hex digits stays: it is most often the id of a commit.
     pub keep_commit_ids: bool,
-    /// What becomes of what a built-in rule finds; `Redact` where it is not named.
+    /// The action of each built-in rule; `Redact` for rules that are not named.
     pub actions: Vec<(String, Action)>,
-    /// Rules of the caller's own.
+    /// Custom rules.
     pub custom: Vec<CustomRule>,
 }
 
-/// The rules, each known by its place: those of the table first.
+/// The rules, each known by its place: the built-in ones first.
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) options: Options,
     pub(super) named: Vec<Rule>,
     pub(super) actions: Vec<Action>,
-    /// The patterns of the caller's own.
+    /// The patterns of the custom rules.
     pub(super) custom: Vec<Regex>,
     pub(super) prefilter: Option<Prefilter>,
 }
 
-/// What a rule is called, and what it puts in the place of a secret.
+/// The name of a rule, and its placeholder.
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) id: Arc<str>,
@@ -97,7 +97,7 @@ impl Rules {
         })
     }
 
-    /// Whether a placeholder stands in `secret`, which has been redacted then.
+    /// Whether `secret` contains a placeholder, so that it was redacted before.
     pub(super) fn is_redacted(&self, secret: &str) -> bool {
         secret.contains(MARK)
             || self

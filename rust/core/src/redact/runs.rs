@@ -1,11 +1,11 @@
-//! Runs of hex and of base64 that no keyword announces.
+//! Finds runs of hex and base64 that no keyword announces.
 
 use super::{allow, shape};
 
-/// Bytes of the shortest run that is looked at.
+/// The shortest run that is judged, in bytes.
 pub(super) const SHORTEST: usize = 32;
 
-/// What a run is.
+/// The kind of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Run {
     Hex,
@@ -20,11 +20,11 @@ pub(super) fn each(
     mut found: impl FnMut(usize, usize, Run),
 ) {
     let bytes = text.as_bytes();
-    let mut floor = 0; // no run that is still to be found begins before it
+    let mut floor = 0; // every run still to be found begins here or later
     while let Some(&probe) = bytes.get(floor + SHORTEST - 1) {
         let middle = floor + SHORTEST - 1;
         if !is_base64(probe) {
-            floor = middle + 1; // every run of this length would have to cover the place
+            floor = middle + 1; // a run of this length from `floor` on would have to contain `middle`
             continue;
         }
         let before = bytes[floor..middle].iter().rev();
@@ -40,7 +40,7 @@ pub(super) fn each(
     }
 }
 
-/// Whether the run from `start` up to `end` is a secret, and how far it goes.
+/// Whether the run `start..end` is a secret; if so, its span (with the padding of base64) and its kind.
 fn judge(
     text: &str,
     start: usize,
@@ -69,7 +69,7 @@ fn judge(
     (strict || drawn).then_some((start, end + padding, Run::Base64))
 }
 
-/// Upper case, lower case and digits are all there.
+/// Whether a run has upper case letters, lower case letters and digits.
 fn is_mixed(run: &str) -> bool {
     run.bytes().any(|byte| byte.is_ascii_uppercase())
         && run.bytes().any(|byte| byte.is_ascii_lowercase())

@@ -1,4 +1,4 @@
-//! One text on its way through the rules.
+//! The search for secrets in one text.
 
 use regex::Captures;
 
@@ -8,19 +8,19 @@ use crate::redact::rule::{Action, Reach};
 use crate::redact::rules::Rules;
 use crate::redact::table::TABLE;
 
-/// One text on its way through the rules.
+/// The search for secrets in one text.
 pub(super) struct Search<'a> {
     pub(super) rules: &'a Rules,
     pub(super) text: &'a str,
-    /// For each rule, up to where it has read.
+    /// For each rule, the end of the text that it has searched.
     pub(super) read: Vec<usize>,
     pub(super) found: Vec<Span>,
-    /// What a rule shields.
+    /// The matches of rules with the action `allow`.
     pub(super) allowed: Vec<Span>,
 }
 
 impl Search<'_> {
-    /// What `rule` finds around its keyword at `at`.
+    /// Searches with `rule` around its keyword at `at`.
     pub(super) fn near(&mut self, rule: usize, keyword: &str, at: usize) {
         if at < self.read[rule] {
             return;
@@ -55,7 +55,7 @@ impl Search<'_> {
         }
     }
 
-    /// What `rule` finds from `start` up to `end`.
+    /// Searches with `rule` in `start..end`.
     pub(super) fn within(&mut self, rule: usize, start: usize, end: usize) {
         self.read[rule] = end.max(start + 1);
         let start = floor(self.text, start);
@@ -80,7 +80,7 @@ impl Search<'_> {
         }
     }
 
-    /// Takes what a pattern has found, where it looks like a secret of its rule.
+    /// Adds a match, if it looks like a secret of its rule.
     fn judge(&mut self, rule: usize, start: usize, end: usize) {
         let looks = TABLE
             .get(rule)
@@ -90,7 +90,7 @@ impl Search<'_> {
         }
     }
 
-    /// Notes a place that `rule` has found.
+    /// Adds a match of `rule`, unless it is empty or redacted already.
     pub(super) fn add(&mut self, rule: usize, start: usize, end: usize) {
         if start == end || self.rules.is_redacted(&self.text[start..end]) {
             return;

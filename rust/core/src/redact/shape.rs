@@ -1,16 +1,16 @@
-//! What does a value look like: drawn at random, or written by somebody?
+//! Tells from the look of a value whether it is random or was written by a person.
 
-/// Everything that a rule of a distinctive form finds is a secret.
+/// Accepts every match, for rules whose format is distinctive.
 pub(super) fn any(_: &str) -> bool {
     true
 }
 
-/// The value of a labelled secret: no name, no expression, no place to fill in.
+/// Accepts the value of a labelled secret: not a name, an expression or a placeholder such as `<your key>`.
 pub(super) fn value(text: &str) -> bool {
     !is_place_to_fill_in(text) && !is_words(text)
 }
 
-/// A value without quotes, which in prose may be a word: letters with a digit or a sign among them.
+/// Accepts a value without quotes, which in prose may be a word: letters, with a digit or a sign among them.
 pub(super) fn bare_value(text: &str) -> bool {
     value(text)
         && text
@@ -20,7 +20,8 @@ pub(super) fn bare_value(text: &str) -> bool {
         && !text.contains(['(', ')', '[', ']', '{', '}', '<', '>'])
 }
 
-/// A value that was drawn at random: letters with digits among them, or in both cases and not in words.
+/// Accepts a value that looks random: letters with digits among them, or letters of both cases that do not form
+/// words.
 pub(super) fn random(text: &str) -> bool {
     let bytes = text.as_bytes();
     let has = |test: fn(&u8) -> bool| bytes.iter().any(test);
@@ -32,7 +33,7 @@ pub(super) fn random(text: &str) -> bool {
         && entropy(bytes) >= 3.0
 }
 
-/// What somebody wrote: words or names with separators, such as `my_settings.api_key_2`.
+/// Whether a person wrote the value: words or names with separators, such as `my_settings.api_key_2`.
 pub(super) fn is_words(text: &str) -> bool {
     const LONGEST: usize = 16;
     const DIGITS: usize = 3;
@@ -59,7 +60,8 @@ pub(super) fn is_words(text: &str) -> bool {
     pieces > 1
 }
 
-/// Words joined by capitals: each but the first begins with one, and has two more letters at least.
+/// Whether these are words joined by capitals: each word but the first begins with a capital, with at least two
+/// more letters before the next.
 fn is_camel(letters: &str) -> bool {
     let mut run = 2;
     for (place, byte) in letters.bytes().enumerate() {
@@ -72,7 +74,7 @@ fn is_camel(letters: &str) -> bool {
     run >= 1
 }
 
-/// `<your key>`, `${KEY}`, `xxxxxxxx`, `********`: a place where a secret goes.
+/// Whether the value is a placeholder for a secret: `<your key>`, `${KEY}`, `xxxxxxxx`, `********`.
 fn is_place_to_fill_in(text: &str) -> bool {
     let bytes = text.as_bytes();
     let first = bytes.first().copied().unwrap_or(b'<');
@@ -85,7 +87,7 @@ fn is_place_to_fill_in(text: &str) -> bool {
             .any(|five| b"xX*.#".contains(&five[0]) && five.iter().all(|&byte| byte == five[0]))
 }
 
-/// Bits a byte of `bytes`, by how often each value is there.
+/// The Shannon entropy of `bytes`, in bits a byte.
 pub(super) fn entropy(bytes: &[u8]) -> f64 {
     let mut counts = [0_u32; 256];
     for &byte in bytes {
@@ -101,7 +103,7 @@ pub(super) fn entropy(bytes: &[u8]) -> f64 {
         .sum()
 }
 
-/// The share of `bytes` that stand in runs of three lower-case letters or more, as in words.
+/// The share of `bytes` in runs of three or more lower case letters, as in words.
 pub(super) fn wordiness(bytes: &[u8]) -> f64 {
     let runs = bytes.chunk_by(|a, b| a.is_ascii_lowercase() && b.is_ascii_lowercase());
     let in_words: usize = runs.map(<[u8]>::len).filter(|&length| length >= 3).sum();
@@ -110,7 +112,7 @@ pub(super) fn wordiness(bytes: &[u8]) -> f64 {
     share
 }
 
-/// The share of neighbours of unlike kind: upper case, lower case, digits, signs.
+/// The share of adjacent bytes that are of different kinds: upper case, lower case, digits, signs.
 pub(super) fn changes(bytes: &[u8]) -> f64 {
     let kind = |byte: &u8| match byte {
         b'a'..=b'z' => 0_u8,

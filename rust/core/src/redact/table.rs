@@ -1,4 +1,5 @@
-//! The built-in rules: a format a line. Where two find the same place, the earlier one names it.
+//! The built-in rules, one for each format. If two rules match at the same place, the earlier one names the
+//! finding.
 
 use super::rule::{BuiltIn, Reach};
 use super::shape::{any, bare_value, random, value};
@@ -31,7 +32,7 @@ const fn rule(
     }
 }
 
-/// What a value without quotes consists of, in the documented rules of labels.
+/// The pattern of a labelled value, used by the rules for labels.
 macro_rules! label {
     ($name:literal, $least:literal) => {
         concat!(
@@ -46,7 +47,7 @@ macro_rules! label {
 
 #[rustfmt::skip]
 pub(super) static TABLE: &[BuiltIn] = &[
-    // Keys as blocks of text. One that is cut off goes up to where its base64 ends.
+    // Keys as blocks of text. A block that is cut off ends where its base64 ends.
     rule("private-key", Text, &["private key"],
         r"-----BEGIN[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?:[A-Za-z0-9+/=\s\\:,.()]|-[A-Za-z0-9])*-----END[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK)?-----|(?:(?:\s|\\[nr])*[A-Za-z0-9+/=]{16,})*)", any),
     rule("putty-private-key", Text, &["private-lines:"], r"(?i)private-lines:\s?\d{1,4}\s+(?P<s>[A-Za-z0-9+/=\s]{40,})", any),
@@ -184,7 +185,7 @@ pub(super) static TABLE: &[BuiltIn] = &[
     rule("curl-user", Line, &["curl "], r#"(?i)curl\s[^\n]*?\s(?:-u|--user)[\s=]["'`]?[^\s:"'`]+:(?P<s>[^\s"'`]{3,})"#, url_password),
 ];
 
-/// A password in an address: anything but a place to fill in, or a word that documentation puts there.
+/// Accepts a password in an address: anything but a placeholder or a word that documentation uses there.
 fn url_password(text: &str) -> bool {
     const WORDS: &[&str] = &["password", "pass", "pwd", "port", "secret", "user"];
     let filled_in = ["<", "{", "${", "$(", "%s", "%("];

@@ -1,4 +1,4 @@
-//! A text in lower case, and which of its bytes belong to words: 64 bytes at a time.
+//! Lower-cases a text and finds the bytes that belong to words, 64 bytes at a time.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -9,10 +9,11 @@
 #[allow(clippy::wildcard_imports, reason = "the names of instructions")]
 use std::arch::x86_64::*;
 
-/// Bytes that one mask describes.
+/// Bytes in one mask.
 pub const BLOCK: usize = 64;
 
-/// A text in lower case, and a bit for each byte that is a letter or a digit. Kept from text to text.
+/// A text in lower case, with a bit for each byte that is a letter or a digit. Its buffers are reused from text to
+/// text.
 #[derive(Clone, Debug, Default)]
 pub struct Folded {
     bytes: Vec<u8>,
@@ -20,14 +21,14 @@ pub struct Folded {
 }
 
 impl Folded {
-    /// Takes in `text`. False if it is not ASCII, and then this is of no text.
+    /// Sets the text. False if it is not ASCII; the contents are then undefined.
     pub fn fold(&mut self, text: &[u8]) -> bool {
         let (blocks, rest) = text.as_chunks::<BLOCK>();
         // The last block has room for a byte that ends the last word.
         let mut last = [b' '; BLOCK];
         last[..rest.len()].copy_from_slice(rest);
         let needed = (blocks.len() + 1) * BLOCK;
-        // One more, so that a word can be read that ends with the last: as a whole register.
+        // One more block, so that the last word can be read as a whole register.
         if self.bytes.len() < needed + BLOCK {
             self.bytes.resize(needed + BLOCK, 0);
         }
@@ -39,13 +40,13 @@ impl Folded {
         fold(blocks, head, masks) && fold(&[last], &mut tail[..1], end)
     }
 
-    /// The text in lower case, with spaces behind it up to the end of a block.
+    /// The text in lower case, padded with spaces to the end of a block.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.masks.len() * BLOCK]
     }
 
-    /// The same, and what is read behind a word that ends there: bytes of no meaning.
+    /// The same with the block behind it, which a read of the last word may touch; its bytes have no meaning.
     #[must_use]
     pub fn padded(&self) -> &[u8] {
         &self.bytes
@@ -57,7 +58,7 @@ impl Folded {
         &self.masks
     }
 
-    /// Bytes that it keeps room for.
+    /// The size of its buffers in bytes.
     #[must_use]
     pub fn room(&self) -> usize {
         self.bytes.capacity() + self.masks.capacity() * size_of::<u64>()
@@ -66,7 +67,7 @@ impl Folded {
 
 type Block = [u8; BLOCK];
 
-/// Whether all blocks are ASCII; if so each is in `lowered`, and its mask in `masks`.
+/// Whether all blocks are ASCII; if so, writes their lower case to `lowered` and their masks to `masks`.
 #[cfg(target_arch = "x86_64")]
 fn fold(blocks: &[Block], lowered: &mut [Block], masks: &mut [u64]) -> bool {
     // SAFETY: every processor of this architecture has SSE2.
@@ -79,7 +80,7 @@ fn fold(blocks: &[Block], lowered: &mut [Block], masks: &mut [u64]) -> bool {
     scalar(blocks, lowered, masks)
 }
 
-/// The twin.
+/// The portable counterpart, without special instructions.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 fn scalar(blocks: &[Block], lowered: &mut [Block], masks: &mut [u64]) -> bool {
     let mut high = 0;
@@ -95,9 +96,9 @@ fn scalar(blocks: &[Block], lowered: &mut [Block], masks: &mut [u64]) -> bool {
     high == 0
 }
 
-/// Bit `i` is the lowest bit of byte `i`; the other bits are clear.
+/// Bit `i` of the result is the lowest bit of byte `i`; all other bits must be clear.
 ///
-/// The factor has its bits at 56, 49, .. 7: it moves the bit of byte `i` from `8 * i` to `56 + i`.
+/// The factor has its bits at 56, 49, .. 7: the product moves the bit of byte `i` from `8 * i` to `56 + i`.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 fn gather(flags: u64) -> u64 {
     flags.wrapping_mul(0x0102_0408_1020_4080) >> 56
@@ -140,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of a text byte by byte, or None where it is not ASCII.
+    /// The reference implementation, byte by byte; None for a text that is not ASCII.
     fn by_the_byte(text: &[u8]) -> Option<(Vec<u8>, Vec<u64>)> {
         let mut bytes = text.to_ascii_lowercase();
         bytes.resize((text.len() / BLOCK + 1) * BLOCK, b' ');

@@ -1,9 +1,9 @@
-//! Stretches of a text that hold words and what may join them, 64 bytes at a time.
+//! Finds stretches of a text that have words and the signs that may join them, 64 bytes at a time.
 //!
-//! A cluster is a longest run of letters, digits, underscores and bytes that are not ASCII, with a single
-//! apostrophe or hyphen between two of those, and a single dot or comma between two digits. What an analyser
-//! reads as one word or one compound lies in one cluster, so clusters can be looked at one by one. A byte that
-//! is not ASCII may turn out to be anything, so it counts as a letter and as a digit.
+//! A cluster is a maximal run of letters, digits, underscores and bytes outside of ASCII, with a single apostrophe
+//! or hyphen between two of these, and a single dot or comma between two digits. Everything that an analyser reads
+//! as one word or one compound lies in one cluster, so clusters can be read one by one. A byte outside of ASCII may
+//! be any character, so it counts as a letter and as a digit.
 
 #![expect(
     unsafe_code,
@@ -20,7 +20,7 @@ use super::classify::BLOCK;
 use super::edges::{Edges, Runs};
 use super::level::{Level, Path};
 
-/// Blocks that are looked at together.
+/// Blocks that are processed together.
 const GROUP: usize = 32;
 
 type Block = [u8; BLOCK];
@@ -76,14 +76,14 @@ impl Clusters {
             .push(cluster_mask(before, known, Kinds::default()));
     }
 
-    /// Gives back what a text took that was much longer than others are.
+    /// Frees the memory of an unusually long text, down to that of a text of `bytes` bytes.
     pub fn shrink_to(&mut self, bytes: usize) {
         self.masks.clear();
         self.masks.shrink_to(bytes / BLOCK);
     }
 }
 
-/// What the bytes of a block are: a bit for each.
+/// The kinds of the bytes of a block, one bit for each byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Kinds {
     /// A letter, a digit, an underscore, or not ASCII.
@@ -96,7 +96,7 @@ struct Kinds {
     dot: u64,
 }
 
-/// Which bytes of a block belong to a cluster, by what they and those beside them are.
+/// The bytes of a block that belong to a cluster, from the kinds of this block and of its neighbours.
 #[inline]
 fn cluster_mask(before: Kinds, here: Kinds, after: Kinds) -> u64 {
     let between = |here: u64, before: u64, after: u64| {
@@ -119,7 +119,7 @@ fn classify(level: Level, blocks: &[Block], kinds: &mut [Kinds]) {
     }
 }
 
-/// The twin.
+/// The portable counterpart, without special instructions.
 fn scalar(blocks: &[Block], kinds: &mut [Kinds]) {
     for (block, kinds) in blocks.iter().zip(kinds) {
         let mask = |is: fn(u8) -> bool| {
@@ -138,9 +138,9 @@ fn scalar(blocks: &[Block], kinds: &mut [Kinds]) {
     }
 }
 
-/// Bit `i` is the lowest bit of byte `i`; the other bits are clear.
+/// Bit `i` of the result is the lowest bit of byte `i`; all other bits must be clear.
 ///
-/// The factor has its bits at 56, 49, .. 7: it moves the bit of byte `i` from `8 * i` to `56 + i`.
+/// The factor has its bits at 56, 49, .. 7: the product moves the bit of byte `i` from `8 * i` to `56 + i`.
 fn gather(flags: u64) -> u64 {
     flags.wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
@@ -152,7 +152,7 @@ fn with_avx2(blocks: &[Block], kinds: &mut [Kinds]) {
     let splat = |byte: u8| _mm256_set1_epi8(byte.cast_signed());
     let is = |bytes, byte| _mm256_cmpeq_epi8(bytes, splat(byte));
     let or = |one, other| _mm256_or_si256(one, other);
-    // Comparisons are signed: what is not ASCII is below everything.
+    // Comparisons are signed: bytes outside of ASCII are below all others.
     let within = |bytes, first: u8, last: u8| {
         let above = _mm256_cmpgt_epi8(bytes, splat(first - 1));
         _mm256_and_si256(above, _mm256_cmpgt_epi8(splat(last + 1), bytes))

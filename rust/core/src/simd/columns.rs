@@ -1,8 +1,8 @@
-//! Columns of counts: what frequent keys are of the sums of a block.
+//! Columns of counts: the share of frequent keys in the sums of a block.
 //!
-//! A column has four bits for each of 4,096 entries. Word `32 * g + l` of it holds those of the entries
-//! `128 * g + l`, and of the three that lie 32, 64 and 96 behind: so a register of words, shifted and
-//! masked, is a run of counts, and nothing has to be widened.
+//! A column has four bits for each of 4,096 entries. Word `32 * g + l` has the counts of the entry `128 * g + l`
+//! and of the entries 32, 64 and 96 behind it. So a register of words, shifted and masked, has the counts of
+//! consecutive entries, and nothing has to be widened.
 
 #![expect(
     unsafe_code,
@@ -23,7 +23,7 @@ pub const BLOCK: usize = 4096;
 const BITS: usize = 4;
 /// The largest count of a column.
 pub const MAX_COUNT: u16 = (1 << BITS) - 1;
-/// Words that are read together, and the entries they hold.
+/// Words that are read together, and the number of entries in them.
 const WORDS: usize = 32;
 const GROUP: usize = WORDS * (u16::BITS as usize / BITS);
 
@@ -41,7 +41,7 @@ impl Default for Column {
 }
 
 impl Column {
-    /// Asks for the first counts, which will be read soon.
+    /// Prefetches the first counts.
     #[inline]
     pub fn prefetch(&self) {
         prefetch(&self.0[..]);
@@ -59,7 +59,7 @@ impl Column {
     ///
     /// # Panics
     ///
-    /// Where `count` is above 15: that is a defect of the caller.
+    /// If `count` is above 15, which is a bug of the caller.
     pub fn set(&mut self, entry: u16, count: u16) {
         assert!(count <= MAX_COUNT, "a column holds counts up to 15");
         let (word, shift) = place(entry);
@@ -72,7 +72,7 @@ impl Column {
         &self.0[..]
     }
 
-    /// The column of these words; None where they are not as many as a column has.
+    /// The column of these words; `None` if their number is not that of a column.
     #[must_use]
     pub fn of_words(words: &[u16]) -> Option<Self> {
         let mut column = Self::default();
@@ -96,11 +96,10 @@ fn place(entry: u16) -> (usize, usize) {
     (group * WORDS + within % WORDS, within / WORDS * BITS)
 }
 
-/// Sets each sum to those of the counts of its entry in `columns`, each times the weight beside it; to 0 where
-/// there are none.
+/// Sets the sum of each entry to its counts in `columns`, each times the weight of its column; 0 without any count.
 ///
-/// Sums of the first `entries` are set at least, and those behind them have no meaning. Sums wrap at 2^16: the
-/// caller knows that they stay below.
+/// At least the sums of the first `entries` are set; those behind them are undefined. Sums wrap at 2^16: the caller
+/// makes sure that they stay below.
 pub fn set_columns(level: Level, sums: &mut Sums, entries: usize, columns: &[(&Column, u16)]) {
     let some = entries.div_ceil(GROUP);
     match level.path() {
@@ -174,10 +173,10 @@ fn with_avx2(groups: &mut [[u16; GROUP]], columns: &[(&Column, u16)]) {
     }
 }
 
-/// The twin: integers of 16 bits, which the compiler makes lanes of on every target.
+/// The portable counterpart, on integers of 16 bits, which the compiler vectorizes on every target.
 ///
-/// A word is looked at as two bytes, each with a count: while the weights of some columns are at most
-/// [`LIGHT`] together, no sum of them passes what a byte holds, and half as many products and sums do.
+/// A word is read as two bytes with one count each. As long as the weights of some columns are together at most
+/// [`LIGHT`], no sum exceeds a byte, so half as many products and sums are needed.
 fn portable(groups: &mut [[u16; GROUP]], columns: &[(&Column, u16)]) {
     groups.as_flattened_mut().fill(0);
     let mut rest = columns;
@@ -193,10 +192,10 @@ fn portable(groups: &mut [[u16; GROUP]], columns: &[(&Column, u16)]) {
     }
 }
 
-/// The largest sum of weights with which counts do not pass a byte.
+/// The largest sum of weights for which the products of counts fit in a byte.
 const LIGHT: u16 = u8::MAX as u16 / MAX_COUNT;
 
-/// How many columns from the first on have weights that are at most [`LIGHT`] together.
+/// How many columns, from the first on, have weights that are together at most [`LIGHT`].
 fn light(columns: &[(&Column, u16)]) -> usize {
     let mut room = LIGHT;
     let fits = |&&(_, weight): &&(&Column, u16)| {
@@ -208,7 +207,7 @@ fn light(columns: &[(&Column, u16)]) -> usize {
 }
 
 fn add_light(groups: &mut [[u16; GROUP]], columns: &[(&Column, u16)]) {
-    /// The first and the third count of a word, each in a byte.
+    /// The mask of the first and the third count of a word, each in a byte.
     const EVEN: u16 = 0x0F0F;
     for (number, sums) in groups.iter_mut().enumerate() {
         let (mut even, mut odd) = ([0_u16; WORDS], [0_u16; WORDS]);
@@ -265,7 +264,7 @@ mod tests {
         })
     }
 
-    /// Weights of all sizes, and many of which some fit into a byte together.
+    /// Weights of all sizes, and many small ones, some of which fit into a byte together.
     fn weight() -> impl Strategy<Value = u16> {
         prop_oneof![Just(1), 0..=LIGHT + 1, any::<u16>()]
     }

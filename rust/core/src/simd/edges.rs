@@ -1,4 +1,4 @@
-//! The bounds of words, by the masks of a text.
+//! Finds the bounds of words in the masks of a text.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -17,19 +17,19 @@ use std::arch::x86_64::*;
 use super::classify::BLOCK;
 use super::level::{Level, Path};
 
-/// Masks that are looked at together.
+/// Masks that are processed together.
 const MASKS: usize = 32;
 /// Half of the bits of a mask.
 const HALF: u64 = u32::MAX as u64;
-/// Edges of half a block that are written down without asking whether there are so many.
+/// Edges of half a block that are always written, whether there are so many or not.
 const AT_ONCE: usize = 14;
 /// Places behind the last edge that may be written.
 const SPARE: usize = 16;
 
 type Places = [u32; MASKS * BLOCK + SPARE];
 
-/// Where words begin and end by the masks of a text: both in turn, so that one word after another is a loop
-/// which the processor can foresee. Kept from text to text.
+/// The starts and ends of words in turn, so that the loop over words is easy for the processor to predict. Its
+/// buffer is reused from text to text.
 #[derive(Clone, Debug)]
 pub struct Edges(Box<Places>);
 
@@ -39,20 +39,20 @@ impl Default for Edges {
     }
 }
 
-/// Where a run begins and where it ends, counted from a place that is given with it.
+/// The start and the end of a run, counted from a place that is given with it.
 pub type Run = [u32; 2];
 
 /// Maximal runs of bytes whose bits are set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Runs<'a> {
-    /// A place, and the runs behind it, in order.
+    /// A place, and the runs counted from it, in order.
     Behind(usize, &'a [Run]),
-    /// One that reaches from what is looked at together into what comes next: a text of 2 KB has one at most.
+    /// A run that crosses from one group of masks into the next: at most one for each 2 KB of text.
     Reaching(Range<usize>),
 }
 
 impl Edges {
-    /// Calls `visit` with all runs, many at once, in order. The last bit of all is clear.
+    /// Calls `visit` with all runs, many at a time, in order. The last bit of the masks must be clear.
     #[inline]
     pub fn for_each_runs(&mut self, level: Level, masks: &[u64], mut visit: impl FnMut(Runs<'_>)) {
         let mut open = None; // where a run began that has not ended

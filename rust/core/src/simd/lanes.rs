@@ -1,7 +1,7 @@
-//! A first bound of a block, which as many of its entries reach as are asked for: it is known before any distance.
+//! A first bound for a block, known before any distance is computed: at least `limit` of its entries reach it.
 //!
-//! The largest value of each lane, which are the entries at one place of their groups, is one of an entry of
-//! its own. So the tenth largest of these is no better than the tenth best entry.
+//! A lane is one place in all groups of entries. The largest values of the lanes belong to different entries, so
+//! the tenth largest of them is at most the value of the tenth best entry.
 
 #![expect(
     unsafe_code,
@@ -15,19 +15,20 @@ use std::arch::x86_64::*;
 use super::level::{Level, Path};
 use super::scan::GROUP;
 
-/// How many lanes there are: no bound is known for more entries.
+/// The number of lanes: for more entries no bound is known.
 pub const LANES: usize = GROUP;
 
-/// What an estimate is below the number itself at most, as a share of it: 5 bits of it are compared.
+/// The largest relative error of an estimate, which is never above the exact value: 5 bits of the fraction are
+/// compared.
 pub const COARSE: f32 = 1.0 / 31.0;
-/// What is less than this share of the largest number is taken for nothing.
+/// Values below this share of the largest one count as 0.
 pub const LEAST: f32 = 1.0 / 256.0;
 
-/// A number that `sum^2 / norm` of `limit` entries at least reaches; 0 where there is none.
+/// A number that `sum^2 / norm` reaches for at least `limit` entries; 0 if none is known.
 ///
-/// No value is above `largest`, but for rounding. A sum is 0 where the norm is. What is found is at most
-/// [`COARSE`] below the value of the lane that is number `limit`, if that is [`LEAST`] times `largest` or more.
-/// It need not be the same on each path: it is no answer, but a bound of what has to be looked at.
+/// No value may be above `largest`, except by rounding. A sum must be 0 where the norm is 0. The result is at most
+/// [`COARSE`] below the `limit`th largest value of the lanes, if that is at least [`LEAST`] times `largest`. Paths
+/// may differ in the result: it is not an answer, only a bound that decides which entries are examined.
 #[must_use]
 pub fn reached(
     level: Level,
@@ -56,15 +57,15 @@ pub fn reached(
     f32::from_bits((u32::from(least) + FIRST) << SHIFT) * largest
 }
 
-/// What reciprocals are too large by at most, and products by rounding: more than that goes off.
+/// More than the error of the reciprocals and of the products; it is subtracted.
 const ROOM: f32 = 1.0 / 1024.0;
 
-/// Bits of a float that are not looked at.
+/// The low bits of a float that are ignored.
 const SHIFT: u32 = 18;
-/// What is left of the bits of `LEAST`, less one: that becomes 1.
+/// The remaining bits of `LEAST`, minus one, so that `LEAST` becomes 1.
 const FIRST: u32 = (LEAST.to_bits() >> SHIFT) - 1;
 
-/// What is left of the number that is `limit`-th; 0 for less than is counted.
+/// The remaining bits of the `limit`th largest number; 0 if that is below `LEAST`.
 #[allow(
     clippy::inline_always,
     reason = "it is compiled for each path's registers"
@@ -87,7 +88,7 @@ fn least(best: &[f32; LANES], scale: f32, limit: usize) -> u8 {
     least
 }
 
-/// The largest of each lane.
+/// The largest value of each lane.
 #[allow(
     clippy::inline_always,
     reason = "it is compiled for each path's registers"
@@ -98,7 +99,7 @@ fn best(sums: &[[u16; GROUP]], norms: &[[f32; GROUP]]) -> [f32; LANES] {
     for (sums, norms) in sums.iter().zip(norms) {
         for ((best, &sum), &norm) in best.iter_mut().zip(sums).zip(norms) {
             let value = f32::from(sum) * f32::from(sum) / norm;
-            // No comparison holds for 0 / 0, which an entry without words has.
+            // Every comparison with 0 / 0 is false; an entry without words has this value.
             *best = if value > *best { value } else { *best };
         }
     }
@@ -117,8 +118,8 @@ fn with_avx2(sums: &[[u16; GROUP]], norms: &[[f32; GROUP]], scale: f32, limit: u
     least(&best(sums, norms), scale, limit)
 }
 
-/// The portable form of this architecture: products with reciprocals of 12 bits, since a division of four
-/// numbers takes as long as all the rest. Half of the lanes at a time, which are in registers throughout.
+/// The portable path of this architecture. It multiplies by reciprocals of 12 bits, since a division of four
+/// numbers takes as long as all the rest. It processes half of the lanes at a time, so that they stay in registers.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse2")]
 fn with_sse2(sums: &[[u16; GROUP]], norms: &[[f32; GROUP]], scale: f32, limit: usize) -> u8 {
@@ -145,7 +146,7 @@ fn with_sse2(sums: &[[u16; GROUP]], norms: &[[f32; GROUP]], scale: f32, limit: u
                 for ((best, sums), norms) in best.iter_mut().zip(sums).zip(norms) {
                     let sums = _mm_cvtepi32_ps(sums);
                     let value = _mm_mul_ps(_mm_mul_ps(sums, sums), _mm_rcp_ps(norms));
-                    // The second is taken where the first is no number: 0 times the reciprocal of 0.
+                    // `max` returns its second operand if the first is not a number: 0 times the reciprocal of 0.
                     *best = _mm_max_ps(value, *best);
                 }
             }
@@ -174,7 +175,7 @@ mod tests {
         ) {
             let mut entries = entries;
             entries.resize(entries.len().next_multiple_of(GROUP), (0, 0, 3));
-            // What has no norm has no sum.
+            // An entry without a norm has no sum.
             let sums: Vec<u16> = entries.iter().map(|&(sum, _, often)| sum * u16::from(often == 0)).collect();
             #[expect(clippy::cast_precision_loss, reason = "below 2^24")]
             let norms: Vec<f32> = entries.iter().map(|&(_, norm, _)| norm as f32).collect();

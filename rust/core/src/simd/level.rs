@@ -1,4 +1,4 @@
-//! The instructions that a kernel may use, looked up once, when the first kernel runs.
+//! The instruction set that a kernel may use; it is detected once, when the first kernel runs.
 
 use std::cell::Cell;
 use std::env;
@@ -7,11 +7,11 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::sync::OnceLock;
 
-/// The environment variable that forces a path: `portable`, `avx2` or `avx512`. Empty is as if unset.
+/// The environment variable that forces a path: `portable`, `avx2` or `avx512`. An empty value counts as unset.
 pub const VARIABLE: &str = "SILTSTONE_SIMD";
 
-/// Instructions that this processor has. There is no value of what it lacks, so a kernel that is given a
-/// level may use all of it.
+/// A set of instructions that this processor has. There is no value for instructions that it lacks, so a kernel
+/// that is given a level may use all of it.
 ///
 /// ```
 /// use siltstone_core::simd::Level;
@@ -22,16 +22,16 @@ pub const VARIABLE: &str = "SILTSTONE_SIMD";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Level(Path);
 
-/// The paths that kernels are written for, each faster than those before it.
+/// The paths that kernels are written for, each faster than the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Path {
-    /// The baseline of the target: what the compiler makes of the scalar twin, or SSE2 where that is much
-    /// faster and the baseline has it.
+    /// The baseline of the target: the compiled scalar counterpart, or SSE2 where that is much faster and part of
+    /// the baseline.
     Portable,
     /// `avx2`, `fma`, `f16c`, `bmi1`, `bmi2`, `lzcnt`, `popcnt`: x86-64-v3.
     Avx2,
-    /// Those and `avx512f`, `avx512bw`, `avx512cd`, `avx512dq`, `avx512vl`: x86-64-v4. A kernel that gains less
-    /// than a tenth by these takes AVX2.
+    /// The same and `avx512f`, `avx512bw`, `avx512cd`, `avx512dq`, `avx512vl`: x86-64-v4. A kernel that gains less
+    /// than a tenth by these uses the AVX2 path.
     Avx512,
 }
 
@@ -68,12 +68,12 @@ impl Path {
 }
 
 thread_local! {
-    /// What [`Level::run`] forces on this thread.
+    /// The level that [`Level::run`] forces on this thread.
     static FORCED: Cell<Option<Level>> = const { Cell::new(None) };
 }
 
 impl Level {
-    /// No more than the baseline of the target.
+    /// Only the baseline of the target.
     pub const PORTABLE: Self = Self(Path::Portable);
 
     /// Every level that this processor has, the slowest first.
@@ -86,7 +86,7 @@ impl Level {
     ///
     /// # Errors
     ///
-    /// Where there is none of that name, or this processor lacks it.
+    /// If there is no level of that name, or this processor lacks it.
     pub fn named(name: &str) -> Result<Self, Unsupported> {
         let refuse = |reason| Unsupported {
             value: name.to_owned(),
@@ -101,17 +101,17 @@ impl Level {
         }
     }
 
-    /// What kernels use on this thread: the best of the processor, or what the environment asks for.
+    /// The level that kernels use on this thread: the best of the processor, or the one that the environment sets.
     ///
-    /// Where the environment asks for what cannot be, [`check`] says so, and this is portable.
+    /// If the environment sets an impossible level, [`check`] returns the error, and this is portable.
     #[must_use]
     pub fn current() -> Self {
         let forced = FORCED.get();
         forced.unwrap_or_else(|| *chosen().as_ref().unwrap_or(&Self::PORTABLE))
     }
 
-    /// Runs `work` with this as the current level of the thread. For tests and measurements: work that is
-    /// handed to other threads does not see it.
+    /// Runs `work` with this as the current level of the thread, for tests and measurements. Work that is handed to
+    /// other threads does not use it.
     pub fn run<T>(self, work: impl FnOnce() -> T) -> T {
         struct Restore(Option<Level>);
         impl Drop for Restore {
@@ -129,7 +129,7 @@ impl Level {
         self.0.name()
     }
 
-    /// Which path a kernel takes.
+    /// The path that a kernel takes.
     #[inline]
     #[must_use]
     pub fn path(self) -> Path {
@@ -143,16 +143,16 @@ impl fmt::Display for Level {
     }
 }
 
-/// Whether the environment asks for a path that can be taken. Looked at once in a process.
+/// Checks that the environment sets a possible level. It is read once in a process.
 ///
 /// # Errors
 ///
-/// Where [`VARIABLE`] names no path, or one that this processor lacks.
+/// If [`VARIABLE`] names an unknown path, or one that this processor lacks.
 pub fn check() -> Result<(), &'static Unsupported> {
     chosen().as_ref().map(|_| ())
 }
 
-/// Why a level cannot be had.
+/// The error for a level that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsupported {
     value: String,
@@ -166,7 +166,7 @@ enum Reason {
 }
 
 impl Unsupported {
-    /// What was asked for.
+    /// The name that was asked for.
     #[must_use]
     pub fn value(&self) -> &str {
         &self.value

@@ -1,8 +1,10 @@
-//! Kernels for the instructions that the processor at hand has: one kernel a file, beside its scalar twin.
+//! Kernels that use the instructions of the current processor: one kernel in each file, beside its scalar
+//! counterpart.
 //!
-//! [`level`] says what the processor has and which path is taken. A kernel is a safe function that takes
-//! a [`Level`], and that gives the same on every level. Unsafe code is here, each piece with the reason why
-//! it is sound and a test at every level against the twin, and where `cache` maps a file; nowhere else.
+//! [`level`] detects the processor and selects the path. A kernel is a safe function that takes a [`Level`] and
+//! returns the same result on every level. All unsafe code of the crate is here, except the mapping of files in
+//! `cache`. Each unsafe block says why it is sound, and a test compares it with the scalar counterpart at every
+//! level.
 
 pub mod classify;
 pub mod clusters;

@@ -1,4 +1,4 @@
-//! Memory that will be read soon: the processor is told, and goes on with its work.
+//! Prefetches memory: the processor loads it while it goes on with its work.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -10,10 +10,10 @@
 
 /// Bytes of a line of the processor's cache.
 const LINE: usize = 64;
-/// Lines of a row that are fetched ahead; the processor goes on by itself.
+/// The most lines that are prefetched; behind them the processor prefetches by itself.
 const FETCHED: usize = 16;
 
-/// Asks for the first `COUNT` lines from where `values` begin, whether they have so many or not: no branch.
+/// Prefetches `COUNT` lines from the start of `values`, even if it is shorter: this needs no branch.
 #[inline]
 pub fn prefetch_lines<const COUNT: usize, T>(values: &[T]) {
     #[cfg(target_arch = "x86_64")]
@@ -29,7 +29,7 @@ pub fn prefetch_lines<const COUNT: usize, T>(values: &[T]) {
     let _ = values;
 }
 
-/// Asks for the first lines of what will be read soon.
+/// Prefetches the first lines of `values`, up to 1 KB.
 #[inline]
 pub fn prefetch<T>(values: &[T]) {
     #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! The sums of a block that reach a bound, as a bit for each.
+//! Finds the sums of a block that reach a bound, as one bit for each.
 
 #![expect(
     unsafe_code,
@@ -13,13 +13,13 @@ use std::hint::select_unpredictable;
 use super::columns::BLOCK;
 use super::level::{Level, Path};
 
-/// Entries that one mask describes.
+/// Entries in one mask.
 pub const GROUP: usize = 64;
 
 /// A bit for each entry of a block.
 pub type Masks = [u64; BLOCK / GROUP];
 
-/// Sets a bit for each of `sums` that is `least` or more, and clears all others.
+/// Sets a bit for each of `sums` that is at least `least`, and clears all others.
 pub fn reach(level: Level, sums: &[f32; BLOCK], least: f32, masks: &mut Masks) {
     match level.path() {
         #[cfg(target_arch = "x86_64")]
@@ -32,7 +32,8 @@ pub fn reach(level: Level, sums: &[f32; BLOCK], least: f32, masks: &mut Masks) {
     }
 }
 
-/// Fills `entries` with those whose bit is set, ascending; false for more than `most`, and then not all are there.
+/// Fills `entries` with the entries whose bit is set, ascending; false if there are more than `most`, and then only
+/// the first ones are there.
 pub fn members(masks: &Masks, most: usize, entries: &mut Vec<u16>) -> bool {
     entries.clear();
     let mut groups = 0_u64; // that have some
@@ -41,7 +42,8 @@ pub fn members(masks: &Masks, most: usize, entries: &mut Vec<u16>) -> bool {
     }
     let (mut group, mut mask) = (0, 0);
     while groups | mask != 0 {
-        // Whether a group has one more is a coin toss for the processor, so the next one is ready anyway.
+        // Whether a group has another entry cannot be predicted by the processor, so the next group is prepared in
+        // any case.
         let (next, is_due) = (groups.trailing_zeros(), mask == 0);
         let others = groups & groups.wrapping_sub(1);
         groups = select_unpredictable(is_due, others, groups);
@@ -57,7 +59,7 @@ pub fn members(masks: &Masks, most: usize, entries: &mut Vec<u16>) -> bool {
     true
 }
 
-/// What every processor of 64 bits by AMD or Intel has. Most groups have none, and are asked for it at once.
+/// SSE2 is part of every 64-bit x86 processor. Most groups have no entry, and are tested as a whole.
 #[cfg(target_arch = "x86_64")]
 fn with_sse2(sums: &[f32; BLOCK], least: f32, masks: &mut Masks) {
     const LANES: usize = 4;
@@ -85,7 +87,8 @@ fn with_sse2(sums: &[f32; BLOCK], least: f32, masks: &mut Masks) {
     }
 }
 
-/// The twin. Sixteen entries are compared at once where registers allow, and most sixteens have none.
+/// The portable counterpart. Sixteen entries are compared at once if registers allow; most runs of sixteen have no
+/// entry.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 fn scalar(sums: &[f32; BLOCK], least: f32, masks: &mut Masks) {
     const RUN: usize = 16;

@@ -1,8 +1,8 @@
-//! The entries of a block that are near enough for a distance to be computed.
+//! Finds the entries of a block that are close enough for their distance to be computed.
 //!
-//! `sum > root * factor / 2^16`, rounded down, in integers, so every path says the same. `root` is of an
-//! entry's length and never above it, `factor` of a bound and never above that: so who is near enough is
-//! found, and few others are. A sum of 0 is never above anything.
+//! The test is `sum > root * factor / 2^16`, rounded down, in integers, so every path gives the same result. `root`
+//! (of an entry's length) and `factor` (of a bound) are rounded down, so every entry above the bound is found, and
+//! few others are. A sum of 0 is never above.
 
 #![expect(
     unsafe_code,
@@ -17,25 +17,25 @@ use std::arch::x86_64::*;
 
 use super::level::{Level, Path};
 
-/// Entries that one mask describes.
+/// Entries in one mask.
 pub const GROUP: usize = 64;
 
-/// What a length is multiplied by to be a root, which has fractions then.
+/// The factor from a length to a root, which adds 6 binary places.
 const SCALE: f64 = 64.0;
 
-/// The root of an entry, by the square of its length.
+/// The root of an entry, from the square of its length.
 #[must_use]
 pub fn root(squared_norm: f32) -> u16 {
     floor(f64::from(squared_norm).sqrt() * SCALE)
 }
 
-/// The factor of a bound: `sum^2 > bound * squared_norm` is looked for.
+/// The factor of a bound, for the test `sum^2 > bound * squared_norm`.
 #[must_use]
 pub fn factor(bound: f32) -> u16 {
     floor(f64::from(bound).sqrt() * (65536.0 / SCALE))
 }
 
-/// A little is taken off, so that what was rounded is not above what was meant.
+/// The value is lowered a little, so that rounding never leaves it above the exact one.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -45,9 +45,9 @@ fn floor(value: f64) -> u16 {
     (value * (1.0 - 1e-6)) as u16
 }
 
-/// The first group at or after `from` with an entry above, and a bit for each that is.
+/// The first group from `from` on with an entry above, and a bit for each such entry.
 ///
-/// Groups are those that `sums` and `roots` both have.
+/// Only groups that both `sums` and `roots` have are searched.
 #[must_use]
 pub fn next_above(
     level: Level,
@@ -71,7 +71,7 @@ pub fn next_above(
     }
 }
 
-/// The first group from there on whose mask is not empty.
+/// The first group from `from` on whose mask is not empty.
 #[allow(
     clippy::inline_always,
     reason = "it is compiled for each path's registers"
@@ -83,7 +83,7 @@ fn first(
     from: usize,
     mask: impl Fn(&[u16; GROUP], &[u16; GROUP]) -> u64,
 ) -> Option<(usize, u64)> {
-    // By number: the compiler keeps the parts of an iterator over both in memory.
+    // A loop over numbers: for an iterator over both, the compiler keeps its state in memory.
     let end = sums.len().min(roots.len());
     let (sums, roots) = (&sums[..end], &roots[..end]);
     let mut number = from;
@@ -97,8 +97,8 @@ fn first(
     None
 }
 
-/// Defines the upper halves of products of 16 bits. Of the intrinsic the compiler makes products of 32 bits,
-/// where it knows that one side is the same in each turn of a loop.
+/// Defines the upper half of 16-bit products. The compiler would turn the intrinsic into products of 32 bits if one
+/// operand is constant in a loop.
 #[cfg(target_arch = "x86_64")]
 macro_rules! high_products {
     ($name:ident, $register:ty, $class:ident, $feature:literal, $code:literal) => {
@@ -145,7 +145,7 @@ high_products!(
     "vpmulhuw {high}, {high}, {other}"
 );
 
-/// The twin. All of a group are compared at once where registers allow, and most groups have none.
+/// The portable counterpart. A whole group is compared at once if registers allow; most groups have no entry above.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 fn scalar(sums: &[u16; GROUP], roots: &[u16; GROUP], factor: u16) -> u64 {
     let mut above = [0_u8; GROUP];
@@ -160,7 +160,7 @@ fn scalar(sums: &[u16; GROUP], roots: &[u16; GROUP], factor: u16) -> u64 {
     bits.fold(0, |mask, (place, &above)| mask | u64::from(above) << place)
 }
 
-/// The portable form of this architecture.
+/// The portable path of this architecture.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse2")]
 fn with_sse2(
@@ -263,7 +263,7 @@ fn with_avx2(
         let mut mask = 0;
         for (number, two) in above.as_chunks::<2>().0.iter().enumerate() {
             let none = two.map(|run| _mm256_cmpeq_epi16(run, zero));
-            // Each half of a register is packed by itself: quarters are put in order.
+            // Each half of a register is packed separately, so the quarters have to be put in order.
             let none =
                 _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(none[0], none[1]));
             let some = !_mm256_movemask_epi8(none).cast_unsigned();

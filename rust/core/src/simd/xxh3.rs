@@ -1,15 +1,16 @@
-//! The three ways of XXH3-64 for words of up to 16 bytes: 1 to 3, 4 to 8, and 9 to 16.
+//! XXH3-64 for words of up to 16 bytes: the three code paths for 1 to 3, 4 to 8, and 9 to 16 bytes.
 //!
-//! Seed 0, the secret of the specification.
+//! Seed 0, with the secret of the specification.
 
-/// Bytes that are read of a word, whatever its length: as many must lie behind its first.
+/// The bytes that are read at once from a word: so many must be readable from its first byte on.
 pub const READ: usize = 8;
 
 /// The hash of a word of 1 to 3 bytes.
 ///
 /// # Panics
 ///
-/// Where fewer than [`READ`] bytes follow its first, here and below: that is a defect of the caller.
+/// If fewer than [`READ`] bytes are readable from its start on, which is a bug of the caller. The same holds for
+/// the functions below.
 #[inline]
 #[must_use]
 pub fn hash_up_to_three(bytes: &[u8], start: usize, length: usize) -> u64 {
@@ -37,9 +38,9 @@ fn eight(bytes: &[u8], start: usize) -> u64 {
     u64::from_le_bytes(*eight.expect("eight bytes follow"))
 }
 
-/// Eight bytes of the secret, from `at` on.
+/// Eight bytes of the secret, from the byte `at` on.
 const fn secret(at: usize) -> u64 {
-    /// The first 56 bytes of it.
+    /// The first 56 bytes of the secret.
     const SECRET: [u8; 56] = [
         0xb8, 0xfe, 0x6c, 0x39, 0x23, 0xa4, 0x4b, 0xbe, 0x7c, 0x01, 0x81, 0x2c, 0xf7, 0x21, 0xad,
         0x1c, 0xde, 0xd4, 0x6d, 0xe9, 0x83, 0x90, 0x97, 0xdb, 0x72, 0x40, 0xa4, 0xa4, 0xb7, 0xb3,
@@ -55,7 +56,7 @@ const fn secret(at: usize) -> u64 {
     value
 }
 
-/// `head` without that many of its first bytes, which are fewer than eight.
+/// `head` without its first `bytes` bytes, which are fewer than eight.
 #[inline]
 fn shifted(head: u64, bytes: u64) -> u64 {
     head >> (bytes.wrapping_mul(8) % 64)
@@ -103,11 +104,6 @@ fn up_to_sixteen(head: u64, tail: u64, length: u64) -> u64 {
     hash ^ hash >> 32
 }
 
-/// Both halves of a product of 128 bits, xored: of products of 32 bits, which lanes can do.
-#[allow(
-    clippy::inline_always,
-    reason = "it is compiled for each path's registers"
-)]
 #[cfg(test)]
 mod tests {
     use proptest::collection::vec;

@@ -1,8 +1,8 @@
-//! The words of a text that is ASCII and in lower case, 64 bytes at a time.
+//! Finds the words of an ASCII text, 64 bytes at a time.
 
 use std::ops::Range;
 
-/// Bytes that one mask describes.
+/// Bytes in one mask.
 const BLOCK: usize = 64;
 
 const SPACES: &str = match str::from_utf8(&[b' '; BLOCK]) {
@@ -10,9 +10,9 @@ const SPACES: &str = match str::from_utf8(&[b' '; BLOCK]) {
     Err(_) => panic!("spaces are UTF-8"),
 };
 
-/// `text` in lower case, in `buffer`, with spaces behind it up to the end of a block.
+/// `text` in lower case, in `buffer`, padded with spaces to the end of a block.
 ///
-/// There is one space at least, so every word ends.
+/// There is at least one space, so every word ends.
 pub(super) fn lower<'a>(buffer: &'a mut String, text: &str) -> &'a str {
     buffer.clear();
     buffer.push_str(text);
@@ -29,15 +29,15 @@ pub(super) fn for_each_run(lowered: &str, visit: impl FnMut(Range<usize>)) {
     for_each_run_of(blocks.iter().map(word_mask), visit);
 }
 
-/// The same of masks: a bit for each byte of a block, set where the byte belongs to a word. The last byte
-/// of all belongs to none.
+/// The same for masks: a bit for each byte of a block, set where the byte belongs to a word. The last bit of all
+/// must be clear.
 ///
-/// A word begins at a bit whose predecessor is clear and ends before one whose predecessor is set, so the
-/// loop turns once a word and not once a byte.
+/// A word begins at a set bit after a clear one, and ends before a clear bit after a set one, so the loop runs once
+/// a word and not once a byte.
 #[inline]
 fn for_each_run_of(masks: impl Iterator<Item = u64>, mut visit: impl FnMut(Range<usize>)) {
-    let mut start = 0; // of the run that is open; of no meaning where none is
-    let mut open = 0; // 1 where the last byte of the block before belongs to a word
+    let mut start = 0; // of the open run, if there is one
+    let mut open = 0; // 1 if the last byte of the previous block belongs to a word
     for (number, mask) in masks.enumerate() {
         let place = |bits: u64| number * BLOCK + bits.trailing_zeros() as usize;
         let before = mask << 1 | open;

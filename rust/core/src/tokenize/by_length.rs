@@ -1,8 +1,8 @@
-//! Words sorted by length on their way to a hash function.
+//! Groups words by length before they are hashed.
 //!
-//! XXH3 takes another path for each of a few classes of length. Words of a text come in all lengths, so
-//! hashed in order they have the processor guess wrong about every second time, at twice the price of
-//! the hash itself. Hashed a class at a time they do not, and each class has a loop of its own.
+//! XXH3 has a different code path for each of a few classes of length. Words of a text come in all lengths, so if
+//! they were hashed in order, the processor would mispredict about every second branch, which costs as much again
+//! as the hash. Hashed class by class, they need no such branch, and each class has its own loop.
 
 use std::mem;
 
@@ -12,24 +12,23 @@ use crate::simd::edges::Run;
 use crate::simd::xxh3::{hash_up_to_eight, hash_up_to_sixteen, hash_up_to_three};
 
 const CLASSES: usize = 4;
-/// Bits that count the words of a class.
+/// Bits of the counter of a class.
 const BITS: u8 = 16;
-/// Where the words of each length are counted. The classes are those of XXH3: up to 3, up to 8, up to 16, and
-/// longer.
+/// The shift of the counter for each length. The classes are those of XXH3: up to 3, up to 8, up to 16, and longer.
 const SHIFT: [u8; 18] = [
     0, 0, 0, 0, 16, 16, 16, 16, 16, 32, 32, 32, 32, 32, 32, 32, 32, 48,
 ];
-/// Words that wait in a class at most.
+/// The most words that wait in a class.
 const WAITING: usize = 64;
 
-/// Words that wait to be hashed, by class of length: where each begins, and how long it is.
+/// Words that wait to be hashed, by class of length: the start and the length of each.
 #[derive(Clone, Debug)]
 pub(super) struct ByLength {
     classes: [[(usize, usize); WAITING]; CLASSES],
-    /// How many there are of each class, in one number: it stays in a register, where a number for each is
-    /// written to memory and waited for by the next word.
+    /// The four counters in one number: it stays in a register. Separate counters would go through memory, and each
+    /// word would wait for the one before.
     waiting: u64,
-    /// Those of a class, on their way out.
+    /// A buffer for the hashes of a class.
     hashes: [u64; WAITING],
 }
 
@@ -44,8 +43,8 @@ impl Default for ByLength {
 }
 
 impl ByLength {
-    /// Lets the words wait that are the runs of `bytes` behind `first`, and visits the hashes of all that wait
-    /// where a class is full. A word has one byte at least, and eight follow its first.
+    /// Adds the words at `runs`, counted from `first` in `bytes`, and calls `visit` with the hashes of all waiting
+    /// words when a class is full. A word has at least one byte, and at least eight bytes follow its start.
     #[inline]
     pub(super) fn push_all(
         &mut self,
@@ -69,8 +68,7 @@ impl ByLength {
         self.waiting = waiting;
     }
 
-    /// Visits the hashes of all that wait, which are words of `bytes`. Not inlined, so that what is visited can
-    /// be.
+    /// Calls `visit` with the hashes of all waiting words of `bytes`. Not inlined, so that `visit` can be.
     #[inline(never)]
     pub(super) fn drain(&mut self, bytes: &[u8], visit: &mut impl FnMut(&[u64])) {
         let Self {
@@ -95,7 +93,7 @@ impl ByLength {
     }
 }
 
-/// What is counted at that place.
+/// The counter at that place.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "the bits of one count")]
 fn count(waiting: u64, shift: u8) -> u16 {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use unicode_normalization::char::is_combining_mark;
 
-/// What a code point does to a word.
+/// The role of a code point in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// Ends a word.
@@ -18,10 +18,10 @@ pub enum Class {
     Cjk,
 }
 
-/// Where Han, kana and Hangul lie. Frozen: part of the definition of `words-1`.
+/// The ranges of Han, kana and Hangul. Frozen: part of the definition of `words-1`.
 ///
-/// Only alphanumeric code points in here are [`Class::Cjk`]; U+30FB (a middle dot) separates, and
-/// U+3099 (a voicing mark) is a mark. Bopomofo and circled or parenthesised forms are not in here.
+/// Only alphanumeric code points of these ranges are [`Class::Cjk`]; U+30FB (a middle dot) is a separator, and
+/// U+3099 (a voicing mark) is a mark. Bopomofo and circled or parenthesised forms are not included.
 const CJK: [(u32, u32); 22] = [
     (0x1100, 0x11FF),   // Hangul jamo
     (0x3005, 0x3007),   // ideographic iteration mark, closing mark, zero
@@ -47,9 +47,9 @@ const CJK: [(u32, u32); 22] = [
     (0x30000, 0x3FFFF), // Han, plane 3
 ];
 
-/// What `c` is to `words-1`.
+/// The class of `c` in `words-1`.
 ///
-/// Marks are looked at first: many of them are alphabetic too.
+/// Marks are tested first: many of them are alphabetic too.
 #[must_use]
 pub fn classify(c: char) -> Class {
     if c.is_ascii() {
@@ -70,9 +70,9 @@ pub fn classify(c: char) -> Class {
     }
 }
 
-/// The lower case of `c`, one code point for one whatever stands around it.
+/// The lower case of `c`: always one code point, independent of its neighbours.
 ///
-/// Final sigma is sigma, and İ is i without its dot above.
+/// Final sigma becomes sigma, and İ becomes i without its dot above.
 #[must_use]
 pub fn lower(c: char) -> char {
     match c {
@@ -82,7 +82,7 @@ pub fn lower(c: char) -> char {
     }
 }
 
-/// [`classify`] and [`lower`] at once, without a search for what texts are made of.
+/// [`classify`] and [`lower`] in one, with fast paths for the most common characters.
 #[inline]
 pub(crate) fn fold(c: char) -> (Class, char) {
     match c {
@@ -95,7 +95,7 @@ pub(crate) fn fold(c: char) -> (Class, char) {
     }
 }
 
-/// What code points are that take at most two bytes: the alphabets of Europe and the Near East.
+/// The classes and lower cases of all code points of at most two bytes: the alphabets of Europe and the Near East.
 static TWO_BYTES: LazyLock<[(Class, char); 0x800]> = LazyLock::new(|| {
     array::from_fn(|code| {
         let c = u32::try_from(code).ok().and_then(char::from_u32);
@@ -139,8 +139,8 @@ mod tests {
         );
     }
 
-    /// What `words-1` says of every code point, as one number, by the Unicode tables of the versions
-    /// named. Newer tables may classify code points that were unassigned; nothing else may change.
+    /// A hash of the classes that `words-1` gives all code points, by the Unicode tables of the versions named.
+    /// Newer tables may classify code points that were unassigned; nothing else may change.
     #[test]
     fn the_rule_is_frozen() {
         let tables = (

@@ -1,6 +1,6 @@
-//! Text to words: `words-1` (Unicode words) and `whitespace` (what stands between white space).
+//! Cuts texts into words: `words-1` (Unicode words) and `whitespace` (stretches between white space).
 //!
-//! A rule never changes once texts are stored under it: a new rule gets a new name.
+//! A rule never changes once data is stored under its name: a new rule gets a new name.
 
 mod ascii;
 mod by_length;

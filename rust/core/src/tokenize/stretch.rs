@@ -1,8 +1,9 @@
-//! A text cut into stretches that are ASCII and stretches that are not, never inside a word.
+//! Cuts a text into stretches that are ASCII and stretches that are not, never inside a word.
 //!
-//! Real texts are ASCII but for a dash here and an emoji there: what lies between goes the fast way.
+//! Most texts are ASCII except for a dash here and an emoji there; the ASCII between these is read by the fast
+//! path.
 
-/// Bytes of ASCII below which a cut does not pay.
+/// The shortest ASCII stretch that is worth a cut, in bytes.
 const MIN_ASCII: usize = 64;
 
 /// A piece of a text that ends with the text or after an ASCII separator, which ends every word.
@@ -41,7 +42,8 @@ fn first(text: &str) -> (Stretch<'_>, &str) {
     (Stretch::Mixed(stretch), after)
 }
 
-/// Where a stretch ends that is not ASCII at `from`: after the next separator that ASCII follows.
+/// The end of a stretch whose first non-ASCII byte is at `from`: after the next separator that is followed by
+/// ASCII.
 fn mixed_end(text: &[u8], from: usize) -> usize {
     let mut seen = from;
     while let Some(place) = text[seen..].iter().position(|&byte| is_separator(byte)) {

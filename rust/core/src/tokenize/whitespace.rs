@@ -1,4 +1,4 @@
-//! `whitespace`: what stands between white space, its ASCII letters in lower case.
+//! `whitespace`: the stretches between white space, with ASCII letters in lower case.
 
 /// The words of `text`: it is split on code points with the property `White_Space`.
 ///

@@ -1,16 +1,15 @@
 //! `words-1`: Unicode words in lower case, CJK as bigrams. Frozen, since stored data depends on it.
 //!
-//! A word is a run of alphanumeric code points and combining marks, in lower case, that begins with an
-//! alphanumeric code point which is no mark. It cannot begin with a mark, or else every emoji that is
-//! followed by a variation selector (U+FE0F, a mark) would leave a word behind that says nothing and
-//! that all of them share.
+//! A word is a run of alphanumeric code points and combining marks, in lower case. It begins with an alphanumeric
+//! code point that is not a mark: otherwise every emoji followed by a variation selector (U+FE0F, a mark) would
+//! leave behind the same meaningless word.
 //!
-//! A run of Han, kana or Hangul becomes its overlapping pairs of code points, since nothing separates
-//! words in there; a single one stays as it is, and marks count as code points of the run they follow.
-//! A run is split where CJK and other letters meet: `abc漢字def` is `abc`, `漢字`, `def`.
+//! A run of Han, kana or Hangul becomes its overlapping pairs of code points, since these scripts do not separate
+//! words. A single code point stays as it is, and marks count as code points of the run they follow. A run is split
+//! where CJK and other letters meet: `abc漢字def` is `abc`, `漢字`, `def`.
 //!
-//! Lower case is one code point for one: the first of its lower-case mapping, final sigma as sigma.
-//! Everything else separates, the underscore too.
+//! Lower case maps one code point to one: the first of its lower case mapping, with final sigma as sigma. Every
+//! other character is a separator, the underscore too.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -22,7 +21,7 @@ use crate::simd::Level;
 use crate::simd::classify::Folded;
 use crate::simd::edges::{Edges, Runs};
 
-/// The name of this rule, which stores keep with what depends on it.
+/// The name of this rule; stores keep it with the data that depends on it.
 pub const ID: &str = "words-1";
 
 /// Calls `visit` with each word of `text`, in order.
@@ -61,12 +60,13 @@ impl Scanner {
         }
     }
 
-    /// Bytes that it keeps room for, which grow with the longest text.
+    /// The size of its buffers in bytes; they grow with the longest text.
     pub(crate) fn room(&self) -> usize {
         self.lowered.capacity() + self.folded.room()
     }
 
-    /// Calls `visit` with the XXH3-64 of the words of `text`, many at once and in no order: for those who count.
+    /// Calls `visit` with the XXH3-64 hashes of the words of `text`, many at a time and in no order: for callers
+    /// that count words.
     #[inline]
     pub fn for_each_hashes(&mut self, text: &str, mut visit: impl FnMut(&[u64])) {
         if !self.hash_ascii(text, &mut visit) {
@@ -85,7 +85,7 @@ impl Scanner {
         }
     }
 
-    /// The hashes of the words of a text that is ASCII; false, and none, where it is not.
+    /// Visits the hashes of the words of an ASCII text; false, without any visit, for another text.
     #[inline]
     fn hash_ascii(&mut self, text: &str, visit: &mut impl FnMut(&[u64])) -> bool {
         let Self {
@@ -108,10 +108,10 @@ impl Scanner {
     }
 }
 
-/// The rule itself, a code point at a time, with `run` as its buffer; right for ASCII too.
+/// The rule itself, one code point at a time, with `run` as its buffer; it is right for ASCII too.
 fn for_each_unicode_word(text: &str, run: &mut String, visit: &mut impl FnMut(&str)) {
     run.clear();
-    let mut kind = Class::Separator; // of the run that is open; a separator where none is
+    let mut kind = Class::Separator; // of the open run; a separator if there is none
     for c in text.chars() {
         let (class, lowered) = fold(c);
         let goes_on = class == kind || class == Class::Mark;
@@ -126,7 +126,7 @@ fn for_each_unicode_word(text: &str, run: &mut String, visit: &mut impl FnMut(&s
     close(run, kind, visit);
 }
 
-/// Visits the words of `run` and empties it.
+/// Visits the words of `run`, and clears it.
 fn close(run: &mut String, kind: Class, visit: &mut impl FnMut(&str)) {
     match kind {
         Class::Cjk => for_each_bigram(run, visit),
@@ -136,7 +136,7 @@ fn close(run: &mut String, kind: Class, visit: &mut impl FnMut(&str)) {
     run.clear();
 }
 
-/// Visits the overlapping pairs of code points of `run`, or all of it where it has but one.
+/// Visits the overlapping pairs of code points of `run`, or the whole of a single one.
 fn for_each_bigram(run: &str, visit: &mut impl FnMut(&str)) {
     let ends = || run.char_indices().map(|(start, c)| start + c.len_utf8());
     let starts = run.char_indices().map(|(start, _)| start);
