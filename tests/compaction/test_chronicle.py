@@ -343,6 +343,15 @@ def test_the_view_tells_recent_checkpoints_from_older_ones():
     assert "1970-01-12 13:46" in text, "the first message"
 
 
+def test_the_newest_checkpoint_is_in_view_although_it_is_old_and_none_of_those_is_wanted():
+    session = play(max_recent=1, max_older=0, rollup_threshold=2, rollup_batch=2)
+    for _ in range(2):
+        session.append(*turns(20))
+        assert isinstance(session.compact(), Compacted)
+    text = unmarked(session.summaries()[0].text)
+    assert text.count("[Checkpoints 1-2: ") == 1, "both were rolled up, and a roll-up is no recent one"
+
+
 def test_the_view_is_a_message_of_a_user_and_says_that_it_is_data():
     session = play()
     session.append(system("Be brief."), *turns(20))

@@ -193,7 +193,7 @@ def test_what_is_no_index_of_that_kind_is_refused_by_name(index, kind, tmp_path)
     data = bytearray(path.read_bytes())
     data[8] += 1
     path.write_bytes(data)
-    with pytest.raises(StoreVersionError, match="version 5 of the format"):
+    with pytest.raises(StoreVersionError, match="version 6 of the format"):
         kind.load(path)
 
 

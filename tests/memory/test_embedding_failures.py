@@ -40,8 +40,17 @@ ANSWERS: dict[str, tuple[Any, str, str]] = {
 }
 
 
+EMBEDDING = ("siltstone-embed", "siltstone-vectors")
+
+
 def embedding_threads() -> list[str]:
-    return [each.name for each in threading.enumerate() if each.name.startswith("siltstone")]
+    return [each.name for each in threading.enumerate() if each.name.startswith(EMBEDDING)]
+
+
+def wait_for_embedding_threads() -> None:
+    for each in threading.enumerate():
+        if each.name.startswith(EMBEDDING):
+            each.join(60)
 
 
 @pytest.mark.parametrize("kind", ANSWERS)
@@ -195,9 +204,7 @@ def test_no_thread_runs_before_there_is_something_to_embed_nor_after_closing(tmp
         store.index("a", entries("silt"))
         assert store.flush(60)
         assert len(embedding_threads()) > len(before)
-    for each in threading.enumerate():
-        if each.name.startswith("siltstone"):
-            each.join(60)
+    wait_for_embedding_threads()
     assert embedding_threads() == []
 
 
@@ -206,9 +213,7 @@ def test_a_store_that_nobody_holds_takes_its_threads_along(tmp_path: Path) -> No
     store.index("a", entries("silt"))
     assert store.flush(60)
     del store
-    for each in threading.enumerate():
-        if each.name.startswith("siltstone"):
-            each.join(60)
+    wait_for_embedding_threads()
     assert embedding_threads() == []
 
 

@@ -41,7 +41,8 @@ class Proxy:
         self._closed = False
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, name="proxy", daemon=True).start()
+        self._accepting = threading.Thread(target=self._accept, name="proxy", daemon=True)
+        self._accepting.start()
 
     def address(self, *, database: str = "postgres", user: str = "postgres") -> str:
         """A connection string of libpq that leads through it."""
@@ -67,6 +68,10 @@ class Proxy:
     def close(self) -> None:
         """Lets nobody in any more, and cuts what there is."""
         self._closed = True
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes who waits for a client
+        # Only then is the number of its file free: another server's clients would be taken in else.
+        self._accepting.join()
         self._listener.close()
         self.hang_up()
 

@@ -18,7 +18,8 @@ class ChronicleConfig:
         recent_window_hours: Checkpoints that ended within this number of hours are recent, 1..8760. If the
             times of messages are unknown, all checkpoints are recent.
         max_recent: The maximum number of recent checkpoints in view, 1..100.
-        max_older: The maximum number of older checkpoints and roll-ups in view, 0..100.
+        max_older: The maximum number of older checkpoints and roll-ups in view, 0..100. The newest
+            checkpoint stays in view in any case.
         context_token_budget: The maximum tokens of the chronicle in view, 200..32,000; never more than
             ``summary_stack_fraction`` of the window.
         expand_message_limit: The maximum messages of a page when a checkpoint is expanded, 1..500.

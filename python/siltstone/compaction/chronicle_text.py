@@ -87,7 +87,7 @@ def rendered(
     """The head of the chronicle and its body, oldest checkpoints first, within *tokens* together.
 
     Over that the oldest give up their summary and keep their heading, then leave; the newest stays, cut where
-    it has to be. The head says how many are not shown.
+    it has to be, also where *older* is 0 and none is recent. The head says how many are not shown.
 
     Args:
         state: What there is.
@@ -100,7 +100,8 @@ def rendered(
     """
     fresh = [each for each in state.open if each.level == 0 and _is_recent(each, since)][-recent:]
     rest = [each for each in state.open if each not in fresh]
-    shown = sorted([*rest[len(rest) - min(older, len(rest)) :], *fresh], key=lambda each: each.start)
+    chosen = [*rest[len(rest) - min(older, len(rest)) :], *fresh] or state.open[-1:]
+    shown = sorted(chosen, key=lambda each: each.start)
     whole = [_with_text(each, known) for each in shown]
     short = [f"{_heading(each)} {each.title}".rstrip() for each in whole]
     sections = [checkpoint_text(each).rstrip() for each in whole]

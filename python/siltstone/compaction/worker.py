@@ -100,7 +100,11 @@ class WorkerCompactor:
         result = self._shortened(left, as_history(left), trigger, fraction)
         if first is None:
             return result
-        return first if isinstance(result, Skip) else composed(history, [first, result], None)
+        if not isinstance(result, Skip):
+            return composed(history, [first, result], None)
+        count = self._token_rule.count
+        # A receipt may be as long as the result in whose place it stands: that alone is no run.
+        return first if count(first.messages) < count(history) else result
 
     def _trigger(
         self, context: CompactionContext, action: str, tokens: int, threshold: int | None

@@ -14,7 +14,7 @@ from siltstone.values import dataclass
 __all__ = ["PLACINGS", "REASONS", "RecalledEntry", "ShownRecall", "recalls", "shown"]
 
 #: What became of an entry, in words.
-PLACINGS = {"placed": "placed", "cut": "placed, cut", "budget": "left out, no room"}
+PLACINGS = {"placed": "placed", "cut": "placed, cut", "budget": "left out for the budget"}
 #: Why nothing was placed, in words.
 REASONS = {
     "short_query": "nothing was placed: the query was too short",

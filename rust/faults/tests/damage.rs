@@ -239,9 +239,13 @@ fn outcome(
 fn is_new(answers: &Answers) -> bool {
     answers.iter().all(|answer| match answer {
         Ok(Answer::Entries(entries, _, left_out)) => entries.is_empty() && *left_out == 0,
-        Ok(Answer::Whole(answer)) => {
-            ["[]", "(0, 0, 0, 0)", &format!("{:?}", LogState::default())].contains(&answer.as_str())
-        }
+        Ok(Answer::Whole(answer)) => [
+            "[]",
+            "([], None)",
+            "(0, 0, 0, 0)",
+            &format!("{:?}", LogState::default()),
+        ]
+        .contains(&answer.as_str()),
         Err(error) => error.kind() == ErrorKind::EntryNotFound,
     })
 }
