@@ -45,13 +45,6 @@ class ShownHit:
         """Its text is longer than the part."""
         return len(self.part) < len(self.hit.content)
 
-    @property
-    def most(self) -> float:
-        """The largest part, for the bars; the score where that is larger."""
-        return max(
-            [self.hit.score, *(abs(part.value) for part in self.parts if part.value is not None), 1e-9]
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Found:
