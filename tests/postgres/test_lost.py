@@ -16,7 +16,7 @@ from conversations import small, turns, user
 from postgres_stores import PostgresPool
 from servers import Moment, Postgres, Proxy
 from siltstone import Session
-from siltstone.errors import StoreBusyError, StoreUnavailableError
+from siltstone.errors import StoreBusyError, StoreOpenError, StoreUnavailableError
 from siltstone.memory import Entry
 from siltstone.postgres import PostgresStore, database
 from siltstone.testing import ScriptedModel
@@ -56,6 +56,44 @@ def test_a_write_whose_connection_is_cut_is_done_once(
         with PostgresStore.open(newest_pool.pool) as other:
             assert other.entries("a") == store.entries("a")
             assert other.check() == store.check() == []
+
+
+def test_a_dead_line_that_only_the_client_has_noticed_is_a_lost_connection(
+    newest_pool: PostgresPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """psycopg sees the line hang up, where libpq still takes the connection for a good one."""
+    newest_pool.empty()
+    wait = psycopg.Connection.wait
+    armed: list[Any] = []
+
+    def noticed(self: psycopg.Connection[Any], *given: Any, **options: Any) -> Any:
+        answer = wait(self, *given, **options)
+        if armed:
+            armed.pop()
+            assert not self.broken
+            raise psycopg.OperationalError("connection socket closed")
+        return answer
+
+    monkeypatch.setattr(psycopg.Connection, "wait", noticed)
+    with PostgresStore.open(newest_pool.pool) as store:
+        for n in range(3):
+            armed.append(n)
+            assert store.index("a", [Entry(f"silt {n}")]).indexed == 1
+            assert armed == []
+            armed.append(n)
+            assert len(store.entries("a").entries) == n + 1
+        assert [each.content for each in store.entries("a").entries] == [f"silt {n}" for n in range(3)]
+        assert store.check() == []
+
+
+@pytest.mark.parametrize("moment", Moment)
+def test_a_store_whose_connection_is_cut_while_it_opens_is_not_opened(
+    proxy: Proxy, newest_pool: PostgresPool, moment: Moment
+) -> None:
+    proxy.cut_next(moment, lambda request: b"pg_is_in_recovery" in request)
+    with pytest.raises(StoreOpenError, match="cannot open the store in schema 'siltstone'"):
+        through(proxy, newest_pool).__enter__()
+    assert proxy.cuts == 1
 
 
 @pytest.mark.parametrize("second", Moment)

@@ -91,6 +91,11 @@ def losing(connection: Connection) -> Iterator[None]:
             or (error.sqlstate or "").startswith(("57P", "08"))
         ):
             raise LostError(first_line(error)) from error
+        if error.sqlstate is None and isinstance(error, psycopg.OperationalError):
+            # The error is the client's own: no answer of the server came. libpq may not have noticed yet that
+            # the line is dead, and would give this connection to the next borrower.
+            connection.close()
+            raise LostError(first_line(error)) from error
         if error.sqlstate in _DISK or isinstance(error, (errors.QueryCanceled, errors.OperationalError)):
             raise StoreIoError(f"PostgreSQL could not do it: {first_line(error)}") from error
         if isinstance(error, errors.UniqueViolation):

@@ -508,7 +508,7 @@ def _opening(schema: str) -> Iterator[None]:
         yield
     except StoreError:
         raise
-    except psycopg.Error as error:
+    except (psycopg.Error, LostError) as error:
         raise StoreOpenError(
             f"cannot open the store in schema {schema!r}: {first_line(error)}", path=schema
         ) from error
