@@ -154,7 +154,7 @@ class CacheBroken:
 
     Attributes:
         session_id: The session.
-        policy: The policy that rewrote it.
+        policy: The name of the policy that rewrote it; ``undo`` or ``branch`` if none did.
         tokens: The number of lost cached tokens, estimated from the unchanged beginning.
         cached_tokens: The number of cached tokens before, by the provider's count.
     """

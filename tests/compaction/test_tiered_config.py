@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from compacting import assistant, exchange, user
 from siltstone import ConfigError, TieredCompactor, TieredConfig, estimate_tokens
 from siltstone.compaction import CompactionContext
-from siltstone.compaction.tiered_config import FALLBACK_WINDOW, least_tokens
+from siltstone.compaction.share import reached_at, share_of
+from siltstone.compaction.tiered_config import FALLBACK_WINDOW
 from siltstone.config import read_settings
 from siltstone.tokens import rule
 
@@ -49,8 +50,10 @@ def test_sb_01_what_is_sent_beside_the_messages_counts():
 
 @given(st.integers(1, 1_000_000), st.integers(1, 1_000))
 def test_a_threshold_is_the_least_number_that_is_at_least_its_share(window: int, thousandths: int):
-    least = least_tokens(window, thousandths / 1_000)
+    least = reached_at(window, thousandths / 1_000)
     assert least * 1_000 >= window * thousandths > (least - 1) * 1_000
+    most = share_of(window, thousandths / 1_000)
+    assert most * 1_000 <= window * thousandths < (most + 1) * 1_000
 
 
 def test_the_forecast_of_the_provider_counts_where_it_is_more():

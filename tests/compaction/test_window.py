@@ -68,12 +68,21 @@ def test_ru_04_a_summary_without_room_is_made_anew_of_the_earlier_one():
 
 def test_what_is_sent_beside_the_history_counts_with_it():
     policy = WindowCompactor(WindowConfig())
-    threshold = policy.config.tokens(policy.config.auto_summarize_threshold, 1_000)
+    threshold = policy.config.threshold(1_000)
     context = CompactionContext(3, estimated_history_tokens=threshold - 10, context_window=1_000)
     assert policy.should_compact(replace(context, reserved_tokens=9)) is None
     due = policy.should_compact(replace(context, reserved_tokens=10))
     assert due is not None
     assert (due.reason, due.tokens, due.reserved_tokens) == ("history_tokens", threshold, 10)
+
+
+@pytest.mark.parametrize(("tokens", "is_due"), [(700, False), (701, True)])
+def test_a_run_is_due_where_its_share_of_the_window_is_reached(tokens: int, is_due: bool):
+    """0.7 of 1,001 is 700.7, and half of it is 500.5."""
+    policy = WindowCompactor(WindowConfig())
+    context = CompactionContext(3, estimated_history_tokens=tokens, context_window=1_001)
+    assert (policy.should_compact(context) is not None) is is_due
+    assert policy.config.target(1_001) == 500
 
 
 def test_ru_05_inside_the_limit_nothing_happens():

@@ -23,7 +23,7 @@ from siltstone import (
     SimpleMemoryStore,
     ThresholdCompactor,
 )
-from siltstone.messages import InjectedMessage
+from siltstone.messages import InjectedMessage, read_history
 from siltstone.session.usage import cached_tokens, input_tokens
 from siltstone.testing import ScriptedModel
 
@@ -271,3 +271,82 @@ def test_an_async_session_notes_the_same_bands():
         return found
 
     assert len(asyncio.run(notes())) == 2
+
+
+def summarised(store: Any, told: list[Any]) -> Session:
+    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=9_500))
+    session = opened(policy, store, hooks=[told.append], reserved_tokens=300)
+    for number in range(6):
+        session.append(user(f"Request {number}."), *step(number), assistant("Done."))
+        session.prepare()
+    return session
+
+
+def test_the_undo_of_a_compaction_tells_what_it_cost_and_what_stays_is_cached_still():
+    told: list[Any] = []
+    with summarised(SimpleMemoryStore(), told) as session:
+        assert isinstance(session.compact(), Compacted)
+        session.append(user("On."))
+        tokens = session.prepare().tokens
+        session.append(assistant("Yes."), usage=usage(tokens, tokens - 20))
+        assert not [each for each in told if isinstance(each, CacheBroken)]
+        assert session.undo_compaction() is not None
+        (broken,) = [each for each in told if isinstance(each, CacheBroken)]
+        assert broken == CacheBroken("s", "undo", tokens - 20 - 300, tokens - 20), "all but what is reserved"
+        assert session._core.clock.cached_tokens == 300
+        assert session._core.clock.last_input_tokens == 0
+        assert session.undo_compaction() is None
+
+
+def test_an_undo_before_the_next_request_costs_nothing_more():
+    """The provider has the beginning that both views share: the compaction has told of the rest."""
+    told: list[Any] = []
+    with summarised(SimpleMemoryStore(), told) as session:
+        tokens = session.prepare().tokens
+        session.append(user("On."), usage=usage(tokens, tokens))
+        session.compact()
+        session.undo_compaction()
+        assert [each.policy for each in told if isinstance(each, CacheBroken)] == ["threshold"]
+
+
+@pytest.mark.parametrize("position", [0, 3, 12])
+def test_a_branch_tells_what_it_cost_and_so_does_its_undo(position: int):
+    told: list[Any] = []
+    listed = [raw for number in range(10) for raw in (user(f"Request {number}."), assistant("word " * 40))]
+    with opened(None, SimpleMemoryStore(), hooks=[told.append], reserved_tokens=300) as session:
+        session.observe(listed)
+        tokens = session.prepare().tokens + 300
+        session.append(assistant("Done."), usage=usage(tokens, tokens))
+        kept = session._core.view.rule.count(read_history(listed[:position]))
+        session.observe([*listed[:position], user("Another way.")])
+        broken = [each for each in told if isinstance(each, CacheBroken)]
+        assert broken == [CacheBroken("s", "branch", tokens - 300 - kept, tokens)]
+        assert session._core.clock.cached_tokens == 300 + kept
+        tokens = session.prepare().tokens + 300
+        session.append(assistant("Yes."), usage=usage(tokens, tokens))
+        assert session.undo_compaction() is not None
+        assert told[-1] == CacheBroken("s", "undo", tokens - 300 - kept, tokens)
+
+
+def test_a_branch_that_comes_with_the_usage_of_its_request_starts_from_that():
+    told: list[Any] = []
+    with opened(None, SimpleMemoryStore(), hooks=[told.append]) as session:
+        session.append(user("Go."), assistant("word " * 400), usage=usage(900, 800))
+        session.observe([user("Go."), user("Another way.")], usage=usage(90, 40))
+        (broken,) = [each for each in told if isinstance(each, CacheBroken)]
+        assert broken.cached_tokens == 800
+        assert (session._core.clock.cached_tokens, session._core.clock.last_input_tokens) == (40, 90)
+
+
+def test_no_undo_and_no_branch_tells_anything_where_nothing_is_cached():
+    told: list[Any] = []
+    now = [1_000.0]
+    with summarised(SimpleMemoryStore(), told) as session:
+        session._core._now = lambda: now[0]
+        session.append(user("On."), usage=usage(900, 800))
+        now[0] += 301
+        session.compact()
+        session.undo_compaction()
+        session.observe([user("Request 0."), user("Another way.")])
+        assert session.compactions()[-1].reason == "branch"
+    assert not [each for each in told if isinstance(each, CacheBroken)]

@@ -20,7 +20,7 @@ from siltstone.compaction.base import (
 from siltstone.compaction.compress import ACTION as COMPRESS
 from siltstone.compaction.compress import CompressToolOutput
 from siltstone.compaction.keeping import composed
-from siltstone.compaction.window_config import share_of
+from siltstone.compaction.share import share_of
 from siltstone.llm import Flow
 from siltstone.messages import Message
 from siltstone.tokens import TokenRule

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from siltstone.compaction import checks
 from siltstone.compaction.base import CompactionContext
+from siltstone.compaction.share import reached_at
 from siltstone.compaction.tool_results import InUse, loads_what_is_used
-from siltstone.compaction.window_config import share_of
 from siltstone.tokens import TokenRule
 from siltstone.values import dataclass
 
@@ -56,13 +56,13 @@ class InPlaceConfig:
         """Whether a history of *tokens* is left as it is, because the provider has its beginning cached."""
         if not (self.wait_for_cache and context.cached_tokens) or context.context_window is None:
             return False
-        return tokens < share_of(context.context_window, self.wait_until)
+        return tokens < reached_at(context.context_window, self.wait_until)
 
     def threshold(self, context_window: int | None) -> int:
         """The tokens at which the step is due."""
         if context_window is None:
             return self.trigger_tokens
-        return max(1, share_of(context_window, self.trigger_fraction))
+        return reached_at(context_window, self.trigger_fraction)
 
 
 @dataclass(frozen=True, slots=True)

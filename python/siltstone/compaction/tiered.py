@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from typing import Any, Final
 
 from siltstone.compaction import checks
@@ -14,7 +13,8 @@ from siltstone.compaction.chronicle_run import LEAST_MATERIAL, ChronicleRun, che
 from siltstone.compaction.chronicle_state import ChronicleState
 from siltstone.compaction.prompts import framed
 from siltstone.compaction.rolling_run import RollingRun
-from siltstone.compaction.tiered_config import FALLBACK_WINDOW, TieredConfig, least_tokens
+from siltstone.compaction.share import reached_at, share_of
+from siltstone.compaction.tiered_config import FALLBACK_WINDOW, TieredConfig
 from siltstone.compaction.tiered_prompts import CHECKPOINT_NOTE, CHECKPOINT_PROMPT, SUMMARY_PROMPT
 from siltstone.compaction.tiered_run import EMERGENCY, FORK, Extract
 from siltstone.errors import ConfigError
@@ -181,7 +181,7 @@ class TieredCompactor:
             return "pressure", pressure
         came = context.estimated_history_tokens - state.fixed
         settled = came if context.turn_start is None else context.settled_tokens - state.fixed
-        interval = least_tokens(window, settings.interval_token_fraction)
+        interval = reached_at(window, settings.interval_token_fraction)
         by_number = min(end - state.end, 2 * (turn - state.end)) >= settings.interval_messages
         by_tokens = min(came, 2 * settled) >= interval
         if (by_number or by_tokens) and turn > state.end and settled >= LEAST_MATERIAL:
@@ -193,7 +193,7 @@ class TieredCompactor:
         threshold = self.config.threshold("background", window)
         if not self.keeps_checkpoints:
             return threshold
-        return max(1, threshold - int(Fraction(str(self.config.fork_reserve)) * window))
+        return max(1, threshold - share_of(window, self.config.fork_reserve))
 
     def fork_trigger(self, tokens: int, prompt_tokens: int, context_window: int | None) -> Trigger | None:
         """The trigger of a fork's compaction before its first call; None if it fits.
@@ -203,11 +203,11 @@ class TieredCompactor:
         """
         window, config = self.window(context_window), self.config
         if config.fork_preflight == "usage":
-            most = int(Fraction(str(config.fork_usage_threshold)) * window)
+            most = share_of(window, config.fork_usage_threshold)
             if tokens + prompt_tokens <= most:
                 return None
             return Trigger("manual", FORK, tokens, most, context_window=context_window)
-        budget = max(0, window - int(Fraction(str(config.fork_reserve)) * window) - prompt_tokens)
+        budget = max(0, window - share_of(window, config.fork_reserve) - prompt_tokens)
         if tokens <= budget:
             return None
         return Trigger("overflow", FORK, tokens, budget, context_window=context_window)

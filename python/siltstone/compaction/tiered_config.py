@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from math import inf
 from typing import Any, Final, Literal
 
 from siltstone.compaction import checks
 from siltstone.compaction.chronicle_config import ChronicleConfig
+from siltstone.compaction.share import reached_at, share_of
 from siltstone.compaction.tiered_prompts import DOCUMENTED_MARKER, EMERGENCY_MARKER, SUMMARY_HEADING
 from siltstone.tokens import TokenRule
 from siltstone.values import dataclass, field
 
-__all__ = ["FALLBACK_WINDOW", "LEAST_SUMMARY", "Tier", "TieredConfig", "least_tokens"]
+__all__ = ["FALLBACK_WINDOW", "LEAST_SUMMARY", "Tier", "TieredConfig"]
 
 Tier = Literal["background", "aggressive", "emergency"]
 
@@ -199,7 +199,7 @@ class TieredConfig:
 
     def threshold(self, tier: Tier, window: int) -> int:
         """The tokens at which *tier* is due."""
-        return least_tokens(window, getattr(self, f"{tier}_threshold"))
+        return reached_at(window, getattr(self, f"{tier}_threshold"))
 
     def tier(self, tokens: int, window: int) -> Tier | None:
         """The highest tier that *tokens* reach; None below all."""
@@ -209,21 +209,16 @@ class TieredConfig:
     def worker_tokens(self, window: int) -> int:
         """The tokens at which messages are discarded at the end of a worker's segment."""
         if self.worker_strict:
-            return int(Fraction(str(self.worker_threshold)) * window) + 1
-        return least_tokens(window, self.worker_threshold)
+            return share_of(window, self.worker_threshold) + 1
+        return reached_at(window, self.worker_threshold)
 
     def stack_budget(self, window: int) -> int:
         """The maximum tokens of all summaries together."""
-        return int(Fraction(str(self.summary_stack_fraction)) * window)
+        return share_of(window, self.summary_stack_fraction)
 
     def summary_cap(self, window: int) -> int:
         """The most tokens of one summary: four have room beside one another, if a sentence fits at all."""
         return max(LEAST_SUMMARY, min(self.max_summary_tokens, self.stack_budget(window) // 4))
-
-
-def least_tokens(window: int, share: float) -> int:
-    """The least number of tokens that is at least *share* of *window*."""
-    return -int(-Fraction(str(share)) * window // 1)
 
 
 def _check_template(field: str, value: object, places: Mapping[str, object]) -> None:

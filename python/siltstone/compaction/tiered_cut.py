@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from itertools import accumulate
 
+from siltstone.compaction.share import share_of
 from siltstone.messages import Group, Message, groups
 
 __all__ = ["aligned_cut", "cut_positions"]
@@ -33,7 +33,7 @@ def cut_positions(
     most = count - floor
     if most < 1:
         return 0
-    wanted = min(max(1, int(Fraction(str(fraction)) * count)), most)
+    wanted = min(max(1, share_of(count, fraction)), most)
     splits = [0] * (count + 2)
     latest = count
     for group in found:

@@ -79,7 +79,7 @@ class WindowCompactor:
             return None
         tokens = context.estimated_history_tokens + context.reserved_tokens
         if context.context_window is not None:
-            threshold = config.tokens(config.auto_summarize_threshold, context.context_window)
+            threshold = config.threshold(context.context_window)
             if tokens >= threshold:
                 return self._trigger("history_tokens", tokens, threshold, context)
         if config.due_at(context.message_count - context.fixed_count):
@@ -135,7 +135,7 @@ class WindowCompactor:
     def _fitting(self, read: History, loose: list[int], count: int, fixed: set[int], trigger: Trigger) -> int:
         """How many of the newest *count* messages fit the target; the newest group always does."""
         window = trigger.context_window or 0
-        target = self.config.tokens(self.config.auto_summarize_target, window) - trigger.reserved_tokens
+        target = self.config.target(window) - trigger.reserved_tokens
         sums = read.sums(self._token_rule)
         units = sum(sums[at + 1] - sums[at] for at in fixed)
         room = target - min(self.config.summary_budget_tokens, max(0, target) // 4)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Final, Literal
 
 from siltstone.compaction import checks
+from siltstone.compaction.share import reached_at, share_of
 from siltstone.tokens import TokenRule
 from siltstone.values import dataclass
 
-__all__ = ["WINDOW_PREFIX", "WindowConfig", "share_of"]
+__all__ = ["WINDOW_PREFIX", "WindowConfig"]
 
 WINDOW_PREFIX: Final = "[Summary of earlier messages]"
 AUTO: Final = "auto"
@@ -113,11 +113,10 @@ class WindowConfig:
             return count >= self.working_limit + self.working_slack
         return count > self.working_limit
 
-    def tokens(self, share: float, context_window: int) -> int:
-        """*share* of the window, in whole tokens, rounded down; exact for decimal shares."""
-        return share_of(context_window, share)
+    def threshold(self, context_window: int) -> int:
+        """The tokens at which a run is due: the least number that is at least its share of the window."""
+        return reached_at(context_window, self.auto_summarize_threshold)
 
-
-def share_of(whole: int, share: float) -> int:
-    """*share* of *whole*, rounded down; exact for a share that is written as a decimal."""
-    return int(Fraction(str(share)) * whole)
+    def target(self, context_window: int) -> int:
+        """The most tokens that a run due by tokens aims at: its share of the window, rounded down."""
+        return share_of(context_window, self.auto_summarize_target)

@@ -149,9 +149,12 @@ class CompactionClock:
             failed_threshold=0,
         )
 
-    def rewritten(self) -> CompactionClock:
-        """The clock after the past was rewritten: the provider's last count no longer fits the request."""
-        return replace(self, last_input_tokens=0, cached_tokens=0)
+    def rewritten(self, tokens: int) -> CompactionClock:
+        """The clock after the past was rewritten, with only the first *tokens* of the request unchanged.
+
+        The provider's last count no longer fits the request.
+        """
+        return replace(self.cut(tokens), last_input_tokens=0)
 
     def failed(self, at: int, end: int, threshold: int = 0) -> CompactionClock:
         """The clock after a failed attempt at boundary *at*, due at *threshold*; the log ended at *end*."""

@@ -18,6 +18,7 @@ from siltstone.session.core import SessionCore, is_at
 from siltstone.session.deciding import rules_of
 from siltstone.session.learning import learn_patterns, save_called
 from siltstone.session.loading import content_of, line_of
+from siltstone.session.provider_cache import broken, unchanged
 from siltstone.session.range_set import minus, union
 from siltstone.session.repeats import Call, retried
 from siltstone.session.retention import only_new
@@ -71,9 +72,9 @@ def commit(
             raise stale(core)
         return _commit(core, compaction, read, at, policy, trigger, tokens, seconds, entering)
 
-    compaction_id, indexed, discarded, broken = core.locked(lambda: retried(step))
-    if broken is not None:
-        notify(core.hooks, broken)
+    compaction_id, indexed, discarded, lost = core.locked(lambda: retried(step))
+    if lost is not None:
+        notify(core.hooks, lost)
     core.tell_secrets()
     if core.indexed:
         notify(core.hooks, MemoryIndexed(core.session_id, indexed, discarded))
@@ -132,7 +133,7 @@ def _commit(
         seconds=seconds,
         rules=rules_of(read.messages(), compaction, trigger),
     )
-    whole = _unchanged(state.view, view) + core.reserved_tokens
+    whole = unchanged(core, state.view, view)
     clock = state.clock.committed(compaction, trigger, at, *tokens).charged(compaction.usage).cut(whole)
     items = () if entering is None else entering.items
     messages, write_id = core.message_rows(items, state.view), core.pend(items)
@@ -169,9 +170,8 @@ def _commit(
     core.state = after if entering is None else replace(after, own_end=after.end)
     core.pending = None
     inject(core, compaction.injected, created_at)
-    cached = state.clock.cached(created_at, core.cache_ttl)
-    broken = CacheBroken(core.session_id, policy.name, cached - whole, cached) if cached > whole else None
-    return receipt.compaction_id, len(entries), len(leaving), broken
+    lost = broken(core, state.clock, policy.name, whole, created_at)
+    return receipt.compaction_id, len(entries), len(leaving), lost
 
 
 def _as_appended(core: SessionCore, state: SessionState, read: View, entering: Entering) -> SessionState:
@@ -180,16 +180,6 @@ def _as_appended(core: SessionCore, state: SessionState, read: View, entering: E
     version = replace(state.version, next_seq=state.end + len(entering.items))
     known = state.estimate_error if error is None else error
     return replace(state, version=version, view=read, clock=clock, estimate_error=known)
-
-
-def _unchanged(before: View, after: View) -> int:
-    """The tokens of the common beginning of both views."""
-    units = 0
-    for one, other in zip(before, after, strict=False):
-        if one.message is not other.message:
-            break
-        units += one.units
-    return before.rule.tokens(units)
 
 
 def stale(core: SessionCore) -> StoreConflictError:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from siltstone.errors import ConfigError, HistoryConflictError
-from siltstone.events import ForgottenReturned, HistoryBranched, notify
+from siltstone.events import CacheBroken, ForgottenReturned, HistoryBranched, notify
 from siltstone.memory.log import Derived
 from siltstone.messages import RawMessage, RepairedMessage, decode, read_message, unmarked
 from siltstone.recall import is_recalled, may_be_recalled
@@ -19,7 +19,6 @@ from siltstone.session.loading import content_of, line_of
 from siltstone.session.range_set import RangeSet, count, minus, union, within
 from siltstone.session.rewriting import rewrite
 from siltstone.session.state import SessionState
-from siltstone.session.usage import cached_tokens, input_tokens
 from siltstone.values import replace
 
 __all__ = ["OnConflict", "observe"]
@@ -79,7 +78,7 @@ def _observe(
         retained = union(covered, within(line, 0, in_view[end]) if end < len(in_view) else line)
         position = seen[start].place if start < len(seen) else len(raws)
         new, out = _new(core, seen[start:])
-        events.append(_branch(core, state, retained, new, usage, position))
+        events += _branch(core, state, retained, new, usage, position)
     returned = host.returned(all_seen) + host.gone(raws, summaries)
     untold = host.untold(returned)
     if untold:
@@ -216,15 +215,13 @@ def _branch(
     raws: Sequence[RawMessage],
     usage: Any,
     position: int,
-) -> HistoryBranched:
-    """Commits a branch: the view keeps *retained*, and *raws* follow it. Returns the event."""
-    clock = state.clock.rewritten()
-    if usage is not None:
-        clock = clock.heard(input_tokens(usage), state.end, cached_tokens(usage), core.milliseconds())
+) -> list[HistoryBranched | CacheBroken]:
+    """Commits a branch: the view keeps *retained*, and *raws* follow it. Returns the events."""
     step = branches.branch(core.rows, state, retained)
     left = minus(line_of(core.rows, content_of(state.head), state.end), retained)
-    receipt = rewrite(core, state, step, core.measured(raws, state), clock)
+    receipt, lost = rewrite(core, state, step, core.measured(raws, state), usage)
     core.retain()
-    return HistoryBranched(
+    branched = HistoryBranched(
         core.session_id, receipt.compaction_id, position, count(retained), count(left), len(raws)
     )
+    return [branched] if lost is None else [branched, lost]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from siltstone.errors import SessionDroppedError
-from siltstone.memory.log import CommitReceipt, CompactionRow, NewCompaction, SessionVersion
+from siltstone.events import CacheBroken, notify
+from siltstone.memory.log import CommitReceipt, CompactionRow, NewCompaction
 from siltstone.session import branches, rows
-from siltstone.session.clock import CompactionClock
 from siltstone.session.core import SessionCore
 from siltstone.session.loading import content_of, line_of, load, originals
+from siltstone.session.provider_cache import broken, unchanged
 from siltstone.session.range_set import minus, numbers
 from siltstone.session.repeats import Call, retried
 from siltstone.session.state import SessionState
+from siltstone.session.usage import cached_tokens, input_tokens
 from siltstone.session.view import Item, View
 from siltstone.values import replace
 
@@ -27,10 +30,13 @@ def undo(core: SessionCore, call: Call) -> CompactionRow | None:
     Raises:
         StoreConflictError: another worker moved the head meanwhile. Nothing was changed.
     """
-    return core.locked(lambda: retried(lambda: _undo(core, call)))
+    undone, lost = core.locked(lambda: retried(lambda: _undo(core, call)))
+    if lost is not None:
+        notify(core.hooks, lost)
+    return undone
 
 
-def _undo(core: SessionCore, call: Call) -> CompactionRow | None:
+def _undo(core: SessionCore, call: Call) -> tuple[CompactionRow | None, CacheBroken | None]:
     core.check_open()
     state = core.followed()
     if state.deleted:
@@ -39,20 +45,29 @@ def _undo(core: SessionCore, call: Call) -> CompactionRow | None:
         )
     if call.write_id and core.rows.state().write_id == call.write_id:
         undone: CompactionRow = call.answer  # of an interrupted undo that had become durable
-        return undone
+        return undone, None
     step = branches.undo(core.rows, state)
     if step is None:
-        return None
+        return None, None
     call.answer = step.undone
-    if step.is_step_back:
-        call.write_id = write_id = core.pend()
-        receipt = core.rows.undo(expected=state.version, clock=state.clock.to_json(), write_id=write_id)
-        items = load(core.rows, state.view, step.parent, state.end)
-        core.state = _with_view(state, items, receipt.version or state.version, step.parent)
-        core.pending = None
-    else:
-        rewrite(core, state, step, (), state.clock.rewritten(), call)
-    return step.undone
+    if not step.is_step_back:
+        return step.undone, rewrite(core, state, step, (), call=call)[1]
+    items = load(core.rows, state.view, step.parent, state.end)
+    view = View(state.view.rule, branches.live(state.view, items))
+    whole = unchanged(core, state.view, view)
+    clock = state.clock.rewritten(whole)
+    call.write_id = write_id = core.pend()
+    receipt = core.rows.undo(expected=state.version, clock=clock.to_json(), write_id=write_id)
+    core.state = replace(
+        state,
+        version=receipt.version or state.version,
+        view=view,
+        head=step.parent,
+        clock=clock,
+        stored=clock,
+    )
+    core.pending = None
+    return step.undone, broken(core, state.clock, step.reason, whole, core.milliseconds())
 
 
 def rewrite(
@@ -60,11 +75,19 @@ def rewrite(
     state: SessionState,
     step: branches.Step,
     new: Sequence[Item],
-    clock: CompactionClock,
+    usage: Any = None,
     call: Call | None = None,
-) -> CommitReceipt:
-    """Commits *step* as the current view, with *new* after it."""
-    row, view = branches.row_of(core.rows, state, step, new, core.milliseconds())
+) -> tuple[CommitReceipt, CacheBroken | None]:
+    """Commits *step* as the current view, with *new* after it.
+
+    *usage* is that of the model call whose answer *new* ends with. The caller tells the event.
+    """
+    now = core.milliseconds()
+    row, view = branches.row_of(core.rows, state, step, new, now)
+    whole = unchanged(core, state.view, view)
+    clock = state.clock.rewritten(whole)
+    if usage is not None:
+        clock = clock.heard(input_tokens(usage), state.end, cached_tokens(usage), now)
     entries = []
     if step.withdrawn and core.indexed:
         spans = branches.stood_for(core.rows, step.base) if step.base else ()
@@ -99,7 +122,7 @@ def rewrite(
         own_end=version.next_seq,
     )
     core.pending = None
-    return receipt
+    return receipt, broken(core, state.clock, step.reason, whole, now)
 
 
 def _gone(core: SessionCore, state: SessionState, row: NewCompaction) -> list[int]:
@@ -108,19 +131,3 @@ def _gone(core: SessionCore, state: SessionState, row: NewCompaction) -> list[in
         return []
     before = line_of(core.rows, content_of(state.head), state.end)
     return numbers(minus(before, line_of(core.rows, row, state.end)))
-
-
-def _with_view(
-    state: SessionState,
-    items: Sequence[Item],
-    version: SessionVersion,
-    head: CompactionRow | None,
-) -> SessionState:
-    live = branches.live(state.view, items)
-    return replace(
-        state,
-        version=version,
-        view=View(state.view.rule, live),
-        head=head,
-        stored=state.clock,
-    )
