@@ -98,7 +98,7 @@ FAMILIES = {
         "background_stack context_archive three_tiers threshold_stack waterfall_memory",
         "registry",
     ],
-    "figures": ["filling reading scores", "difference growth recalls turns"],
+    "figures": ["filling reading scores", "growth recalls turns", "difference"],
     "mcp": ["answers versions", "memory", "server", "serving"],
     "inspector": [
         "access chart subject transcript words",

@@ -8,9 +8,8 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from siltstone.cli.console import line, output
-from siltstone.figures.difference import REASONS, Change, Fate
+from siltstone.figures.difference import Change, Fate, why
 from siltstone.messages import decode, in_words, read_message
-from siltstone.session import CompactionRecord
 
 __all__ = ["change_json", "show_difference"]
 
@@ -28,6 +27,8 @@ def change_json(change: Change) -> dict[str, Any]:
         "compaction": record.id,
         "policy": record.policy,
         "reason": record.reason,
+        "threshold": record.threshold,
+        "reserved_tokens": record.reserved_tokens,
         "tokens_before": record.tokens_before,
         "tokens_after": record.tokens_after,
         "model_calls": len(record.usage),
@@ -47,7 +48,8 @@ def show_difference(change: Change) -> None:
     record = change.record
     saved = record.tokens_before - record.tokens_after
     line(f"compaction {record.id} by {record.policy or 'nobody'}", "bold")
-    line(f"reason {record.reason}{_why(record)}")
+    said = why(record)
+    line(f"reason {record.reason}{f': {said}' if said else ''}")
     line(f"{record.tokens_before:,} to {record.tokens_after:,} tokens: {saved:,} fewer in each request")
     if record.seconds is not None:
         line(f"took {record.seconds:,.3f} s")
@@ -79,11 +81,6 @@ def show_difference(change: Change) -> None:
         f"{len(change.gone):,} summarised, {found:,} of them can be found by a search, "
         f"{len(change.kept):,} kept"
     )
-
-
-def _why(record: CompactionRecord) -> str:
-    said = REASONS.get(record.reason, "")
-    return f": {said}" if said else ""
 
 
 def _summary_lines(summary: str) -> list[str]:

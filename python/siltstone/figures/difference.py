@@ -6,17 +6,19 @@ from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 from siltstone.errors import CompactionNotFoundError
+from siltstone.figures.turns import Mark
 from siltstone.memory.base import Store
 from siltstone.memory.log import CompactionRow, Derived, LogRow, NewCompaction, SessionLog
 from siltstone.session import CompactionRecord, Session
 from siltstone.values import dataclass
 
-__all__ = ["REASONS", "RULES", "Change", "Fate", "FateKind", "difference"]
+__all__ = ["REASONS", "RULES", "Change", "Fate", "FateKind", "difference", "why"]
 
 #: Why a compaction was due, in words.
 REASONS = {
     "history_tokens": "the history had reached the threshold",
     "input_tokens": "the last request had reached the threshold",
+    "forecast": "the next request was expected to reach the threshold",
     "bytes": "the request had reached the threshold in bytes",
     "fraction": "a share of the window had been reached",
     "count": "there were too many messages",
@@ -41,6 +43,16 @@ _PAGE = 1_000  # entries, and messages, that are held at once
 FateKind: TypeAlias = Literal["kept", "shortened", "summarised", "left"]
 """``kept``: it is in the view as it was. ``shortened``: a shorter text stands in its place. ``summarised``: a
 summary stands for it. ``left``: no text of the view stands for it; the log has it."""
+
+
+def why(record: CompactionRecord | Mark) -> str:
+    """Why a compaction was due, in words, with the threshold that was reached; empty for other reasons."""
+    said = REASONS.get(record.reason, "")
+    if not said or record.threshold is None:
+        return said
+    beside = f", {record.reserved_tokens:,} of them beside the history" if record.reserved_tokens else ""
+    joined = " of " if said.endswith(("the threshold", "the window")) else ": "
+    return f"{said}{joined}{record.threshold:,} tokens{beside}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from siltstone.figures.reading import log_rows
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import CompactionRow, LogRow, SessionLog
 from siltstone.messages import decode, opens_turn, read_message
+from siltstone.session.rows import threshold_of
 from siltstone.values import dataclass
 
 __all__ = ["Mark", "Said", "TurnTokens", "told"]
@@ -39,7 +40,18 @@ class TurnTokens:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A compaction, a branch or an undo, which stands before message *seq*."""
+    """A compaction, a branch or an undo, which stands before message *seq*.
+
+    Attributes:
+        id: The id of the compaction.
+        seq: The first message behind it.
+        reason: Why it was due.
+        tokens_before: Tokens of the view before, by the policy's rule.
+        tokens_after: Tokens of the view after.
+        created_at: The time of its commit, in UTC, as ISO 8601.
+        threshold: The threshold in tokens that was reached; None where there was none, or nobody noted it.
+        reserved_tokens: Tokens beside the history that counted against it.
+    """
 
     id: int
     seq: int
@@ -47,6 +59,8 @@ class Mark:
     tokens_before: int
     tokens_after: int
     created_at: str
+    threshold: int | None = None
+    reserved_tokens: int = 0
 
 
 class Said:
@@ -81,6 +95,7 @@ def told(log: SessionLog, said: Said | None = None) -> tuple[list[TurnTokens], l
             row.compaction.tokens_before,
             row.compaction.tokens_after,
             datetime_from(row.compaction.created_at).isoformat(),
+            *threshold_of(row.compaction),
         )
         for row in line_of_rows
     ]

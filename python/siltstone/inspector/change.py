@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from siltstone.figures.difference import REASONS, Change, Fate, difference
+from siltstone.figures.difference import Change, Fate, difference, why
 from siltstone.inspector.subject import Subject
 from siltstone.memory.log import Derived
 from siltstone.messages import in_words, unmarked
@@ -174,7 +174,7 @@ def change_page(subject: Subject, session_id: str, compaction_id: int, pins: fro
         sizes[fate.kind] = sizes.get(fate.kind, 0) + fate.row.tokens
     return ChangePage(
         change,
-        REASONS.get(record.reason, ""),
+        why(record),
         tuple(_blocks(change, pins)),
         led.index(record.id) + 1 if record.id in led else None,
         records[place - 1] if place else None,

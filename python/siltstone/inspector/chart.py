@@ -6,12 +6,15 @@ Across, a place is a share of the width, so the drawing fits any window; upwards
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from siltstone.figures.turns import Mark, TurnTokens
 from siltstone.memory import RecallRecord
+from siltstone.session.branches import UNDO
 from siltstone.values import dataclass
 
-__all__ = ["Chart", "ChartMark", "ChartRecall", "Tick", "chart"]
+__all__ = ["Chart", "ChartMark", "ChartRecall", "Tick", "chart", "level"]
 
 _HIGH = 1_000  #: units from the floor to the top
 _ROOM = 1.08  #: what is drawn has so much room above it
@@ -19,6 +22,9 @@ _LABELS = 4  #: labels of an axis, about
 _NEAR = 0.08  #: of the height: two labels that are nearer lie on one another
 _MOST = 1_200  #: corners of a line: more are not seen
 _RECALLS = 200  #: marks of recalls: more lie on one another
+_DIGIT = 6  #: pixels of a digit beside a mark
+_APART = 5  #: pixels between two numbers
+_WIDTHS = (980, 330)  #: pixels of a wide drawing, and of a narrow one
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +44,15 @@ class ChartMark:
         x: Its place across, 0..100.
         top: The height of the context before it.
         bottom: And after.
+        numbered: Whether its number has room beside those of the others: 0 never, 1 in a wide drawing, 2 in a
+            narrow one too.
     """
 
     mark: Mark
     x: float
     top: float
     bottom: float
+    numbered: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +75,8 @@ class Chart:
         across: Labels below: numbers of messages.
         upwards: Labels at the side: tokens.
         window: The height of the window; None where it is not known.
+        threshold: The corners of the line of the threshold, for ``points``; empty where none is known.
+        last_threshold: Where that line ends: its height, and the tokens of a history that reach it.
     """
 
     line: str
@@ -75,6 +86,13 @@ class Chart:
     across: tuple[Tick, ...]
     upwards: tuple[Tick, ...]
     window: float | None
+    threshold: str = ""
+    last_threshold: Tick | None = None
+
+
+def level(mark: Mark) -> int | None:
+    """The tokens of a history that reached the threshold of *mark*; None where there was none."""
+    return None if mark.threshold is None else max(0, mark.threshold - mark.reserved_tokens)
 
 
 def chart(
@@ -88,7 +106,9 @@ def chart(
     if not end:
         return None
     corners = _thinned(_corners(turns, marks))
-    most = max([*(tokens for _, tokens in corners), *(mark.tokens_before for mark in marks), window or 0, 1])
+    steps = _thresholds(marks, end)
+    heights = (*corners, *steps, *((0, mark.tokens_before) for mark in marks))
+    most = max(window or 0, 1, *(tokens for _, tokens in heights))
     high = most * _ROOM
 
     def x(seq: int) -> float:
@@ -101,12 +121,45 @@ def chart(
     return Chart(
         points,
         f"0,{_HIGH} {points} {x(corners[-1][0])},{_HIGH}",
-        tuple(ChartMark(mark, x(mark.seq), y(mark.tokens_before), y(mark.tokens_after)) for mark in marks),
+        tuple(
+            ChartMark(mark, x(mark.seq), y(mark.tokens_before), y(mark.tokens_after), numbered)
+            for mark, numbered in zip(marks, _numbered(marks, end), strict=True)
+        ),
         tuple(ChartRecall(each, x(each.position)) for each in _seen(recalls, end)),
         tuple(Tick(x(value), value) for value in _steps(end)),
         tuple(Tick(y(value), value) for value in _steps(most) if _is_free(value, window, most)),
         None if window is None else y(window),
+        " ".join(f"{x(seq)},{y(tokens)}" for seq, tokens in steps),
+        Tick(y(steps[-1][1]), steps[-1][1]) if steps else None,
     )
+
+
+def _thresholds(marks: Sequence[Mark], end: int) -> list[tuple[int, int]]:
+    """Where the line of the threshold turns: up to each compaction stands the threshold that it reached.
+
+    The net under a policy acts at the window, not at the threshold: it counts where nothing else acted.
+    """
+    known = [(mark, tokens) for mark in marks if (tokens := level(mark)) is not None]
+    found = [(mark, tokens) for mark, tokens in known if mark.reason != "overflow"] or known
+    corners: list[tuple[int, int]] = []
+    at = 0
+    for tokens, stretch in groupby(found, itemgetter(1)):
+        last = [mark.seq for mark, _ in stretch][-1]
+        corners += [(at, tokens), (last, tokens)]
+        at = last
+    return [*corners[:-1], (end, corners[-1][1])] if corners else []
+
+
+def _numbered(marks: Sequence[Mark], end: int) -> list[int]:
+    """Of each mark whether its number has room, as in ``ChartMark``. An undo has none in the list."""
+    found = [0] * len(marks)
+    for rank, width in enumerate(_WIDTHS, start=1):
+        free = float("-inf")
+        for place, mark in enumerate(marks):
+            half, at = len(str(mark.id)) * _DIGIT / 2, width * mark.seq / end
+            if mark.reason != UNDO and found[place] == rank - 1 and at - half >= free:
+                found[place], free = rank, at + half + _APART
+    return found
 
 
 def _corners(turns: Sequence[TurnTokens], marks: Sequence[Mark]) -> list[tuple[int, int]]:

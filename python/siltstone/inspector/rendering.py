@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from siltstone import __version__
 from siltstone.figures import recalls
-from siltstone.figures.difference import REASONS, RULES
+from siltstone.figures.difference import REASONS, RULES, why
 from siltstone.inspector import words
 from siltstone.messages import well_formed
 
@@ -47,6 +47,7 @@ def _environment() -> Environment:
         spans=words.range_words,
         share=words.share,
         reasons=REASONS,
+        why=why,
         rules=RULES,
         placings=recalls.PLACINGS,
         recall_reasons=recalls.REASONS,

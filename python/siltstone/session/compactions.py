@@ -16,7 +16,7 @@ from siltstone.session.core import SessionCore
 from siltstone.session.deciding import RuleSpan
 from siltstone.session.loading import all_derived, line_of
 from siltstone.session.range_set import RangeSet, minus, union
-from siltstone.session.rows import rules_in, seconds_of, usage_of
+from siltstone.session.rows import rules_in, seconds_of, threshold_of, usage_of
 from siltstone.usage import UsageRecord
 from siltstone.values import dataclass
 
@@ -72,6 +72,10 @@ class CompactionRecord:
         rules: For each stretch of messages of the view that it found, half-open, by which rule they were kept
             (``system``, ``pinned``, ``request``, ``recent``, ``chosen``) or left (``superseded``,
             ``older``, ``outranked``); empty where nobody noted it.
+        threshold: The threshold in tokens that was reached; None where it was not due by a number of tokens,
+            or nobody noted it.
+        reserved_tokens: Tokens beside the history that counted against it: a history of ``threshold -
+            reserved_tokens`` reached it.
     """
 
     id: int
@@ -94,6 +98,8 @@ class CompactionRecord:
     state: State | None = None
     seconds: float | None = None
     rules: tuple[RuleSpan, ...] = ()
+    threshold: int | None = None
+    reserved_tokens: int = 0
 
     def __repr__(self) -> str:
         words = [
@@ -185,6 +191,7 @@ def _record(
 ) -> CompactionRecord:
     compaction = row.compaction
     summaries = [each for each in brought if each.kind == "summary"]
+    threshold, reserved = threshold_of(compaction)
     return CompactionRecord(
         id=row.compaction_id,
         parent=row.parent,
@@ -208,4 +215,6 @@ def _record(
         state=json.loads(compaction.state) if compaction.state else None,
         seconds=seconds_of(compaction),
         rules=tuple(rules_in(compaction)),
+        threshold=threshold,
+        reserved_tokens=reserved,
     )

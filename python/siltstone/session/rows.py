@@ -51,6 +51,7 @@ __all__ = [
     "recall_rows",
     "rules_in",
     "seconds_of",
+    "threshold_of",
     "usage_of",
 ]
 
@@ -156,7 +157,7 @@ def compaction_row(
         messages_before=messages_before,
         messages_after=len(compaction.messages),
         created_at=created_at,
-        notes=_notes(seconds, rules),
+        notes=_notes(seconds, rules, trigger),
     )
 
 
@@ -190,8 +191,12 @@ def committed(row: NewCompaction, derived_ids: Sequence[int]) -> NewCompaction:
     return replace(row, view=view, derived=())
 
 
-def _notes(seconds: float | None, rules: Sequence[RuleSpan]) -> str:
-    notes = {"ms": None if seconds is None else round(seconds * 1e3, 1), "rules": rules}
+def _notes(seconds: float | None, rules: Sequence[RuleSpan], trigger: Trigger) -> str:
+    notes = {
+        "ms": None if seconds is None else round(seconds * 1e3, 1),
+        "rules": rules,
+        "due": _reached(trigger),
+    }
     told = {name: each for name, each in notes.items() if each not in (None, [])}
     return json.dumps(told, separators=(",", ":"))
 
@@ -206,6 +211,22 @@ def seconds_of(row: NewCompaction) -> float | None:
     """The seconds that a compaction took, up to its commit; None if unknown."""
     spent = json.loads(row.notes).get("ms") if row.notes else None
     return None if spent is None else float(spent / 1e3)
+
+
+def _reached(trigger: Trigger) -> tuple[int, int] | None:
+    """The threshold that a figure in tokens had reached, and what counts against it beside the history."""
+    if trigger.threshold is None or trigger.tokens < trigger.threshold:
+        return None
+    return trigger.threshold, trigger.reserved_tokens
+
+
+def threshold_of(row: NewCompaction) -> tuple[int | None, int]:
+    """The threshold of a compaction in tokens, and the tokens beside the history that count against it.
+
+    (None, 0) if it had no threshold, or if nobody noted it.
+    """
+    due = json.loads(row.notes).get("due") if row.notes else None
+    return (None, 0) if due is None else (int(due[0]), int(due[1]))
 
 
 def usage_of(row: NewCompaction) -> list[UsageRecord]:
