@@ -92,6 +92,26 @@ def test_wf_30_a_colon_in_a_value_and_a_heading_in_a_memory_survive(tmp_path: Pa
     assert vault.read().memories == (memory,)
 
 
+@pytest.mark.parametrize("name", ["type", "timestamp", "seq", "a:b", "", " a", "a\nb"])
+def test_wf_30_a_field_that_would_not_come_back_is_refused_with_its_name(tmp_path: Path, name: str):
+    vault = Vault(tmp_path, "Ann")
+    with pytest.raises(ConfigError) as refused:
+        vault.add(VaultMemory("I went out.", AT, 1, {"location": "Room", name: "x"}))
+    assert (vars(refused.value)["field"], vars(refused.value)["value"]) == ("metadata", name)
+    assert vault.read().memories == ()
+
+
+def test_wf_30_what_another_program_has_written_can_be_written_again(tmp_path: Path):
+    vault = Vault(tmp_path, "Ann")
+    head = "---\ntype: memory\n\ntimestamp: 2026-02-15T18:49:02Z\n: x\ntags\n- one: two: three\n---\n\n"
+    (vault.path / "memories").mkdir()
+    (vault.path / "memories" / "a-memory.md").write_text(f"{head}# Memory\n\nI went out.\n", "utf-8")
+    (found,) = vault.read().memories
+    assert found == VaultMemory("I went out.", AT, None, {"tags": "", "- one": "two: three"})
+    vault.add(found)
+    assert vault.read().memories == (found, found)
+
+
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip))
 def test_wf_30_any_text_comes_back(text: str):
     import tempfile

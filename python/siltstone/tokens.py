@@ -13,8 +13,9 @@ Six rules, each a sum of units over messages and one conversion at the end:
     What policies count by: text and tool results by their bytes, media at a flat cost, assistant and
     system messages by their JSON. Each of these is rounded by itself; their sum is the estimate.
 ``bytes_total``
-    The documented rule of tiered compaction: bytes of texts, results, names and arguments, media at a flat
-    number of bytes, divided by four and rounded down once; a text by itself is rounded up.
+    The documented rule of tiered compaction: bytes of texts, results, names and arguments, of reasoning with
+    its signature or what is encrypted of it, media at a flat number of bytes, divided by four and rounded
+    down once; a text by itself is rounded up.
 ``flat_tools``
     Its older form: the bytes of a message's text divided by four and rounded down, 50 for a call, 100 for
     a result.
@@ -260,6 +261,8 @@ class _FlatTools(TokenRule):
                 flat += FLAT_RESULT
             elif part.kind == "blob":
                 flat += _media_tokens(part)
+            elif part.kind == "reasoning":
+                text += _text_bytes(part.text)
             else:
                 text += _text_bytes(part.text) or part.size
         return text // 4 + flat
@@ -298,6 +301,8 @@ def _flat_bytes(part: Part) -> int:
         return DOCUMENT_BYTES if part.modality == "document" else MEDIA_BYTES
     if part.kind == "tool_call":
         return _text_bytes(part.text + (part.name or "") + (part.arguments or ""))
+    if part.kind == "reasoning":
+        return _text_bytes(part.text) + part.size
     return _text_bytes(part.text) or part.size
 
 

@@ -34,6 +34,7 @@ SummaryType: TypeAlias = Literal["recent", "longterm"]
 HEADINGS: Final = {"recent": "# Recent Memory Summary", "longterm": "# Long-term Memory Summary"}
 _KINDS: Final[dict[str, SummaryType]] = {"recent": "recent", "longterm": "longterm"}
 MEMORY_HEADING: Final = "# Memory"
+OWN_FIELDS: Final = frozenset({"timestamp", "type", "seq"})  # of the front matter of a memory
 AMBIENT: Final = "ambient"  # the type of event that is no memory
 NAME_FILE: Final = ".name"  # whose folder it is
 STAMP: Final = "%Y%m%d-%H%M%S"
@@ -47,7 +48,8 @@ class VaultMemory:
         content: Its text.
         at: Its time, in UTC.
         seq: Its number in the session; None in a vault without numbers.
-        metadata: ``location``, ``location_id``, ``occupants``, ``event_type`` and any other fields.
+        metadata: ``location``, ``location_id``, ``occupants``, ``event_type`` and any other fields, each a
+            line of the front matter; a name has no colon and is not ``timestamp``, ``type`` or ``seq``.
     """
 
     content: str
@@ -138,8 +140,10 @@ class Vault:
         """Writes a memory. Returns its file; None for a blank or ambient text, which is no memory.
 
         Raises:
+            ConfigError: a field of the metadata has a name that no line of the front matter can have.
             StoreIoError: it cannot be written.
         """
+        _check_fields(memory.metadata)
         if not memory.content.strip() or memory.metadata.get("event_type") == AMBIENT:
             return None
         head = {"timestamp": _iso(memory.at), "type": "memory"}
@@ -306,9 +310,8 @@ def _parsed(text: str, heading: str) -> tuple[dict[str, str], str]:
     head, end, body = text[4:].partition("\n---\n")
     if not end:
         raise ValueError("its front matter has no end")
-    values = {
-        key.strip(): value.strip() for key, _, value in (line.partition(":") for line in head.split("\n"))
-    }
+    lines = (line.partition(":") for line in head.split("\n"))
+    values = {key.strip(): value.strip() for key, _, value in lines if key.strip()}
     return values, body.lstrip("\n").removeprefix(heading).removeprefix("\n\n").removesuffix("\n")
 
 
@@ -353,6 +356,18 @@ def _each_of(
             unreadable.append((path, f"it has no {error}"))
         except (OSError, ValueError) as error:
             unreadable.append((path, str(error)))
+
+
+def _check_fields(metadata: Mapping[str, str]) -> None:
+    """Refuses names that would not come back: those of our own fields, and what a line cannot begin with."""
+    for name in metadata:
+        if not name or name in OWN_FIELDS or ":" in name or "\n" in name or name.strip() != name:
+            own = ", ".join(sorted(OWN_FIELDS))
+            raise ConfigError(
+                f"a name in metadata must be a line without a colon that is none of {own}, got {name!r}",
+                field="metadata",
+                value=name,
+            )
 
 
 def _iso(at: datetime) -> str:

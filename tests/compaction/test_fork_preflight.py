@@ -10,7 +10,8 @@ import pytest
 
 from compacting import exchange, outcome, system, user
 from siltstone import TieredCompactor, TieredConfig
-from siltstone.compaction import Compaction, Skip
+from siltstone.compaction import Compaction, Skip, Trigger
+from siltstone.compaction.rewrite import summary_message
 from siltstone.messages import broken_tool_groups, read_history, unmarked
 
 
@@ -46,6 +47,21 @@ def test_sb_12_at_the_budget_nothing_leaves_and_one_token_above_it_does():
 
 def test_sb_12_it_repeats_until_it_fits():
     assert marker(forked(notes(40, 4_000), 20_000)).startswith("[Fork: 30 oldest")
+
+
+def test_sb_12_what_is_left_is_counted_anew_so_that_no_step_rounds():
+    """Of 40 messages of 1,003 bytes two steps leave ten and the marker: a sum of rounded steps has more."""
+    raws = notes(40, 1_003)
+    policy, history = TieredCompactor(), read_history(raws)
+    text = "[Fork: 30 oldest messages removed to fit the window; the parent still has them]"
+    line = len(str(summary_message(text, ((0, 30),)).raw["content"]))
+    exact = (10 * 1_003 + line) // 4
+    for budget, left in ((exact, 10), (exact - 1, 5)):
+        trigger = Trigger("overflow", "fork", policy.token_rule.count(history), budget, context_window=20_000)
+        _, result = outcome(history, policy, trigger=trigger)
+        assert isinstance(result, Compaction)
+        assert len(result.messages) == left + 1
+        assert policy.token_rule.count(result.messages) <= budget
 
 
 def test_sb_12_the_prompt_counts_by_its_size():

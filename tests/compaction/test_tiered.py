@@ -108,6 +108,21 @@ def test_sb_72_a_summary_begins_with_its_number_and_its_turns():
     assert unmarked(session.view[0].text) == "[Summary 1: turns 1-30]\n\nThey talked."
 
 
+def test_sb_72_the_documented_stack_to_the_letter():
+    """Three runs over 100 turns each, of which 50 leave: then turn 151 follows."""
+    session = play(lambda request: "They talked.", window=1_000_000)
+    session.append(*turns(50, words=4))
+    for first in (51, 101, 151):
+        session.append(*turns(50, first, words=4))
+        assert isinstance(session.compact(now("aggressive")), Compacted)
+    assert [unmarked(message.text) for message in session.view[:3]] == [
+        "[Summary 1: turns 1-50]\n\nThey talked.",
+        "[Summary 2: turns 51-100]\n\nThey talked.",
+        "[Summary 3: turns 101-150]\n\nThey talked.",
+    ]
+    assert session.view[3].text.startswith("Request 151.")
+
+
 def test_sb_72_a_turn_belongs_to_the_summary_that_holds_its_request():
     session = play()
     long = [user("Request 1."), *(raw for n in range(20) for raw in exchange(f"c{n}", filler(30)))]

@@ -80,8 +80,9 @@ def test_sb_10_a_text_by_itself_is_rounded_up():
 
 
 def test_sb_11_media_have_flat_sizes_and_calls_those_of_name_and_arguments():
-    def size(block: dict[str, Any]) -> int:
-        return estimate_tokens([{"role": "user", "content": [block]}], rule="bytes_total") * 4
+    def size(block: dict[str, Any], role: str = "user") -> int:
+        """The bytes of a block: four of them are as many tokens."""
+        return estimate_tokens([{"role": role, "content": [block] * 4}], rule="bytes_total")
 
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 40_000}}
     document = {
@@ -91,6 +92,13 @@ def test_sb_11_media_have_flat_sizes_and_calls_those_of_name_and_arguments():
     assert size(image) == 500
     assert size(document) == 1_000
     assert size({"type": "tool_result", "tool_use_id": "a", "content": [image]}) == 100
+    audio = {"type": "input_audio", "input_audio": {"data": "A" * 40_000, "format": "wav"}}
+    assert size(audio) == 500
+    thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln" * 100}
+    assert size(thought, "assistant") == 2 + 400
+    assert size({"type": "redacted_thinking", "data": "A" * 999}, "assistant") == 999
+    item = {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "A" * 1_001}
+    assert estimate_tokens([item] * 4, rule="bytes_total") == 1_001
     call, result = exchange("a", "x" * 400)
     function = call["tool_calls"][0]["function"]
     whole = len(function["name"] + function["arguments"]) + 400

@@ -14,7 +14,9 @@ from compacting import exchange
 from playing import Play, committed, said, shown
 from siltstone import Compacted, ConfigError, ExtractiveModel, Failed, Skipped, WaterfallCompactor
 from siltstone.compaction import CompactionContext, Trigger, WaterfallConfig
-from siltstone.compaction.waterfall_prompts import combining, slice_of
+from siltstone.compaction.prompts import framed
+from siltstone.compaction.rewrite import summary_message
+from siltstone.compaction.waterfall_prompts import RECENT_PREFIX, combining, slice_of
 from siltstone.compaction.waterfall_state import WaterfallState
 from siltstone.messages import SummaryMessage, read_history, unmarked
 
@@ -420,6 +422,22 @@ def test_wf_29_bootstrap_covers_an_old_history_as_if_the_runs_had_happened():
     again = session.compact(Trigger("manual", "bootstrap"))
     assert isinstance(again, Skipped)
     assert again.reason == "has_summary"
+
+
+@pytest.mark.parametrize("end", [128, 236])
+def test_wf_29_bootstrap_takes_stored_recent_summaries_in_order_and_what_came_after_them(end: int):
+    past = [((64, end), "Then it rained."), ((0, 64), "I went out.")]
+    stored = tuple(summary_message(framed(RECENT_PREFIX, text), (span,)) for span, text in past)
+    session = play()
+    session.append(*said(300))
+    assert isinstance(session.compact(Trigger("manual", "bootstrap", past=stored)), Compacted)
+    of_messages = [p for p in session.prompts if "Entry" in p]
+    assert session.prompts[0] == slice_of(["I went out.", "Then it rained."])
+    newest = slice_of([f"Entry {n}" for n in range(172, 236)])
+    between = [slice_of([f"Entry {n}" for n in range(128, 172)])] if end == 128 else []
+    assert of_messages == [*between, newest]
+    assert (state(session).covered, state(session).longterm_end) == (236, 172)
+    assert session.stands_for() == list(range(300))
 
 
 def test_wf_29_bootstrap_refuses_too_few_entries_with_need_and_have():

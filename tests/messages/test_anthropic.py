@@ -24,8 +24,8 @@ def test_text_thinking_and_a_call() -> None:
         {"type": "text", "text": "I look"},
         {"type": "tool_use", "id": "a", "name": "ls", "input": {"path": ".", "n": 1.5}},
     ) == (
-        Part("reasoning", "hm"),
-        Part("reasoning"),
+        Part("reasoning", "hm", size=4),
+        Part("reasoning", size=8),
         Part("text", "I look"),
         Part("tool_call", "", "a", "ls", '{"path":".","n":1.5}'),
     )

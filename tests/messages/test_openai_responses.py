@@ -179,7 +179,7 @@ def grouped(*raws: dict[str, Any]) -> list[tuple[int, ...]]:
             "assistant",
             (Part("reasoning", "hm"),),
         ),
-        (thought(), "assistant", (Part("reasoning"),)),
+        (thought(), "assistant", (Part("reasoning", size=12),)),
         ({"type": "compaction", "encrypted_content": "x"}, "developer", (Part("compaction"),)),
         (
             {"type": "item_reference", "id": "msg_1"},

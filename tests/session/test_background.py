@@ -72,12 +72,14 @@ def test_sb_25_prepare_waits_for_no_model_and_the_view_has_the_old_messages():
         assert isinstance(session.history()[0], SummaryMessage)
 
 
-def test_sb_02_one_compaction_at_a_time():
+@pytest.mark.parametrize("more", [0, 2], ids=["background", "aggressive"])
+def test_sb_02_one_compaction_at_a_time(more: int):
     gate = Gate()
     with opened(gate) as session:
         session.append(*turns(31))
         session.prepare()
-        session.append(user("More."))
+        session.append(*turns(more, 32), user("More."))
+        assert (session.prepare().tokens >= WINDOW * 0.85) is bool(more)
         again = session.prepare()
         assert isinstance(again.compaction, Skipped)
         assert again.compaction.reason == "in_flight"

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from siltstone.compaction.base import Compaction, CompactionError, Skip, Trigger
 from siltstone.compaction.calls import Calls, SummarizerOverflow
 from siltstone.compaction.keeping import held, kept_apart, superseded
-from siltstone.compaction.rewrite import summary_message
+from siltstone.compaction.rewrite import covered, summary_message
 from siltstone.compaction.select import Selection
 from siltstone.compaction.summarise import Brief, summarise
 from siltstone.compaction.tiered_config import TieredConfig
@@ -157,23 +157,26 @@ class TieredRun(ABC):
         """The oldest messages leave until the others fit *budget*; the floor of a fork goes before it."""
         config, start = self.config, self.start
         live = self.read[start:]
-        kept = self.rule.count(self.history)
-        marker = self.rule.count([summary_message(FORK_MARKER.format(n=len(live)), ((0, 1),))])
+        tokens = self.rule.count(self.history)
         gone = 0
-        while kept + (marker if gone else 0) > budget and len(live) - gone > config.fork_floor:
+        while tokens > budget and len(live) - gone > config.fork_floor:
             rest = live[gone:]
             count = cut_positions(len(rest), groups(rest), config.fork_fraction, config.fork_floor)
             if count == 0:
                 break
-            first = start + gone
-            leaving = [self.read[at] for at in range(first, first + count) if at not in self.held]
-            kept -= self.rule.count(leaving)
             gone += count
+            tokens = self._tokens_without(set(range(start, start + gone)) - self.held)
         if gone == 0:
             return Skip("too_few", f"{len(live)} messages are live, and a fork keeps {config.fork_floor}")
-        if kept + marker > budget:
-            _log.warning("a fork begins with %d tokens, %d more than fit", kept, kept + marker - budget)
+        if tokens > budget:
+            _log.warning("a fork begins with %d tokens, %d more than fit", tokens, tokens - budget)
         return self.marked(start + gone, FORK_MARKER)
+
+    def _tokens_without(self, gone: set[int]) -> int:
+        """The tokens of a fork whose messages at *gone* have given way to the marker."""
+        covers = covered([self.read[at] for at in sorted(gone)])
+        made = [summary_message(FORK_MARKER.format(n=len(gone)), covers)] if gone else []
+        return self.rule.count([*made, *(each for at, each in enumerate(self.read) if at not in gone)])
 
     def cut(self, fraction: float, floor: int, *, or_earlier: bool = False) -> int | None:
         """The position up to which live messages may leave; None where no place is right."""

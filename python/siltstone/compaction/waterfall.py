@@ -16,7 +16,7 @@ from siltstone.compaction.base import (
 from siltstone.compaction.calls import Calls, SummarizerOverflow
 from siltstone.compaction.keeping import end_of, held, kept_apart, layered, originals, summaries_of
 from siltstone.compaction.prompts import framed
-from siltstone.compaction.rewrite import covered, summary_message
+from siltstone.compaction.rewrite import covered, joined, summary_message
 from siltstone.compaction.select import Selection
 from siltstone.compaction.waterfall_config import WaterfallConfig
 from siltstone.compaction.waterfall_prompts import LONGTERM_PREFIX, RECENT_PREFIX
@@ -89,7 +89,8 @@ class WaterfallCompactor:
         """Asks for the summaries of all that has left the immediate window, and puts them before the rest.
 
         A trigger with the action ``bootstrap`` begins with a history that has no summary: long-term of all
-        but the newest two windows, in pieces, or of the recent summaries in ``trigger.past``; then recent.
+        but the newest two windows, then recent. Long-term is made of the recent summaries in
+        ``trigger.past``, as far as there are any, and of the messages behind them, in pieces.
 
         Raises:
             CompactionError: ``llm_failed``, ``empty_summary``, ``refused_summary`` or
@@ -193,7 +194,8 @@ class _Run:
         self._before = self._memory.state
         self._cut = self._size - config.immediate_window
         self._done: list[tuple[Piece, str]] = []
-        self._past = [each for each in trigger.past if summary_level(each) == 1]  # the recent ones
+        recents = [each for each in trigger.past if summary_level(each) == 1]
+        self._past = sorted(recents, key=lambda each: each.covers)
 
     @property
     def width(self) -> int:
@@ -238,7 +240,8 @@ class _Run:
             last = []
         longest = max(2 * size - 1, size + 1) if not last else size
         if self._trigger.action == BOOTSTRAP and self._past:
-            due = []  # the stored summaries stand for it
+            start = max(start, self._told())
+            due = [each for each in due if each.seq >= start]
         while due:
             count = size if len(due) > longest else len(due)
             taken, due = due[:count], due[count:]
@@ -247,6 +250,15 @@ class _Run:
             start = end
         if last:
             yield Piece(tuple(last), last[0].seq, self._cut)
+
+    def _told(self) -> int:
+        """The number up to which the stored recent summaries stand for every message."""
+        end = 0
+        for first, last in joined(span for each in self._past for span in each.covers):
+            if first > end:
+                break
+            end = last
+        return end
 
     def summarise(self, piece: Piece, writer: Writer) -> Flow[None]:
         """One pass: recent into long-term, then *piece* into recent. Both count, or neither."""

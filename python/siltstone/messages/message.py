@@ -82,8 +82,9 @@ class Part:
         is_error: Of a tool result: the tool failed.
         modality: Of a blob: ``image``, ``audio``, ``video`` or ``document``. Of an ``other`` part:
             ``document`` where it carries inline data.
-        size: Of a blob: bytes of inline data as sent (base64), 0 for a reference. Of an ``other`` part
-            without a text: bytes of its JSON, inline data left out.
+        size: Of a blob: bytes of inline data as sent (base64), 0 for a reference. Of reasoning: bytes of
+            its signature, or of what is encrypted or redacted. Of an ``other`` part without a text: bytes of
+            its JSON, inline data left out.
         duration_ms: Of an audio or video blob, where known.
     """
 

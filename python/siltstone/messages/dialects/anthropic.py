@@ -10,6 +10,7 @@ from siltstone.messages.dialects.base import (
     arguments_text,
     identifier,
     known_parts,
+    opaque_size,
     read_content,
     result_parts,
     string,
@@ -55,9 +56,10 @@ def _read_block(kind: str, block: Fields, path: str) -> Iterable[Part]:
         call_id, name = identifier(block.get("id")), identifier(block.get("name"))
         return (Part("tool_call", "", call_id, name, arguments),)
     if kind == "thinking":
-        return (Part("reasoning", string(block, "thinking", path)),)
+        thought = string(block, "thinking", path)
+        return (Part("reasoning", thought, size=opaque_size(block, "signature")),)
     if kind == "redacted_thinking":
-        return (Part("reasoning"),)
+        return (Part("reasoning", size=opaque_size(block, "data")),)
     if kind == "compaction":
         return (Part("compaction", text_of(block)),)
     if is_result(kind):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from siltstone._native import json_size
+from siltstone._native import json_size, text_size
 from siltstone.messages.json_text import dump
 from siltstone.messages.media import media_part, without_inline_data
 from siltstone.messages.message import Part
@@ -23,6 +23,7 @@ __all__ = [
     "arguments_text",
     "identifier",
     "known_parts",
+    "opaque_size",
     "read_content",
     "result_parts",
     "string",
@@ -60,6 +61,12 @@ def string(fields: Fields, key: str, path: str, place: int | None = None) -> str
 def identifier(value: object) -> str | None:
     """An id or a name as text; None where there is none. A number is taken as it is written."""
     return value if value is None or isinstance(value, str) else str(value)
+
+
+def opaque_size(fields: Fields, key: str) -> int:
+    """The bytes of the signature or the encrypted text under *key*; 0 if there is none."""
+    value = fields.get(key)
+    return text_size(value)[0] if isinstance(value, str) else 0
 
 
 def arguments_text(value: object) -> str:

@@ -19,6 +19,7 @@ from siltstone.messages.dialects.base import (
     arguments_text,
     identifier,
     known_parts,
+    opaque_size,
     read_content,
     result_parts,
     string,
@@ -78,7 +79,8 @@ def read(fields: Fields) -> tuple[Role, tuple[Part, ...]]:
     if kind in BY_PROVIDER:
         return "assistant", (*_run_by_provider(kind, fields), *_approval(fields))
     if kind == "reasoning":
-        return "assistant", (Part("reasoning", text_of([fields.get("summary"), fields.get("content")])),)
+        thought = text_of([fields.get("summary"), fields.get("content")])
+        return "assistant", (Part("reasoning", thought, size=opaque_size(fields, "encrypted_content")),)
     if kind in _OPAQUE:
         return "developer", (Part("compaction"),)
     if kind == REFERENCE:
