@@ -10,6 +10,7 @@ from rich.cells import cell_len, set_cell_size
 from siltstone.cli.console import line, output
 from siltstone.figures.difference import Change, Fate, why
 from siltstone.messages import decode, in_words, read_message
+from siltstone.values import asdict
 
 __all__ = ["change_json", "show_difference"]
 
@@ -31,6 +32,8 @@ def change_json(change: Change) -> dict[str, Any]:
         "reserved_tokens": record.reserved_tokens,
         "tokens_before": record.tokens_before,
         "tokens_after": record.tokens_after,
+        "before": {kind: asdict(share) for kind, share in change.shares_before.items()},
+        "after": {kind: asdict(share) for kind, share in change.shares_after.items()},
         "model_calls": len(record.usage),
         "input_tokens": sum(each.input_tokens for each in record.usage),
         "output_tokens": sum(each.output_tokens for each in record.usage),

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
+from siltstone import tokens
 from siltstone.errors import CompactionNotFoundError
 from siltstone.figures.turns import Mark
 from siltstone.memory.base import Store
 from siltstone.memory.log import CompactionRow, Derived, LogRow, NewCompaction, SessionLog
 from siltstone.session import CompactionRecord, Session
+from siltstone.session.rows import derived_item
 from siltstone.values import dataclass
 
-__all__ = ["REASONS", "RULES", "Change", "Fate", "FateKind", "difference", "why"]
+__all__ = ["REASONS", "RULES", "Change", "Fate", "FateKind", "Share", "difference", "why"]
 
 #: Why a compaction was due, in words.
 REASONS = {
@@ -38,6 +40,7 @@ RULES = {
     "older": "older than what stays",
     "outranked": "the policy chose others",
 }
+_RULE = "blocks"  #: how a log counts messages, and so how the texts beside them are counted
 _PAGE = 1_000  # entries, and messages, that are held at once
 
 FateKind: TypeAlias = Literal["kept", "shortened", "summarised", "left"]
@@ -64,17 +67,27 @@ class Fate:
         kind: What became of it.
         is_archived: A search finds it, or a part of it.
         rule: By which rule, one of ``RULES``; empty where the log does not tell.
+        tokens: What it counted in the view before: itself, or the shorter text that stood for it.
     """
 
     row: LogRow
     kind: FateKind
     is_archived: bool
-    rule: str = ""
+    rule: str
+    tokens: int
 
     @property
     def seq(self) -> int:
         """Its number."""
         return self.row.seq
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of a view: so many messages or summaries, and their tokens."""
+
+    count: int
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +100,7 @@ class Change:
         earlier: How many messages had left before, for which its summary stands as well.
         before: The summaries and shorter texts of the view that it found.
         after: Those of the view that it left.
+        sizes: The tokens of these texts, by their ids.
     """
 
     record: CompactionRecord
@@ -94,6 +108,35 @@ class Change:
     earlier: int
     before: tuple[Derived, ...]
     after: tuple[Derived, ...]
+    sizes: Mapping[int, int]
+
+    @property
+    def shares_before(self) -> dict[str, Share]:
+        """What the view before consisted of, by what became of it; in the order of the view.
+
+        ``replaced``: summaries that are not in the view after. ``summaries``: those that stayed. The rest are
+        messages, by their ``FateKind``.
+        """
+        stayed = {each.derived_id for each in self.after}
+        old = [("summaries" if each.derived_id in stayed else "replaced", each) for each in self.before]
+        parts = [(kind, self.sizes[each.derived_id]) for kind, each in old if each.kind == "summary"]
+        parts += [(fate.kind, fate.tokens) for fate in self.fates]
+        return _shares(("replaced", "summaries", "summarised", "left", "shortened", "kept"), parts)
+
+    @property
+    def shares_after(self) -> dict[str, Share]:
+        """What the view after consists of, in its order.
+
+        ``new`` summaries, ``summaries`` that stayed, and messages ``shortened`` by it or ``kept``.
+        """
+        known = {each.derived_id for each in self.before}
+        parts = [
+            (_kind_after(each, is_new=each.derived_id not in known), self.sizes[each.derived_id])
+            for each in self.after
+            if each.kind == "summary" or each.derived_id not in known
+        ]
+        parts += [(fate.kind, fate.tokens) for fate in self.fates if fate.kind == "kept"]
+        return _shares(("new", "summaries", "shortened", "kept"), parts)
 
     @property
     def gone(self) -> list[Fate]:
@@ -139,12 +182,36 @@ def difference(session: Session, store: Store, compaction_id: int) -> Change:
 
     found = _archived(store, session.session_id, seqs)
     rules = {seq: rule for start, end, rule in record.rules for seq in range(start, end)}
+    rule = tokens.rule(_RULE)
+    sizes = {each.derived_id: rule.count([derived_item(each)]) for each in (*before, *after)}
+    stood = {each.seq: sizes[each.derived_id] for each in before if each.seq is not None}
     fates = tuple(
-        Fate(each, kind(each.seq), each.seq in found, rules.get(each.seq, "")) for each in _read(log, seqs)
+        Fate(
+            each,
+            kind(each.seq),
+            each.seq in found,
+            rules.get(each.seq, ""),
+            stood.get(each.seq, each.tokens),
+        )
+        for each in _read(log, seqs)
     )
     covered = _numbers(record.covers)
     gone = {fate.seq for fate in fates if fate.kind in ("summarised", "left")}
-    return Change(record, fates, len(covered - gone), before, after)
+    return Change(record, fates, len(covered - gone), before, after, sizes)
+
+
+def _kind_after(text: Derived, *, is_new: bool) -> str:
+    if text.kind != "summary":
+        return "shortened"
+    return "new" if is_new else "summaries"
+
+
+def _shares(order: Sequence[str], parts: Iterable[tuple[str, int]]) -> dict[str, Share]:
+    """The parts by their kinds, in *order*; none is empty."""
+    found: dict[str, list[int]] = {}
+    for kind, size in parts:
+        found.setdefault(kind, []).append(size)
+    return {kind: Share(len(found[kind]), sum(found[kind])) for kind in order if kind in found}
 
 
 def _texts(log: SessionLog, row: CompactionRow | None) -> tuple[Derived, ...]:

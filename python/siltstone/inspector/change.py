@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
 from itertools import groupby
 
-from siltstone.figures.difference import Change, Fate, difference, why
+from siltstone.figures.difference import Change, Fate, Share, difference, why
 from siltstone.inspector.subject import Subject
 from siltstone.memory.log import Derived
 from siltstone.messages import in_words, unmarked
@@ -19,7 +19,7 @@ __all__ = ["ChangeBlock", "ChangeLine", "ChangePage", "DiffLine", "TextBox", "ch
 
 _SHORT = 150  #: characters of a message that a row shows
 _MOST_LINES = 400  #: lines of a difference that are shown
-_GONE = ("summarised", "left")
+_GONE = ("summarised", "left", "replaced")
 _CALL = re.compile(r"\[(call|result) \S+: ")  #: ids tell nothing here
 
 
@@ -35,6 +35,7 @@ class TextBox:
         level: Of a summary: 1 for one of messages alone.
         is_new: The compaction brought it.
         redacted: Something that it stood for was forgotten.
+        tokens: What it counts.
     """
 
     id: int
@@ -44,6 +45,7 @@ class TextBox:
     level: int
     is_new: bool
     redacted: bool
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ class ChangeLine:
         fate: The message, and what became of it; None for a summary.
         words: What it says, shortened.
         role: Who speaks.
-        decision: One of ``FateKind``, or ``folded in`` for a summary that a new one replaced.
+        decision: One of ``FateKind``, or ``replaced`` for a summary in whose place a new one stands.
+        summary: The summary; None for a message.
         shorter: The text that stands in its place now.
         is_pinned: The message is pinned now.
     """
@@ -63,6 +66,7 @@ class ChangeLine:
     words: str
     role: str
     decision: str
+    summary: TextBox | None = None
     shorter: TextBox | None = None
     is_pinned: bool = False
 
@@ -95,8 +99,9 @@ class ChangeBlock:
 
     @property
     def tokens(self) -> int:
-        """The tokens of its messages."""
-        return sum(fate.row.tokens for fate in self.messages)
+        """The tokens of its messages and summaries."""
+        sizes = [line.summary.tokens for line in self.lines if line.summary is not None]
+        return sum(fate.tokens for fate in self.messages) + sum(sizes)
 
     @property
     def findable(self) -> int:
@@ -135,8 +140,8 @@ class ChangePage:
         previous: The one before it in the list; None for the first.
         following: The one after it.
         diff: How its summary differs from that of the one before; empty where there is none.
-        counts: How many messages became what.
-        sizes: The tokens of these.
+        before: What the view before consisted of, by what became of it.
+        after: What the view after consists of.
         sent: Tokens sent to models.
         received: Tokens received.
     """
@@ -148,8 +153,8 @@ class ChangePage:
     previous: CompactionRecord | None
     following: CompactionRecord | None
     diff: tuple[DiffLine, ...]
-    counts: dict[str, int]
-    sizes: dict[str, int]
+    before: dict[str, Share]
+    after: dict[str, Share]
     sent: int
     received: int
 
@@ -167,11 +172,6 @@ def change_page(subject: Subject, session_id: str, compaction_id: int, pins: fro
     place = next(at for at, each in enumerate(records) if each.id == record.id)
     led = [each.id for each in records if not each.undone]
     parent = next((each for each in records if each.id == record.parent), None)
-    counts: dict[str, int] = {}
-    sizes: dict[str, int] = {}
-    for fate in change.fates:
-        counts[fate.kind] = counts.get(fate.kind, 0) + 1
-        sizes[fate.kind] = sizes.get(fate.kind, 0) + fate.row.tokens
     return ChangePage(
         change,
         why(record),
@@ -180,8 +180,8 @@ def change_page(subject: Subject, session_id: str, compaction_id: int, pins: fro
         records[place - 1] if place else None,
         records[place + 1] if place + 1 < len(records) else None,
         tuple(_diff(parent, record)),
-        counts,
-        sizes,
+        change.shares_before,
+        change.shares_after,
         sum(each.input_tokens for each in record.usage),
         sum(each.output_tokens for each in record.usage),
     )
@@ -192,45 +192,39 @@ def _blocks(change: Change, pins: frozenset[int]) -> list[ChangeBlock]:
     known = {each.derived_id for each in change.before}
     left = {each.derived_id for each in change.after}
     new = [each for each in change.after if each.derived_id not in known]
-    shorter = {each.seq: _box(each, is_new=True) for each in new if each.kind == "substitute"}
+    boxes = {each.derived_id: _box(each, change.sizes, is_new=True) for each in new}
+    shorter = {each.seq: boxes[each.derived_id] for each in new if each.kind == "substitute"}
     lines: list[tuple[int, ChangeLine]] = []
     for each in change.before:
         if each.kind == "summary":  # it stands where the first message stood that it stands for
-            decision = "kept" if each.derived_id in left else "folded in"
-            line = ChangeLine(None, _cut(unmarked(each.raw)), "summary", decision)
+            decision = "kept" if each.derived_id in left else "replaced"
+            box = _box(each, change.sizes, is_new=False)
+            line = ChangeLine(None, _cut(box.text), "summary", decision, box)
             lines.append((each.covers[0][0] if each.covers else -1, line))
     for fate in change.fates:
         words, role = _words(fate)
-        box, is_pinned = shorter.get(fate.seq), fate.seq in pins
-        lines.append((fate.seq, ChangeLine(fate, words, role, fate.kind, box, is_pinned=is_pinned)))
+        line = ChangeLine(fate, words, role, fate.kind, None, shorter.get(fate.seq), fate.seq in pins)
+        lines.append((fate.seq, line))
     lines.sort(key=lambda each: each[0])
-    waiting = tuple(_box(each, is_new=True) for each in new if each.kind == "summary")
+    waiting = tuple(boxes[each.derived_id] for each in new if each.kind == "summary")
     found: list[ChangeBlock] = []
-    for (decision, rule), stretch in groupby(_ruled(line for _, line in lines), lambda each: each[1:]):
-        block = ChangeBlock(tuple(line for line, *_ in stretch), decision, rule)
+    for (decision, rule), stretch in groupby((line for _, line in lines), _decided):
+        block = ChangeBlock(tuple(stretch), decision, rule)
         if block.is_gone and waiting:
             block, waiting = replace(block, summaries=waiting), ()
         found.append(block)
     return found if not waiting else [*found, ChangeBlock((), "new", summaries=waiting)]
 
 
-def _ruled(lines: Iterable[ChangeLine]) -> Iterator[tuple[ChangeLine, str, str]]:
-    """Each line with its decision and the rule; a summary goes with the line before it."""
-    rule = ""
-    for line in lines:
-        if line.fate is not None:
-            rule = line.fate.rule
-        yield line, _stretch(line.decision), rule
+def _decided(line: ChangeLine) -> tuple[str, str]:
+    """What was decided about a line, and by which rule; a summary has a stretch of its own."""
+    return line.decision, "summary" if line.fate is None else line.fate.rule
 
 
-def _stretch(decision: str) -> str:
-    """A summary that was folded in left together with the messages behind it."""
-    return "summarised" if decision == "folded in" else decision
-
-
-def _box(each: Derived, *, is_new: bool) -> TextBox:
+def _box(each: Derived, sizes: Mapping[int, int], *, is_new: bool) -> TextBox:
     text = unmarked(each.raw) if each.kind == "summary" else in_words(derived_item(each))
-    return TextBox(each.derived_id, each.kind, text, each.covers, each.level, is_new, each.redacted)
+    size = sizes[each.derived_id]
+    return TextBox(each.derived_id, each.kind, text, each.covers, each.level, is_new, each.redacted, size)
 
 
 def _words(fate: Fate) -> tuple[str, str]:

@@ -23,8 +23,9 @@ def number(value: float, figure: str = "") -> Markup:
 
 
 def count(value: int, word: str, figure: str = "") -> Markup:
-    """*value* and *word*, which gets an s where there is not one of it."""
-    return Markup("{} {}").format(number(value, figure), word if value == 1 else f"{word}s")
+    """*value* and *word*, which is in the plural where there is not one of it: messages, entries."""
+    several = f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
+    return Markup("{} {}").format(number(value, figure), word if value == 1 else several)
 
 
 def size(value: int, figure: str = "") -> Markup:
