@@ -365,6 +365,23 @@ def test_every_page_fits_400_pixels(driver: webdriver.Chrome, base: str) -> None
         driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+def test_at_400_pixels_every_cell_says_what_its_column_was(driver: webdriver.Chrome, base: str) -> None:
+    width(driver, 400)
+    try:
+        seen = set()
+        for page in pages("work"):
+            driver.get(base + page)
+            cells = driver.execute_script(script("heads"))
+            assert [cell for cell in cells if cell["said"] != cell["head"]] == [], page
+            seen |= {cell["head"] for cell in cells}
+        assert {"Why", "Session", "Turn", "State", "Before", "Decided", "After", "What is in it"} <= seen
+        driver.get(f"{base}/?sort=name&up=1")
+        driver.find_element(By.LINK_TEXT, "Tokens").click()  # what sorts the list is there as well
+        until(driver, lambda: one(driver, 'th[aria-sort="descending"]').text.startswith("Tokens"))
+    finally:
+        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_everything_has_a_name_for_who_does_not_see_it(driver: webdriver.Chrome, base: str) -> None:
     for page in pages("work"):
         driver.get(base + page)
@@ -422,3 +439,28 @@ def test_on_paper_stands_the_content_alone_and_nothing_is_folded(driver: webdriv
         assert driver.execute_script(hidden) == 0, "what is folded on a screen is not on paper"
     finally:
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_a_sheet_of_paper_has_tables_with_heads_and_summaries_of_its_width(
+    driver: webdriver.Chrome, base: str
+) -> None:
+    width(driver, 700)  # as A4 is, without its margins
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        driver.get(f"{base}/session?session=work")
+        assert one(driver, "#compactions thead th:nth-child(2)").is_displayed()
+        assert one(driver, "#compactions tbody tr").value_of_css_property("display") == "table-row"
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= 700
+        driver.get(f"{base}/compaction?session=work&id=2")
+        wide = "return document.querySelector(arguments[0]).clientWidth"
+        assert driver.execute_script(wide, ".after .box") > 0.9 * driver.execute_script(wide, "main")
+        seen = "return document.querySelector('.old details > pre').checkVisibility()"
+        assert driver.execute_script(seen), "what it replaced is there as well"
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= 700
+        driver.execute_script("dispatchEvent(new Event('beforeprint'))")
+        assert "today" not in one(driver, "#change time").get_attribute("textContent")
+        driver.execute_script("dispatchEvent(new Event('afterprint'))")
+        assert "today" in one(driver, "#change time").get_attribute("textContent")
+    finally:
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -48,6 +48,11 @@ def test_the_list_of_sessions_has_the_figures_of_the_command(place: Path, client
         for name in ("messages", "tokens", "entries", "compactions"):
             assert figure(row, name) == each[name]
         assert each["title"] in row
+        turns = told("timeline", place, each["session_id"])["turns"]
+        assert figure(row, "in_context") == turns[-1]["context"]
+        share = min(1, turns[-1]["context"] / each["tokens"])
+        assert f'<rect class="fill" width="{100 * share:.3f}%"' in row
+        assert f'<span class="under">{share:.0%}</span>' in row
 
 
 def test_the_list_is_filtered_sorted_and_paged(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from siltstone.inspector.change import change_page
 from siltstone.inspector.condition import condition
 from siltstone.inspector.finding import recall_log
 from siltstone.inspector.knowing import known
-from siltstone.inspector.listing import SORTS, Listing
+from siltstone.inspector.listing import SORTS, Listing, contexts
 from siltstone.inspector.rendering import render, static_text
 from siltstone.inspector.story import story
 from siltstone.inspector.subject import Subject
@@ -123,9 +123,9 @@ def _sheets(subject: Subject, infos: list[SessionInfo], links: _Links, window: i
     """The pages of the file, in their order."""
     common = {"link": links, "offline": True, "write": False, "store": subject.name, "asked": {}}
     if len(infos) != 1:
-        most = max((each.tokens for each in infos), default=0)
+        held = contexts(subject, infos)
         shown = Listing(
-            tuple(infos), len(infos), len(infos), (), 0, None, None, "first", True, most, None, ""
+            tuple(infos), len(infos), len(infos), (), 0, None, None, "first", True, held, None, ""
         )
         yield _sheet("sessions", "Sessions", None, "listing.html", {**common, "shown": shown, "sorts": SORTS})
     for number, info in enumerate(infos):

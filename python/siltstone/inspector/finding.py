@@ -10,17 +10,17 @@ from siltstone.figures.recalls import ShownRecall, shown
 from siltstone.figures.scores import ScorePart, score_parts
 from siltstone.inspector.subject import Subject
 from siltstone.memory import Ranker, SearchHit
+from siltstone.memory.passage import CUT, Passage
 from siltstone.memory.recalled import MOST_RECALLS
 from siltstone.messages import well_formed
 from siltstone.session import Session
-from siltstone.tools.budget import best_part
 from siltstone.values import dataclass
 
 __all__ = ["RANKERS", "Found", "RecallLog", "ShownHit", "find", "recall_log"]
 
 #: The rankers that need no embedder.
 RANKERS = tuple(ranker for ranker in get_args(Ranker) if ranker not in ("dense", "fused"))
-_SHORT = 160  #: tokens of a hit before it is unfolded
+_SHORT = 640  #: characters of a hit before it is unfolded
 MOST_HITS = 50
 RECALLS = 20  #: recalls of a page
 RULE = "blocks"  #: how a block is counted
@@ -32,18 +32,30 @@ class ShownHit:
 
     Attributes:
         hit: What the search returned.
-        part: The part of its text that says most of the query.
+        part: The part of its text that says most of the query, with the places of the query's words.
+        whole: All of its text, with the same.
         parts: What its score is made of, without the whole.
     """
 
     hit: SearchHit
-    part: str
+    part: Passage
+    whole: Passage
     parts: tuple[ScorePart, ...]
 
     @property
     def is_cut(self) -> bool:
         """Its text is longer than the part."""
-        return len(self.part) < len(self.hit.content)
+        return len(self.part.text) < len(self.hit.content)
+
+    @property
+    def before(self) -> str:
+        """The mark of a cut before the part; empty where there is none."""
+        return f"{CUT} " if self.part.start else ""
+
+    @property
+    def after(self) -> str:
+        """The same behind it."""
+        return f" {CUT}" if self.part.end < len(self.hit.content) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +141,7 @@ def find(
     )
     block = _recalled(subject, session_id, asked) if asked.strip() else ""
     counted = tokens.rule(RULE).count_text(block)
-    return Found(query, ranker, limit, scope, tuple(_shown(hit, asked) for hit in hits), block, counted)
+    return Found(query, ranker, limit, scope, tuple(map(_shown, hits)), block, counted)
 
 
 def _recalled(subject: Subject, session_id: str, query: str) -> str:
@@ -138,6 +150,7 @@ def _recalled(subject: Subject, session_id: str, query: str) -> str:
         return session.recall(query)
 
 
-def _shown(hit: SearchHit, query: str) -> ShownHit:
+def _shown(hit: SearchHit) -> ShownHit:
     parts = tuple(part for part in score_parts(hit.explain or {}) if part.name != "score")
-    return ShownHit(hit, best_part(hit.content, query, _SHORT), parts)
+    whole = hit.best_passage(max(1, len(hit.content)))
+    return ShownHit(hit, hit.best_passage(_SHORT), whole, parts)

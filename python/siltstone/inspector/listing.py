@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from siltstone.errors import StoreCorruptError
 from siltstone.figures.reading import all_sessions
+from siltstone.figures.turns import in_context
 from siltstone.inspector.subject import Subject
 from siltstone.memory import SessionInfo
 from siltstone.values import dataclass
 
-__all__ = ["SORTS", "Listing", "listing"]
+__all__ = ["SORTS", "Listing", "contexts", "listing"]
 
 PAGE = 50  #: sessions of a page
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -41,7 +43,7 @@ class Listing:
         after: Where the next one begins; None at the end.
         sort: The word that it is sorted by.
         is_up: Whether the smallest comes first.
-        most: The most tokens that a session of the store has.
+        contexts: The tokens in context of each session of the page; None where its log cannot be read.
         namespace: The namespace that is asked for; None for all of them.
         words: The text that is asked for.
     """
@@ -55,7 +57,7 @@ class Listing:
     after: int | None
     sort: str
     is_up: bool
-    most: int
+    contexts: dict[str, int | None]
     namespace: str | None
     words: str
 
@@ -93,7 +95,21 @@ def listing(
         end if end < len(found) else None,
         sort,
         is_up,
-        max((each.tokens for each in known), default=0),
+        contexts(subject, found[start:end]),
         namespace,
         words,
     )
+
+
+def contexts(subject: Subject, sessions: Iterable[SessionInfo]) -> dict[str, int | None]:
+    """The tokens in context of each of *sessions*; None where its log cannot be read."""
+    return {each.session_id: _context(subject, each) for each in sessions}
+
+
+def _context(subject: Subject, info: SessionInfo) -> int | None:
+    if not info.compactions:
+        return info.tokens  # all that was said: nothing has to be read
+    try:
+        return in_context(subject.store.open_log(info.session_id))
+    except StoreCorruptError:
+        return None

@@ -43,6 +43,7 @@ def _environment() -> Environment:
         n=words.number,
         count=words.count,
         size=words.size,
+        marked=words.marked,
         moment=words.moment,
         spans=words.range_words,
         share=words.share,

@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from markupsafe import Markup, escape
 
 from siltstone.memory.convert import datetime_from
+from siltstone.memory.passage import Passage
 from siltstone.messages import well_formed
 
-__all__ = ["count", "milliseconds", "moment", "number", "range_words", "readable", "share", "size"]
+__all__ = ["count", "marked", "milliseconds", "moment", "number", "range_words", "readable", "share", "size"]
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 _THOUSAND = 1_000
@@ -80,6 +81,11 @@ def readable(text: object) -> Markup:
             for char in shown
         )
     return escape(shown)
+
+
+def marked(passage: Passage) -> Markup:
+    """The text of *passage* as :func:`readable` has it, with the words of the query marked."""
+    return Markup(passage.marked("<mark>", "</mark>", readable))  # noqa: S704 - each piece is escaped
 
 
 def _is_hidden(char: str) -> bool:

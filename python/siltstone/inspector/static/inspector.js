@@ -55,6 +55,15 @@
     each.dataset.told = "1";
   });
   times(document);
+  // On paper "today" is another day's tomorrow.
+  addEventListener("beforeprint", () => all("time[data-told]").forEach((each) => {
+    each.dataset.screen = each.textContent;
+    each.textContent = clock.format(new Date(each.dateTime));
+  }));
+  addEventListener("afterprint", () => all("time[data-screen]").forEach((each) => {
+    each.textContent = each.dataset.screen;
+    delete each.dataset.screen;
+  }));
 
   // The drawing: what stands under the pointer, or under the arrow keys.
   let place = -1;
