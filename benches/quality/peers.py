@@ -105,7 +105,9 @@ class Tantivy:
     def search(self, _session_id: str, query: str, *, limit: int) -> list[Hit]:
         words = " ".join(WORD.findall(query.lower()))  # in lower case, OR and NOT are words
         searcher = self._index.searcher()
-        found = searcher.search(self._index.parse_query(words, ["text"]), limit).hits
+        # Its tokenizer may leave nothing of a query, which the strict parser refuses.
+        parsed, _ = self._index.parse_query_lenient(words, ["text"])
+        found = searcher.search(parsed, limit).hits
         places = [(searcher.doc(address)["place"][0], score) for score, address in found]
         return [Hit(place, score, self._texts[place]) for place, score in places]
 
