@@ -19,6 +19,7 @@ from siltstone._native_rows import (
     Write,
 )
 from siltstone._native_search import Found, SearchOptions
+from siltstone.messages import Role
 
 __all__ = [
     "Finding",
@@ -234,6 +235,14 @@ class Store:
 
     def read_messages(self, session: str, start: int, end: int) -> list[LogRow]:
         """Messages ``start`` up to ``end``, in order."""
+
+    def shown_messages(
+        self, session: str, start: int, end: int
+    ) -> list[tuple[int, Role, str, dict[str, Any], int] | LogRow]:
+        """The same, as a session shows them.
+
+        Of a message that is a role and a text: its number, role, text, the message and its time.
+        """
 
     def recalls(self, session: str, limit: int) -> list[tuple[int, int, str]]:
         """The newest recalls, newest first: the number of messages then, the time, and the recall as JSON."""

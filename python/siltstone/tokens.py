@@ -222,6 +222,8 @@ class _Blocks(TokenRule):
     def units(self, message: Message) -> int:
         if message.role in _BY_JSON:
             return _json_tokens(message)
+        if message.said is not None:
+            return _text_tokens(message.said)
         total = 0
         for part in message.parts:
             total += _part_tokens(part)
@@ -283,6 +285,8 @@ def message_bytes(message: Message) -> int:
     """The bytes that *message* adds to a request: the walk of ``blocks``, inline media at full length."""
     if message.role in _BY_JSON:
         return message_size(message.raw)[0]
+    if message.said is not None:
+        return _text_bytes(message.said)
     total = 0
     for part in message.parts:
         total += part.size if part.kind == "blob" else _text_bytes(part.text)
@@ -308,6 +312,8 @@ def _flat_bytes(part: Part) -> int:
 
 def _json_tokens(message: Message) -> int:
     """JSON bytes by four; media at their flat cost, with their data cut out of the JSON."""
+    if message.said is not None:
+        return message_size(message.raw)[0] // 4
     flat = 0
     carries_data = False
     for part in message.parts:

@@ -235,7 +235,7 @@ RUST_FAMILIES = {
     ],
     "cache": ["array map", "file"],
     "embed": ["counter hash", "hashed_tf", "rows"],
-    "json": ["string", "walk"],
+    "json": ["said string", "walk"],
     "outline": [
         "keys value",
         "fields lines",

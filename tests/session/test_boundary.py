@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -226,3 +227,26 @@ def test_a_boundary_that_cannot_be_fitted_changes_nothing_although_the_policy_co
         assert model.requests == []
         assert hook.events == []
         assert session.compactions() == []
+
+
+def test_the_lists_of_an_answer_are_its_own_and_those_of_its_moment_whenever_they_are_read(
+    tmp_path: Path,
+) -> None:
+    said = [user("one"), assistant("two")]
+    with Session.open(tmp_path, "s", policy=small()) as session:
+        session.append(*said)
+        early, unread, other = session.prepare(), session.prepare(), session.prepare()
+        early.messages.append("a note of the host")
+        early.history.clear()
+        session.append(user("three"))
+        assert unread.messages == unread.history == said
+        assert unread.messages is unread.messages
+        assert unread.messages is not unread.history
+        assert all(a is b for a, b in zip(unread.messages, said, strict=True))
+        assert other == unread
+        assert pickle.loads(pickle.dumps(other)) == unread
+        assert early.messages[2:] == ["a note of the host"]
+        assert early.history == []
+        assert session.prepare().messages == [*said, user("three")]
+        with pytest.raises(AttributeError, match="no 'message'"):
+            early.message  # type: ignore[attr-defined]  # noqa: B018

@@ -9,10 +9,11 @@ from itertools import groupby
 
 from siltstone.figures.difference import Change, Fate, Share, difference, why
 from siltstone.inspector.subject import Subject
+from siltstone.memory.convert import message_of
 from siltstone.memory.log import Derived
 from siltstone.messages import in_words, unmarked
 from siltstone.session import CompactionRecord
-from siltstone.session.rows import derived_item, message_of
+from siltstone.session.rows import derived_item
 from siltstone.values import dataclass, replace
 
 __all__ = ["ChangeBlock", "ChangeLine", "ChangePage", "DiffLine", "TextBox", "change_page"]

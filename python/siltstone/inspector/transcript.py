@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterable, Sequence
 
 from siltstone.errors import ConfigError, SiltstoneError, StoreCorruptError
+from siltstone.memory.convert import message_of
 from siltstone.memory.log import CompactionRow, LogRow, SessionLog
 from siltstone.messages import Message, Part, decode, summary_level
 from siltstone.session.branches import UNDO
 from siltstone.session.clock import CompactionClock
-from siltstone.session.rows import derived_item, message_of
+from siltstone.session.rows import derived_item
 from siltstone.values import dataclass, replace
 
 __all__ = [

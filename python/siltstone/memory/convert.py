@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from siltstone import _native
 from siltstone.errors import ConfigError, InvalidEntryError
@@ -32,7 +32,7 @@ from siltstone.memory.log import (
 )
 
 if TYPE_CHECKING:
-    from siltstone.messages import Dialect
+    from siltstone.messages import Dialect, Message, Role
 
 __all__ = [
     "MAX_INTEGER",
@@ -48,14 +48,19 @@ __all__ = [
     "filters_in",
     "is_across",
     "message_from_row",
+    "message_of",
     "milliseconds",
     "new_entry",
     "range_of",
     "search_hit",
     "session_info",
+    "shown_message",
     "stored_entry",
     "with_filters",
 ]
+
+ShownMessage: TypeAlias = "tuple[int, Role, str, dict[str, Any], int]"
+"""Number, role, text, message and time of a message that is a role and a text."""
 
 MAX_INTEGER = 2**63 - 1  #: the largest integer of SQLite
 
@@ -301,6 +306,24 @@ def with_filters(hits: list[SearchHit], wanted: Filters, given: SearchFilters) -
 def message_from_row(row: _native.LogRow) -> LogRow:
     """What the core holds of a message."""
     return LogRow(*_message_fields(row))
+
+
+def message_of(row: LogRow) -> Message:
+    """A message read back from the log."""
+    from siltstone.messages import decode, read_message
+
+    raw = decode(row.raw)
+    return read_message(raw, row.seq, dialect=row.dialect, provenance=row.provenance, is_stored=True)
+
+
+def shown_message(row: ShownMessage | _native.LogRow) -> tuple[Message, int]:
+    """A message of the log, and its time."""
+    from siltstone.messages import Message
+
+    if isinstance(row, tuple):
+        seq, role, said, raw, created_at = row
+        return Message.of_text(seq, role, said, raw), created_at
+    return message_of(message_from_row(row)), row.created_at
 
 
 def compaction_to_row(compaction: NewCompaction) -> CompactionIn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from siltstone.errors import ConfigError, InvalidMessageError
 from siltstone.messages.summary_mark import ascend, marked
@@ -99,9 +99,21 @@ class Part:
     duration_ms: int = 0
 
 
+class _Said:
+    """A slot beside the fields of a message."""
+
+    __slots__ = ("said",)
+
+    said: str | None  #: the text of a message that is one text and nothing else; None of any other message
+
+
 @dataclass(frozen=True, slots=True)
-class Message:
+class Message(_Said):
     """A message with its place in the session.
+
+    Most messages are one text. Such a message is made by :meth:`of_text`, and its parts when they are first
+    asked for: a long session is opened in half the time, and its texts stay as they were read, also if the
+    caller changes ``raw``.
 
     Attributes:
         seq: Absolute sequence number, for the life of the session. A summary has the number of the first
@@ -123,16 +135,52 @@ class Message:
     provenance: Provenance = "original"
     covers: tuple[tuple[int, int], ...] = ()
 
+    @classmethod
+    def of_text(cls, seq: int, role: Role, said: str, raw: RawMessage) -> Message:
+        """A message that has *said* one text and nothing else, in the words of every dialect."""
+        message = cls.__new__(cls)
+        _SET_SEQ(message, seq)
+        _SET_ROLE(message, role)
+        _SET_SAID(message, said)
+        _SET_RAW(message, raw)
+        _SET_DIALECT(message, "any")
+        _SET_PROVENANCE(message, "original")
+        _SET_COVERS(message, ())
+        return message
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Makes what a message does not have yet. Two threads that ask at once make equal parts."""
+            if name == "said":  # it was made from its parts
+                _SET_SAID(self, None)
+                return None
+            if name == "parts" and self.said is not None:
+                parts = (Part("text", self.said),)
+                _SET_PARTS(self, parts)
+                return parts
+            raise AttributeError(f"a message has no {name!r}", name=name, obj=self)
+
     @property
     def text(self) -> str:
         """The texts of its ``text`` parts, joined by line breaks."""
+        if self.said is not None:
+            return self.said
         return "\n".join(part.text for part in self.parts if part.kind == "text" and part.text)
 
     def numbered(self, seq: int) -> Message:
         """The same message with the number *seq*."""
         if self.seq == seq:
             return self
+        if self.said is not None:
+            return Message.of_text(seq, self.role, self.said, self.raw)
         return Message(seq, self.role, self.parts, self.raw, self.dialect, self.provenance, self.covers)
+
+
+_SET_SAID = getattr(_Said, "said").__set__  # noqa: B009 - a checker takes the class's attribute for the value
+_SET_SEQ, _SET_ROLE, _SET_PARTS, _SET_RAW, _SET_DIALECT, _SET_PROVENANCE, _SET_COVERS = (
+    getattr(Message, field).__set__ for field in Message.__annotations__
+)
 
 
 class SummaryMessage(dict[str, Any]):

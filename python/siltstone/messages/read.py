@@ -33,6 +33,11 @@ _READERS: Final[dict[Dialect, tuple[Reader, dict[str, Role]]]] = {
     "anthropic": (anthropic.read, anthropic.ROLES),
 }
 
+_PLAIN = 2  # fields of a message that has a role and a content, and nothing else
+_NO_DIALECT = frozenset({None, "any"})
+_SPEAKERS: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant", "system": "system"}
+_CERTAINLY_CARRIED = 1 << 20  #: code points of a text that is within the limit in any spelling
+
 
 def read_message(
     raw: RawMessage,
@@ -58,6 +63,11 @@ def read_message(
             ``role``, or ``path``.
         MessageTooLargeError: over ``MAX_MESSAGE_BYTES``; carries ``size`` and ``limit``.
     """
+    if type(raw) is dict and len(raw) == _PLAIN and provenance == "original" and dialect in _NO_DIALECT:
+        said = raw.get("content")
+        speaker = _SPEAKERS.get(raw["role"]) if type(raw.get("role")) is str else None
+        if speaker is not None and type(said) is str and (is_stored or len(said) <= _CERTAINLY_CARRIED):
+            return Message.of_text(seq, speaker, said, raw)
     dialect, role, parts = project(raw, seq, dialect, is_stored=is_stored)
     if provenance == "original":
         provenance = provenance_of(raw)

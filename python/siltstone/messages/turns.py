@@ -58,6 +58,8 @@ def opens_turn(message: Message, rule: RequestRule = is_request) -> bool:
     """
     if message.role != "user" or message.provenance not in _SAID:
         return False
+    if message.said is not None:
+        return True
     if all(part.kind != "tool_result" for part in message.parts):
         return True
     return any(part.kind == "text" and part.text.strip() and rule(part.text) for part in message.parts)

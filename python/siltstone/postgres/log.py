@@ -21,6 +21,7 @@ from siltstone.memory.log import (
     SessionVersion,
     UndoReceipt,
 )
+from siltstone.messages import Message
 from siltstone.postgres.mirror import Mirror, one_look
 
 __all__ = ["PostgresLog"]
@@ -82,6 +83,9 @@ class PostgresLog(SessionLog):
 
     def read(self, start: int, end: int) -> list[LogRow]:
         return self._read(lambda log: log.read(start, end))
+
+    def messages(self, start: int, end: int) -> list[tuple[Message, int]]:
+        return self._read(lambda log: log.messages(start, end))
 
     def commit(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from siltstone.compaction.base import (
     BackgroundCompactor,
@@ -32,7 +32,7 @@ from siltstone.session.loading import covered
 from siltstone.session.noting import band_at
 from siltstone.session.range_set import RangeSet
 from siltstone.session.state import SessionState
-from siltstone.session.view import View
+from siltstone.session.view import Lent, View
 from siltstone.tools.memory_get import NAME as MEMORY_GET
 from siltstone.values import dataclass, replace
 
@@ -59,8 +59,16 @@ __all__ = [
 RESCUES = 8  #: of one boundary, while other threads go on appending
 
 
+class _Lent:
+    """A slot beside the fields of a ``Prepared``."""
+
+    __slots__ = ("lent",)
+
+    lent: tuple[Lent, Lent]  #: what its two lists are copies of, if it was made of a view
+
+
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(_Lent):
     """The answer of ``prepare``: the messages to send to the model, and how they came about.
 
     Attributes:
@@ -87,6 +95,17 @@ class Prepared:
     told: tuple[Event, ...] = ()
     is_noted: bool = False
     trimmed: RangeSet = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Copies a list when it is first read: for a long view that takes longer than all the rest."""
+            if name in _LISTS:
+                listed, length = self.lent[_LISTS.index(name)]
+                copied = listed[:length]
+                _SETTERS[name](self, copied)
+                return copied
+            raise AttributeError(f"a Prepared has no {name!r}", name=name, obj=self)
 
     def __repr__(self) -> str:
         done = f", {self.outcomes}" if self.outcomes else ""
@@ -529,7 +548,7 @@ def prepared(
     view = state.view if policy is None else state.view.recounted(policy.token_rule)
     if core.guards.check:
         check_legal(view.messages(), core.session_id)
-    return Prepared(view.raws(), view.raws(), view.tokens, tuple(outcomes))
+    return _lent((view.lent(), view.lent()), {"tokens": view.tokens, "outcomes": tuple(outcomes)})
 
 
 def check_legal(history: Sequence[Message], session_id: str) -> None:
@@ -549,5 +568,24 @@ def check_legal(history: Sequence[Message], session_id: str) -> None:
 
 
 def again(answer: Prepared) -> Prepared:
-    """A copy of *answer* with its own lists, for a caller that asks twice at one boundary."""
-    return replace(answer, messages=answer.messages.copy(), history=answer.history.copy())
+    """A copy of *answer*, which nobody else has, with lists of its own for the caller."""
+    try:
+        lent = answer.lent
+    except AttributeError:
+        lent = (answer.messages, len(answer.messages)), (answer.history, len(answer.history))
+    return _lent(lent, {name: getattr(answer, name) for name in _DEFAULTS})
+
+
+_LISTS = ("messages", "history")
+_SETTERS = {name: getattr(Prepared, name).__set__ for name in Prepared.__annotations__}
+_SET_LENT = getattr(_Lent, "lent").__set__  # noqa: B009 - a checker takes the class's attribute for the value
+_DEFAULTS = {"tokens": 0, "outcomes": (), "recalled": "", "told": (), "is_noted": False, "trimmed": ()}
+
+
+def _lent(lent: tuple[Lent, Lent], fields: dict[str, Any]) -> Prepared:
+    """An answer with *fields*, whose lists are copied when they are first read."""
+    answer = Prepared.__new__(Prepared)
+    _SET_LENT(answer, lent)
+    for name, value in (_DEFAULTS | fields).items():
+        _SETTERS[name](answer, value)
+    return answer

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 __all__ = ["OFFLOAD_TOKENS", "OWN_POLICY", "OwnPolicy", "SessionCalls"]
 
 OFFLOAD_TOKENS = 1_000  #: tokens of an offloaded result that stay in view, by default
-AT_ONCE = 20_000  # messages up to which a list is copied on the event loop: a fifth of a millisecond
 WISH_SPACING = 3  # boundaries between the last attempt and an attempt that the model asks for
 
 
@@ -98,7 +97,7 @@ class SessionCalls:
             return None
         core.check_open()
         state = core.state
-        if (self.recalling and recall) or len(state.view) > AT_ONCE or not core.is_current(state):
+        if (self.recalling and recall) or not core.is_current(state):
             return None
         return self._answer(*last, recall) if _is_as_before(state, last[0]) else None
 

@@ -242,11 +242,8 @@ class SessionCore:
 
     def text_of(self, seq: int) -> str | None:
         """The text of message *seq* of the log; None if it has no text, or was forgotten."""
-        from siltstone.session import rows
-
         self.check_open()
-        for row in self.rows.read(seq, seq + 1):
-            message = rows.message_of(row)
+        for message, _ in self.rows.messages(seq, seq + 1):
             if message.provenance != "placeholder":
                 texts = [
                     part.text or part.arguments or "" for part in message.parts if part.kind != "reasoning"
@@ -572,10 +569,8 @@ class SessionCore:
 
     def infer_clock(self) -> None:
         """Counts the boundaries of a log that was written without a session, and stores the number."""
-        from siltstone.session import rows
-
         state = self.state
-        history = (rows.message_of(row) for row in self.rows.read(0, state.end))
+        history = (message for message, _ in self.rows.messages(0, state.end))
         clock = replace(state.clock, boundary=CompactionClock.inferred(history).boundary)
         if clock == state.stored:
             return

@@ -46,7 +46,6 @@ from siltstone.memory.convert import MAX_INTEGER, asked_for, datetime_from, mill
 from siltstone.memory.entry import SearchHit, SourceRange
 from siltstone.messages import Message
 from siltstone.messages.own_tools import names_own_tool
-from siltstone.session import rows
 from siltstone.session.archiving import write_facts
 from siltstone.session.core import SessionCore
 from siltstone.session.knowing import TRIES, OnLine, Progress
@@ -488,8 +487,7 @@ def _messages(core: SessionCore, spans: RangeSet) -> Iterator[tuple[Message, int
     """The messages of the log in *spans*, in order, each with its time in milliseconds. Read on demand."""
     for start, end in spans:
         for first in range(start, end, 500):
-            for row in core.rows.read(first, min(first + 500, end)):
-                yield rows.message_of(row), row.created_at
+            yield from core.rows.messages(first, min(first + 500, end))
 
 
 def _stamped(core: SessionCore, facts: Sequence[Fact], batch: _Batch) -> list[Fact]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from siltstone.memory.log import CompactionRow, Derived, LogRow, NewCompaction, NewRef, SessionLog
+from siltstone.memory.log import CompactionRow, Derived, NewCompaction, NewRef, SessionLog
 from siltstone.session.range_set import RangeSet, union
 from siltstone.session.view import DERIVED, Item, View
 
@@ -52,9 +52,7 @@ def shown(log: SessionLog, view: View, row: NewCompaction) -> list[Item]:
 
 def originals(log: SessionLog, view: View, spans: Iterable[tuple[int, int]]) -> list[Item]:
     """The original messages of the log in *spans*."""
-    from siltstone.session import rows
-
-    return [view.measured(rows.message_of(row), row.created_at) for span in spans for row in _read(log, span)]
+    return [view.measured(message, time) for span in spans for message, time in _read(log, span)]
 
 
 def shown_by(log: SessionLog, row: NewCompaction) -> RangeSet:
@@ -83,9 +81,7 @@ def content_of(row: CompactionRow | None) -> NewCompaction | None:
 
 def covered(log: SessionLog, spans: Iterable[tuple[int, int]]) -> list[Message]:
     """The messages in *spans*, without forgotten ones."""
-    from siltstone.session import rows
-
-    found = [rows.message_of(each) for span in spans for each in _read(log, span)]
+    found = (message for span in spans for message, _ in _read(log, span))
     return [message for message in found if message.provenance != "placeholder"]
 
 
@@ -113,14 +109,14 @@ def _live(live: dict[tuple[bool, int], Item], item: Item) -> Item:
     return live.get((False, item.message.seq), item)
 
 
-def _read(log: SessionLog, span: tuple[int, int]) -> Iterator[LogRow]:
-    """The messages of *span*, read in pieces of ``_STRETCH`` rows.
+def _read(log: SessionLog, span: tuple[int, int]) -> Iterator[tuple[Message, int]]:
+    """The messages of *span* and their times, read in pieces of ``_STRETCH`` rows.
 
     A forget between two reads changes the session's version, so the next comparison of versions notices it.
     """
     start, end = span
     for first in range(start, end, _STRETCH):
-        yield from log.read(first, min(first + _STRETCH, end))
+        yield from log.messages(first, min(first + _STRETCH, end))
 
 
 def _derived(view: View, row: Derived) -> Item:

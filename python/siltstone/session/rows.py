@@ -10,7 +10,6 @@ from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.memory.entry import Entry
 from siltstone.memory.log import (
     Derived,
-    LogRow,
     NewCompaction,
     NewDerived,
     NewMessage,
@@ -46,7 +45,6 @@ __all__ = [
     "derived_item",
     "derived_row",
     "entries",
-    "message_of",
     "message_row",
     "recall_rows",
     "rules_in",
@@ -61,13 +59,6 @@ def message_row(item: Item, tokens: int) -> NewMessage:
     message = item.message
     return NewMessage(
         encode(message.raw), message.role, message.dialect, message.provenance, tokens, item.created_at
-    )
-
-
-def message_of(row: LogRow) -> Message:
-    """A message read back from the log."""
-    return read_message(
-        decode(row.raw), row.seq, dialect=row.dialect, provenance=row.provenance, is_stored=True
     )
 
 

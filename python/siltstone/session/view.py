@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from siltstone.compaction.base import RULE_ROLES
 from siltstone.memory.log import NewRef, ViewItem
@@ -15,7 +15,10 @@ from siltstone.values import dataclass, replace
 if TYPE_CHECKING:
     from siltstone.messages import RawMessage
 
-__all__ = ["DERIVED", "Item", "View", "view_items"]
+__all__ = ["DERIVED", "Item", "Lent", "View", "view_items"]
+
+Lent: TypeAlias = tuple[list[Any], int]
+"""A list that only grows, and how many of its first messages are meant."""
 
 #: Provenances of messages that replace others. The log has them as derived texts, not as messages.
 DERIVED = frozenset({"compaction_summary", "substitute"})
@@ -143,6 +146,10 @@ class View:
     def raws(self) -> list[RawMessage]:
         """The view for a model: the caller's own objects, in a new list."""
         return self._raws[: self._length]
+
+    def lent(self) -> Lent:
+        """The same without a copy, for a caller that copies it later."""
+        return self._raws, self._length
 
     def begins(self, other: View) -> bool:
         """Whether *other* is this view, or grew out of it by appending."""

@@ -29,6 +29,7 @@ mod reading;
 mod recall;
 mod redact;
 mod rows;
+mod said;
 mod search;
 mod store;
 mod text;

@@ -13,13 +13,14 @@ use siltstone_core::memory::{
 };
 
 use crate::entries::{Finding, Forgotten, Ids, Page, Stage, StoredEntry, TargetIn, ids_out};
-use crate::error::guard;
+use crate::error::{guard, guard_attached};
 use crate::record::{In, values};
 use crate::rows::{
     CommittedOut, Compaction, Derived, FactIn, FactOut, LogRow, LogState, MissingOut, RewriteIn,
     SessionRow, VersionRow, WriteIn, append_of, committed_out, fact_in, fact_out, figures_out,
     rows_out, version_out, write_in,
 };
+use crate::said::Shown;
 use crate::search::{Found, SearchOptions, VectorIn, numbers_in, vector_in};
 use crate::text::{Text, namespace_in, session_id};
 
@@ -175,6 +176,22 @@ impl Store {
             store.messages(session, start, end)
         })?;
         Ok(rows_out(messages))
+    }
+
+    fn shown_messages<'py>(
+        &self,
+        py: Python<'py>,
+        session: Text,
+        start: i64,
+        end: i64,
+    ) -> PyResult<Vec<Shown<'py>>> {
+        let messages = self.run_of(py, &session, |store, session| {
+            store.messages(session, start, end)
+        })?;
+        guard_attached(py, || {
+            let rows = messages.into_iter();
+            rows.map(|row| Shown::of(py, row)).collect()
+        })
     }
 
     fn recalls(

@@ -1,7 +1,9 @@
-//! Writes values as JSON: the size of the text, the text itself, and a digest of it.
+//! Writes values as JSON: the size of the text, the text itself, and a digest of it. Reads plain messages.
 
+mod said;
 mod string;
 mod walk;
 
+pub use said::{Said, said};
 pub use string::{string_size, write_string};
 pub use walk::{Node, Tree, digest_of, size_of, write};
