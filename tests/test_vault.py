@@ -188,3 +188,13 @@ def test_many_memories_of_one_second_cost_a_file_each(
     again = Vault(tmp_path, "chat")
     again.add(VaultMemory("Entry 50.", at, 50))
     assert [memory.seq for memory in again.read().memories] == list(range(51))
+
+
+def test_an_empty_summary_leaves_with_the_unwanted_ones_as_an_empty_memory_does(tmp_path: Path):
+    """A power cut may leave empty files, and an empty ``recent.md`` stayed until it was written again."""
+    vault = Vault(tmp_path, "Ann")
+    vault.save(longterm("kept"))
+    (vault.path / "summaries" / "recent.md").write_bytes(b"")
+    (vault.path / "summaries" / "notes.md").write_text("of somebody else")
+    assert vault.remove_summaries(lambda summary: False) == 1
+    assert sorted(path.name for path in (vault.path / "summaries").iterdir()) == ["longterm.md", "notes.md"]

@@ -131,6 +131,7 @@ if TYPE_CHECKING:
         SourceRange,
     )
     from siltstone.memory.reranking import Reranker
+    from siltstone.messages import MaterialItem
     from siltstone.models import ExtractiveModel
     from siltstone.outcome import Compacted, Failed, Plan, Skipped
     from siltstone.recall import RecallConfig
@@ -220,6 +221,7 @@ __all__ = [
     "InvalidMessageError",
     "KnowledgeConfig",
     "Limits",
+    "MaterialItem",
     "MemoryExpired",
     "MemoryIndexed",
     "MemoryStore",
@@ -363,6 +365,7 @@ _HOMES = {
     "InvalidMessageError": "siltstone.errors",
     "KnowledgeConfig": "siltstone.knowledge",
     "Limits": "siltstone.memory",
+    "MaterialItem": "siltstone.messages",
     "MemoryExpired": "siltstone.events",
     "MemoryIndexed": "siltstone.events",
     "MemoryStore": "siltstone.stores",

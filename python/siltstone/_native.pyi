@@ -6,7 +6,7 @@ Sizes are those of the text as it is. A panic of the core is raised as ``siltsto
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, final
+from typing import Any, Final, Literal, TypeAlias, final
 
 from siltstone._native_indexes import Bm25Index, DocumentedBm25, Flat, HashedTfIndex, Hnsw
 from siltstone._native_recall import BlockOptions, BlockWriter, RecallContext, Recalled, RecallQuery
@@ -73,6 +73,7 @@ __all__ = [
     "json_size",
     "language",
     "matching_lines",
+    "message_items",
     "mirror_ids_above",
     "mirror_tables",
     "mirror_take",
@@ -113,6 +114,18 @@ def whitespace_words(text: str) -> list[str]:
     """The stretches of *text* between white space (Unicode's), with ASCII letters in lower case.
 
     These are the words of the hash rule ``poly31``.
+    """
+
+# Position, kind, role, id of the call, name of the tool, text, whether the call failed.
+_ItemRow: TypeAlias = tuple[
+    int, Literal["text", "tool_call", "tool_result"], str | None, str | None, str | None, str, bool
+]
+
+def message_items(raws: list[Any], start: int, end: int) -> tuple[list[_ItemRow], int]:
+    """The items of the messages from *start* up to *end*, without earlier summaries.
+
+    Each is the position of its message, its kind, the message's role, the call's id, the tool's name, the
+    text, and whether the call failed. The second value is as for :func:`render_messages`.
     """
 
 def render_messages(raws: list[Any], start: int, end: int) -> tuple[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from siltstone import watching
 from siltstone.coroutines import gives_coroutine
@@ -13,6 +13,9 @@ from siltstone.messages import well_formed
 from siltstone.usage import UsageRecord
 from siltstone.values import dataclass, field, replace
 from siltstone.watching import UNWATCHED, Watched
+
+if TYPE_CHECKING:
+    from siltstone.messages import MaterialItem
 
 __all__ = [
     "LAST_RESORT",
@@ -70,8 +73,11 @@ class CompletionRequest:
         stop: Texts at which the provider shall end the answer; none by default. A model without this feature
             may ignore them.
         temperature: The sampling temperature of the answer, 0..2; None leaves it to the provider.
-        material: The messages to summarise as rendered lines, if ``messages`` have them inside one text.
-            Models that select lines read it. None: all messages but the last.
+        material: The text to summarise, if ``messages`` have it inside one text. A model that selects lines
+            reads it. None: all messages but the last.
+        items: The parts of the messages to summarise, which the text shows as lines: who says what, calls
+            and results of tools, earlier summaries. A model that selects among them reads these in place of
+            the text. They are made when they are first read. None where the request has a text alone.
         part_of: The work to which the call belongs, for ``siltstone.telemetry``; models ignore it.
     """
 
@@ -87,6 +93,7 @@ class CompletionRequest:
     stop: tuple[str, ...] = ()
     temperature: float | None = None
     material: str | None = None
+    items: Sequence[MaterialItem] | None = None
     part_of: Watched = UNWATCHED
 
     def __post_init__(self) -> None:

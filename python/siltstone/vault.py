@@ -175,14 +175,22 @@ class Vault:
         """
         folder = self.path / "memories"
         found = [path for path, memory in _each(folder, _read_memory, []) if unwanted(memory)]
-        found += [path for path in folder.glob("*.md") if not path.stat().st_size]
+        found += _empty(folder)
         for path in found:
             _delete(path)
         return len(found)
 
     def remove_summaries(self, unwanted: Callable[[VaultSummary], bool]) -> int:
-        """Deletes the summaries that *unwanted* selects, current ones and copies. Returns their number."""
-        found = [path for path, each in _each(self.path / "summaries", _read_summary, []) if unwanted(each)]
+        """Deletes the summaries that *unwanted* selects, current ones and copies, and empty files.
+
+        Any other unreadable file stays. Returns the number of deleted files.
+
+        Raises:
+            StoreIoError: one cannot be deleted; those before it are.
+        """
+        folder = self.path / "summaries"
+        found = [path for path, each in _each(folder, _read_summary, []) if unwanted(each)]
+        found += _empty(folder)
         for path in found:
             _delete(path)
         return len(found)
@@ -344,6 +352,11 @@ def _each(
     except OSError as error:
         raise _failed(folder, error) from error
     yield from _each_of(files, read, unreadable)
+
+
+def _empty(folder: Path) -> list[Path]:
+    """The Markdown files of *folder* without a byte: a power cut may leave such files."""
+    return [path for path in folder.glob("*.md") if not path.stat().st_size]
 
 
 def _each_of(

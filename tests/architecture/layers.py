@@ -241,7 +241,7 @@ RUST_FAMILIES = {
         "fields lines",
         "dialects groups",
         "read turns",
-        "measure",
+        "items measure",
         "history render",
         "loose",
     ],

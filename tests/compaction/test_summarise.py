@@ -19,8 +19,7 @@ from siltstone.compaction import (
 )
 from siltstone.compaction.material import Material, at_most
 from siltstone.compaction.prompts import MERGE_NOTE, PART_NOTE, PROMPT
-from siltstone.compaction.render import render
-from siltstone.compaction.transcript_reader import lines_of
+from siltstone.compaction.render import lines, render
 from siltstone.llm import CompletionRequest
 from siltstone.messages import Excerpt, History, Message, SummaryMessage, read_history
 from siltstone.testing import RecordingHook, ScriptedModel
@@ -158,7 +157,8 @@ def test_rule_05_pieces_are_the_rendering_and_nothing_else(raws: list[Any], esti
     shown: list[str] = []
     while material:
         piece = material.take(tokens)
-        assert sum(token_rule.count_text(line) for s in piece.segments for line in s.lines) <= tokens
+        assert sum(token_rule.count_text(item.line) for item in piece.items) <= tokens
+        assert lines(piece.items) == piece.text
         shown.append(piece.text)
     whole = "".join(text[2:] if text.startswith("  ") else f"\n{text}" for text in shown)
     assert whole == (f"\n{rendered}" if (rendered := render(history, "")) else "")
@@ -187,7 +187,7 @@ def test_rule_05_pieces_of_an_outline_are_the_rendering_too(
             tokens, given_back = max(16, tokens // 2), True
             continue
         assert piece.text
-        assert sum(token_rule.count_text(line) for line in lines_of(piece.text)) <= tokens
+        assert sum(token_rule.count_text(item.line) for item in piece.items) <= tokens
         shown.append(piece.text)
         covers += piece.covers
     whole = "".join(text[2:] if text.startswith("  ") else f"\n{text}" for text in shown)

@@ -469,3 +469,12 @@ def test_oc_80_topics_in_english_and_chinese() -> None:
 )
 def test_oc_81_entities_by_pattern(text: str, found: list[tuple[str, str]]) -> None:
     assert list(entities_of(text)) == found
+
+
+def test_facts_of_an_entity_are_found_by_its_name_with_and_without_its_kind() -> None:
+    """The search compared the stored form alone, while the list of facts took both."""
+    said = config("The API of Ann is on port 3000")
+    store = store_of(replace(said, entities=("person:Ann",)))
+    for name in ("person:Ann", "Ann"):
+        assert [fact.content for fact, _ in find_facts(store, "API port", entity=name)] == [said.content]
+    assert find_facts(store, "API port", entity="Bob") == []

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from compacting import Raw, assistant, exchange, run, system, user
 from siltstone.compaction import SUMMARY_PREFIX, CompactionConfig, ThresholdCompactor, Trigger
-from siltstone.compaction.render import RequestMessages, render
+from siltstone.compaction.render import RequestMessages, items_of, render
 from siltstone.errors import ConfigError
 from siltstone.llm import CompletionRequest
 from siltstone.messages import broken_tool_groups, read_history
 from siltstone.models import ExtractiveModel
-from siltstone.models.material import read_material
 from siltstone.models.salience import RECENCY, score
 from siltstone.models.selection import Measure, Picks
+from siltstone.models.units import read_text
 from siltstone.tokens import estimate_tokens
 from strategies import histories, texts
 
@@ -137,7 +137,7 @@ def test_a_line_that_says_again_what_was_chosen_is_left_out_though_there_is_room
     lines = [" ".join(again[at:] + again[:at]) for at in (0, 3, 5)] + ["india juliet kilo lima"]
     material = [{"role": "assistant", "content": line} for line in lines]
     picks = Picks(Measure("blocks"), 10_000)
-    picks.take(score(read_material(material, leave_out="")))
+    picks.take(score(read_text(material, leave_out="")))
     assert picks.text.splitlines() == [f"Assistant: {lines[0]}", f"Assistant: {lines[3]}"]
 
 
@@ -147,8 +147,7 @@ def test_the_ends_of_an_item_weigh_more_than_its_middle():
         {"role": "user", "content": "x"},
     ]
     first, middle, last = (
-        each.salience / (1 + RECENCY * each.at / 4)
-        for each in score(read_material(material, leave_out=""))[:3]
+        each.salience / (1 + RECENCY * each.at / 4) for each in score(read_text(material, leave_out=""))[:3]
     )
     assert first == pytest.approx(1.2 * middle)
     assert last == pytest.approx(1.1 * middle)
@@ -324,3 +323,23 @@ def test_real_sessions_are_compacted_within_their_windows(data_dir: Path):
                 message.text for message in history if message.role == "user" and message.text
             )
             assert first_request.split(".")[0] in compaction.summary
+
+
+def test_a_request_with_items_is_answered_by_these_and_one_with_text_alone_by_its_lines():
+    history = read_history(work(FACTS))
+    text = render(history, SUMMARY_PREFIX)
+    messages = [user(text), user("Sum up.")]
+    by_items = CompletionRequest(messages, 500, items=items_of(history, SUMMARY_PREFIX))
+    assert ExtractiveModel()(by_items) == ExtractiveModel()(CompletionRequest(messages, 500))
+    inside = CompletionRequest([user(f"Sum up:\n{text}")], 500, material=text)
+    assert ExtractiveModel()(inside).text == ExtractiveModel()(by_items).text
+
+
+def test_a_model_that_reads_the_text_of_a_request_makes_no_items():
+    def text_alone(request: CompletionRequest) -> str:
+        assert isinstance(request.messages[0]["content"], str)
+        assert repr(request.items) == "<items>"
+        return "Summary."
+
+    raws = [*work(FACTS), assistant("Done.")]
+    run(raws, ThresholdCompactor(CompactionConfig(recent_turn_budget=0)), text_alone)

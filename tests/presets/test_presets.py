@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from siltstone import (
     AsyncSession,
     Compacted,
     ConfigError,
+    Entry,
     Failed,
     HnswMemoryStore,
     MemoryStore,
@@ -438,3 +440,13 @@ def test_an_age_that_reaches_back_before_all_dates_evicts_nothing(tmp_path: Path
         assert prepared.trimmed
         assert not any(isinstance(each, Failed) for each in prepared.outcomes)
         assert session.search("Falkenburg", 3)
+
+
+def test_saved_facts_do_not_lift_the_most_hits_of_a_preset(tmp_path: Path) -> None:
+    """Messages and facts were found within the bound each, and then cut by the caller's limit alone."""
+    preset = replace(presets.rustant(), most_hits=3)
+    with Session.open(tmp_path, "s", preset=preset) as session:
+        for name in ("north", "south", "east", "west"):
+            session.store.index("s", [Entry(f"The walrus of the {name} enclosure sleeps.")])
+            session.save(f"The walrus enclosure in the {name} has a heater.", "fact")
+        assert len(json.loads(session.memory_search.call({"query": "walrus enclosure", "limit": 10}))) == 3

@@ -1,9 +1,9 @@
 """The messages to be summarised, in pieces: whole groups while they fit, and every character once.
 
-The material is a queue of segments. A segment is a stretch of messages that belongs together, as rendered
-lines: no group reaches over its borders. A piece takes whole segments, oldest first, while they fit. A
-segment that no piece can hold is parted between its messages, then its lines, and a line that none can hold
-inside, on a character; what goes on in the next piece is indented, so it never passes for a line of its own.
+The material is a queue of segments. A segment is a stretch of messages that belongs together, as items: no
+group reaches over its borders. A piece takes whole segments, oldest first, while their lines fit. A segment
+that no piece can hold is parted between its messages, then its items, and an item that none can hold inside,
+on a character of its line. The rest goes on in the next piece, indented, so it never passes for an item.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 
 from siltstone.compaction.base import Range
 from siltstone.compaction.clip import near_end
-from siltstone.compaction.render import INDENT, render
+from siltstone.compaction.render import items_of
 from siltstone.compaction.rewrite import covered, joined
-from siltstone.compaction.transcript_reader import Run, Segment, Unread, lines_of
-from siltstone.messages import Excerpt, Message, groups
+from siltstone.compaction.transcript_reader import Run, Segment, Unread
+from siltstone.messages import Excerpt, MaterialItem, Message, groups
 from siltstone.tokens import TokenRule
 from siltstone.values import dataclass
 
@@ -51,6 +51,11 @@ class Piece:
     def text(self) -> str:
         """The material of the request."""
         return "\n".join(segment.text for segment in self.segments)
+
+    @property
+    def items(self) -> list[MaterialItem]:
+        """The items of that text."""
+        return [item for segment in self.segments for item in segment.items]
 
     @property
     def covers(self) -> tuple[Range, ...]:
@@ -128,13 +133,14 @@ class Material:
         if isinstance(segment, Run) and segment.end - segment.first > 1:
             return segment.stretches()
         if isinstance(segment, Run) or len(segment.messages) > 1:
-            shown = ((message, lines_of(render([message], ""))) for message in segment.messages)
-            return [Segment(lines, (message,)) for message, lines in shown if lines]
-        lines = segment.lines if len(segment.lines) > 1 else self._cut(segment.lines[0], tokens)
-        return [Segment((line,), segment.messages) for line in lines]
+            shown = ((message, tuple(items_of([message], ""))) for message in segment.messages)
+            return [Segment(items, (message,)) for message, items in shown if items]
+        items = segment.items if len(segment.items) > 1 else self._cut(segment.items[0], tokens)
+        return [Segment((item,), segment.messages) for item in items]
 
-    def _cut(self, line: str, tokens: int) -> tuple[str, str]:
-        """*line* in two: as much of it as fits, and the rest, indented."""
+    def _cut(self, item: MaterialItem, tokens: int) -> tuple[MaterialItem, MaterialItem]:
+        """*item* in two: as much of its line as fits, and the rest, indented."""
+        line = item.line
         low, high = 1, min(len(line) - 1, CHARACTERS_PER_TOKEN * (tokens + 1))
         while low < high:
             middle = (low + high + 1) // 2
@@ -142,13 +148,12 @@ class Material:
                 low = middle
             else:
                 high = middle - 1
-        end = near_end(line, low)
-        return line[:end], f"{INDENT}{line[end:]}"
+        return item.cut(near_end(line, low))
 
     def _tokens(self, segment: Segment | Run) -> int:
         if isinstance(segment, Run):
             return segment.tokens
-        return sum(map(self._size, segment.lines))
+        return sum(self._size(item.line) for item in segment.items)
 
     def _size(self, line: str) -> int:
         return self._rule.count_text(line) + 1  # with its line break
@@ -168,10 +173,9 @@ def _segments(discarded: Sequence[Message], prefix: str) -> Iterator[Segment]:
     others = [message for message in discarded if message.provenance != "compaction_summary"]
     stretches = [*((summary,) for summary in summaries), *_stretches(others)]
     for messages in stretches:
-        rendered = (render([message], prefix) for message in messages)
-        lines = tuple(line for text in rendered for line in lines_of(text))
-        if lines:
-            yield Segment(lines, messages)
+        items = tuple(item for message in messages for item in items_of([message], prefix))
+        if items:
+            yield Segment(items, messages)
 
 
 def _stretches(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:

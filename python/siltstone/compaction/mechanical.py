@@ -8,8 +8,8 @@ from itertools import groupby
 from siltstone.compaction.base import Range
 from siltstone.compaction.clip import MARK, head_and_tail
 from siltstone.compaction.prompts import unframed
-from siltstone.compaction.render import INDENT, render
-from siltstone.messages import Message
+from siltstone.compaction.render import render
+from siltstone.messages import INDENT, Message
 
 __all__ = ["mechanical_summary", "note", "roomiest_note"]
 

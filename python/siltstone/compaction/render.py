@@ -1,41 +1,21 @@
-"""Discarded messages as plain lines, which a summariser reads.
-
-One item for each part of a message, in order, an earlier summary first::
-
-    [Earlier summary of messages 1-40: …]
-    User: …
-    Assistant: …
-    [Tool call <id>: name(arguments)]
-    [Tool result <id>: …]
-    [Tool result <id>, error: …]
-    [Injected context: …]
-
-An item begins at the start of a line, and its further lines are indented by two spaces; so no text can
-pass for an item of its own. A line ends where any reader may see an end: at each of the line ends that
-``str.splitlines`` knows, from a carriage return to U+2029.
-
-Media stand as their placeholders; reasoning is left out. Nothing else is.
-"""
+"""Discarded messages as items, and as the plain lines of those items, which a summariser reads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, overload
 
 from siltstone.compaction.base import SAID
 from siltstone.compaction.prompts import unframed
-from siltstone.messages import Excerpt, Message, Part, Role, ranges_in_words, render_messages
+from siltstone.messages import Excerpt, MaterialItem, Message, Role, message_items, render_messages
 
-__all__ = ["INDENT", "RequestMessages", "earlier_summary", "indented", "render"]
+__all__ = ["LazyItems", "RequestMessages", "earlier_summary", "items_of", "lines", "render"]
 
-INDENT = "  "
-
-_SPEAKERS: Final[dict[Role, str]] = {
-    "system": "System",
-    "developer": "System",
-    "user": "User",
-    "assistant": "Assistant",
-    "tool": "Tool",
+_ROLES: Final[dict[str, Role]] = {
+    "system": "system",
+    "developer": "developer",
+    "user": "user",
+    "assistant": "assistant",
 }
 
 
@@ -43,71 +23,126 @@ def render(messages: Sequence[Message], summary_prefix: str) -> str:
     """All of *messages* as lines, earlier summaries first; reasoning alone leaves no line."""
     if isinstance(messages, Excerpt):
         return "\n".join(_excerpt_lines(messages, summary_prefix))
-    summaries = [message for message in messages if message.provenance == "compaction_summary"]
-    others = [message for message in messages if message.provenance != "compaction_summary"]
-    lines = [_summary(message, summary_prefix) for message in summaries]
-    lines += [indented(line) for message in others for line in _items(message)]
-    return "\n".join(lines)
+    return lines(_listed(messages, summary_prefix))
 
 
-def indented(item: str) -> str:
-    """*item* with every line after its first indented, whichever character ends a line."""
-    lines = f"{item}.".splitlines(keepends=True)  # so what follows a line end is a line, at the end too
-    return INDENT.join(lines)[:-1]
+def items_of(messages: Sequence[Message], summary_prefix: str) -> list[MaterialItem]:
+    """The items of *messages* in the order of their lines."""
+    found = _in_excerpt if isinstance(messages, Excerpt) else _listed
+    return list(found(messages, summary_prefix))  # type: ignore[arg-type]
 
 
-def _excerpt_lines(messages: Excerpt, summary_prefix: str) -> Iterator[str]:
-    """The same of messages that nobody has looked at yet: no :class:`Message` is made of most."""
+def lines(items: Iterable[MaterialItem]) -> str:
+    """The text that shows *items*."""
+    return "\n".join(item.line for item in items)
+
+
+def earlier_summary(covers: Sequence[tuple[int, int]], text: str) -> MaterialItem:
+    """The item of a summary that stands for *covers*."""
+    return MaterialItem("summary", text, covers=tuple(covers))
+
+
+def _listed(messages: Sequence[Message], prefix: str) -> Iterator[MaterialItem]:
+    for message in messages:
+        if message.provenance == "compaction_summary":
+            yield _summary(message, prefix)
+    for message in messages:
+        yield from _of_one(message)
+
+
+def _in_excerpt(messages: Excerpt, prefix: str) -> Iterator[MaterialItem]:
+    """The items of messages that nobody has looked at yet: no :class:`Message` is made of most."""
+    history = messages.history
     for message in messages.summaries:
-        yield _summary(message, summary_prefix)
+        yield _summary(message, prefix)
     for piece in messages.pieces:
         if isinstance(piece, Message):
             yield from _of_one(piece)
             continue
         at, end = piece
         while at < end:
-            lines, at = render_messages(messages.history.raws, at, end)
-            if lines:
-                yield lines
+            rows, stop = message_items(history.raws, at, end)
+            seqs = [seq for span in history.numbers(at, stop) for seq in range(*span)]
+            for position, kind, role, call_id, name, text, failed in rows:
+                of = _ROLES.get(role or "", "assistant" if kind == "tool_call" else "tool")
+                yield MaterialItem(kind, text, of, name or "", call_id or "", failed, seqs[position - at])
+            at = stop
             if at < end:  # a message that the core does not read
-                yield from _of_one(messages.history[at])
+                yield from _of_one(history[at])
                 at += 1
 
 
-def _of_one(message: Message) -> Iterator[str]:
-    if message.provenance != "compaction_summary":
-        yield from map(indented, _items(message))
+def _excerpt_lines(messages: Excerpt, prefix: str) -> Iterator[str]:
+    """The lines of the same items, which the core writes for the messages that it reads."""
+    for message in messages.summaries:
+        yield _summary(message, prefix).line
+    for piece in messages.pieces:
+        if isinstance(piece, Message):
+            yield from (item.line for item in _of_one(piece))
+            continue
+        at, end = piece
+        while at < end:
+            text, at = render_messages(messages.history.raws, at, end)
+            if text:
+                yield text
+            if at < end:  # a message that the core does not read
+                yield from (item.line for item in _of_one(messages.history[at]))
+                at += 1
 
 
-def earlier_summary(covers: Sequence[tuple[int, int]], text: str) -> str:
-    """The item of a summary that stands for *covers*."""
-    return indented(f"[Earlier summary of messages {ranges_in_words(covers)}: {text}]")
-
-
-def _summary(message: Message, prefix: str) -> str:
+def _summary(message: Message, prefix: str) -> MaterialItem:
     return earlier_summary(message.covers, unframed(message.text, prefix))
 
 
-def _items(message: Message) -> Iterator[str]:
+def _of_one(message: Message) -> Iterator[MaterialItem]:
+    """The items of a message; a summary has none here, since summaries come first."""
+    if message.provenance == "compaction_summary":
+        return
+    role, seq = message.role, message.seq
     for part in message.parts:
+        name, call_id = part.name or "", part.call_id or ""
         match part.kind:
             case "reasoning":
                 continue
             case "tool_call":
-                yield f"[Tool call {part.call_id or '-'}: {part.name or '-'}({part.arguments or ''})]"
+                yield MaterialItem("tool_call", part.arguments or "", role, name, call_id, seq=seq)
             case "tool_result":
-                yield f"[Tool result {part.call_id or '-'}{', error' if part.is_error else ''}: {part.text}]"
+                yield MaterialItem("tool_result", part.text, role, name, call_id, bool(part.is_error), seq)
             case _:
-                yield from _said(message, part)
+                if part.text:
+                    said = message.provenance in SAID
+                    yield MaterialItem("text" if said else "context", part.text, role, seq=seq)
 
 
-def _said(message: Message, part: Part) -> Iterator[str]:
-    if not part.text:
-        return
-    if message.provenance in SAID:
-        yield f"{_SPEAKERS[message.role]}: {part.text}"
-    else:
-        yield f"[Injected context: {part.text}]"
+class LazyItems(Sequence[MaterialItem]):
+    """The items of a summary request, made when they are first read: a model that reads text needs none."""
+
+    __slots__ = ("_items", "_make")
+
+    def __init__(self, make: Callable[[], Sequence[MaterialItem]]) -> None:
+        self._make = make
+        self._items: Sequence[MaterialItem] | None = None
+
+    def __len__(self) -> int:
+        return len(self._made())
+
+    @overload
+    def __getitem__(self, index: int) -> MaterialItem: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[MaterialItem]: ...
+    def __getitem__(self, index: int | slice) -> MaterialItem | Sequence[MaterialItem]:
+        return self._made()[index]
+
+    def __iter__(self) -> Iterator[MaterialItem]:
+        return iter(self._made())
+
+    def __repr__(self) -> str:
+        return "<items>" if self._items is None else repr(self._items)
+
+    def _made(self) -> Sequence[MaterialItem]:
+        if self._items is None:
+            self._items = self._make()
+        return self._items
 
 
 class RequestMessages(Sequence[dict[str, Any]]):

@@ -18,10 +18,17 @@ from siltstone.compaction.calls import Calls, SummarizerOverflow
 from siltstone.compaction.clip import clip
 from siltstone.compaction.material import Material, Piece, at_most
 from siltstone.compaction.prompts import MERGE_NOTE, PART_NOTE, PREFIX_NOTE, UPDATE_NOTE, instruction
-from siltstone.compaction.render import RequestMessages, earlier_summary, render
+from siltstone.compaction.render import (
+    LazyItems,
+    RequestMessages,
+    earlier_summary,
+    items_of,
+    lines,
+    render,
+)
 from siltstone.compaction.rewrite import joined
 from siltstone.llm import CompletionRequest, Flow
-from siltstone.messages import Message, groups
+from siltstone.messages import MaterialItem, Message, groups
 from siltstone.tokens import TokenRule
 from siltstone.values import dataclass
 
@@ -88,12 +95,12 @@ def summarise(discarded: Sequence[Message], brief: Brief, calls: Calls) -> Flow[
         except SummarizerOverflow:
             pass  # the rendering of what is discarded is smaller, and can be parted
     if piece is None or at_most(discarded, brief.token_rule) <= piece:
-        material = partial(render, discarded, brief.summary_prefix)
-        messages = RequestMessages(len(discarded), material, brief.instruction(update))
+        shown = discarded, brief.summary_prefix
+        messages = RequestMessages(len(discarded), partial(render, *shown), brief.instruction(update))
+        items = LazyItems(partial(items_of, *shown))
+        request = CompletionRequest(messages, brief.cap, tools=brief.offered, items=items)
         try:
-            return _clipped(
-                (yield from calls.ask(CompletionRequest(messages, brief.cap, tools=brief.offered))), brief
-            )
+            return _clipped((yield from calls.ask(request)), brief)
         except SummarizerOverflow as error:
             piece = brief.token_rule.count_text(render(discarded, brief.summary_prefix)) // 2
             if piece < LEAST_PIECE:
@@ -116,7 +123,8 @@ def _in_pieces(
         cap = brief.cap if halvings == 0 else max(1, min(brief.cap, tokens // 4))
         try:
             messages = RequestMessages(len(piece), partial(_text, piece), brief.instruction(note))
-            answer = yield from calls.ask(CompletionRequest(messages, cap, tools=brief.offered))
+            items = LazyItems(partial(_items, piece))
+            answer = yield from calls.ask(CompletionRequest(messages, cap, tools=brief.offered, items=items))
         except SummarizerOverflow as error:
             material.give_back(piece)
             tokens, halvings = tokens // 2, halvings + 1
@@ -141,8 +149,7 @@ def _merged(
             if len(batch) == 1:
                 merged += batch
                 continue
-            text = "\n".join(earlier_summary(*summary) for summary in batch)
-            request = _merge_request(text, brief)
+            request = _merge_request([earlier_summary(*summary) for summary in batch], brief)
             try:
                 answer = yield from calls.ask(request)
             except SummarizerOverflow as error:
@@ -161,9 +168,9 @@ def _batch(
     waiting: deque[tuple[tuple[Range, ...], str]], most: int, tokens: int, brief: Brief
 ) -> list[tuple[tuple[Range, ...], str]]:
     batch = [waiting.popleft()]
-    used = brief.token_rule.count_text(earlier_summary(*batch[0])) + 1
+    used = brief.token_rule.count_text(earlier_summary(*batch[0]).line) + 1
     while waiting and len(batch) < most:
-        used += brief.token_rule.count_text(earlier_summary(*waiting[0])) + 1
+        used += brief.token_rule.count_text(earlier_summary(*waiting[0]).line) + 1
         if used > tokens and len(batch) >= 2:
             break
         batch.append(waiting.popleft())
@@ -174,10 +181,14 @@ def _text(piece: Piece) -> str:
     return piece.text
 
 
-def _merge_request(summaries: str, brief: Brief) -> CompletionRequest:
+def _items(piece: Piece) -> list[MaterialItem]:
+    return piece.items
+
+
+def _merge_request(summaries: list[MaterialItem], brief: Brief) -> CompletionRequest:
     said = brief.instruction(MERGE_NOTE)
-    messages = [{"role": "user", "content": summaries}, {"role": "user", "content": said}]
-    return CompletionRequest(messages, brief.cap, "merge")
+    messages = [{"role": "user", "content": lines(summaries)}, {"role": "user", "content": said}]
+    return CompletionRequest(messages, brief.cap, "merge", items=summaries)
 
 
 def _can_go_on(live: Sequence[Message], piece: int | None, token_rule: TokenRule) -> bool:

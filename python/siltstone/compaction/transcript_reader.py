@@ -11,28 +11,25 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from siltstone.compaction.render import render
-from siltstone.messages import Excerpt, Message, rendered_tokens
-from siltstone.patterns import pattern
+from siltstone.compaction.render import items_of, lines, render
+from siltstone.messages import Excerpt, MaterialItem, Message, rendered_tokens
 from siltstone.tokens import TokenRule
 from siltstone.values import dataclass
 
-__all__ = ["Run", "Segment", "Unread", "lines_of"]
-
-_ITEM_BREAK = pattern(r"\n(?!  )")  # further lines of an item are indented
+__all__ = ["Run", "Segment", "Unread"]
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Rendered lines that belong together, and the messages they show."""
+    """Items that belong together, and the messages they show."""
 
-    lines: tuple[str, ...]
+    items: tuple[MaterialItem, ...]
     messages: Sequence[Message]
 
     @property
     def text(self) -> str:
         """The lines as they are shown."""
-        return "\n".join(self.lines)
+        return lines(self.items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +55,11 @@ class Run:
     def text(self) -> str:
         """The lines as they are shown."""
         return render(self.messages, "")
+
+    @property
+    def items(self) -> Sequence[MaterialItem]:
+        """The items of those lines."""
+        return items_of(self.messages, "")
 
     @property
     def tokens(self) -> int:
@@ -110,11 +112,6 @@ class Unread:
         return self._sums[end] - self._sums[first]
 
 
-def lines_of(text: str) -> tuple[str, ...]:
-    """A rendering as its items."""
-    return tuple(_ITEM_BREAK.split(text)) if text else ()
-
-
 def _tokens(messages: Excerpt, token_rule: TokenRule) -> Iterator[int]:
     """What the lines of each message have, each with its line break."""
     for at, end in messages.spans:
@@ -122,6 +119,6 @@ def _tokens(messages: Excerpt, token_rule: TokenRule) -> Iterator[int]:
             counts, at = rendered_tokens(messages.history.raws, at, end, token_rule.measure or "")
             yield from counts
             if at < end:  # a message that the core does not read
-                lines = lines_of(render([messages.history[at]], ""))
-                yield sum(token_rule.count_text(line) + 1 for line in lines)
+                items = items_of([messages.history[at]], "")
+                yield sum(token_rule.count_text(item.line) + 1 for item in items)
                 at += 1

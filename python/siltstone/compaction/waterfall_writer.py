@@ -8,7 +8,7 @@ from siltstone.compaction.base import Trigger
 from siltstone.compaction.calls import Calls, SummarizerOverflow
 from siltstone.compaction.clip import clip, near_end
 from siltstone.compaction.prompts import unframed
-from siltstone.compaction.render import INDENT, render
+from siltstone.compaction.render import earlier_summary, items_of, lines, render
 from siltstone.compaction.waterfall_config import WaterfallConfig
 from siltstone.compaction.waterfall_prompts import (
     RECENT_PREFIX,
@@ -18,7 +18,7 @@ from siltstone.compaction.waterfall_prompts import (
     slice_of,
 )
 from siltstone.llm import CompletionRequest, Flow, Purpose
-from siltstone.messages import Message
+from siltstone.messages import INDENT, MaterialItem, Message
 from siltstone.tokens import TokenRule
 
 __all__ = ["Writer", "memory_of"]
@@ -54,12 +54,12 @@ class Writer:
         if self._config.cap_share < 1:
             share = int(self._rule.count_text("\n".join(memories)) * self._config.cap_share)
             cap = min(cap, max(LEAST_SUMMARY, share))
-        return (yield from self._in_portions(memories, render(messages, ""), cap))
+        return (yield from self._in_portions(memories, items_of(messages, ""), cap))
 
     def combined(self, recent: str, longterm: str) -> Flow[str]:
         """Long-term with *recent* in it, within its budget."""
         cap = self._config.max_tokens
-        material = "\n".join(_quoted(text) for text in (longterm, recent) if text)
+        material = [_quoted(text) for text in (longterm, recent) if text]
         prompt = self._combining(recent, longterm)
         room = self._room(cap)
         if room is not None and self._rule.count_text(prompt) > room:
@@ -72,7 +72,7 @@ class Writer:
         """Long-term of the stored *recents* and the *newest* one, not of what it was."""
         texts = [unframed(message.text, RECENT_PREFIX).strip() for message in recents]
         texts = [text for text in (*texts, newest) if text]
-        material = "\n".join(map(_quoted, texts))
+        material = [_quoted(text) for text in texts]
         answer = yield from self._in_portions(texts, material, self._config.max_tokens)
         return (yield from self._within_budget(answer))
 
@@ -80,10 +80,10 @@ class Writer:
         budget = self._config.longterm_budget_tokens
         if budget is None or self._rule.count_text(text) <= budget:
             return text
-        shorter = yield from self._in_portions([text], _quoted(text), min(budget, self._config.max_tokens))
+        shorter = yield from self._in_portions([text], [_quoted(text)], min(budget, self._config.max_tokens))
         return clip(shorter, budget, self._rule)
 
-    def _in_portions(self, memories: list[str], material: str, cap: int) -> Flow[str]:
+    def _in_portions(self, memories: list[str], material: list[MaterialItem], cap: int) -> Flow[str]:
         """A summary of *memories*: in one request where they fit, else portion by portion, each combined."""
         room = self._room(cap)
         prompt = self._slice(memories)
@@ -98,7 +98,7 @@ class Writer:
             try:
                 text = yield from self._ask(self._slice([portion]), portion, cap, "summary")
                 if summary:
-                    both = "\n".join((_quoted(summary), _quoted(text)))
+                    both = [_quoted(summary), _quoted(text)]
                     text = yield from self._ask(self._combining(text, summary), both, cap, "merge")
             except SummarizerOverflow as error:
                 room, halvings = room // 2, halvings + 1
@@ -127,8 +127,9 @@ class Writer:
             return None
         return max(LEAST_PIECE, self._window - cap - self._window // MARGIN)
 
-    def _ask(self, prompt: str, material: str, cap: int, purpose: Purpose) -> Flow[str]:
+    def _ask(self, prompt: str, material: str | list[MaterialItem], cap: int, purpose: Purpose) -> Flow[str]:
         config = self._config
+        items, text = (None, material) if isinstance(material, str) else (material, lines(material))
         answer = yield from self._calls.ask(
             CompletionRequest(
                 [{"role": "user", "content": self._told(prompt)}],
@@ -136,7 +137,8 @@ class Writer:
                 purpose,
                 stop=config.stop,
                 temperature=config.temperature,
-                material=material,
+                material=text,
+                items=items,
             )
         )
         return answer if config.cap_share == 1 else clip(answer, cap, self._rule)
@@ -156,7 +158,6 @@ def memory_of(message: Message, *, speakers: bool = False) -> str:
     return message.text
 
 
-def _quoted(text: str) -> str:
-    """An earlier summary as a rendering shows it, for a model that selects lines."""
-    spoken = text.replace("\n", INDENT)
-    return f"[Earlier summary of messages so far: {spoken}]"
+def _quoted(text: str) -> MaterialItem:
+    """An earlier summary as one line, for a model that selects lines."""
+    return earlier_summary((), text.replace("\n", INDENT))

@@ -10,7 +10,7 @@ from typing import Any, Final
 from siltstone.errors import ModelError
 from siltstone.knowledge.base import FACT_TYPES, Fact, new_fact
 from siltstone.knowledge.prompts import EXTRACTION
-from siltstone.knowledge.topics import entities_of, topics_of
+from siltstone.knowledge.topics import entities_of, named, topics_of
 from siltstone.llm import CompletionRequest, Flow
 from siltstone.messages import Message
 from siltstone.patterns import pattern as late
@@ -274,14 +274,13 @@ def _class_of(content: str) -> str:
 def _fact(
     kind: str, content: str, session_id: str, ranges: tuple[tuple[int, int], ...], source: str, **more: Any
 ) -> Fact:
-    entities = tuple(f"{entity.kind}:{entity.text}" for entity in entities_of(content))
     return new_fact(
         kind,
         content,
         session_id=session_id,
         source_ranges=ranges,
         topics=topics_of(content),
-        entities=entities,
+        entities=named(entities_of(content)),
         source=source,
         **more,
     )

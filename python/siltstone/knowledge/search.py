@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from siltstone.documented import DocumentedBm25, least_matches, tokens
 from siltstone.knowledge.base import Fact, FactStore, now_ms
+from siltstone.knowledge.topics import has_entity
 from siltstone.values import dataclass
 
 __all__ = ["Held", "HeldStore", "WordStore", "find_facts", "find_text", "history_of", "words_of"]
@@ -83,7 +84,7 @@ def find_facts(
         as_of: Search the facts that held at this time, in milliseconds since 1970; None is now.
         types: Only facts of these types.
         topic: Only facts of this topic.
-        entity: Only facts with this entity, with its kind, as facts store it: ``person:Ann``.
+        entity: Only facts with this entity, with its kind or without: ``person:Ann`` or ``Ann``.
         any_overlap: Whether one common token is enough.
     """
     moment = now_ms() if as_of is None else as_of
@@ -92,7 +93,7 @@ def find_facts(
         return (
             (not types or fact.type in types)
             and (topic is None or topic in fact.topics)
-            and (entity is None or entity in fact.entities)
+            and (entity is None or has_entity(fact.entities, entity))
         )
 
     is_filtered = bool(types) or topic is not None or entity is not None

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from siltstone.messages.indexable import indexable_text, indexable_texts
     from siltstone.messages.json_text import decode, encode, well_formed, without_own_key
     from siltstone.messages.limits import MAX_MESSAGE_BYTES, message_size
+    from siltstone.messages.material_item import INDENT, ItemKind, MaterialItem
     from siltstone.messages.message import (
         Dialect,
         InjectedMessage,
@@ -37,7 +38,13 @@ if TYPE_CHECKING:
         SubstituteMessage,
         SummaryMessage,
     )
-    from siltstone.messages.outline import History, as_history, render_messages, rendered_tokens
+    from siltstone.messages.outline import (
+        History,
+        as_history,
+        message_items,
+        render_messages,
+        rendered_tokens,
+    )
     from siltstone.messages.own_tools import OWN_TOOLS, OwnTools, names_own_tool
     from siltstone.messages.read import detect, read_message, read_summary, validate
     from siltstone.messages.repairs import Repaired, repair
@@ -75,7 +82,8 @@ else:
             "message": "Dialect InjectedMessage KeyedSystemMessage LiveObject Message Part "
             "PartKind Provenance RawMessage RecalledMessage RepairedMessage Role SubstituteMessage "
             "SummaryMessage",
-            "outline": "History as_history render_messages rendered_tokens",
+            "material_item": "INDENT ItemKind MaterialItem",
+            "outline": "History as_history message_items render_messages rendered_tokens",
             "own_tools": "OWN_TOOLS OwnTools names_own_tool",
             "read": "detect read_message read_summary validate",
             "repairs": "Repaired repair",
@@ -93,6 +101,7 @@ else:
 __all__ = [
     "DIGEST",
     "FORGOTTEN",
+    "INDENT",
     "MAX_MESSAGE_BYTES",
     "OWN_TOOLS",
     "REMINDER_TAGS",
@@ -104,9 +113,11 @@ __all__ = [
     "History",
     "Identifier",
     "InjectedMessage",
+    "ItemKind",
     "KeyedSystemMessage",
     "LiveObject",
     "Loss",
+    "MaterialItem",
     "Message",
     "OwnTools",
     "Part",
@@ -142,6 +153,7 @@ __all__ = [
     "indexable_texts",
     "is_request",
     "marked",
+    "message_items",
     "message_size",
     "names_own_tool",
     "opens_turn",

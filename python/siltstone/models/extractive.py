@@ -54,15 +54,18 @@ class ExtractiveModel:
     def __call__(self, request: CompletionRequest) -> Completion:
         """The selection, within ``request.max_tokens``."""
         from siltstone.llm import Completion
-        from siltstone.models.material import read_material
         from siltstone.models.salience import score
+        from siltstone.models.units import read_items, read_text
 
         material, instruction = request.messages[:-1], request.messages[-1:]
         if request.material is not None:
             material, instruction = [{"role": "user", "content": request.material}], []
         contents = [str(message.get("content", "")) for message in (*material, *instruction)]
         counts = [self._rule.count_text(content) for content in contents]
-        lines = score(read_material(material, leave_out=HEADER))
+        if request.items is None:
+            lines = score(read_text(material, leave_out=HEADER))
+        else:
+            lines = score(read_items(request.items, leave_out=HEADER))
         room = self._measure.room(min(request.max_tokens, self._worth(lines, sum(counts[: len(material)]))))
         text = self._selected(lines, room)
         while self._rule.count_text(text) > request.max_tokens and room > 1:  # a tokenizer may count more

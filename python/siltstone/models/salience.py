@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from math import log, sqrt
 
 from siltstone._native import words
-from siltstone.models.material import Unit
+from siltstone.models.units import Unit
 from siltstone.patterns import pattern
 from siltstone.values import dataclass
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from siltstone._native import text_size
 
 if TYPE_CHECKING:
-    from siltstone.models.material import Unit
     from siltstone.models.salience import Scored
+    from siltstone.models.units import Unit
 
 __all__ = ["Measure", "Picks"]
 
@@ -64,7 +64,7 @@ class Picks:
     @property
     def text(self) -> str:
         """The chosen lines in order, each with its speaker; those of one item stand together."""
-        from siltstone.models.material import INDENT
+        from siltstone.messages import INDENT
 
         lines, item = [], -1
         for _, (unit, text) in sorted(self._chosen.items()):

@@ -499,7 +499,7 @@ class SessionCalls:
 
             # A merge keeps the order inside each list. A reranker may have chosen that order.
             hits = list(merge(saved, hits, key=lambda hit: -hit.score))
-        return in_time(hits, most) if order == "time" else hits[:limit]
+        return in_time(hits, most) if order == "time" else hits[:most]
 
     def undo(self, call: Call) -> Steps[CompactionRecord | None]:
         """``undo_compaction``. It asks no model, but takes its turn like the calls that ask one."""

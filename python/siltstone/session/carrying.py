@@ -32,7 +32,6 @@ from siltstone.memory.convert import new_entry
 from siltstone.memory.entry import Entry, StoredEntry
 from siltstone.memory.log import (
     CompactionRow,
-    Derived,
     NewCompaction,
     NewDerived,
     NewMessage,
@@ -375,12 +374,8 @@ _PLAIN: Final = tuple(
 
 def _compaction_body(log: SessionLog, row: CompactionRow) -> dict[str, Any]:
     body = asdict(row.compaction)
-    body["derived"] = [_derived_body(each) for each in log.derived(row.derived_ids)]
+    body["derived"] = [asdict(each) for each in log.derived(row.derived_ids)]
     return body
-
-
-def _derived_body(text: Derived) -> dict[str, Any]:
-    return asdict(text)
 
 
 def _derived_from(body: dict[str, Any]) -> NewDerived:

@@ -66,7 +66,8 @@ mod _native {
     use crate::mirror::{mirror_ids_above, mirror_tables, mirror_take, open_mirror};
     #[pymodule_export]
     use crate::outline::{
-        KnownMessages, Leaving, Loose, Outline, parted, render_messages, rendered_tokens,
+        KnownMessages, Leaving, Loose, Outline, message_items, parted, render_messages,
+        rendered_tokens,
     };
     #[pymodule_export]
     use crate::reading::{best_window, condense, matching_lines};

@@ -9,6 +9,7 @@ mod dialects;
 mod fields;
 mod groups;
 mod history;
+mod items;
 mod keys;
 mod lines;
 mod loose;
@@ -19,6 +20,7 @@ mod turns;
 mod value;
 
 pub use history::{Other, Outline, Sketch};
+pub use items::{Item, ItemKind, each_item};
 pub use keys::{Key, Keys};
 pub use lines::{Line, Lines, Provenance, Role, Tie};
 pub use loose::{Leaving, Loose};

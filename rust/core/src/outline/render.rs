@@ -1,9 +1,8 @@
 //! Renders messages for a summariser; the slow counterpart is `siltstone.compaction.render`.
 
-use super::fields::{Arguments, Fields, Sink};
+use super::items::{Item, ItemKind, each_item};
 use super::measure::Measure;
-use super::read::read;
-use super::value::{Field, Value};
+use super::value::Value;
 use crate::tokens::TextSize;
 
 /// Messages as lines for a summariser: one item for each part, on lines of its own.
@@ -61,37 +60,42 @@ impl Rendering {
     }
 
     fn try_show<V: Value>(&mut self, raw: &V) -> Option<()> {
-        let fields = Fields::of(raw)?;
-        let speaker = match fields.get(Field::Role).and_then(Value::text) {
-            Some("system" | "developer") => "System",
-            Some("user") => "User",
-            Some("assistant") => "Assistant",
-            _ => "Tool", // never written: tool results, and items without a role, have no text parts
-        };
-        let mut items = Items {
-            text: &mut self.text,
-            starts: &mut self.starts,
-            speaker,
-        };
-        read(&fields, &mut items).map(|_| ())
+        each_item(raw, &mut |item| self.add(item))
     }
-}
 
-/// Writes one item for each part: it begins at the start of a line, and its further lines are indented.
-struct Items<'a> {
-    text: &'a mut String,
-    starts: &'a mut Vec<usize>,
-    speaker: &'static str,
-}
-
-impl Items<'_> {
-    /// Begins an item on a line of its own.
-    fn begin(&mut self, head: &str) {
+    /// Appends an item: it begins at the start of a line, and its further lines are indented.
+    fn add(&mut self, item: Item<'_>) {
         if !self.text.is_empty() {
             self.text.push('\n');
         }
         self.starts.push(self.text.len());
-        self.text.push_str(head);
+        match item.kind {
+            ItemKind::Text => {
+                self.text.push_str(match item.role {
+                    Some("system" | "developer") => "System: ",
+                    Some("user") => "User: ",
+                    Some("assistant") => "Assistant: ",
+                    _ => "Tool: ", // never written: tool results, and messages without a role, have no text parts
+                });
+                self.indented(item.text);
+            }
+            ItemKind::Call => {
+                self.text.push_str("[Tool call ");
+                self.indented(or_dash(item.call_id));
+                self.text.push_str(": ");
+                self.indented(or_dash(item.name));
+                self.text.push('(');
+                self.indented(item.text);
+                self.text.push_str(")]");
+            }
+            ItemKind::Result { failed } => {
+                self.text.push_str("[Tool result ");
+                self.indented(or_dash(item.call_id));
+                self.text.push_str(if failed { ", error: " } else { ": " });
+                self.indented(item.text);
+                self.text.push(']');
+            }
+        }
     }
 
     fn indented(&mut self, text: &str) {
@@ -103,54 +107,6 @@ impl Items<'_> {
             rest = next;
         }
         self.text.push_str(rest);
-    }
-}
-
-impl<V: Value> Sink<V> for Items<'_> {
-    fn said(&mut self, text: &str) -> Option<()> {
-        if !text.is_empty() {
-            self.begin(self.speaker);
-            self.text.push_str(": ");
-            self.indented(text);
-        }
-        Some(())
-    }
-
-    fn reasoned(&mut self, _: &str) -> Option<()> {
-        Some(())
-    }
-
-    fn called(
-        &mut self,
-        id: Option<&str>,
-        name: Option<&str>,
-        arguments: Arguments<'_, V>,
-    ) -> Option<()> {
-        self.begin("[Tool call ");
-        self.indented(or_dash(id));
-        self.text.push_str(": ");
-        self.indented(or_dash(name));
-        self.text.push('(');
-        let mut written = String::new();
-        arguments.write(&mut written)?;
-        self.indented(&written);
-        self.text.push_str(")]");
-        Some(())
-    }
-
-    fn answered(
-        &mut self,
-        id: Option<&str>,
-        _: Option<&str>,
-        text: &str,
-        failed: bool,
-    ) -> Option<()> {
-        self.begin("[Tool result ");
-        self.indented(or_dash(id));
-        self.text.push_str(if failed { ", error: " } else { ": " });
-        self.indented(text);
-        self.text.push(']');
-        Some(())
     }
 }
 

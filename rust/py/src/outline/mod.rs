@@ -8,5 +8,5 @@ mod value;
 
 pub(crate) use self::history::Outline;
 pub(crate) use self::known::KnownMessages;
-pub(crate) use self::render::{render_messages, rendered_tokens};
+pub(crate) use self::render::{message_items, render_messages, rendered_tokens};
 pub(crate) use self::trim::{Leaving, Loose, parted};

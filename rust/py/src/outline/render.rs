@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use siltstone_core::outline::Rendering;
+use siltstone_core::outline::{Item, ItemKind, Rendering, each_item};
 
 use super::history::measure_in;
 use super::value::Plain;
@@ -26,6 +26,50 @@ pub(crate) fn render_messages(
         }
         Ok((rendering.into_text(), end))
     })
+}
+
+/// Position, kind, role, call id, name, text, and whether the call failed.
+type ItemRow = (
+    usize,
+    &'static str,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    String,
+    bool,
+);
+
+/// The items of the messages from `start` to `end`, up to the first that the core cannot read; and the position where
+/// it stopped.
+#[pyfunction]
+pub(crate) fn message_items(
+    raws: &Bound<'_, PyList>,
+    start: usize,
+    end: usize,
+) -> PyResult<(Vec<ItemRow>, usize)> {
+    guard_attached(raws.py(), || {
+        let mut items = Vec::new();
+        for position in start..end.min(raws.len()) {
+            let (raw, before) = (Plain(raws.get_item(position)?), items.len());
+            let shown = each_item(&raw, &mut |item| items.push(row_of(position, item)));
+            if shown.is_none() {
+                items.truncate(before);
+                return Ok((items, position));
+            }
+        }
+        Ok((items, end))
+    })
+}
+
+fn row_of(position: usize, item: Item<'_>) -> ItemRow {
+    let (kind, failed) = match item.kind {
+        ItemKind::Text => ("text", false),
+        ItemKind::Call => ("tool_call", false),
+        ItemKind::Result { failed } => ("tool_result", failed),
+    };
+    let owned = |text: Option<&str>| text.map(str::to_owned);
+    let (role, id, name) = (owned(item.role), owned(item.call_id), owned(item.name));
+    (position, kind, role, id, name, item.text.to_owned(), failed)
 }
 
 /// The units of the lines of each message from `start` to `end`, line breaks included, up to the first that

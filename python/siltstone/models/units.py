@@ -1,7 +1,8 @@
-"""Reading the material of a summary request: who said what, in pieces that can be selected.
+"""The material of a summary request in pieces that can be selected, each with its speaker.
 
-It reads the lines that policies render (an item at the start of a line, its further lines indented by two
-spaces), the lines that :class:`ExtractiveModel` itself writes, and plain text.
+A policy gives the items of the messages, and these are taken as they are. A text is read by its lines: those
+that policies render (an item at the start of a line, its further lines indented by two spaces), those that
+:class:`ExtractiveModel` itself writes, and plain text.
 """
 
 from __future__ import annotations
@@ -10,15 +11,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from siltstone.messages.material_item import INDENT, SPEAKERS, MaterialItem
 from siltstone.patterns import pattern
 from siltstone.values import dataclass
 
-__all__ = ["Unit", "read_material"]
+__all__ = ["Unit", "read_items", "read_text"]
 
 LONGEST_UNIT = 300  # code points: longer lines are cut between words, so that a choice stays fine-grained
 LONGEST_LINE = 120  # code points: up to here a line is one unit, longer ones are parted into sentences
-
-INDENT = "  "
 
 _RENDERED = pattern(
     r"(?P<said>User|Assistant|System|Tool): "
@@ -29,7 +29,7 @@ _RENDERED = pattern(
 )
 _SELECTED = pattern(r"(User|Assistant|System|Tool|Tool call|Tool result|Tool error|Context|Earlier): ")
 _SENTENCE = pattern(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？；])")
-_ROLES = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
+_TEXT_ROLES = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,23 @@ class _Item:
     speaker: str
     text: str
     is_earlier: bool = False
+    continues: bool = False
 
 
-def read_material(messages: Iterable[Mapping[str, Any]], leave_out: str) -> list[Unit]:
-    """The units of *messages* in order, each text once; the line *leave_out* is no material."""
+def read_items(items: Iterable[MaterialItem], leave_out: str) -> list[Unit]:
+    """The units of *items* in order, each text once; the line *leave_out* is no material."""
+    return _units((each for item in items for each in _spoken(item)), leave_out)
+
+
+def read_text(messages: Iterable[Mapping[str, Any]], leave_out: str) -> list[Unit]:
+    """The same of messages whose contents are texts: rendered lines, or plain ones."""
+    return _units((item for message in messages for item in _items(message)), leave_out)
+
+
+def _units(items: Iterable[_Item], leave_out: str) -> list[Unit]:
     units: list[Unit] = []
     seen = {leave_out.casefold()}
-    for number, item in enumerate(item for message in messages for item in _items(message)):
+    for number, item in enumerate(items):
         texts = []
         for text in _pieces(item):
             if (key := text.casefold()) not in seen:
@@ -72,14 +82,37 @@ def read_material(messages: Iterable[Mapping[str, Any]], leave_out: str) -> list
                 texts.append(text)
         last = len(texts) - 1
         units += [
-            Unit(number, item.speaker, text, at == 0, at == last, item.is_earlier)
+            Unit(number, item.speaker, text, at == 0 and not item.continues, at == last, item.is_earlier)
             for at, text in enumerate(texts)
         ]
     return units
 
 
+def _spoken(item: MaterialItem) -> Iterator[_Item]:
+    """*item* under the name of who speaks; an earlier summary by the names that its lines have."""
+    match item.kind:
+        case "text":
+            yield _Item(SPEAKERS[item.role], item.text, continues=item.continues)
+        case "tool_call":
+            yield _Item("Tool call", _called(item), continues=item.continues)
+        case "tool_result":
+            speaker = "Tool error" if item.is_error else "Tool result"
+            yield _Item(speaker, item.text, continues=item.continues)
+        case "context":
+            yield _Item("Context", item.text, continues=item.continues)
+        case "summary":
+            yield from _selected(item.text)
+
+
+def _called(item: MaterialItem) -> str:
+    """A call as its line has it; of one that is cut in two, the half that this is."""
+    if item.continues:
+        return item.text
+    return f"{item.name or '-'}({item.text}" + (")" if item.shown is None else "")
+
+
 def _items(message: Mapping[str, Any]) -> Iterator[_Item]:
-    speaker = _ROLES.get(str(message.get("role")), "User")
+    speaker = _TEXT_ROLES.get(str(message.get("role")), "User")
     for item in _rendered(str(message.get("content", "")), speaker):
         if item.is_earlier:
             yield from _selected(item.text)

@@ -9,15 +9,17 @@ from hypothesis import given
 
 from compacting import assistant, exchange, user
 from siltstone.compaction import SUMMARY_PREFIX
+from siltstone.compaction.material import Material
 from siltstone.compaction.prompts import framed
-from siltstone.compaction.render import render
-from siltstone.messages import SummaryMessage, read_history
-from siltstone.models.material import LONGEST_UNIT, Unit, read_material
+from siltstone.compaction.render import items_of, render
+from siltstone.messages import MaterialItem, SummaryMessage, read_history
+from siltstone.models.units import LONGEST_UNIT, Unit, read_items, read_text
+from siltstone.tokens import rule
 from strategies import histories
 
 
 def read(content: str, role: str = "user") -> list[Unit]:
-    return read_material([{"role": role, "content": content}], leave_out="A header:")
+    return read_text([{"role": role, "content": content}], leave_out="A header:")
 
 
 def said(*raws: Any) -> list[tuple[str, str]]:
@@ -108,3 +110,27 @@ def test_no_word_of_a_history_is_lost_between_rendering_and_reading(raws: list[A
             for line in part.text.split("\n") if part.kind == "text" else ():
                 if len(line) < 100 and any(map(str.isalnum, line)):
                     assert "".join(line.split()).casefold() in seen
+
+
+@given(histories())
+def test_items_are_read_like_the_text_that_shows_them(raws: list[Any]):
+    history = read_history(raws)
+    text = read(render(history, SUMMARY_PREFIX))
+    assert read_items(items_of(history, SUMMARY_PREFIX), leave_out="A header:") == text
+
+
+def test_an_id_with_a_colon_stays_out_of_what_was_called():
+    """The text does not tell where such an id ends, and its rest was read as a part of the call."""
+    item = MaterialItem("tool_call", '{"path": "a.py"}', "assistant", "read", "functions: read: 0")
+    assert [unit.text for unit in read_items([item], "")] == ['read({"path": "a.py"})']
+
+
+def test_the_rest_of_a_result_that_is_cut_in_two_is_no_request_of_the_user():
+    """Its second half has no head, and was read as words of the user, which a summary keeps first."""
+    material = Material(read_history(exchange("c1", "row of the table\n" * 400)), "", rule("blocks"))
+    units = []
+    while material:
+        units += [read_items(material.take(300).items, "")]
+    assert len(units) > 3
+    assert {unit.speaker for piece in units[1:] for unit in piece} == {"Tool result"}
+    assert not [unit for piece in units[2:] for unit in piece if unit.is_first]
