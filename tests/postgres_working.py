@@ -236,7 +236,7 @@ def _bare_sequence() -> None:
     def write(self: Any, write: Any) -> Any:
         sql, values = whole(self, write)
         sql = sql.replace("SET n = n + 1", f"SET n = nextval('{self.schema}.arrivals')")
-        return sql.replace("AND n = %(n)s AND mark = %(was)s::uuid", ""), values
+        return sql.replace("AND n = %(n)s::bigint AND mark = %(was)s::uuid", ""), values
 
     Statements.write = write  # type: ignore[method-assign]
 

@@ -67,7 +67,9 @@ FAMILIES = {
     "postgres": [
         "schema",
         "administration statements",
+        "exchange",
         "connection",
+        "opening",
         "database",
         "listing mirror",
         "log mirrored mirrors",

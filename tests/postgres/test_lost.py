@@ -11,14 +11,22 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg_pool import ConnectionPool
 
 from conversations import small, turns, user
 from postgres_stores import PostgresPool
 from servers import Moment, Postgres, Proxy
 from siltstone import Session
-from siltstone.errors import StoreBusyError, StoreOpenError, StoreUnavailableError
+from siltstone.errors import (
+    ReadOnlyStoreError,
+    StoreBusyError,
+    StoreError,
+    StoreIoError,
+    StoreOpenError,
+    StoreUnavailableError,
+)
 from siltstone.memory import Entry
-from siltstone.postgres import PostgresStore, database
+from siltstone.postgres import PostgresStore, database, exchange
 from siltstone.testing import ScriptedModel
 
 
@@ -61,20 +69,20 @@ def test_a_write_whose_connection_is_cut_is_done_once(
 def test_a_dead_line_that_only_the_client_has_noticed_is_a_lost_connection(
     newest_pool: PostgresPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """psycopg sees the line hang up, where libpq still takes the connection for a good one."""
+    """An error of the client's own, while libpq still takes the connection for a good one."""
     newest_pool.empty()
-    wait = psycopg.Connection.wait
+    answers = exchange._results
     armed: list[Any] = []
 
-    def noticed(self: psycopg.Connection[Any], *given: Any, **options: Any) -> Any:
-        answer = wait(self, *given, **options)
+    def noticed(line: Any, *given: Any, **options: Any) -> Any:
+        answer = answers(line, *given, **options)
         if armed:
             armed.pop()
-            assert not self.broken
+            assert line.status == psycopg.pq.ConnStatus.OK
             raise psycopg.OperationalError("connection socket closed")
         return answer
 
-    monkeypatch.setattr(psycopg.Connection, "wait", noticed)
+    monkeypatch.setattr(exchange, "_results", noticed)
     with PostgresStore.open(newest_pool.pool) as store:
         for n in range(3):
             armed.append(n)
@@ -160,6 +168,53 @@ def test_where_nobody_answers_any_more_the_outcome_is_told(proxy: Proxy, newest_
         assert vars(read.value).get("outcome", "not written") == "not written"
 
 
+@pytest.mark.parametrize("moment", Moment)
+def test_a_write_that_is_cut_where_nobody_answers_any_more_is_unknown(
+    proxy: Proxy, newest_postgres: Postgres, newest_pool: PostgresPool, moment: Moment
+) -> None:
+    with (
+        ConnectionPool(proxy.address(database=newest_pool.name), min_size=1, max_size=1, open=True) as one,
+        PostgresStore.open(one, deadline=0.5) as store,
+    ):
+        store.index("a", [Entry("silt")])
+        proxy.cut_next(moment, is_write)
+        proxy.target = 1  # for who comes new: nobody listens there
+        with pytest.raises(StoreUnavailableError) as caught:
+            store.index("a", [Entry("mud")])
+        assert vars(caught.value)["outcome"] == "unknown"
+        proxy.target = newest_postgres.port
+    with PostgresStore.open(newest_pool.pool) as store:
+        found = [each.content for each in store.entries("a").entries]
+        assert found in (["silt"], ["silt", "mud"])
+        assert moment is not Moment.AFTER or found == ["silt", "mud"]
+        assert store.check() == []
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [ReadOnlyStoreError("a standby"), StoreIoError("too many clients"), StoreBusyError("a full pool")],
+)
+def test_a_question_about_a_write_that_is_refused_tells_nothing_of_it(
+    proxy: Proxy, newest_pool: PostgresPool, monkeypatch: pytest.MonkeyPatch, refusal: StoreError
+) -> None:
+    settle = database.Database._settle
+    asked: list[Any] = []
+
+    def refused(self: database.Database, write: Any, until: float) -> Any:
+        asked.append(write)
+        if len(asked) < 3:
+            raise refusal
+        return settle(self, write, until)
+
+    monkeypatch.setattr(database.Database, "_settle", refused)
+    with through(proxy, newest_pool) as store:
+        store.index("a", [Entry("silt")])
+        proxy.cut_next(Moment.AFTER, is_write)
+        store.index("a", [Entry("mud")])
+        assert [each.content for each in store.entries("a").entries] == ["silt", "mud"]
+    assert len(asked) == 3
+
+
 def test_a_write_that_waits_longer_than_the_deadline_is_unknown_and_seen_afterwards(
     newest_pool: PostgresPool,
 ) -> None:
@@ -225,9 +280,9 @@ def test_an_interrupt_does_not_cancel_a_write(
     done = threading.Event()
     write = database.Database._write_once
 
-    def slow(self: database.Database, statements: Any) -> Any:
+    def slow(self: database.Database, statements: Any, until: float) -> Any:
         try:
-            return write(self, statements)
+            return write(self, statements, until)
         finally:
             done.set()
 

@@ -49,7 +49,10 @@ class Proxy:
         return f"host=127.0.0.1 port={self.port} user={user} dbname={database}"
 
     def cut_next(self, moment: Moment, where: Callable[[bytes], bool] = lambda _: True) -> None:
-        """Cuts the next exchange whose request, with the values in it, is one of *where*; only that one."""
+        """Cuts the next exchange whose request, with the values in it, is one of *where*; only that one.
+
+        The text of a statement that was prepared before stands behind the request.
+        """
         with self._lock:
             self._plan = moment, where
 
@@ -123,6 +126,7 @@ class _Wire:
     def __init__(self, proxy: Proxy, client: socket.socket, server: socket.socket) -> None:
         self._proxy, self._client, self._server = proxy, client, server
         self._withheld = threading.Event()  # the answer is not for the client
+        self._prepared: dict[bytes, bytes] = {}  # the texts of statements, by their names
 
     def up(self) -> None:
         with contextlib.suppress(OSError, EOFError):
@@ -135,17 +139,19 @@ class _Wire:
                     self._server.sendall(frame)
                     break
                 self._client.sendall(b"N")  # no encryption here
-            request = bytearray()
+            request, texts = bytearray(), b""
             while True:
                 kind = _exactly(stream, 1)
                 head = _exactly(stream, 4)
-                request += kind + head + _exactly(stream, struct.unpack("!I", head)[0] - 4)
+                body = _exactly(stream, struct.unpack("!I", head)[0] - 4)
+                request += kind + head + body
+                texts += self._text_of(kind, body)
                 if kind not in _ENDS_REQUEST:
                     if kind in (b"p", b"X", b"H"):  # a password, the end, Flush: no exchange of its own
                         self._server.sendall(request)
                         request.clear()
                     continue
-                moment = self._proxy.planned(bytes(request))
+                moment = self._proxy.planned(bytes(request) + texts)
                 if moment is Moment.BEFORE:
                     break
                 if moment is not None:
@@ -156,7 +162,18 @@ class _Wire:
                     self._client.shutdown(socket.SHUT_RDWR)
                     return
                 request.clear()
+                texts = b""
         self._over()
+
+    def _text_of(self, kind: bytes, body: bytes) -> bytes:
+        """The text of the statement that a Bind names; a Parse gives one its name."""
+        if kind == b"P":
+            name, text, _ = body.split(b"\0", 2)
+            self._prepared[name] = text
+        elif kind == b"B":
+            _, name, _ = body.split(b"\0", 2)
+            return self._prepared.get(name, b"")
+        return b""
 
     def down(self) -> None:
         with contextlib.suppress(OSError, EOFError):

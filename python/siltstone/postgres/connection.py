@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +14,7 @@ from siltstone.errors import (
     StoreOpenError,
 )
 from siltstone.extras import requires
+from siltstone.postgres.exchange import ask, is_readable
 from siltstone.postgres.statements import Row
 
 with requires("postgres", by="siltstone.PostgresStore"):
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
     Connection: TypeAlias = psycopg.Connection[Any]
 
-__all__ = ["LostError", "autocommit", "first_line", "is_dead", "losing", "run", "run_all", "values_of"]
+__all__ = [
+    "LostError", "autocommit", "first_line", "is_dead", "is_direct", "losing", "run", "run_all", "values_of",
+]  # fmt: skip
 
 _DISK: Final = ("53100", "58030", "53200")  # disk full, input or output failed, out of memory
 #: The server took the statement back by itself: on a standby, for what the primary removes meanwhile.
@@ -43,28 +45,40 @@ def values_of(row: Any) -> tuple[Any, ...]:
     return tuple(row.values()) if isinstance(row, dict) else tuple(row)
 
 
-def run(
-    connection: Connection, sql: str, values: Sequence[Any] | dict[str, Any], *, prepare: bool = False
-) -> list[Row]:
-    """The rows that a statement gives."""
+def run(connection: Connection, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[Row]:
+    """The rows that a statement gives which is seldom asked; it is not prepared."""
     # Of this class whatever the pool's connections have: it binds values, and never writes them into the SQL.
     with losing(connection), psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
-        cursor.execute(sql, values or None, prepare=prepare, binary=True)
+        cursor.execute(sql, values or None, prepare=False, binary=True)
         return cursor.fetchall()
 
 
 def run_all(
-    connection: Connection, statements: Sequence[tuple[str, dict[str, Any]]], *, prepare: bool = False
+    connection: Connection,
+    statements: Sequence[tuple[str, dict[str, Any]]],
+    *,
+    prepared: set[bytes] | None,
+    until: float,
 ) -> bool:
     """Runs statements in one transaction; whether each gave a row. Otherwise nothing is done."""
     if len(statements) == 1:
-        return bool(run(connection, *statements[0], prepare=prepare))
-    with losing(connection), connection.transaction() as transaction:
+        return bool(ask(connection, *statements[0], prepared=prepared, until=until))
+    with connection.transaction() as transaction:
         for sql, values in statements:
-            if not run(connection, sql, values, prepare=prepare):
+            if not ask(connection, sql, values, prepared=prepared, until=until):
                 raise psycopg.Rollback(transaction)
         return True
     return False
+
+
+def is_direct(connection: Connection, until: float) -> bool:
+    """Whether the server itself is at the other end, and no pooler that hands statements to one of many.
+
+    A pooler gives each client a number of its own in place of the server process's.
+    """
+    own = connection.info.backend_pid
+    asked = [ask(connection, "SELECT pg_catalog.pg_backend_pid()", {}, until=until) for _ in range(2)]
+    return asked == [[(own,)]] * 2
 
 
 @contextmanager
@@ -72,17 +86,12 @@ def losing(connection: Connection) -> Iterator[None]:
     """Tells a connection that was lost from a statement that was refused."""
     try:
         yield
-    except errors.DataError as error:
+    except (errors.DataError, UnicodeEncodeError) as error:
         raise InvalidEntryError(f"PostgreSQL cannot hold a value: {error}") from error
     except (errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege) as error:
         raise ReadOnlyStoreError(f"PostgreSQL takes no write: {first_line(error)}") from error
     except (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn) as error:
         raise StoreOpenError(f"the tables are not there, or others: {first_line(error)}") from error
-    except (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement) as error:
-        raise StoreError(
-            "what stands between here and PostgreSQL hands each statement to another connection: open the "
-            f"store without prepare=True ({first_line(error)})"
-        ) from error
     except psycopg.Error as error:
         if (
             connection.closed
@@ -113,8 +122,7 @@ def is_dead(connection: Connection) -> bool:
     with suppress(psycopg.Error, OSError, ValueError):
         if connection.closed:
             return True
-        readable, _, _ = select.select([connection.pgconn.socket], [], [], 0)
-        if not readable:
+        if not is_readable(connection.pgconn.socket):
             return False
         connection.pgconn.consume_input()
         return bool(connection.pgconn.status != psycopg.pq.ConnStatus.OK)

@@ -11,16 +11,15 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as NotInTime
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from weakref import WeakKeyDictionary
 
 from siltstone.errors import (
-    ConfigError,
     ReadOnlyStoreError,
     StoreBusyError,
     StoreClosedError,
     StoreCorruptError,
     StoreError,
     StoreForkedError,
-    StoreOpenError,
     StoreUnavailableError,
 )
 from siltstone.extras import requires
@@ -28,23 +27,16 @@ from siltstone.postgres.administration import address
 from siltstone.postgres.connection import (
     LostError,
     autocommit,
-    first_line,
     is_dead,
+    is_direct,
     losing,
     run,
     run_all,
     values_of,
 )
-from siltstone.postgres.schema import (
-    BLOCK,
-    HASH_RULES,
-    SCHEMA_VERSION,
-    TOKENIZER,
-    another,
-    quoted,
-    setup,
-    version_of,
-)
+from siltstone.postgres.exchange import LateError, UnpreparedError, ask
+from siltstone.postgres.opening import look, opening
+from siltstone.postgres.schema import BLOCK, SCHEMA_VERSION, another, quoted
 from siltstone.postgres.statements import Found, Row, Statements, Write
 
 with requires("postgres", by="siltstone.PostgresStore"):
@@ -75,8 +67,8 @@ _UNREPLICATED: Final = "01000"  # a warning during a write: the wait for a stand
 class Database:
     """The tables of a schema, over a pool of connections.
 
-    Statements need no state of a session of the server, are not prepared, and stand for themselves, so a pool
-    between here and the server may hand each of them to another connection.
+    Statements need no state of a session of the server, and stand for themselves, so a pool between here and
+    the server may hand each of them to another connection. They are prepared where no such pool is.
     """
 
     def __init__(
@@ -88,7 +80,7 @@ class Database:
         owned: bool,
         read_only: bool,
         deadline: float,
-        prepare: bool = False,
+        prepare: bool | None = None,
         language: str | None = None,
     ) -> None:
         self.pool = pool
@@ -99,7 +91,8 @@ class Database:
         self.read_only = read_only
         self.language = language  #: that was settled, as the core names it
         self.deadline = deadline
-        self._prepare = prepare
+        self._prepare = prepare  # whether statements are prepared; None: on connections that are direct
+        self._prepared: WeakKeyDictionary[Connection, set[bytes] | None] = WeakKeyDictionary()
         self._owned = owned
         self._process = os.getpid()
         self._closed = False
@@ -119,7 +112,7 @@ class Database:
         read_only: bool,
         deadline: float,
         hash_rule: str | None,
-        prepare: bool = False,
+        prepare: bool | None = None,
     ) -> Database:
         """Looks at the database once, and opens a pool where *conninfo* is none.
 
@@ -129,8 +122,8 @@ class Database:
         """
         quoted(schema)
         if isinstance(conninfo, ConnectionPool):
-            with _opening(schema), conninfo.connection() as connection, autocommit(connection):
-                writable, rule, language = _look(connection, schema, create and not read_only, hash_rule)
+            with opening(schema), conninfo.connection() as connection, autocommit(connection):
+                writable, rule, language = look(connection, schema, create and not read_only, hash_rule)
             return cls(
                 conninfo,
                 schema,
@@ -141,12 +134,12 @@ class Database:
                 prepare=prepare,
                 language=language,
             )
-        with _opening(schema):
+        with opening(schema):
             address(
                 conninfo
             )  # refuses what is none: libpq would quote a piece of it, which may be a password
             given = conninfo_to_dict(conninfo)
-            options: dict[str, Any] = {"autocommit": True, "prepare_threshold": 1 if prepare else None}
+            options: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
             own = {"connect_timeout": "10", "application_name": "siltstone"}
             options |= {
                 key: value
@@ -154,7 +147,7 @@ class Database:
                 if key not in given and not os.environ.get(_ENVIRONMENT[key])
             }
             with psycopg.connect(conninfo, **options) as connection:
-                writable, rule, language = _look(connection, schema, create and not read_only, hash_rule)
+                writable, rule, language = look(connection, schema, create and not read_only, hash_rule)
             pool: Pool = ConnectionPool(
                 conninfo,
                 min_size=1,
@@ -213,37 +206,85 @@ class Database:
     # -- reading
 
     def rows(self, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[Row]:
-        """What a statement gives that only reads; it is asked again where a connection was lost."""
+        """What a statement gives that only reads, and is seldom asked."""
+        return self._read(lambda connection, _prepared, _until: run(connection, sql, values), is_apart=True)
+
+    def _asked(self, sql: str, values: dict[str, Any], *, prepare: bool = True) -> list[Row]:
+        """What a statement gives that only reads."""
+        return self._read(
+            lambda connection, prepared, until: ask(
+                connection, sql, values, prepared=prepared if prepare else None, until=until
+            ),
+            # An interrupt comes to this thread alone, and may not take a connection out of the pool for good.
+            is_apart=_is_main(),
+        )
+
+    def _read(
+        self, work: Callable[[Connection, set[bytes] | None, float], list[Row]], *, is_apart: bool
+    ) -> list[Row]:
+        """What a statement gives; it is asked again where a connection was lost.
+
+        *is_apart* runs it in a thread of its own, which is left behind when the time is over.
+        """
         self.check()
         until = time.monotonic() + self.deadline
-        if threading.get_ident() == threading.main_thread().ident:
-            # An interrupt comes to this thread alone, and may not take a connection out of the pool for good.
-            return self._call(lambda: self._asked(sql, values, until), until, outcome="not written")
-        return self._asked(sql, values, until)
 
-    def _asked(self, sql: str, values: Sequence[Any] | dict[str, Any], until: float) -> list[Row]:
-        for pause in _pauses():
+        def read() -> list[Row]:
+            for pause in _pauses():
+                try:
+                    return self._exchange(work, until)
+                except LostError as lost:
+                    if time.monotonic() + pause > until:
+                        raise self._silence(f": {lost}") from lost
+                    time.sleep(pause)
+                except LateError:
+                    raise self._silence("") from None
+            raise AssertionError("pauses do not end")
+
+        return self._call(read, until, outcome="not written") if is_apart else read()
+
+    def _silence(self, why: str) -> StoreUnavailableError:
+        return StoreUnavailableError(
+            f"PostgreSQL did not answer a question within {self.deadline} seconds{why}", outcome="not written"
+        )
+
+    def _exchange(self, work: Callable[[Connection, set[bytes] | None, float], _T], until: float) -> _T:
+        """What *work* makes of a connection, of the names that are prepared on it, and of the time there is.
+
+        Raises:
+            LostError: the connection was lost, or the statement taken back.
+            LateError: no answer came in time.
+        """
+        with self._borrowed(until) as connection:
             try:
-                with self._borrowed() as connection:
-                    return run(connection, sql, values, prepare=self._prepare)
-            except LostError as lost:
-                if time.monotonic() + pause > until:
-                    raise StoreUnavailableError(
-                        f"PostgreSQL did not answer within {self.deadline} seconds: {lost}",
-                        outcome="not written",
-                    ) from lost
-                time.sleep(pause)
-        raise AssertionError("pauses do not end")
+                with losing(connection):
+                    try:
+                        return work(connection, self._names(connection, until), until)
+                    except UnpreparedError:
+                        self._prepare = False  # somebody between here and the server keeps no names
+                        return work(connection, None, until)
+            except LateError:
+                connection.close()
+                raise
+
+    def _names(self, connection: Connection, until: float) -> set[bytes] | None:
+        """The names that are prepared on a connection; None where nothing is to be prepared."""
+        if self._prepare is False:
+            return None
+        if connection not in self._prepared:
+            self._prepared[connection] = set() if self._prepare or is_direct(connection, until) else None
+        return self._prepared[connection]
 
     def where(self, k: int) -> tuple[int, str | None]:
         """The version and the mark of mirror *k*; 0 where nothing was written of it."""
-        ((version, n, mark),) = self._version(self.rows(self.statements.where, [k]))
+        ((version, n, mark),) = self._version(self._asked(self.statements.where, {"k": k}))
         self._check_version(version)
         return n or 0, mark
 
     def lacking(self, k: int, n: int) -> Found:
         """What mirror *k* lacks that stands at *n*; at -1 it lacks everything."""
-        found = self.rows(self.statements.read, {"k": k, "n": n})
+        # What is new is asked again and again; everything is read once, by a plan for what there is.
+        found = self._asked(self.statements.read, {"k": k, "n": n}, prepare=n >= 0)
         if not found:
             self._version(found)
         version, lacking = self.statements.found(n, found)
@@ -329,15 +370,19 @@ class Database:
         """
         statements = [self.statements.write(write) for write in writes]
         until = time.monotonic() + self.deadline
+        # One statement keeps to the time by itself, and an interrupt comes to the main thread alone.
+        is_apart = len(writes) > 1 or _is_main()
         tried = False
         for pause in _pauses():
             try:
                 if tried:
-                    settled = self._call(lambda: self._settle(writes[0], until), until)
+                    settled = self._call(lambda: self._settled(writes[0], until), until)
                     if settled != "again":
                         return settled == "done"
                 tried = True
-                return self._call(lambda: self._write_once(statements), until)
+                if is_apart:
+                    return self._call(lambda: self._write_once(statements, until), until)
+                return self._write_once(statements, until)
             except LostError as lost:
                 if time.monotonic() + pause > until:
                     raise StoreUnavailableError(
@@ -346,31 +391,50 @@ class Database:
                         outcome="unknown",
                     ) from lost
                 time.sleep(pause)
+            except LateError:
+                raise self._open_end() from None
         raise AssertionError("pauses do not end")
 
-    def _write_once(self, statements: Sequence[tuple[str, dict[str, Any]]]) -> bool:
+    def _open_end(self) -> StoreUnavailableError:
+        return StoreUnavailableError(
+            f"PostgreSQL did not answer a write within {self.deadline} seconds; it may be done yet",
+            outcome="unknown",
+        )
+
+    def _write_once(self, statements: Sequence[tuple[str, dict[str, Any]]], until: float) -> bool:
         warned: list[str] = []
 
         def noticed(notice: errors.Diagnostic) -> None:
             if notice.sqlstate == _UNREPLICATED:
                 warned.append(notice.message_primary or "")
 
-        with self._borrowed() as connection:
+        def written(connection: Connection, prepared: set[bytes] | None, until: float) -> bool:
             connection.add_notice_handler(noticed)
             try:
-                done = run_all(connection, statements, prepare=self._prepare)
+                return run_all(connection, statements, prepared=prepared, until=until)
             finally:
                 connection.remove_notice_handler(noticed)
+
+        done = self._exchange(written, until)
         if warned:
             raise StoreUnavailableError(
                 f"PostgreSQL has the write, and perhaps its standbys do not: {warned[0]}", outcome="unknown"
             )
         return done
 
+    def _settled(self, write: Write, until: float) -> Settled:
+        """What became of a write whose answer was lost; a question that is refused tells nothing of it."""
+        try:
+            return self._settle(write, until)
+        except (StoreUnavailableError, StoreClosedError):
+            raise
+        except StoreError as error:
+            raise LostError(str(error)) from error
+
     def _settle(self, write: Write, until: float) -> Settled:
         """What became of a write whose answer was lost."""
         most = max(1, round((until - time.monotonic()) * 1_000))
-        with self._borrowed() as connection, losing(connection), connection.transaction():
+        with self._borrowed(until) as connection, losing(connection), connection.transaction():
             connection.execute(f"SET LOCAL lock_timeout = {most}", prepare=False)
             try:
                 found = connection.execute(self.statements.settle, [write.n + 1, write.k], prepare=False)
@@ -436,12 +500,7 @@ class Database:
                 raise
             for thread in at:
                 self._hang_up(thread)
-            asked = "a write" if outcome == "unknown" else "a question"
-            raise StoreUnavailableError(
-                f"PostgreSQL did not answer {asked} within {self.deadline} seconds"
-                + ("; it may be done yet" if outcome == "unknown" else ""),
-                outcome=outcome,
-            ) from None
+            raise (self._open_end() if outcome == "unknown" else self._silence("")) from None
 
     def _hang_up(self, thread: int) -> None:
         """Ends the wait of a thread for an answer. The server finishes what it has begun."""
@@ -457,9 +516,8 @@ class Database:
                     line.detach()
 
     @contextmanager
-    def _borrowed(self) -> Iterator[Connection]:
+    def _borrowed(self, until: float) -> Iterator[Connection]:
         """A connection that answers, for a statement, in no transaction before or afterwards."""
-        until = time.monotonic() + self.deadline
         thread = threading.get_ident()
         connection = None
         try:
@@ -495,66 +553,11 @@ class Database:
 _ENVIRONMENT = {"connect_timeout": "PGCONNECT_TIMEOUT", "application_name": "PGAPPNAME"}
 
 
+def _is_main() -> bool:
+    return threading.get_ident() == threading.main_thread().ident
+
+
 def _pauses() -> Iterator[float]:
     yield from _PAUSES
     while True:
         yield _PAUSES[-1]
-
-
-@contextmanager
-def _opening(schema: str) -> Iterator[None]:
-    """What goes wrong when a store is opened, without what the connection string says."""
-    try:
-        yield
-    except StoreError:
-        raise
-    except (psycopg.Error, LostError) as error:
-        raise StoreOpenError(
-            f"cannot open the store in schema {schema!r}: {first_line(error)}", path=schema
-        ) from error
-    except PoolTimeout as error:
-        raise StoreOpenError(
-            f"cannot open the store in schema {schema!r}: the pool gave no connection", path=schema
-        ) from error
-
-
-def _look(
-    connection: Connection, schema: str, create: bool, hash_rule: str | None
-) -> tuple[bool, str, str | None]:
-    """Whether the role may write to the tables, which are made where asked for; their rule and language."""
-    if create:
-        setup(connection, schema, hash_rule or HASH_RULES[0])
-    version = version_of(connection, schema)
-    if version is None:
-        raise StoreOpenError(
-            f"schema {schema!r} has no tables of a store: make them with PostgresStore.open(..., setup=True) "
-            "or `siltstone postgres setup`",
-            path=schema,
-        )
-    if version != SCHEMA_VERSION:
-        raise another(schema, version)
-    ((standby, read_only, allowed, rule, tokenizer, language),) = run(
-        connection,
-        "SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on', "
-        f"has_table_privilege(%s, 'INSERT'), {_meta(schema, 'hash_rule')}, {_meta(schema, 'tokenizer')}, "
-        f"{_meta(schema, 'language')}",
-        [f"{quoted(schema)}.entry"],
-    )
-    if rule not in HASH_RULES or tokenizer != TOKENIZER:
-        raise StoreOpenError(
-            f"the tables in schema {schema!r} need hash rule {rule!r} and tokenizer {tokenizer!r}, and this "
-            "siltstone lacks one of them",
-            path=schema,
-        )
-    if hash_rule not in (None, rule):
-        raise ConfigError(
-            f"the tables in schema {schema!r} were made with hash_rule {rule!r}, not {hash_rule!r}: open "
-            "them without one",
-            field="hash_rule",
-            value=hash_rule,
-        )
-    return not (standby or read_only or not allowed), rule, language
-
-
-def _meta(schema: str, key: str) -> str:
-    return f"(SELECT value FROM {quoted(schema)}.meta WHERE key = '{key}')"

@@ -21,6 +21,7 @@ from siltstone.errors import (
 )
 from siltstone.memory.database_log import DatabaseLog
 from siltstone.postgres.database import Database, UniqueViolation
+from siltstone.postgres.schema import BLOCK
 from siltstone.postgres.statements import Changed, Changes, Found, Write, weight
 from siltstone.stores.memory import MemoryStore
 
@@ -29,7 +30,7 @@ __all__ = ["BUSY", "Mirror", "StaleError", "key_of", "one_look", "together"]
 T = TypeVar("T")
 
 BUSY: Final = 5.0  #: seconds that a write is tried again while others write
-IDS: Final = 64  # ids that a mirror takes at once
+IDS: Final = (64, BLOCK)  # ids that a mirror takes at once: the first time, and at most later
 EMPTY: Final = 512 << 10  #: about how many bytes a mirror takes before it has rows
 _REWRITTEN: Final = ("session", "embedder", "stage")  # tables whose rows are written over again and again
 
@@ -123,6 +124,7 @@ class Mirror:
         self._mark: str | None = None
         self._high_water = 0  # the last id that an entry has here
         self._last_id = 0  # and that one may have
+        self._ids = IDS[0]  # how many it takes the next time
         self._is_new = False  # whether this call has looked into PostgreSQL
         self._shipped = False  # and written there
         self._is_bare = False  # nothing was written of it when its store was made
@@ -302,10 +304,12 @@ class Mirror:
             _native.mirror_ids_above(self.native, highest)
 
     def _take_ids(self, count: int) -> None:
+        # A call that has too few is made again. Who asks often takes more, so that it seldom comes to that.
+        most, self._ids = self._ids, min(2 * self._ids, IDS[1])
         left = self._last_id - self._high_water
-        taken = self._database.ids(max(count - left, IDS), self._last_id)
+        taken = self._database.ids(max(count - left, most), self._last_id)
         if taken.start != self._last_id + 1 and len(taken) < count:
-            taken = self._database.ids(max(count, IDS), self._last_id)
+            taken = self._database.ids(max(count, most), self._last_id)
         if taken.start != self._last_id + 1:  # others took what lies between
             self._high_water = taken.start - 1
             _native.mirror_ids_above(self.native, self._high_water)

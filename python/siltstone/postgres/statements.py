@@ -8,7 +8,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from siltstone.postgres.schema import KEYS, SCHEMA_VERSION, TABLES, TEXT, USER, Column
+from siltstone.postgres.schema import KEYS, SCHEMA_VERSION, TABLES, TEXT, Column
 
 __all__ = ["Changed", "Changes", "Found", "Statements", "Write", "weight"]
 
@@ -84,7 +84,7 @@ class Statements:
         self.schema = schema
         self.where = f"""
             SELECT v.version, r.n, r.mark::text
-            FROM {schema}.version v LEFT JOIN {schema}.root r ON r.k = %s"""
+            FROM {schema}.version v LEFT JOIN {schema}.root r ON r.k = %(k)s::bigint"""
         self.settle = f"""
             SELECT r.n, r.mark::text, (SELECT s.mark::text FROM {schema}.step s WHERE s.k = r.k AND s.n = %s)
             FROM {schema}.root r WHERE r.k = %s FOR UPDATE OF r"""
@@ -99,7 +99,7 @@ class Statements:
         parts = [
             self._part(
                 _ROOT,
-                f"{self.schema}.version v LEFT JOIN {self.schema}.root t ON t.k = %(k)s",
+                f"{self.schema}.version v LEFT JOIN {self.schema}.root t ON t.k = %(k)s::bigint",
                 {
                     "bigint": ["v.version::bigint", "t.n", "t.spaced::integer::bigint"],
                     "text": ["t.mark::text", "t.salt", "t.sequences"],
@@ -108,7 +108,7 @@ class Statements:
             ),
             self._part(
                 _STEP,
-                f"{self.schema}.step t WHERE t.k = %(k)s AND t.n >= %(n)s",
+                f"{self.schema}.step t WHERE t.k = %(k)s::bigint AND t.n >= %(n)s::bigint",
                 {"bigint": ["t.n"], "text": ["t.mark::text", "t.gone"], "bytea": []},
             ),
         ]  # fmt: skip
@@ -122,7 +122,7 @@ class Statements:
             offsets = {"bigint": 1, "text": 1 + self._slots["bigint"]}
             offsets["bytea"] = offsets["text"] + self._slots["text"]
             self._places.append(itemgetter(*(offsets[kind] + index for kind, index in at)))
-            where = f"{self.schema}.{table} t WHERE t.k = %(k)s AND t.n > %(n)s"
+            where = f"{self.schema}.{table} t WHERE t.k = %(k)s::bigint AND t.n > %(n)s::bigint"
             parts.append(self._part(place, where, by_kind))
         return " UNION ALL ".join(parts)
 
@@ -205,27 +205,30 @@ def _writing(schema: str, begins: bool, ages: bool, forms: tuple[Form, ...]) -> 
     if begins:
         root = (
             f"INSERT INTO {schema}.root (k, name, spaced, n, mark, salt, sequences) "
-            f"SELECT %(k)s, %(name)b, %(spaced)s, 1, %(mark)s::uuid, %(salt)s, %(sequences)s "
+            f"SELECT %(k)s::bigint, %(name)s::bytea, %(spaced)s::boolean, 1, %(mark)s::uuid, "
+            f"%(salt)s::text, %(sequences)s::text "
             f"WHERE {current} ON CONFLICT (k) DO NOTHING RETURNING k, n"
         )
     else:
         root = (
-            f"UPDATE {schema}.root SET n = n + 1, mark = %(mark)s::uuid, salt = %(salt)s, "
-            f"sequences = %(sequences)s WHERE k = %(k)s AND n = %(n)s AND mark = %(was)s::uuid "
-            f"AND {current} RETURNING k, n"
+            f"UPDATE {schema}.root SET n = n + 1, mark = %(mark)s::uuid, salt = %(salt)s::text, "
+            f"sequences = %(sequences)s::text WHERE k = %(k)s::bigint AND n = %(n)s::bigint "
+            f"AND mark = %(was)s::uuid AND {current} RETURNING k, n"
         )
     parts = [
         f"root AS ({root})",
         f"""step AS (INSERT INTO {schema}.step (k, n, mark, gone)
-                SELECT k, n, %(mark)s::uuid, %(gone)s FROM root)""",
+                SELECT k, n, %(mark)s::uuid, %(gone)s::text FROM root)""",
     ]
     if ages:
-        parts.append(f"old AS (DELETE FROM {schema}.step s USING root WHERE s.k = root.k AND s.n = %(old)s)")
+        parts.append(
+            f"old AS (DELETE FROM {schema}.step s USING root WHERE s.k = root.k AND s.n = %(old)s::bigint)"
+        )
     for table, rows, leave in forms:
         if leave:
             parts.append(
                 f"{table}_gone AS (DELETE FROM {schema}.{table} t USING root "
-                f"WHERE t.k = root.k AND t.{KEYS[table][0]} = ANY(%({table}_gone)b::bigint[]))"
+                f"WHERE t.k = root.k AND t.{KEYS[table][0]} = ANY(%({table}_gone)s::bigint[]))"
             )
         if rows:
             parts.append(_upsert(schema, table, is_one=rows == 1))
@@ -241,7 +244,7 @@ def _upsert(schema: str, table: str, *, is_one: bool) -> str:
     columns, keys = TABLES[table], KEYS[table]
     names = [column.name for column in columns]
     others = ", ".join(f"{name} = excluded.{name}" for name in ("n", *names) if name not in keys)
-    bound = [f"%({table}_{each.name})b::{_kind(each)}" for each in columns]
+    bound = [f"%({table}_{each.name})s::{_kind(each)}" for each in columns]
     if is_one:
         source = f"{', '.join(bound)} FROM root"
     else:
@@ -260,9 +263,7 @@ def _upsert(schema: str, table: str, *, is_one: bool) -> str:
 def _bind(table: str, rows: Sequence[Row], values: dict[str, Any]) -> None:
     """The values of rows, by the names that they have in the statement."""
     for column, cells in zip(TABLES[table], zip(*rows, strict=True), strict=True):
-        if column.holds == USER:
-            cells = tuple(cell.encode() if isinstance(cell, str) else cell for cell in cells)
-        values[f"{table}_{column.name}"] = cells[0] if len(cells) == 1 else list(cells)
+        values[f"{table}_{column.name}"] = cells[0] if len(cells) == 1 else cells
 
 
 def _kind(column: Column) -> str:

@@ -107,7 +107,7 @@ class PostgresStore(Store):
         limits: Limits = DEFAULTS,
         deadline: float = DEADLINE,
         mirrored: int = MIRRORED,
-        prepare: bool = False,
+        prepare: bool | None = None,
         language: str | Sequence[str] | None = None,
     ) -> Self:
         """Opens the store in a schema of a database.
@@ -134,8 +134,9 @@ class PostgresStore(Store):
             mirrored: The approximate maximum bytes of the sessions in memory. The least recently used are
                 dropped first.
             language: The languages of texts, as for :meth:`MemoryStore.open`.
-            prepare: Whether the server keeps the plans of statements: a write takes about a third of a
-                millisecond less. Do not use it behind a pooler such as pgbouncer.
+            prepare: Whether the server keeps the plans of statements. By default it does where no pooler
+                such as pgbouncer stands between; True lets it also there, for a pooler that knows prepared
+                statements. Where they turn out to be lost, the store goes on without them.
 
         Raises:
             StoreOpenError: no answer of the server, missing rights, or no tables.

@@ -1,0 +1,297 @@
+"""A statement and its values as they go to the server: prepared where that is safe, and waited for no longer
+than a call may take."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg_pool import ConnectionPool
+
+from postgres_stores import PostgresPool
+from servers import Postgres, Proxy
+from siltstone import Entry
+from siltstone.errors import InvalidEntryError, StoreUnavailableError
+from siltstone.memory.log import NewMessage
+from siltstone.postgres import PostgresStore
+from siltstone.postgres.exchange import PREPARED, LateError, ask
+
+ECHO = (
+    "SELECT %(whole)s::bigint, %(said)s::text, %(raw)s::bytea, %(is_so)s::boolean, %(mark)s::uuid::text, "
+    "%(wholes)s::bigint[], %(texts)s::text[], %(raws)s::bytea[]"
+)
+VALUES: list[dict[str, Any]] = [
+    {
+        "whole": -(2**63), "said": "Schlick 🪨", "raw": b"\x00\xff", "is_so": True,
+        "mark": "00000000-0000-4000-8000-0000000000ff", "wholes": [2**63 - 1, None, -1],
+        "texts": ["{", None, '"', "NULL"], "raws": [b"", None, b"\x00"],
+    },
+    dict.fromkeys(["whole", "said", "raw", "is_so", "mark", "wholes", "texts", "raws"]),
+    {
+        "whole": 0, "said": "", "raw": "text of a user", "is_so": False, "mark": None,
+        "wholes": [], "texts": ("a tuple",), "raws": ["text"],
+    },
+]  # fmt: skip
+
+
+@pytest.fixture
+def connection(newest_postgres: Postgres) -> Iterator[psycopg.Connection[Any]]:
+    with newest_postgres.connect() as connection:
+        yield connection
+
+
+def known(connection: psycopg.Connection[Any]) -> list[str]:
+    """The names that are prepared on a connection."""
+    return [name for (name,) in connection.execute("SELECT name FROM pg_prepared_statements").fetchall()]
+
+
+def through_one(pool: PostgresPool, **options: Any) -> ConnectionPool[Any]:
+    """A pool of one connection to the same tables."""
+    return ConnectionPool(pool.pool.conninfo, min_size=1, max_size=1, open=True, **options)
+
+
+@pytest.mark.parametrize("values", VALUES)
+def test_values_come_back_as_they_went_prepared_or_not(
+    connection: psycopg.Connection[Any], values: dict[str, Any]
+) -> None:
+    prepared: set[bytes] = set()
+    for names in (None, prepared, prepared):
+        ((*given, raws),) = ask(connection, ECHO, values, prepared=names)
+        expected = [values[name] for name in ("whole", "said", "raw", "is_so", "mark", "wholes", "texts")]
+        expected[2] = values["raw"].encode() if isinstance(values["raw"], str) else values["raw"]
+        expected[6] = list(values["texts"]) if values["texts"] else values["texts"]
+        assert given == expected
+        texts = values["raws"]
+        assert raws == (texts and [each.encode() if isinstance(each, str) else each for each in texts])
+    assert [name.encode() for name in known(connection)] == list(prepared)
+
+
+def test_the_name_of_a_prepared_statement_is_of_its_text_alone(
+    connection: psycopg.Connection[Any], newest_postgres: Postgres
+) -> None:
+    here: set[bytes] = set()
+    there: set[bytes] = set()
+    with newest_postgres.connect() as other:
+        ask(connection, "SELECT 1", {}, prepared=here)
+        ask(connection, "SELECT 2", {}, prepared=here)
+        assert ask(other, "SELECT 2", {}, prepared=there) == [(2,)]
+    assert len(here) == 2
+    assert there < here
+
+
+def test_so_many_statements_are_prepared_and_no_more(connection: psycopg.Connection[Any]) -> None:
+    prepared: set[bytes] = set()
+    for number in range(PREPARED + 3):
+        assert ask(connection, f"SELECT {number}", {}, prepared=prepared) == [(number,)]
+    assert len(known(connection)) == len(prepared) == PREPARED
+
+
+def test_a_statement_that_is_refused_leaves_the_connection_as_it_was(
+    connection: psycopg.Connection[Any],
+) -> None:
+    prepared: set[bytes] = set()
+    for names in (None, prepared, prepared):
+        with pytest.raises(psycopg.errors.DivisionByZero, match="division by zero"):
+            ask(connection, "SELECT 1 / %(n)s::bigint", {"n": 0}, prepared=names)
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            ask(connection, "SELECT 1 FROM nowhere", {}, prepared=names)
+        assert ask(connection, "SELECT 1 / %(n)s::bigint", {"n": 1}, prepared=names) == [(1,)]
+        assert connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+
+
+def test_an_answer_is_waited_for_as_long_as_it_may_take(connection: psycopg.Connection[Any]) -> None:
+    with pytest.raises(LateError):
+        ask(connection, "SELECT pg_sleep(60)", {}, until=time.monotonic() + 0.1)
+    connection.close()  # it is of no more use
+
+
+def test_a_large_value_goes_out_while_an_answer_comes_in(connection: psycopg.Connection[Any]) -> None:
+    text = "silt" * (4 << 20)
+    assert ask(connection, "SELECT %(said)s::text", {"said": text}, until=time.monotonic() + 60) == [(text,)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files have no such numbers there")
+def test_a_process_with_more_than_a_thousand_files_reaches_the_server(newest_pool: PostgresPool) -> None:
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if before[1] != resource.RLIM_INFINITY and before[1] < 2_048:
+        pytest.skip("a process may have fewer files here")
+    newest_pool.empty()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2_048, before[1]))
+    taken: list[int] = []
+    try:
+        while not taken or taken[-1] < 1_100:
+            taken.append(os.open(os.devnull, os.O_RDONLY))
+        with through_one(newest_pool) as pool, PostgresStore.open(pool) as store:
+            store.index("a", [Entry("silt")])
+            assert len(store.search("a", "silt")) == 1
+    finally:
+        for file in taken:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def use(store: PostgresStore, number: int) -> None:
+    store.index("a", [Entry(f"silt {number}")])
+    assert store.search("a", f"silt {number}")[0].content == f"silt {number}"
+
+
+def test_a_store_prepares_its_statements_where_the_server_itself_is_at_the_other_end(
+    newest_pool: PostgresPool,
+) -> None:
+    newest_pool.empty()
+    for prepare in (None, True, False):
+        newest_pool.empty()
+        with through_one(newest_pool) as pool:
+            with PostgresStore.open(pool, prepare=prepare) as store:
+                for number in range(3):
+                    use(store, number)
+            with pool.connection() as connection:
+                assert bool(known(connection)) is (prepare is not False)
+
+
+def test_a_store_prepares_nothing_behind_a_pooler_unless_it_is_asked_to(pooled_pool: PostgresPool) -> None:
+    def at_the_server() -> set[str]:
+        found: set[str] = set()
+        with pooled_pool.connection() as connection:
+            found |= {name for name in known(connection) if name.startswith("siltstone_")}
+        return found
+
+    pooled_pool.empty()
+    with PostgresStore.open(pooled_pool.pool) as store:
+        for number in range(6):
+            use(store, number)
+        assert at_the_server() == set()
+
+
+def test_prepared_statements_that_a_pooler_loses_are_done_without(pooled_pool: PostgresPool) -> None:
+    pooled_pool.empty()
+    address = pooled_pool.pool.conninfo
+    with (
+        PostgresStore.open(address, prepare=True) as one,
+        PostgresStore.open(address, prepare=True) as other,
+        ConnectionPool(address, min_size=2, max_size=2, open=True) as busy,
+    ):
+        for number in range(12):
+            # Transactions of others hold connections of the pooler, so a client gets now this one, now that.
+            with busy.connection() as held:
+                if number % 2:
+                    held.execute("SELECT 1")
+                use((one, other)[number // 2 % 2], number)
+        assert one.check() == other.check() == []
+    with pooled_pool.connection() as connection:  # the pooler keeps its connections for the next test
+        connection.execute("DEALLOCATE ALL")
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_prepared_statements_that_were_taken_away_are_done_without(
+    newest_pool: PostgresPool, count: int
+) -> None:
+    newest_pool.empty()
+    with through_one(newest_pool) as pool, PostgresStore.open(pool) as store:
+        store.index("a", [Entry("silt and a secret")])
+        store.index("b", [Entry("silt and a secret")])
+        store.forget(text="nothing", session_id="a")
+        store.index("a", [Entry("silt")])
+        store.index("b", [Entry("silt")])
+        with pool.connection() as connection:
+            assert known(connection)
+            connection.execute("DEALLOCATE ALL", prepare=False)
+        if count == 1:
+            store.index("a", [Entry("more silt")])
+        else:  # several statements in one transaction
+            assert store.forget(text="secret").entries == 2
+        with pool.connection() as connection:
+            assert known(connection) == []
+    with PostgresStore.open(newest_pool.pool) as store:
+        assert len(store.entries("a").entries) == (3 if count == 1 else 1)
+        assert store.check() == []
+
+
+def test_tables_that_change_under_a_prepared_statement_are_asked_without_it(
+    newest_pool: PostgresPool,
+) -> None:
+    newest_pool.empty()
+    with through_one(newest_pool) as pool, PostgresStore.open(pool) as store:
+        for number in range(8):
+            use(store, number)
+        with newest_pool.connection() as connection:
+            connection.execute("ALTER TABLE siltstone.version ALTER version TYPE bigint")
+        try:
+            use(store, 8)
+        finally:
+            with newest_pool.connection() as connection:
+                connection.execute("ALTER TABLE siltstone.version ALTER version TYPE integer")
+        use(store, 9)
+
+
+def append(store: PostgresStore, said: str) -> None:
+    log = store.open_log("a")
+    raw = json.dumps({"role": "user", "content": said}, ensure_ascii=False)
+    log.append(
+        [NewMessage(raw, "user", "any", "original", 3, 0)],
+        expected=log.open("").version,
+        clock="",
+        write_id=len(said),
+    )
+
+
+def test_a_connection_may_have_another_encoding_and_refuses_what_it_lacks(newest_pool: PostgresPool) -> None:
+    newest_pool.empty()
+    with PostgresStore.open(f"{newest_pool.pool.conninfo} client_encoding=latin1") as store:
+        append(store, "Größe")
+        store.index("a", [Entry("Größe 🪨")])  # bytes, in every encoding
+        with pytest.raises(InvalidEntryError, match="PostgreSQL cannot hold"):
+            append(store, "Stein 🪨")
+        append(store, "Maß")
+    with PostgresStore.open(newest_pool.pool) as store:
+        assert [json.loads(row.raw)["content"] for row in store.open_log("a").read(0, 9)] == ["Größe", "Maß"]
+        assert store.search("a", "größe")[0].content == "Größe 🪨"
+        assert store.check() == []
+
+
+def test_a_thread_gives_up_a_server_that_is_silent_and_says_what_it_knows(newest_pool: PostgresPool) -> None:
+    newest_pool.empty()
+    caught: list[StoreUnavailableError] = []
+
+    with PostgresStore.open(newest_pool.pool, deadline=0.5) as store:
+        store.index("a", [Entry("silt")])
+        store.search("a", "silt")  # from here on the store knows where the session is
+
+        def work() -> None:
+            for call in (lambda: store.index("a", [Entry("mud")]), lambda: store.search("a", "silt")):
+                try:
+                    call()
+                except StoreUnavailableError as error:
+                    caught.append(error)
+
+        with newest_pool.connection() as held, held.transaction():
+            held.execute("LOCK TABLE siltstone.root IN ACCESS EXCLUSIVE MODE")
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join(60)
+            assert not thread.is_alive()
+    assert [error.outcome for error in caught] == ["unknown", "not written"]
+
+
+def test_a_statement_is_prepared_and_run_in_one_round_trip(
+    newest_postgres: Postgres, newest_pool: PostgresPool
+) -> None:
+    newest_pool.empty()
+    with (
+        Proxy(newest_postgres.port) as proxy,
+        PostgresStore.open(proxy.address(database=newest_pool.name)) as store,
+    ):
+        for _ in range(2):
+            store.index("a", [Entry("silt")])
+        before = proxy.exchanges
+        for _ in range(2):
+            store.index("a", [Entry("mud"), Entry("clay")])  # the first time a statement of a new form
+        assert proxy.exchanges - before == 2
