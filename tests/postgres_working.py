@@ -18,7 +18,7 @@ from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any, ClassVar
 
-from siltstone.errors import StoreConflictError, StoreError, StoreUnavailableError
+from siltstone.errors import StoreBusyError, StoreConflictError, StoreError, StoreUnavailableError
 from siltstone.memory import Entry
 from siltstone.memory.log import NewCompaction, NewMessage
 
@@ -26,6 +26,7 @@ __all__ = [
     "MUTANTS",
     "Writer",
     "context",
+    "hurry",
     "mutated",
     "opened",
     "problems",
@@ -37,6 +38,7 @@ __all__ = [
 ]
 
 SESSION = "tortured"
+PATIENCE = 300  # seconds, in place of the 10 and the 30 of who waits for a user
 
 
 def context() -> ForkServerContext:
@@ -47,10 +49,15 @@ def context() -> ForkServerContext:
 
 
 def opened(dsn: str, **options: Any) -> Any:
-    """The store, imported late: the client of PostgreSQL is an extra."""
+    """The store, imported late: the client of PostgreSQL is an extra.
+
+    It waits as long as a server may be away on a slow machine, on which no test counts.
+    """
     from siltstone.postgres import PostgresStore
 
-    return PostgresStore.open(dsn, **options)
+    if isinstance(dsn, str) and "=" in dsn and "connect_timeout" not in dsn:
+        dsn += f" connect_timeout={PATIENCE}"
+    return PostgresStore.open(dsn, **{"deadline": PATIENCE, **options})
 
 
 class Writer:
@@ -83,7 +90,7 @@ class Writer:
     def stop(self) -> None:
         """Lets it end the write that is under way."""
         self.words.with_suffix(".stop").touch()
-        self.process.join(60)
+        self.process.join(2 * PATIENCE)
         assert not self.process.is_alive(), said(self.words)[-1:]
 
 
@@ -113,7 +120,8 @@ def work(dsn: str, words: str, number: int, mutant: str = "", shared: bool = Fal
                             try:
                                 _write(store, log, session, does, uid)
                                 break
-                            except StoreConflictError as error:
+                            except (StoreConflictError, StoreBusyError) as error:
+                                # Neither wrote anything; who is alone meets neither.
                                 if not shared:
                                     say("error", error=repr(error))
                                     return
@@ -282,7 +290,12 @@ def seen(store: Any) -> dict[str, Any]:
     return found
 
 
-def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
+def hurry(store: Any, seconds: float = 0.5) -> None:
+    """From now on the store waits so long. What a slow machine did before had its time."""
+    store._database.deadline = seconds
+
+
+def until(holds: Callable[[], bool], seconds: float = 2.0 * PATIENCE) -> None:
     """Waits; a test that waits for ever says so."""
     end = time.monotonic() + seconds
     while not holds():

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from forking import in_child
-from postgres_working import opened
+from postgres_working import hurry, opened
 from servers import Postgres, running
 from siltstone import Entry, Session
 from siltstone.errors import (
@@ -293,10 +293,12 @@ def test_two_sessions_of_one_key_are_told_apart(place: Place, monkeypatch: pytes
 
 def test_a_pool_that_is_exhausted_raises_by_name_after_its_time(place: Place) -> None:
     with psycopg_pool.ConnectionPool(place.dsn, min_size=1, max_size=1, open=True, name="small") as pool:
-        pool.wait(10)
-        with opened(pool, deadline=0.3) as store:
+        pool.wait(300)
+        with opened(pool) as store:
+            hurry(store)
             with pool.connection(), pytest.raises(StoreBusyError, match=r"'small'.*at most 1"):
                 store.index("a", [Entry("mud")])
+            hurry(store, 30)
             assert [each.content for each in store.entries("a").entries] == ["silt settles"]
             store.index("a", [Entry("mud")])
 

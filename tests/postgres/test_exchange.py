@@ -16,6 +16,7 @@ import pytest
 from psycopg_pool import ConnectionPool
 
 from postgres_stores import PostgresPool
+from postgres_working import hurry
 from servers import Postgres, Proxy
 from siltstone import Entry
 from siltstone.errors import InvalidEntryError, StoreUnavailableError
@@ -261,9 +262,10 @@ def test_a_thread_gives_up_a_server_that_is_silent_and_says_what_it_knows(newest
     newest_pool.empty()
     caught: list[StoreUnavailableError] = []
 
-    with PostgresStore.open(newest_pool.pool, deadline=0.5) as store:
+    with PostgresStore.open(newest_pool.pool) as store:
         store.index("a", [Entry("silt")])
         store.search("a", "silt")  # from here on the store knows where the session is
+        hurry(store)
 
         def work() -> None:
             for call in (lambda: store.index("a", [Entry("mud")]), lambda: store.search("a", "silt")):
@@ -276,7 +278,7 @@ def test_a_thread_gives_up_a_server_that_is_silent_and_says_what_it_knows(newest
             held.execute("LOCK TABLE siltstone.root IN ACCESS EXCLUSIVE MODE")
             thread = threading.Thread(target=work)
             thread.start()
-            thread.join(60)
+            thread.join(300)
             assert not thread.is_alive()
     assert [error.outcome for error in caught] == ["unknown", "not written"]
 

@@ -15,6 +15,7 @@ from psycopg_pool import ConnectionPool
 
 from conversations import small, turns, user
 from postgres_stores import PostgresPool
+from postgres_working import hurry, until
 from servers import Moment, Postgres, Proxy
 from siltstone import Session
 from siltstone.errors import (
@@ -159,8 +160,9 @@ def test_reads_are_asked_again(proxy: Proxy, newest_pool: PostgresPool) -> None:
 
 
 def test_where_nobody_answers_any_more_the_outcome_is_told(proxy: Proxy, newest_pool: PostgresPool) -> None:
-    with through(proxy, newest_pool, deadline=0.5) as store:
+    with through(proxy, newest_pool) as store:
         store.index("a", [Entry("silt")])
+        hurry(store)
         proxy.target = 1  # nobody listens there
         proxy.hang_up()
         with pytest.raises((StoreUnavailableError, StoreBusyError)) as read:
@@ -174,9 +176,10 @@ def test_a_write_that_is_cut_where_nobody_answers_any_more_is_unknown(
 ) -> None:
     with (
         ConnectionPool(proxy.address(database=newest_pool.name), min_size=1, max_size=1, open=True) as one,
-        PostgresStore.open(one, deadline=0.5) as store,
+        PostgresStore.open(one) as store,
     ):
         store.index("a", [Entry("silt")])
+        hurry(store)
         proxy.cut_next(moment, is_write)
         proxy.target = 1  # for who comes new: nobody listens there
         with pytest.raises(StoreUnavailableError) as caught:
@@ -219,8 +222,9 @@ def test_a_write_that_waits_longer_than_the_deadline_is_unknown_and_seen_afterwa
     newest_pool: PostgresPool,
 ) -> None:
     newest_pool.empty()
-    with PostgresStore.open(newest_pool.pool, deadline=0.5) as store:
+    with PostgresStore.open(newest_pool.pool) as store:
         store.index("a", [Entry("silt")])
+        hurry(store)
         with newest_pool.connection() as held, held.transaction():
             held.execute("SELECT * FROM siltstone.root FOR UPDATE")  # as a backend that waits for its standby
             with pytest.raises(StoreUnavailableError) as caught:
@@ -261,8 +265,9 @@ def test_a_warning_of_a_cancelled_wait_makes_the_outcome_unknown(newest_pool: Po
 def test_a_store_is_closed_while_a_write_waits_for_another_one(newest_pool: PostgresPool) -> None:
     newest_pool.empty()
     with psycopg.connect(newest_pool.pool.conninfo) as held:
-        with PostgresStore.open(newest_pool.pool, deadline=0.5) as store:
+        with PostgresStore.open(newest_pool.pool) as store:
             store.index("a", [Entry("silt")])
+            hurry(store)
             held.execute("SELECT * FROM siltstone.root FOR UPDATE")
             with pytest.raises(StoreUnavailableError) as caught:
                 store.index("a", [Entry("mud")])
@@ -292,16 +297,25 @@ def test_an_interrupt_does_not_cancel_a_write(
         with psycopg.connect(newest_pool.pool.conninfo) as held:
             held.execute("SELECT * FROM siltstone.root FOR UPDATE")
             main = threading.main_thread().ident or 0
+
+            def interrupt() -> None:
+                with newest_pool.connection() as connection:
+                    waiting = "SELECT 1 FROM pg_locks WHERE NOT granted"
+                    until(lambda: connection.execute(waiting).fetchone() is not None)
+                signal.pthread_kill(main, signal.SIGINT)
+
             before = signal.signal(
                 signal.SIGINT, signal.default_int_handler
             )  # a job in the background ignores it
             try:
-                threading.Timer(0.3, signal.pthread_kill, [main, signal.SIGINT]).start()
+                interrupting = threading.Thread(target=interrupt)
+                interrupting.start()
                 with pytest.raises(KeyboardInterrupt):
                     store.index("a", [Entry("mud")])
             finally:
                 signal.signal(signal.SIGINT, before)
-        assert done.wait(30)
+        interrupting.join()
+        assert done.wait(300)
         assert [each.content for each in store.entries("a").entries] == ["silt", "mud"]
 
 

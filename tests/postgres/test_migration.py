@@ -121,7 +121,7 @@ def killed(dsn: str, at: int = 0, is_after: bool = False) -> int:
     """How the process ended."""
     process = context().Process(target=set_up, args=(dsn, at, is_after), daemon=True)
     process.start()
-    process.join(60)
+    process.join(300)
     assert process.exitcode is not None
     return process.exitcode
 
@@ -184,7 +184,7 @@ def test_eight_set_ups_at_once_bring_tables_up_to_date_once(
         for process in working:
             process.start()
         for process in working:
-            process.join(60)
+            process.join(300)
         assert all(process.exitcode and process.exitcode > 0 for process in working)
         beginning.judge(after)
 

@@ -88,11 +88,11 @@ def test_a_mirror_at_work_stays(pool: PostgresPool) -> None:
         begun, go_on = threading.Event(), threading.Event()
 
         def work() -> None:
-            mirror.run(lambda _: (begun.set(), go_on.wait(30)))
+            mirror.run(lambda _: (begun.set(), go_on.wait(300)))
 
         thread = threading.Thread(target=work)
         thread.start()
-        assert begun.wait(30)
+        assert begun.wait(300)
         store.index("other", [Entry("mud", (0, 1))])
         store.entries("third")
         assert mirror in store._mirrors.all()

@@ -13,6 +13,7 @@ from psycopg_pool import ConnectionPool
 
 from conversations import user
 from postgres_stores import PostgresPool
+from postgres_working import hurry
 from servers import Postgres
 from siltstone import Session, _native
 from siltstone.errors import (
@@ -195,11 +196,13 @@ def test_a_pool_without_a_free_connection_raises_by_name_and_holds_nothing_betwe
         ConnectionPool(
             pool.pool.conninfo, kwargs=options, min_size=1, max_size=1, open=True, name="one"
         ) as own,
-        PostgresStore.open(own, deadline=0.3) as store,
+        PostgresStore.open(own) as store,
     ):
         store.index("a", entries("silt"))
+        hurry(store)
         with own.connection(), pytest.raises(StoreBusyError, match="'one'"):
             store.search("a", "silt")
+        hurry(store, 30)
         assert contents(store.search("a", "silt")) == ["silt"]
 
 

@@ -7,6 +7,7 @@ PostgreSQL and pgbouncer refuse to run as root. A test that runs as root therefo
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import socket
 import stat
@@ -15,14 +16,19 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import pytest
 
 if TYPE_CHECKING:
     import pwd
 
-__all__ = ["absent", "as_account", "folder", "free_port", "given_away", "reachable", "wait_until"]
+__all__ = [
+    "absent", "as_account", "folder", "free_port", "give_back", "given_away", "reachable", "wait_until",
+]  # fmt: skip
+
+_PORTS: Final = Path(tempfile.gettempdir()) / "siltstone-ports"  #: a locked file for each port that is taken
+_LOCKED: dict[int, int] = {}  # the files of ours, by their ports
 
 
 def absent(sentence: str) -> NoReturn:
@@ -98,14 +104,47 @@ def _roomy(place: str) -> bool:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now. Another one may take it first: who starts a server tries again."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
+    """A port that nobody listens on now, and that no other test takes until :func:`give_back`.
+
+    The system gives it to no client either: a server that is killed must find its port free afterwards.
+    Somebody else may take it nevertheless, so who starts a server tries again.
+    """
+    import fcntl  # there is none on Windows
+
+    _PORTS.mkdir(exist_ok=True)
+    ports = _no_clients_ports()
+    for _ in range(1_000):
+        port = random.SystemRandom().choice(ports)
+        file = os.open(_PORTS / str(port), os.O_CREAT | os.O_RDWR, 0o666)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", port))
+        except OSError:
+            os.close(file)
+            continue
+        _LOCKED[port] = file
         return port
+    pytest.fail("a thousand ports were tried, and none is free")
 
 
-def wait_until(holds: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
+def give_back(port: int) -> None:
+    """Lets others take a port of :func:`free_port`."""
+    if (file := _LOCKED.pop(port, None)) is not None:
+        os.close(file)
+
+
+def _no_clients_ports() -> range:
+    """Ports that the system gives to nobody who asks for any."""
+    try:
+        low, high = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    except OSError:
+        low, high = 49_152, 65_535
+    below, above = range(10_000, low), range(high + 1, 65_536)
+    return below if len(below) >= len(above) else above
+
+
+def wait_until(holds: Callable[[], bool], what: str, seconds: float = 300.0) -> None:
     """Waits until *holds* does; fails after so long, on which no test counts, that it never will."""
     end = time.monotonic() + seconds
     while not holds():

@@ -9,7 +9,7 @@ from typing import Self
 
 import pytest
 
-from servers.account import absent, as_account, folder, free_port, given_away, wait_until
+from servers.account import absent, as_account, folder, free_port, give_back, given_away, wait_until
 from servers.postgres import Postgres
 
 __all__ = ["PgBouncer"]
@@ -46,6 +46,7 @@ class PgBouncer:
             self.port = free_port()
             if self._started(program, server, connections, roles):
                 return
+            give_back(self.port)
         pytest.fail(f"pgbouncer does not start:\n{self.log.read_text()}")
 
     def _started(self, program: str, server: Postgres, connections: int, roles: tuple[str, ...]) -> bool:
@@ -79,6 +80,7 @@ class PgBouncer:
         """Kills it, and deletes what it has."""
         self._process.kill()
         self._process.wait()
+        give_back(self.port)
         shutil.rmtree(self._place, ignore_errors=True)
 
     def __enter__(self) -> Self:

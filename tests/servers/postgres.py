@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
-from servers.account import absent, as_account, folder, free_port, given_away, wait_until
+from servers.account import absent, as_account, folder, free_port, give_back, given_away, wait_until
 from servers.installed import newest
 
 if TYPE_CHECKING:
@@ -162,6 +162,7 @@ class Postgres:
         for _ in range(5):
             if self._started():
                 return
+            give_back(self.port)
             self.port = free_port()
         pytest.fail(f"PostgreSQL {self.version} does not start:\n{self.log.read_text()[-4000:]}")
 
@@ -201,6 +202,9 @@ class Postgres:
         """Kills it and its children with a signal that nobody can handle."""
         if (process := self._process) is None or process.poll() is not None:
             return
+        # A child that it makes meanwhile would outlive it, and the next start refuses what a child still has.
+        process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: _is_stopped(process.pid), "a server to stand still")
         children = _children(process.pid)
         process.kill()
         process.wait()
@@ -214,17 +218,18 @@ class Postgres:
     def _end(self, how: signal.Signals) -> None:
         if (process := self._process) is not None and process.poll() is None:
             process.send_signal(how)
-            process.wait(timeout=60)
+            process.wait(timeout=300)
 
     def promote(self) -> None:
         """Makes a standby a server of its own."""
-        (done,) = self.rows("SELECT pg_promote(true, 60)")
+        (done,) = self.rows("SELECT pg_promote(true, 300)")
         assert done == (True,)
         self.settings.pop("primary_conninfo", None)
 
     def delete(self) -> None:
         """Kills it, and deletes all that it has."""
         self.kill()
+        give_back(self.port)
         shutil.rmtree(self._place, ignore_errors=True)
 
     def _run(self, program: str, *arguments: str) -> None:
@@ -256,6 +261,14 @@ def _children(pid: int) -> list[int]:
         ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False
     )
     return [int(word) for word in listed.stdout.split()]
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether it was stopped; or has ended."""
+    listed = subprocess.run(
+        ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return listed.stdout.strip()[:1] in ("T", "Z", "")
 
 
 def _alive(pid: int) -> bool:
