@@ -5,7 +5,7 @@ The other names of the compiled module are in ``_native.pyi``, which exports the
 
 from typing import Any, Final, Protocol, final
 
-from siltstone.memory.entry import Fusion, Ranker, SearchIndex
+from siltstone.memory.kinds import Fusion, Ranker, SearchIndex
 
 __all__ = ["Found", "Hit", "SearchOptions"]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
 from types import CodeType, MethodType
+
+from siltstone.light import partial
 
 __all__ = ["gives_coroutine"]
 

@@ -46,7 +46,10 @@ and keeps its cause.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, ClassVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar
 
 __all__ = [
     "CompactionNotFoundError",

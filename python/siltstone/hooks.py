@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from math import inf
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final
 
 from siltstone.coroutines import gives_coroutine
 from siltstone.errors import ConfigError, SiltstoneError
 from siltstone.values import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from concurrent.futures import Future
+    from typing import Any, Final
 
 __all__ = ["HOOK_TIMEOUT", "NO_GUARDS", "Guards", "Guidance", "HookCall", "HookError", "ask", "ask_async"]
 

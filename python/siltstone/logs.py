@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 __all__ = ["log"]
 
 
@@ -19,8 +17,10 @@ class _Late:
         return method
 
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import logging
+    from typing import Any
 
     log: logging.Logger
 else:

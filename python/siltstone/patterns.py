@@ -6,12 +6,12 @@ fifth of the time until the first session of a process.
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any
-
 __all__ = ["pattern"]
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
+    from typing import Any
 
     def pattern(text: str, flags: int | re.RegexFlag = 0) -> re.Pattern[str]:
         """``re.compile``."""
@@ -26,6 +26,8 @@ else:
 
         def __getattr__(self, name: str) -> Any:
             # What was asked for stays here, so the next one who asks does not come by.
+            import re
+
             value = getattr(re.compile(*self._made_of), name)
             setattr(self, name, value)
             return value
@@ -34,4 +36,6 @@ else:
             return pattern, self._made_of
 
         def __repr__(self) -> str:
+            import re
+
             return repr(re.compile(*self._made_of))

@@ -29,30 +29,35 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from siltstone._native import json_size, text_size
 from siltstone.errors import ConfigError, InvalidMessageError
 from siltstone.messages import message_size
+from siltstone.shapes import cast
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Final, Literal, TypeAlias
+
     from siltstone.messages import Message, Part, RawMessage
+
+    RuleName: TypeAlias = Literal[
+        "bytes/4", "chars/3", "chars/3-utf16", "blocks", "bytes_total", "flat_tools"
+    ]
+    TextMeasure: TypeAlias = tuple[Literal["bytes", "code_points", "utf16"], int, bool, int]
+    """The counted unit of a text, the divisor, whether the result is rounded up, and the minimum."""
 
 __all__ = [
     "AUDIO_TOKENS",
     "DOCUMENT_TOKENS",
     "IMAGE_TOKENS",
     "VIDEO_TOKENS_PER_SECOND",
-    "RuleName",
-    "TextMeasure",
     "TokenRule",
     "estimate_tokens",
     "message_bytes",
     "request_bytes",
     "rule",
 ]
-
-RuleName: TypeAlias = Literal["bytes/4", "chars/3", "chars/3-utf16", "blocks", "bytes_total", "flat_tools"]
 
 # Flat costs of ``blocks``, in tokens: what an image costs at the size that providers scale it to, and
 # the figures of the documented byte-total rule for the two kinds that the block rule leaves open.
@@ -69,10 +74,6 @@ FLAT_CALL = 50
 FLAT_RESULT = 100
 
 _BY_JSON = frozenset({"assistant", "system", "developer"})  #: roles that ``blocks`` counts by their JSON
-
-
-TextMeasure: TypeAlias = tuple[Literal["bytes", "code_points", "utf16"], int, bool, int]
-"""The counted unit of a text, the divisor, whether the result is rounded up, and the minimum."""
 
 
 class TokenRule(ABC):

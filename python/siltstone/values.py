@@ -8,12 +8,12 @@ makes an object of. Here a class is read when it is defined and finished when it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 __all__ = ["asdict", "dataclass", "field", "fields", "replace"]
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dataclasses import asdict, dataclass, field, fields, replace
+    from typing import Any
 else:
 
     def field(**options: Any) -> Any:

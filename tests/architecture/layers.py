@@ -14,7 +14,7 @@ from architecture.rust_paths import Use
 
 # Python: a room imports rooms of lower floors, and itself.
 FLOORS = {
-    "coroutines": 0, "logs": 0, "patterns": 0, "values": 0, "watching": 0,
+    "coroutines": 1, "light": 0, "logs": 0, "patterns": 0, "shapes": 0, "values": 0, "watching": 0,
     "errors": 1, "extras": 1, "html": 1, "late": 1, "usage": 1, "windows": 2, "_native": 1,
     "messages": 2, "embedding": 2, "overflow": 2, "hooks": 2, "background": 1, "events": 2,
     "tokens": 3, "llm": 3, "memory": 3, "index": 3, "redaction": 3,
@@ -37,30 +37,40 @@ WALLS: dict[str, dict[str, set[str]]] = {
     "compaction": {"memory": set()},  # it returns what is discarded; the rest is the session's business
     "models": {"memory": set()},
     "engine": {"memory": set()},
-    "archive": {"compaction": set(), "memory": {"memory.entry"}},
+    "archive": {"compaction": set(), "memory": {"memory.entry", "memory.kinds", "memory.reports"}},
     "knowledge": {"memory": set()},  # what keeps facts is handed in
-    "recall": {"compaction": set(), "memory": {"memory.entry"}},  # where to look is handed in
-    "tools": {"compaction": {"compaction.checkpoint"}, "memory": {"memory.base", "memory.entry"}},
+    "recall": {
+        "compaction": set(),
+        "memory": {"memory.entry", "memory.kinds", "memory.reports"},
+    },  # where to look is handed in
+    "tools": {
+        "compaction": {"compaction.checkpoint"},
+        "memory": {"memory.base", "memory.entry", "memory.kinds"},
+    },
     # It measures whatever has the face of a store, and knows none.
     "evaluation": {
-        "memory": {"memory.entry"},
+        "memory": {"memory.entry", "memory.kinds", "memory.reports"},
         "compaction": set(),
         "models": set(),
         "messages": set(),
         "embedding": set(),
     },
     # It runs any policy and knows none.
-    "session": {"models": set(), "compaction": {"compaction.base", "compaction.breakdown"}},
+    "session": {
+        "models": set(),
+        "compaction": {"compaction.base", "compaction.breakdown", "compaction.kinds"},
+    },
 }
 
 # Inside a family, from the lowest files up: each imports files of lower lines, never one beside it.
 FAMILIES = {
     "memory": [
-        "passage",
+        "kinds passage",
         "entry renaming worker",
-        "log vectors",
+        "log reports vectors",
         "base chronology convert languages limits reranking sayings",
-        "database_log opening recalled",
+        "opening recalled written",
+        "database_log",
         "forgetting",
         "forgetting_facts",
     ],
@@ -78,7 +88,7 @@ FAMILIES = {
     "stores": ["copying preset_files tagged", "database", "memory simple", "hnsw"],
     "index": ["arrays texts vectors", "base", "bm25 exact flat hnsw"],
     "compaction": [
-        "checkpoint checks clip prompts refusal share tiered_prompts",
+        "checkpoint checks clip kinds prompts refusal share tiered_prompts",
         "base chronicle_config tiered_cut",
         "breaker chronicle_state clamp",
         "chronicle_text breakdown config estimate fallback guard dry_run query render select",
@@ -113,7 +123,7 @@ FAMILIES = {
     "evaluation": ["dataset protocols measures report", "abstention plain", "recorded run"],
     "session": [
         "background clock deciding last_list noting origin range_set repeats retention slot usage view",
-        "documented_search knowing redacting requests",
+        "documented_search knowing options redacting requests",
         "carrying host_list rows threads",
         "lineage loading",
         "state",

@@ -17,8 +17,10 @@ from siltstone import _native
 from siltstone.errors import InvalidEntryError, StoreConflictError
 from siltstone.memory import Entry, Store
 from siltstone.memory import log as store_log
-from siltstone.memory.convert import compaction_from_row, compaction_to_row
+from siltstone.memory.convert import compaction_from_row
+from siltstone.memory.written import compaction_to_row
 from siltstone.stores import MemoryStore, SimpleMemoryStore
+from siltstone.values import asdict
 from storing import compaction, entries, message
 from strategies import texts
 from summary_log import SummaryLog, summary_log
@@ -174,6 +176,7 @@ numbers = st.integers(-(2**63), 2**63 - 1)
     )
 )  # fmt: skip
 def test_a_compaction_survives_its_row(given: store_log.NewCompaction) -> None:
-    held = {"compaction_id": 7, "parent": None, "derived_ids": [3, 4], **compaction_to_row(given)._asdict()}
+    written = asdict(compaction_to_row(given))
+    held = {"compaction_id": 7, "parent": None, "derived_ids": [3, 4], **written}
     row = compaction_from_row(cast(_native.Compaction, SimpleNamespace(**held)))
     assert row == store_log.CompactionRow(7, None, given, (3, 4))

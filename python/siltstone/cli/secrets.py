@@ -10,7 +10,7 @@ from typing import Any, Final
 from siltstone.cli.stores import AnyStore, Place, find_store, opened, shown
 from siltstone.errors import InvalidMessageError
 from siltstone.figures.reading import all_sessions, log_rows
-from siltstone.memory.entry import SessionInfo
+from siltstone.memory.reports import SessionInfo
 from siltstone.messages import decode
 from siltstone.redaction import Redactor, SecretFinding
 from siltstone.values import asdict, dataclass

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Callable, Iterable, Sequence
 
 from siltstone.compaction.checkpoint import Checkpoint
 from siltstone.errors import ConfigError, SiltstoneError
+from siltstone.shapes import Protocol, runtime_checkable
 from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
 from siltstone.values import dataclass, field
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+
+    from siltstone.compaction.kinds import Reason, State
     from siltstone.llm import Flow, ToolCall
     from siltstone.messages import Message, RequestRule
 
@@ -30,12 +34,10 @@ __all__ = [
     "OverflowRetrier",
     "OverheadChecker",
     "Range",
-    "Reason",
     "RequestReader",
     "RequestShaper",
     "Resummarizer",
     "Skip",
-    "State",
     "Substitute",
     "Trigger",
     "check_pin_budget",
@@ -48,24 +50,6 @@ __all__ = [
 
 Range: TypeAlias = tuple[int, int]
 """A half-open range of absolute sequence numbers."""
-
-State: TypeAlias = Mapping[str, Any]
-"""The state that a policy keeps with the session: small JSON, without the text of any message.
-
-What is forgotten leaves messages and summaries; a state that quoted them would keep it.
-"""
-
-Reason: TypeAlias = Literal[
-    "input_tokens",
-    "history_tokens",
-    "bytes",
-    "forecast",
-    "fraction",
-    "count",
-    "overflow",
-    "manual",
-    "model",
-]
 
 
 @dataclass(frozen=True, slots=True)

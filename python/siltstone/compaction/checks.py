@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Any, NoReturn
 
 from siltstone.errors import ConfigError
 from siltstone.tokens import TokenRule, rule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 __all__ = [
     "LEAST_RESULT",

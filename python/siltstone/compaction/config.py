@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from siltstone.compaction.checks import LEAST_RESULT
 from siltstone.compaction.checks import at_least as _at_least
@@ -15,14 +13,18 @@ from siltstone.compaction.checks import positive as _positive
 from siltstone.compaction.checks import refuse as _refuse
 from siltstone.compaction.prompts import SUMMARY_PREFIX
 from siltstone.errors import ConfigError
-from siltstone.messages import RawMessage, is_request
+from siltstone.messages import is_request
 from siltstone.tokens import TokenRule, rule
 from siltstone.values import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Final, Literal
+
+    from siltstone.compaction.kinds import Curator
     from siltstone.messages import RequestRule
 
-__all__ = ["CompactionConfig", "Curator"]
+__all__ = ["CompactionConfig"]
 
 AUTO: Final = "auto"  # a budget that is a share of the effective threshold
 UNKNOWN_WINDOW_THRESHOLD = 100_000  # tokens, for an unknown window
@@ -30,9 +32,6 @@ USER_MESSAGE_SHARE = 4  # kept user messages have at most a quarter of the effec
 RESULT_SHARE = 6  # a message with results has at most a sixth of the effective threshold
 SHORTEST_SUMMARY = 1  # tokens: what a window of less than eight still asks for
 SMALLEST_WINDOW = 1_024  # tokens: a summariser's; a smaller one does not hold the prompt and an answer
-
-Curator: TypeAlias = Callable[[list[RawMessage]], str]
-"""A function that writes a summary of discarded messages, which may include earlier summaries."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,28 +6,30 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from operator import sub
-from typing import TYPE_CHECKING, Any
 
 from siltstone.compaction.base import (
     Compaction,
     CompactionContext,
     CompactionError,
-    Reason,
     Skip,
     Substitute,
     Trigger,
     check_shrunk,
     summaries,
 )
-from siltstone.compaction.config import CompactionConfig, Curator
+from siltstone.compaction.config import CompactionConfig
 from siltstone.compaction.prompts import PROMPT, framed
 from siltstone.errors import ConfigError, ModelError
 from siltstone.tokens import TokenRule, rule
 from siltstone.usage import UsageRecord
 from siltstone.values import replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from siltstone.compaction.calls import Calls, SummarizerOverflow
+    from siltstone.compaction.kinds import Curator, Reason
     from siltstone.compaction.select import Selection
     from siltstone.compaction.summarise import Brief
     from siltstone.llm import CompletionRequest, Flow

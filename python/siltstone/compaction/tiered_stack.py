@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TypeGuard
 
-from siltstone.compaction.base import State, Trigger
+from siltstone.compaction.base import Trigger
+from siltstone.compaction.kinds import State
 from siltstone.compaction.rewrite import joined
 from siltstone.messages import History, opens_turn, unmarked
 from siltstone.values import dataclass

@@ -10,39 +10,37 @@ if TYPE_CHECKING:
         Decay,
         Entry,
         ExpireReport,
-        Finding,
-        ForgetReport,
-        Fusion,
-        Page,
-        Ranker,
-        Receipt,
-        ReconcileReport,
-        SearchFilters,
         SearchHit,
-        SearchIndex,
-        SearchOrder,
-        SearchScope,
-        SessionInfo,
-        SessionPage,
         SourceRange,
-        Stage,
         StoredEntry,
-        StoreStats,
     )
+    from siltstone.memory.kinds import Fusion, Ranker, SearchFilters, SearchIndex, SearchOrder, SearchScope
     from siltstone.memory.limits import Limits
     from siltstone.memory.passage import Passage
     from siltstone.memory.recalled import RecallCandidate, RecallRecord
+    from siltstone.memory.reports import (
+        Finding,
+        ForgetReport,
+        Page,
+        Receipt,
+        ReconcileReport,
+        SessionInfo,
+        SessionPage,
+        Stage,
+        StoreStats,
+    )
 else:
     __getattr__ = names_of(
         __name__,
         {
             "base": "Store",
-            "entry": "RECALL_MIN_SCORE Decay Entry ExpireReport Finding ForgetReport Fusion Page "
-            "Ranker Receipt ReconcileReport SearchFilters SearchHit SearchIndex SearchOrder "
-            "SearchScope SessionInfo SessionPage SourceRange Stage StoredEntry StoreStats",
+            "entry": "RECALL_MIN_SCORE Decay Entry ExpireReport SearchHit SourceRange StoredEntry",
+            "kinds": "Fusion Ranker SearchFilters SearchIndex SearchOrder SearchScope",
             "limits": "Limits",
             "passage": "Passage",
             "recalled": "RecallCandidate RecallRecord",
+            "reports": "Finding ForgetReport Page Receipt ReconcileReport SessionInfo SessionPage Stage "
+            "StoreStats",
         },
     )
 

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
-from typing import Protocol, Self, Unpack
 
-from siltstone.memory.entry import (
-    Entry,
-    ExpireReport,
-    Finding,
-    ForgetReport,
-    Page,
-    Ranker,
-    Receipt,
-    ReconcileReport,
-    SearchFilters,
-    SearchHit,
-    SearchOrder,
-    SearchScope,
-    SessionPage,
-    Stage,
-    StoredEntry,
-    StoreStats,
-)
+from siltstone.memory.entry import Entry, ExpireReport, SearchHit, StoredEntry
 from siltstone.memory.log import SessionLog
+from siltstone.shapes import Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
+    from typing import Self, Unpack
+
+    from siltstone.memory.kinds import Ranker, SearchFilters, SearchOrder, SearchScope
+    from siltstone.memory.reports import (
+        Finding,
+        ForgetReport,
+        Page,
+        Receipt,
+        ReconcileReport,
+        SessionPage,
+        Stage,
+        StoreStats,
+    )
 
 __all__ = ["LanguageSettler", "Store"]
 

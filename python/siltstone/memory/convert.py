@@ -2,55 +2,46 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from siltstone import _native
 from siltstone.errors import ConfigError, InvalidEntryError
-from siltstone.memory.entry import (
-    Entry,
-    SearchFilters,
-    SearchHit,
-    SearchScope,
-    SessionInfo,
-    SourceRange,
-    StoredEntry,
-)
+from siltstone.light import UTC, datetime, json, timedelta
+from siltstone.memory.entry import SearchHit, SourceRange, StoredEntry
 from siltstone.memory.log import (
     CompactionRow,
     Derived,
     LogRow,
     NewCompaction,
-    NewDerived,
-    NewRef,
     ViewItem,
 )
+from siltstone.shapes import cast
+from siltstone.values import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Final, Literal, TypeAlias
+
+    from siltstone.memory.kinds import SearchFilters, SearchScope
+    from siltstone.memory.reports import SessionInfo
     from siltstone.messages import Dialect, Message, Role
 
 __all__ = [
+    "LAST_TIME",
     "MAX_INTEGER",
-    "CompactionIn",
-    "DerivedIn",
+    "MILLISECOND",
     "Filters",
-    "NewEntry",
     "compaction_from_row",
-    "compaction_to_row",
     "datetime_from",
     "derived_from_row",
-    "derived_to_row",
     "filters_in",
     "is_across",
     "message_from_row",
     "message_of",
     "milliseconds",
-    "new_entry",
     "range_of",
     "search_hit",
     "session_info",
@@ -64,56 +55,10 @@ ShownMessage: TypeAlias = "tuple[int, Role, str, dict[str, Any], int]"
 
 MAX_INTEGER = 2**63 - 1  #: the largest integer of SQLite
 
-
-class NewEntry(NamedTuple):
-    """An entry as the core takes it."""
-
-    content: str
-    start: int
-    end: int
-    role: str
-    name: str | None
-    kind: str
-    created_at: int
-    expires_at: int | None = None
-
-
-class DerivedIn(NamedTuple):
-    """A derived text as the core takes it: its ranges as JSON."""
-
-    kind: str
-    raw: str
-    covers: str
-    seq: int | None
-    level: int
-    degraded: bool
-    dialect: str
-
-
-class CompactionIn(NamedTuple):
-    """A compaction as the core takes it: its ranges and its view as JSON."""
-
-    policy: str
-    reason: str
-    state: str
-    covers: str
-    view: str
-    next_seq: int
-    model: str
-    usage: str
-    tokens_before: int
-    tokens_after: int
-    messages_before: int
-    messages_after: int
-    created_at: int
-    notes: str
-    derived: list[DerivedIn]
-
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
-_FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
-_LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
+MILLISECOND = timedelta(milliseconds=1)
+_FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // MILLISECOND
+LAST_TIME = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // MILLISECOND  #: milliseconds to the end of 9999
 _EXACT = 2**33 * 1000  # milliseconds up to the year 2242: until then float seconds are exact to 0.5 µs
 
 # A frozen class sets its fields by name, in a loop of its own; a search makes ten hits, and these are
@@ -158,8 +103,8 @@ def milliseconds(when: datetime | float | None) -> int:
         return time.time_ns() // 1_000_000
     if isinstance(when, datetime):
         aware = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
-        return (aware - _EPOCH) // _MILLISECOND
-    if math.isfinite(when) and _FIRST <= (stamp := math.floor(when * 1000)) <= _LAST:
+        return (aware - _EPOCH) // MILLISECOND
+    if math.isfinite(when) and _FIRST <= (stamp := math.floor(when * 1000)) <= LAST_TIME:
         return stamp
     raise InvalidEntryError(f"a time must be seconds between the years 1 and 9999, got {when!r}", value=when)
 
@@ -168,7 +113,7 @@ def datetime_from(stamp: int) -> datetime:
     """The time *stamp* milliseconds after 1970, in UTC."""
     if 0 <= stamp < _EXACT:
         return datetime.fromtimestamp(stamp / 1000, UTC)  # rounds to microseconds
-    return _EPOCH + stamp * _MILLISECOND
+    return _EPOCH + stamp * MILLISECOND
 
 
 def range_of(value: Iterable[int], name: str) -> tuple[int, int]:
@@ -198,7 +143,8 @@ def is_across(scope: SearchScope) -> bool:
     return scope == "namespace"
 
 
-class Filters(NamedTuple):
+@dataclass(slots=True)
+class Filters:
     """:class:`SearchFilters` as the core takes them, without ``topic`` and ``entity``."""
 
     since: int | None
@@ -206,6 +152,13 @@ class Filters(NamedTuple):
     role: str | None
     kind: str | None
     name: str | None
+
+    def named(self) -> dict[str, Any]:
+        """Each condition by its name."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+_FILTERS: Final = frozenset((*Filters.__slots__, "topic", "entity"))  #: the names of ``SearchFilters``
 
 
 def filters_in(given: SearchFilters) -> Filters:
@@ -215,7 +168,7 @@ def filters_in(given: SearchFilters) -> Filters:
         TypeError: an unknown filter.
         InvalidEntryError: *until* is not after *since*, or one of them is no time.
     """
-    unknown = given.keys() - SearchFilters.__annotations__.keys()
+    unknown = given.keys() - _FILTERS
     if unknown:
         raise TypeError(f"search() got an unexpected keyword argument {min(unknown)!r}")
     times = (given.get("since"), given.get("until"))
@@ -227,29 +180,10 @@ def filters_in(given: SearchFilters) -> Filters:
     return Filters(since, until, given.get("role"), given.get("kind"), given.get("name"))
 
 
-def new_entry(entry: Entry) -> NewEntry:
-    """*entry* as the core takes it.
-
-    Raises:
-        InvalidEntryError: its range, its time or its ttl is invalid.
-    """
-    start, end = range_of(entry.source_range, "source_range")
-    stamp = milliseconds(entry.created_at)
-    ends = None if entry.ttl is None else stamp + _ttl(entry.ttl, _LAST - stamp)
-    return NewEntry(entry.content, start, end, entry.role, entry.name, entry.kind, stamp, ends)
-
-
-def _ttl(ttl: timedelta, most: int) -> int:
-    """*ttl* in milliseconds, rounded up: 1 to *most*, the time to the end of the year 9999."""
-    if isinstance(ttl, timedelta) and timedelta(0) < ttl <= most * _MILLISECOND:
-        return -(-ttl // _MILLISECOND)
-    raise InvalidEntryError(
-        f"ttl must be None, or a timedelta > 0 that ends before the year 10000, got {ttl!r}", value=ttl
-    )
-
-
 def session_info(row: _native.SessionRow) -> SessionInfo:
     """A session in a list."""
+    from siltstone.memory.reports import SessionInfo
+
     begun, active = (None if at is None else datetime_from(at) for at in (row.first_at, row.last_at))
     counts = row.messages, row.entries, row.compactions, row.tokens
     return SessionInfo(row.name, row.namespace, row.title, *counts, begun, active)
@@ -296,7 +230,7 @@ def asked_for(hit: SearchHit, query: str) -> SearchHit:
 def with_filters(hits: list[SearchHit], wanted: Filters, given: SearchFilters) -> list[SearchHit]:
     """*hits* with the filters in their explanations: times in milliseconds since 1970."""
     tags = {name: given.get(name) for name in ("topic", "entity")}
-    asked = {name: value for name, value in (wanted._asdict() | tags).items() if value is not None}
+    asked = {name: value for name, value in (wanted.named() | tags).items() if value is not None}
     for hit in hits if asked else ():
         if hit.explain is not None:
             hit.explain["filters"] = asked
@@ -326,28 +260,6 @@ def shown_message(row: ShownMessage | _native.LogRow) -> tuple[Message, int]:
     return message_of(message_from_row(row)), row.created_at
 
 
-def compaction_to_row(compaction: NewCompaction) -> CompactionIn:
-    """*compaction* as the core takes it: ranges as JSON; new derived texts are -1, -2, ... in the view."""
-    view = [-1 - item.place if isinstance(item, NewRef) else item for item in compaction.view]
-    return CompactionIn(
-        compaction.policy,
-        compaction.reason,
-        compaction.state,
-        json.dumps(compaction.covers),
-        json.dumps(view),
-        compaction.next_seq,
-        compaction.model,
-        compaction.usage,
-        compaction.tokens_before,
-        compaction.tokens_after,
-        compaction.messages_before,
-        compaction.messages_after,
-        compaction.created_at,
-        compaction.notes,
-        [derived_to_row(text) for text in compaction.derived],
-    )
-
-
 def compaction_from_row(row: _native.Compaction) -> CompactionRow:
     """What the core holds of a compaction."""
     compaction = NewCompaction(
@@ -370,17 +282,11 @@ def compaction_from_row(row: _native.Compaction) -> CompactionRow:
     return CompactionRow(row.compaction_id, row.parent, compaction, tuple(row.derived_ids))
 
 
-def derived_to_row(text: NewDerived) -> DerivedIn:
-    """*text* as the core takes it."""
-    covers = json.dumps(text.covers)
-    return DerivedIn(text.kind, text.raw, covers, text.seq, text.level, text.degraded, text.dialect)
-
-
 def derived_from_row(row: _native.Derived) -> Derived:
     """What the core holds of a derived text."""
     return Derived(
         row.derived_id,
-        cast(Literal["summary", "substitute"], row.kind),
+        cast("Literal['summary', 'substitute']", row.kind),
         row.raw,
         _ranges(row.covers),
         row.seq,

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Sequence
 
 from siltstone import _native
 from siltstone.errors import InvalidMessageError, StoreConflictError, StoreCorruptError
+from siltstone.light import json
 from siltstone.memory.convert import (
     compaction_from_row,
-    compaction_to_row,
     derived_from_row,
     message_from_row,
-    new_entry,
     shown_message,
 )
 from siltstone.memory.entry import Entry
@@ -32,6 +28,10 @@ from siltstone.memory.log import (
     UndoReceipt,
 )
 from siltstone.messages import Message, decode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 __all__ = ["DatabaseLog", "request_among"]
 
@@ -88,7 +88,7 @@ class DatabaseLog:
     ) -> SessionVersion | None:
         """Writes *messages* at the end of the log, and *recalls*: durable, and all, when it returns."""
         title, write = self._checked(messages, expected) if messages else "", (expected, write_id)
-        with _versions():
+        with _Versions():
             version = self._native.append_messages(
                 self._session_id, write, list(messages), clock, title, list(recalls)
             )
@@ -116,9 +116,11 @@ class DatabaseLog:
     ) -> CommitReceipt:
         """Writes *messages* and *recalls*, indexes *entries* and writes *compaction* in one transaction."""
         said = list(messages), self._checked(messages, expected) if messages else "", list(recalls)
+        from siltstone.memory.written import compaction_to_row, new_entry
+
         found = [new_entry(entry) for entry in self._limits.cut(entries)]
         row, write = compaction_to_row(compaction), (expected, write_id)
-        with _versions():
+        with _Versions():
             receipt = self._native.commit_compaction(self._session_id, write, row, found, clock, said)
         self._titled = self._titled or bool(said[1])
         self._on_entries()
@@ -138,38 +140,40 @@ class DatabaseLog:
         write_id: int,
     ) -> CommitReceipt:
         """Makes *row* the current view and appends *messages* after it, in one transaction."""
+        from siltstone.memory.written import compaction_to_row, new_entry
+
         self._limits.check_messages(messages, expected.next_seq)
         found = [new_entry(entry) for entry in self._limits.cut(entries)]
         changes, write = (list(withdrawn), list(gone), parent, list(messages), found), (expected, write_id)
-        with _versions():
+        with _Versions():
             receipt = self._native.rewrite(self._session_id, write, compaction_to_row(row), changes, clock)
         self._on_entries()
         return _receipt(receipt)
 
     def undo(self, *, expected: SessionVersion, clock: str, write_id: int) -> UndoReceipt:
         """Makes the previous view current again, and removes the entries of the undone compaction."""
-        with _versions():
+        with _Versions():
             undone = self._native.undo_compaction(self._session_id, (expected, write_id), clock)
         head, withdrawn, version = undone
         return UndoReceipt(head, withdrawn, _version(version))
 
     def save_clock(self, clock: str, *, expected: SessionVersion, write_id: int) -> SessionVersion | None:
         """Writes the session's clock alone."""
-        with _versions():
+        with _Versions():
             return _version(self._native.save_clock(self._session_id, (expected, write_id), clock))
 
     def save_settings(
         self, settings: str, *, expected: SessionVersion, write_id: int
     ) -> SessionVersion | None:
         """Writes the settings of the session."""
-        with _versions():
+        with _Versions():
             return _version(self._native.save_settings(self._session_id, (expected, write_id), settings))
 
     def renew(
         self, derived_id: int, content: str, *, expected: SessionVersion, write_id: int
     ) -> SessionVersion | None:
         """Gives a forgotten derived text a new *content*; None if *derived_id* is no such text."""
-        with _versions():
+        with _Versions():
             return _version(self._native.renew(self._session_id, (expected, write_id), derived_id, content))
 
     def compactions(self) -> list[CompactionRow]:
@@ -244,17 +248,21 @@ class DatabaseLog:
         )
 
 
-@contextmanager
-def _versions() -> Iterator[None]:
+class _Versions:
     """Converts the tuples ``expected`` and ``found`` of a conflict to versions."""
-    try:
-        yield
-    except StoreConflictError as error:
-        fields = vars(error)
-        for name in ("expected", "found"):
-            if isinstance(fields.get(name), tuple):
-                fields[name] = SessionVersion(*fields[name])
-        raise
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        """Does nothing."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        """Puts versions in the place of the tuples of *error*."""
+        if isinstance(error, StoreConflictError):
+            fields = vars(error)
+            for name in ("expected", "found"):
+                if isinstance(fields.get(name), tuple):
+                    fields[name] = SessionVersion(*fields[name])
 
 
 def _version(row: _Version | None) -> SessionVersion | None:

@@ -11,9 +11,10 @@ from siltstone.errors import ConfigError, EntryNotFoundError, InvalidMessageErro
 from siltstone.memory.base import Store
 from siltstone.memory.convert import MAX_INTEGER, datetime_from, milliseconds, range_of
 from siltstone.memory.database_log import request_among
-from siltstone.memory.entry import ForgetReport, Page, StoredEntry
+from siltstone.memory.entry import StoredEntry
 from siltstone.memory.log import Derived, LogRow, SessionLog
 from siltstone.memory.renaming import new_names, with_partners
+from siltstone.memory.reports import ForgetReport, Page
 from siltstone.messages import (
     FORGOTTEN,
     SummaryMessage,

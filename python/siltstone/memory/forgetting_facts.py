@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 from siltstone.errors import ConfigError
-from siltstone.memory.entry import ForgetReport
 from siltstone.memory.forgetting import Criteria, Plan, Target
+from siltstone.memory.reports import ForgetReport
 from siltstone.messages import holds
 from siltstone.messages.escapes import DEEPEST
 from siltstone.values import replace

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from siltstone.memory.entry import Entry
+from siltstone.shapes import Protocol
 from siltstone.values import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Literal, TypeAlias
+
     from siltstone.messages import Dialect, Message, Provenance, Role
 
 __all__ = [

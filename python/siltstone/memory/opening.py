@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from siltstone import _native
 from siltstone.errors import ConfigError
 from siltstone.late import STORES
 from siltstone.memory.limits import Limits
+from siltstone.values import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Final, Self
+
     from siltstone.embedding.base import Embedder
     from siltstone.events import StoreHook
     from siltstone.memory.base import Store
-    from siltstone.memory.entry import Decay, Fusion, Ranker, SearchIndex
+    from siltstone.memory.entry import Decay
+    from siltstone.memory.kinds import Fusion, Ranker, SearchIndex
     from siltstone.memory.reranking import Reranker, Scorer
     from siltstone.memory.vectors import Vectors
 
@@ -59,7 +63,8 @@ def _opened(kind: str, path: str | os.PathLike[str], options: dict[str, Any]) ->
     return store
 
 
-class Searching(NamedTuple):
+@dataclass(slots=True)
+class Searching:
     """What searches go by, of a store in a directory and of one over mirrors."""
 
     options: _native.SearchOptions

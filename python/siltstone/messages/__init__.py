@@ -20,21 +20,24 @@ if TYPE_CHECKING:
     from siltstone.messages.history import read_history
     from siltstone.messages.indexable import indexable_text, indexable_texts
     from siltstone.messages.json_text import decode, encode, well_formed, without_own_key
-    from siltstone.messages.limits import MAX_MESSAGE_BYTES, message_size
-    from siltstone.messages.material_item import INDENT, ItemKind, MaterialItem
-    from siltstone.messages.message import (
+    from siltstone.messages.kinds import (
         Dialect,
-        InjectedMessage,
-        KeyedSystemMessage,
         LiveObject,
-        Message,
-        Part,
         PartKind,
         Provenance,
         RawMessage,
+        RequestRule,
+        Role,
+    )
+    from siltstone.messages.limits import MAX_MESSAGE_BYTES, message_size
+    from siltstone.messages.material_item import INDENT, ItemKind, MaterialItem
+    from siltstone.messages.message import (
+        InjectedMessage,
+        KeyedSystemMessage,
+        Message,
+        Part,
         RecalledMessage,
         RepairedMessage,
-        Role,
         SubstituteMessage,
         SummaryMessage,
     )
@@ -54,7 +57,6 @@ if TYPE_CHECKING:
     from siltstone.messages.tombstone import FORGOTTEN, Identifier, identifiers, renamed, tombstone
     from siltstone.messages.turns import (
         REMINDER_TAGS,
-        RequestRule,
         Turn,
         has_words_beside_results,
         in_flight,
@@ -79,10 +81,10 @@ else:
             "indexable": "indexable_text indexable_texts",
             "json_text": "decode encode well_formed without_own_key",
             "limits": "MAX_MESSAGE_BYTES message_size",
-            "message": "Dialect InjectedMessage KeyedSystemMessage LiveObject Message Part "
-            "PartKind Provenance RawMessage RecalledMessage RepairedMessage Role SubstituteMessage "
-            "SummaryMessage",
+            "kinds": "Dialect LiveObject PartKind Provenance RawMessage RequestRule Role",
             "material_item": "INDENT ItemKind MaterialItem",
+            "message": "InjectedMessage KeyedSystemMessage Message Part RecalledMessage RepairedMessage "
+            "SubstituteMessage SummaryMessage",
             "outline": "History as_history message_items render_messages rendered_tokens",
             "own_tools": "OWN_TOOLS OwnTools names_own_tool",
             "read": "detect read_message read_summary validate",
@@ -91,8 +93,7 @@ else:
             "summaries": "summary_level",
             "summary_mark": "SummaryMark marked ranges_in_words read_mark unmarked",
             "tombstone": "FORGOTTEN Identifier identifiers renamed tombstone",
-            "turns": "REMINDER_TAGS RequestRule Turn has_words_beside_results in_flight is_request "
-            "opens_turn turns",
+            "turns": "REMINDER_TAGS Turn has_words_beside_results in_flight is_request opens_turn turns",
             "validators": "Finding validate_history",
             "wording": "in_words",
         },

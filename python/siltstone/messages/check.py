@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from siltstone.messages.message import REFERENCE, Message, PartKind, RawMessage
+from siltstone.messages.kinds import PartKind, RawMessage
+from siltstone.messages.message import REFERENCE, Message
 from siltstone.messages.read import read_message
 
 __all__ = ["broken_tool_groups"]

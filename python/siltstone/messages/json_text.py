@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from json import JSONEncoder
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NoReturn
 
 from siltstone.errors import ConfigError, InvalidMessageError
+from siltstone.light import json
 from siltstone.messages.message import KeyedSystemMessage
 from siltstone.messages.plain import as_fields, as_json_value
 from siltstone.patterns import pattern
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from siltstone.messages.message import RawMessage
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+    from siltstone.messages.kinds import RawMessage
 
 __all__ = ["MAX_DEPTH", "OWN_KEY", "decode", "dump", "encode", "unwritable", "well_formed", "without_own_key"]
 
@@ -22,7 +24,6 @@ OWN_KEY = "siltstone:message"  #: the key for data that a message type has besid
 
 MAX_DEPTH = 200  #: levels of nesting in one message; readers of JSON are known to stop at 1,000 or earlier
 
-_ENCODER = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=as_json_value)
 _SURROGATE = pattern("[\ud800-\udfff]")
 
 
@@ -53,7 +54,7 @@ def well_formed(text: str) -> str:
 
 def dump(value: object) -> str:
     """Like :func:`encode`, for any value; raises what the standard library raises."""
-    text = _ENCODER.encode(value)
+    text = _CODER.encode(value)
     if text.isascii():
         return text
     try:
@@ -70,7 +71,7 @@ def decode(text: str) -> dict[str, Any]:
         InvalidMessageError: *text* is not JSON, or not the JSON of an object.
     """
     try:
-        value, end = _READ(text)
+        value, end = _CODER.read(text)
         if end != len(text):
             value = _decoded(text)
     except (ValueError, RecursionError):
@@ -121,7 +122,21 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-_READ = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
+class _Coder:
+    """Writes and reads the JSON of messages. Its two functions are made when the first of them is called."""
+
+    encode: Callable[[object], str]
+    read: Callable[[str], tuple[object, int]]
+
+    def __getattr__(self, name: str) -> Any:
+        self.encode = json.JSONEncoder(
+            ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=as_json_value
+        ).encode
+        self.read = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
+        return object.__getattribute__(self, name)
+
+
+_CODER = _Coder()
 
 
 def unwritable(raw: object, *, name: str = "the message", **fields: Any) -> InvalidMessageError:

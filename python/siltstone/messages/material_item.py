@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
-from siltstone.messages.message import Role
+from siltstone.messages.kinds import Role
 from siltstone.messages.summary_mark import ranges_in_words
 from siltstone.patterns import pattern
 from siltstone.values import dataclass, replace

@@ -2,68 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
-
 from siltstone.errors import ConfigError, InvalidMessageError
 from siltstone.messages.summary_mark import ascend, marked
 from siltstone.values import dataclass
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Final, Literal
+
+    from siltstone.messages.kinds import Dialect, PartKind, Provenance, RawMessage, Role
+
 __all__ = [
-    "Dialect",
     "InjectedMessage",
     "KeyedSystemMessage",
-    "LiveObject",
     "Message",
     "Part",
-    "PartKind",
-    "Provenance",
-    "RawMessage",
     "RecalledMessage",
     "RepairedMessage",
-    "Role",
     "SubstituteMessage",
     "SummaryMessage",
     "provenance_of",
 ]
 
-Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
-"""``system`` and ``developer`` carry rules; ``tool`` is OpenAI's role of a tool result."""
-
-PartKind: TypeAlias = Literal["text", "reasoning", "tool_call", "tool_result", "blob", "compaction", "other"]
-"""``compaction`` is a summary that the provider made: it is sent back as it came, and never indexed."""
-
-Provenance: TypeAlias = Literal[
-    "original",
-    "compaction_summary",
-    "injected_context",
-    "recalled_context",
-    "placeholder",
-    "repaired",
-    "substitute",
-]
-"""The origin of a message. Only ``original`` messages are indexed. They open turns, and so does a
-``substitute``, the shorter text that replaces an original."""
-
-Dialect: TypeAlias = Literal["any", "openai.chat", "openai.responses", "anthropic"]
-"""``any`` is a plain ``{"role", "content": str}``, which reads alike in every dialect."""
-
-
 REFERENCE: Final = "item_reference"
 """The name of an ``other`` part that refers to data which only the provider can read."""
-
-
-class LiveObject(Protocol):
-    """A message, or a block of one, as an SDK's own object: anything that dumps itself as pydantic does."""
-
-    def model_dump(
-        self, *, mode: str = "python", exclude_unset: bool = False, exclude_none: bool = False
-    ) -> dict[str, Any]:
-        """The object as a dict."""
-
-
-RawMessage: TypeAlias = Mapping[str, Any] | LiveObject
-"""A message as the caller has it. It is never changed, and comes back as the same object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +146,7 @@ _SET_SEQ, _SET_ROLE, _SET_PARTS, _SET_RAW, _SET_DIALECT, _SET_PROVENANCE, _SET_C
 )
 
 
-class SummaryMessage(dict[str, Any]):
+class SummaryMessage(dict[str, "Any"]):
     """The raw message of a summary: a plain dict for every SDK, recognised by the last line of its text.
 
     That line, its mark, tells the level and what it stands for, and has a digest of the text; so a summary
@@ -208,14 +171,14 @@ class SummaryMessage(dict[str, Any]):
         self.level = level
 
 
-class RepairedMessage(dict[str, Any]):
+class RepairedMessage(dict[str, "Any"]):
     """The raw message that a repair has written: a plain dict for every SDK, recognised by its type.
 
     It is read with the provenance ``repaired``: it opens no turn and is never indexed.
     """
 
 
-class SubstituteMessage(dict[str, Any]):
+class SubstituteMessage(dict[str, "Any"]):
     """The raw message that replaces a larger one: a plain dict for every SDK.
 
     It is known to us by its type, and read with the provenance ``substitute``: it opens a turn where its
@@ -230,14 +193,14 @@ class SubstituteMessage(dict[str, Any]):
         self.kind = kind
 
 
-class InjectedMessage(dict[str, Any]):
+class InjectedMessage(dict[str, "Any"]):
     """The raw message that a hook has added: a plain dict for every SDK, recognised by its type.
 
     It is read with the provenance ``injected_context``: it opens no turn and is never indexed.
     """
 
 
-class RecalledMessage(dict[str, Any]):
+class RecalledMessage(dict[str, "Any"]):
     """The raw message of a recalled block: a plain dict for every SDK, recognised by its type.
 
     It is read with the provenance ``recalled_context``: it opens no turn, is never indexed, and leaves
@@ -248,7 +211,7 @@ class RecalledMessage(dict[str, Any]):
         super().__init__(role="user", content=text)
 
 
-class KeyedSystemMessage(dict[str, Any]):
+class KeyedSystemMessage(dict[str, "Any"]):
     """A versioned system text: of all texts with one key the highest version holds, the first of equal ones.
 
     It is a plain dict to every SDK, known to us by its type: an older version leaves with the next

@@ -25,16 +25,12 @@ from siltstone._native import (
     rendered_tokens,
 )
 from siltstone.messages.groups import is_reasoning_only
-from siltstone.messages.message import (
-    REFERENCE,
-    Message,
-    Part,
-    RawMessage,
-)
+from siltstone.messages.kinds import RawMessage, RequestRule
+from siltstone.messages.message import REFERENCE, Message, Part
 from siltstone.messages.numbers import Numbers
 from siltstone.messages.read import read_message
 from siltstone.messages.summaries import SummaryReader
-from siltstone.messages.turns import RequestRule, is_request, opens_turn
+from siltstone.messages.turns import is_request, opens_turn
 
 __all__ = [
     "History",

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from siltstone.errors import InvalidMessageError
-from siltstone.messages.message import Message, RawMessage, SummaryMessage
+from siltstone.messages.kinds import RawMessage
+from siltstone.messages.message import Message, SummaryMessage
 from siltstone.messages.numbers import Numbers
 from siltstone.messages.plain import as_fields
 from siltstone.messages.read import read_message

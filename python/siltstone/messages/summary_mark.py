@@ -13,10 +13,13 @@ from __future__ import annotations
 
 from _blake2 import blake2b  # that of hashlib, which loads OpenSSL as well
 from collections.abc import Sequence
-from typing import Final
 
 from siltstone.patterns import pattern
 from siltstone.values import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 __all__ = ["SummaryMark", "ascend", "marked", "ranges_in_words", "read_mark", "unmarked"]
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
-
-from siltstone.messages.message import Dialect, Message
 from siltstone.values import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Final
+
+    from siltstone.messages.kinds import Dialect, RequestRule
+    from siltstone.messages.message import Message
 
 __all__ = [
     "REMINDER_TAGS",
-    "RequestRule",
     "Turn",
     "has_words_beside_results",
     "in_flight",
@@ -18,9 +21,6 @@ __all__ = [
     "opens_turn",
     "turns",
 ]
-
-RequestRule: TypeAlias = Callable[[str], bool]
-"""A function: whether a text beside tool results is from the user, or a reminder of the host."""
 
 REMINDER_TAGS: Final = ("<system-reminder>",)
 """The first words of a host's own text beside tool results."""

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 from siltstone import _native
 from siltstone.errors import StoreOpenError
 from siltstone.memory.convert import datetime_from
-from siltstone.memory.entry import SessionInfo, StoreStats
+from siltstone.memory.reports import SessionInfo, StoreStats
 from siltstone.postgres.database import Database
 from siltstone.postgres.schema import TABLES
 

@@ -17,31 +17,22 @@ from siltstone.errors import EntryNotFoundError, StageNotFoundError, StoreBusyEr
 from siltstone.events import StoreHook
 from siltstone.memory.base import Store
 from siltstone.memory.convert import MAX_INTEGER
-from siltstone.memory.entry import (
-    Decay,
-    Entry,
-    ExpireReport,
-    Finding,
-    ForgetReport,
-    Fusion,
-    Page,
-    Ranker,
-    Receipt,
-    ReconcileReport,
-    Remaining,
-    SearchFilters,
-    SearchHit,
-    SearchOrder,
-    SearchScope,
-    SessionPage,
-    Stage,
-    StoredEntry,
-    StoreStats,
-)
+from siltstone.memory.entry import Decay, Entry, ExpireReport, SearchHit, StoredEntry
 from siltstone.memory.forgetting_facts import FactRow
+from siltstone.memory.kinds import Fusion, Ranker, Remaining, SearchFilters, SearchOrder, SearchScope
 from siltstone.memory.limits import DEFAULTS, Limits
 from siltstone.memory.log import SessionLog
 from siltstone.memory.opening import Searching, check_seconds
+from siltstone.memory.reports import (
+    Finding,
+    ForgetReport,
+    Page,
+    Receipt,
+    ReconcileReport,
+    SessionPage,
+    Stage,
+    StoreStats,
+)
 from siltstone.postgres.database import DEADLINE, Database
 from siltstone.postgres.listing import Listing
 from siltstone.postgres.log import PostgresLog

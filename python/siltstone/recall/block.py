@@ -8,12 +8,14 @@ from _blake2 import blake2s  # that of hashlib, which loads OpenSSL as well
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from siltstone._native import BlockOptions, BlockWriter, RecallContext, Recalled, RecallQuery
 from siltstone.patterns import pattern
 from siltstone.recall.base import Detail, FactLine, RecallBlock
-from siltstone.tokens import TextMeasure
+
+if TYPE_CHECKING:
+    from siltstone.tokens import TextMeasure
 
 __all__ = [
     "OPEN",

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
         import_segments,
     )
     from siltstone.session.compactions import CompactionRecord, SummaryRecord
+    from siltstone.session.options import StoreOptions
     from siltstone.session.retention import Retention
-    from siltstone.session.sync import Session, StoreOptions
+    from siltstone.session.sync import Session
 else:
     __getattr__ = names_of(
         __name__,
@@ -31,7 +32,8 @@ else:
             "import_everything import_knowledge import_segments",
             "compactions": "CompactionRecord SummaryRecord",
             "retention": "Retention",
-            "sync": "Session StoreOptions",
+            "options": "StoreOptions",
+            "sync": "Session",
         },
     )
 

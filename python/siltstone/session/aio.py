@@ -11,7 +11,9 @@ from siltstone.compaction.base import Checkpoint, Compactor, MemoryReport
 from siltstone.errors import SessionBusyError
 from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
 from siltstone.llm import AsyncModels, Steps
-from siltstone.memory.entry import ForgetReport, Ranker, SearchFilters, SearchHit, SearchOrder, SearchScope
+from siltstone.memory.entry import SearchHit
+from siltstone.memory.kinds import Ranker, SearchFilters, SearchOrder, SearchScope
+from siltstone.memory.reports import ForgetReport
 from siltstone.messages import RawMessage
 from siltstone.outcome import AsyncAfterCompact, AsyncBeforeCompact, Outcome, Plan
 from siltstone.session import compactions
@@ -24,7 +26,8 @@ from siltstone.session.compactions import CompactionRecord
 from siltstone.session.forgetting import Criteria
 from siltstone.session.learning_task import LearningTask
 from siltstone.session.observing import OnConflict, observe
-from siltstone.session.opening import Opened, Options, Path, open_session
+from siltstone.session.opening import Opened, Path, open_session
+from siltstone.session.options import Options
 from siltstone.session.repeats import Call
 
 if TYPE_CHECKING:

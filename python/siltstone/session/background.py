@@ -8,14 +8,16 @@ stays as it is.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any
 
 from siltstone.hooks import HookCall
+from siltstone.light import RLock
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from siltstone.events import CompactionFailed, Event
     from siltstone.llm import CompletionRequest, Landing, Steps
     from siltstone.messages import RawMessage
@@ -37,13 +39,15 @@ class Job:
     def __init__(self, flow: Steps[Outcome], threshold: int | None, end: int, kind: str) -> None:
         self.threshold, self.end, self.kind = threshold, end, kind
         self._flow = flow
-        self._turn = threading.RLock()  # reentrant: a hook that closes the session runs inside a step
+        self._turn = RLock()  # reentrant: a hook that closes the session runs inside a step
         self._asked: CompletionRequest | HookCall | None = None
         self._begun = self._lands = self._is_cancelled = False
         self._told: CompactionFailed | None = None
         self._outcome: Outcome | None = None
         self._error: BaseException | None = None
-        self.done = threading.Event()
+        from threading import Event as Done  # most sessions have no job
+
+        self.done = Done()
 
     def hear(self, event: Event) -> None:
         """A hook that keeps the failure event, for a job that ends without an outcome."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 from contextvars import copy_context
-from functools import partial
-from typing import TYPE_CHECKING
 
 from siltstone.errors import ModelError
 from siltstone.hooks import HookError
+from siltstone.light import partial
 from siltstone.logs import log as _log
 from siltstone.session.background import Background, Job
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from threading import Thread
+
     from siltstone.llm import Models
 
 __all__ = ["BackgroundThread", "drive"]
@@ -23,7 +24,7 @@ class BackgroundThread:
 
     def __init__(self, background: Background, model: Models | None) -> None:
         self._background, self._model = background, model
-        self._driven: tuple[Job, threading.Thread] | None = None
+        self._driven: tuple[Job, Thread] | None = None
 
     def start(self) -> None:
         """Starts a thread for the job, if it has no driver. Returns at once."""
@@ -35,7 +36,9 @@ class BackgroundThread:
         ):
             return
         work = partial(copy_context().run, drive, job, self._model)
-        thread = threading.Thread(target=work, name="siltstone-compaction", daemon=True)
+        from threading import Thread  # most sessions start none
+
+        thread = Thread(target=work, name="siltstone-compaction", daemon=True)
         self._driven = job, thread
         try:
             thread.start()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, NoReturn
 
 from siltstone.memory.base import Store
 from siltstone.session.calls import SessionCalls
 from siltstone.session.opening import Opened
 from siltstone.usage import UsageRecord
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from typing import Any, NoReturn
+
     from siltstone.knowledge import Rule
     from siltstone.tools import Tool
 
@@ -29,7 +31,7 @@ class BaseSession:
         self._calls = SessionCalls(opened)
         # A log behind a network may read its version once a call, instead of before every step.
         self._one_look: Callable[[], AbstractContextManager[None]] = getattr(
-            opened.core.rows, "one_look", nullcontext
+            opened.core.rows, "one_look", _Nothing
         )
 
     @property
@@ -141,3 +143,13 @@ class BaseSession:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a session cannot be pickled; open it where it is needed")
+
+
+class _Nothing:
+    """``contextlib.nullcontext``, whose module takes longer to import than a store to open."""
+
+    def __enter__(self) -> None:
+        """Does nothing."""
+
+    def __exit__(self, *error: object) -> None:
+        """Does nothing."""

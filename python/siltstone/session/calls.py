@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from siltstone.compaction.base import (
     Checkpoint,
     Compactor,
     MemoryReport,
     MemoryReporter,
-    Reason,
     Resummarizer,
     Trigger,
     shapes_request,
 )
 from siltstone.errors import ConfigError, SessionBusyError
-from siltstone.memory.entry import ForgetReport, SearchFilters, SearchHit, SearchOrder, SearchScope
+from siltstone.light import UTC, datetime
+from siltstone.memory.entry import SearchHit
 from siltstone.session.in_context import InContext
 from siltstone.session.opening import Opened, check_overhead, check_policy
 from siltstone.session.range_set import count
@@ -26,9 +24,15 @@ from siltstone.session.requests import Request
 from siltstone.session.state import SessionState
 from siltstone.values import replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Final, Unpack
+
+    from siltstone.compaction.kinds import Reason
     from siltstone.knowledge import Correction, Fact, Rule
     from siltstone.llm import Flow, Steps
+    from siltstone.memory.kinds import SearchFilters, SearchOrder, SearchScope
+    from siltstone.memory.reports import ForgetReport
     from siltstone.messages import RawMessage
     from siltstone.outcome import Outcome, Plan
     from siltstone.session.boundary import Prepared

@@ -28,7 +28,6 @@ from siltstone.documented import DIMENSION, hash_vector
 from siltstone.errors import ConfigError, InvalidEntryError, SiltstoneError
 from siltstone.knowledge import KINDS, FactRows, StoredFacts, fact_of, learn
 from siltstone.memory.base import Store
-from siltstone.memory.convert import new_entry
 from siltstone.memory.entry import Entry, StoredEntry
 from siltstone.memory.log import (
     CompactionRow,
@@ -39,6 +38,7 @@ from siltstone.memory.log import (
     SessionLog,
     ancestors,
 )
+from siltstone.memory.written import new_entry
 from siltstone.messages.json_text import dump
 from siltstone.session.range_set import RangeSet, minus, union
 from siltstone.values import asdict, dataclass, field, replace

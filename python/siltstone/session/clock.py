@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
 
 from siltstone.compaction.base import Compaction, Trigger
 from siltstone.errors import StoreCorruptError
+from siltstone.light import json
 from siltstone.usage import UsageRecord, total
 from siltstone.values import asdict, dataclass, fields, replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from siltstone.messages import Message
 
 __all__ = ["LOW_YIELD", "CompactionClock"]

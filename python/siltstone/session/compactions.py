@@ -6,7 +6,7 @@ import json
 from datetime import datetime
 from typing import Any
 
-from siltstone.compaction.base import State
+from siltstone.compaction.kinds import State
 from siltstone.errors import CompactionNotFoundError, ConfigError
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import CompactionRow, Derived, NewCompaction

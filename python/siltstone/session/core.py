@@ -8,11 +8,8 @@ become durable, the next call recognises it by its write id, and adds it to the 
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
 
 from siltstone.compaction.base import check_pin_budget
 from siltstone.errors import (
@@ -25,6 +22,7 @@ from siltstone.errors import (
     StoreError,
 )
 from siltstone.hooks import NO_GUARDS, Guards
+from siltstone.light import RLock, get_ident
 from siltstone.logs import log as _log
 from siltstone.memory.base import Store
 from siltstone.memory.log import CompactionRow, LogRow, LogState, NewCompaction, SessionLog, SessionVersion
@@ -47,7 +45,10 @@ from siltstone.tokens import TokenRule, rule
 from siltstone.usage import UsageRecord, total
 from siltstone.values import replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
     from siltstone.archive import ContextArchive
     from siltstone.events import Hook, RedactedSpan
     from siltstone.knowledge import KnowledgeConfig
@@ -58,12 +59,12 @@ if TYPE_CHECKING:
     from siltstone.redaction import Redactor
     from siltstone.session.rows import UnwrittenRecall
 
+    T = TypeVar("T")
+
 __all__ = ["SessionCore", "is_at"]
 
 DEFAULT_RULE = "blocks"  #: the token rule of a session without a policy
 CACHE_TTL = 300.0  #: seconds for which a provider's cache keeps a prefix, by default
-
-T = TypeVar("T")
 
 
 class SessionCore:
@@ -109,7 +110,7 @@ class SessionCore:
         self.rows: SessionLog = store.open_log(session_id)
         self.policy_line = PolicyLine(self.rows)
         self.cache_ttl, self.warn_at = cache_ttl, tuple(warn_at)
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self._closed = False
         self.origin = Origin(session_id)
         self._damaged: tuple[int, ...] = ()
@@ -151,8 +152,10 @@ class SessionCore:
         settings = with_findable(stored.settings, may)
         if settings == stored.settings:
             return stored
-        with suppress(ReadOnlyStoreError, StoreConflictError):  # a concurrent open has stored it
+        try:
             self.rows.save_settings(settings, expected=stored.version, write_id=_new_id())
+        except (ReadOnlyStoreError, StoreConflictError):
+            return self.rows.state()  # the store is read-only, or a concurrent open has stored it
         return self.rows.state()
 
     # Reads.
@@ -275,7 +278,7 @@ class SessionCore:
 
     def append(self, raws: Sequence[RawMessage], usage: Any = None) -> range:
         """Writes *raws* to the log, and then to the view: all, or none. Returns their sequence numbers."""
-        call = self.calls.begin("append", (*raws, usage), threading.get_ident())
+        call = self.calls.begin("append", (*raws, usage), get_ident())
         answer = self.append_as(call, raws, usage)
         # fmt: off
         call.is_answered = True; return answer  # noqa: E702 - no tracer stops in between

@@ -10,8 +10,8 @@ from siltstone.compaction.base import CompactionError, Compactor, Resummarizer
 from siltstone.errors import ModelError, StoreConflictError
 from siltstone.llm import Flow
 from siltstone.logs import log as _log
-from siltstone.memory.entry import ForgetReport
 from siltstone.memory.log import Derived
+from siltstone.memory.reports import ForgetReport
 from siltstone.session.archiving import write_anew
 from siltstone.session.core import SessionCore
 from siltstone.session.learning import forget_progress

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
-
 from siltstone.errors import StoreError
 from siltstone.logs import log as _log
 from siltstone.session.calls import SessionCalls
 from siltstone.session.slot import Claim
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from concurrent.futures import Future
+    from typing import Any, Final
 
     from siltstone.knowledge import Learned
     from siltstone.llm import Models

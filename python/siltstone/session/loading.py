@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from siltstone.memory.log import CompactionRow, Derived, NewCompaction, NewRef, SessionLog
 from siltstone.session.range_set import RangeSet, union
 from siltstone.session.view import DERIVED, Item, View
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siltstone.messages import Message
 

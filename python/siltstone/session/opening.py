@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from datetime import tzinfo
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, cast
 
 from siltstone.compaction.base import Compactor, OverheadChecker
 from siltstone.coroutines import gives_coroutine
 from siltstone.errors import ConfigError
 from siltstone.hooks import HOOK_TIMEOUT, Guards
+from siltstone.light import tzinfo
 from siltstone.memory.base import LanguageSettler, Store
 from siltstone.memory.opening import is_database, open_store
 from siltstone.session.core import CACHE_TTL, SessionCore
@@ -24,21 +23,23 @@ from siltstone.session.presetting import (
     settle,
 )
 from siltstone.session.retention import Retention
+from siltstone.shapes import cast
 from siltstone.values import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from siltstone.archive import ContextArchive
-    from siltstone.events import Hook
     from siltstone.knowledge import KnowledgeConfig
-    from siltstone.presets import Preset, System
+    from siltstone.presets import Preset
     from siltstone.recall import RecallConfig
-    from siltstone.redaction import RedactionConfig, Redactor
+    from siltstone.redaction import Redactor
+    from siltstone.session.options import Options
 
 __all__ = [
     "Opened",
-    "Options",
     "Path",
-    "SessionOptions",
     "check_overhead",
     "check_policy",
     "check_window",
@@ -47,49 +48,13 @@ __all__ = [
 
 Path = str | os.PathLike[str]
 
-ModelT = TypeVar("ModelT")
-BeforeT = TypeVar("BeforeT")
-AfterT = TypeVar("AfterT")
-
+OPTIONS: Final = frozenset({
+    "preset", "policy", "model", "context_window", "agent_model", "reserved_tokens", "namespace",
+    "cross_session", "index_tools", "recall", "redaction", "knowledge", "allow_forget", "archive", "hooks",
+    "on_before_compact", "on_after_compact", "hook_timeout", "compaction_timeout", "check", "retention",
+    "cache_ttl", "warn_at", "answer_budget", "time_zone", "language", "background", "memory",
+})  # fmt: skip
 COMPACTION_TIMEOUT = 600.0  #: seconds that a call waits for a compaction of another thread
-
-
-class SessionOptions(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
-    """The options of a session of a store; :meth:`siltstone.Session.open` explains each."""
-
-    preset: str | Preset | System | None
-    policy: Compactor | None
-    model: ModelT | None
-    context_window: int | Literal["auto"] | None
-    agent_model: str | None
-    reserved_tokens: int
-    namespace: str
-    cross_session: bool
-    index_tools: bool
-    recall: bool | RecallConfig
-    redaction: bool | RedactionConfig | Redactor | None
-    knowledge: bool | KnowledgeConfig
-    allow_forget: bool
-    archive: str | os.PathLike[str] | ContextArchive | None
-    hooks: Sequence[Hook]
-    on_before_compact: BeforeT | None
-    on_after_compact: AfterT | None
-    hook_timeout: float | None
-    compaction_timeout: float | None
-    check: bool
-    retention: Retention | None
-    cache_ttl: float | None
-    warn_at: Sequence[float]
-    answer_budget: int | None
-    time_zone: tzinfo | str | None
-    language: str | Sequence[str] | None
-    background: bool
-
-
-class Options(SessionOptions[ModelT, BeforeT, AfterT], Generic[ModelT, BeforeT, AfterT], total=False):
-    """The options of a session."""
-
-    memory: bool | Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +86,7 @@ def open_session(
             tokens, something that is no policy or no model, or a policy that has no room in the window.
         StoreError: the store cannot be opened.
     """
-    unknown = options.keys() - Options.__annotations__.keys()
+    unknown = options.keys() - OPTIONS
     if unknown:
         name = min(unknown)
         raise TypeError(f"open() got an unexpected keyword argument {name!r}")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from siltstone.compaction.base import Trigger
 from siltstone.errors import ConfigError, ReadOnlyStoreError
+from siltstone.light import json
 from siltstone.memory.base import Store
 from siltstone.session.core import SessionCore
 from siltstone.session.retention import Retention
+from siltstone.shapes import Protocol, runtime_checkable
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from siltstone.presets import Preset
 
 __all__ = [
@@ -205,8 +208,7 @@ def _first(store: Store, but: str = "") -> tuple[str, str] | None:
 
 def _written(name: str) -> str:
     """The text by which stored settings name the preset *name*; any preset, if *name* is empty."""
-    said = json.dumps({KEY: name})[1:-1]
-    return said if name else said[:-1]
+    return json.dumps({KEY: name})[1:-1] if name else f'"{KEY}": "'
 
 
 def _how(name: str) -> str:
@@ -235,8 +237,10 @@ def _name(store: Store, session_id: str) -> str | None:
 
 
 def _read(settings: str) -> dict[str, Any]:
+    if not settings:
+        return {}
     try:
-        value = json.loads(settings or "{}")
+        value = json.loads(settings)
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}

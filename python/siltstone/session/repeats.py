@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
 
 from siltstone.errors import StoreConflictError
 from siltstone.memory.log import SessionVersion
 from siltstone.values import dataclass
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+
 __all__ = ["TRIES", "Call", "Calls", "Write", "retried"]
 
 TRIES = 12  #: attempts of a write, if each time another worker writes between its read and its write
 MOST_CALLS = 64  #: remembered calls without an answer; beyond that the oldest is dropped
-
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True)

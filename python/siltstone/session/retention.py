@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
 
 from siltstone.errors import ConfigError, ReadOnlyStoreError, StoreError
+from siltstone.light import timedelta
 from siltstone.logs import log as _log
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Entry
 from siltstone.values import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from siltstone.events import Hook
 
 __all__ = ["Retention", "only_new", "retain"]

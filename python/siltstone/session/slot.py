@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from _weakref import ref  # that of weakref, which takes longer to import than a session to open
 from collections.abc import Generator
-from contextlib import suppress
 from contextvars import ContextVar
 from types import GeneratorType
-from typing import Any, Final
+
+from siltstone.light import Lock, RLock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
 
 __all__ = ["POLL_SECONDS", "Claim", "Slot"]
 
@@ -46,7 +49,7 @@ class Slot:
 
     def __init__(self) -> None:
         # Plain locks of the interpreter: an interrupt at a bad moment can leave a Condition locked.
-        self._lock, self._bell = threading.RLock(), threading.Lock()
+        self._lock, self._bell = RLock(), Lock()
         self.holder: Claim | None = None
 
     @property
@@ -80,5 +83,7 @@ class Slot:
 
     def wake(self) -> None:
         """Wakes one waiting call. Without this, waiting calls notice the free slot after ``POLL_SECONDS``."""
-        with suppress(RuntimeError):  # no call has waited since the last wake
+        try:
             self._bell.release()
+        except RuntimeError:  # no call has waited since the last wake
+            return

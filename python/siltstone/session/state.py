@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from siltstone.memory.log import CompactionRow, LogState, SessionLog, SessionVersion
 from siltstone.session.clock import CompactionClock
@@ -12,6 +11,7 @@ from siltstone.session.view import Item, View
 from siltstone.tokens import TokenRule
 from siltstone.values import dataclass, replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siltstone.session.host_list import HostList
 

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, Unpack
 
 from siltstone.compaction.base import Checkpoint, Compactor, MemoryReport
 from siltstone.errors import SessionBusyError
-from siltstone.memory.entry import ForgetReport, Ranker, SearchFilters, SearchHit, SearchOrder, SearchScope
+from siltstone.light import get_ident
+from siltstone.memory.entry import SearchHit
 from siltstone.session.background_thread import BackgroundThread
 from siltstone.session.base import BaseSession
 from siltstone.session.calls import OFFLOAD_TOKENS, OWN_POLICY, OwnPolicy
 from siltstone.session.learning_thread import LearningThread
-from siltstone.session.opening import Opened, Options, Path, SessionOptions, open_session
+from siltstone.session.opening import Opened, Path, open_session
 from siltstone.session.slot import Claim
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from datetime import datetime
+    from typing import Any, Self, TypeVar, Unpack
+
     from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
     from siltstone.llm import Models, Steps
+    from siltstone.memory.kinds import Ranker, SearchFilters, SearchOrder, SearchScope
     from siltstone.memory.recalled import RecallRecord
+    from siltstone.memory.reports import ForgetReport
     from siltstone.messages import RawMessage
     from siltstone.outcome import AfterCompact, BeforeCompact, Outcome, Plan
     from siltstone.session.asking import Answer
@@ -29,12 +33,11 @@ if TYPE_CHECKING:
     from siltstone.session.compactions import CompactionRecord
     from siltstone.session.forgetting import Criteria
     from siltstone.session.observing import OnConflict
+    from siltstone.session.options import Options
 
-__all__ = ["Session", "StoreOptions"]
+    T = TypeVar("T")
 
-T = TypeVar("T")
-StoreOptions: TypeAlias = "SessionOptions[Models, BeforeCompact, AfterCompact]"
-"""The options of :meth:`Session.open`, without the store."""
+__all__ = ["Session"]
 
 
 class Session(BaseSession):
@@ -185,7 +188,7 @@ class Session(BaseSession):
             StoreError: the store could not write. Nothing was written.
             SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
         """
-        call = self._core.calls.begin("offload", (result, tokens, usage), threading.get_ident())
+        call = self._core.calls.begin("offload", (result, tokens, usage), get_ident())
         seqs = self._run(self._calls.offload(call, result, tokens, usage))
         # fmt: off
         call.is_answered = True; return seqs  # noqa: E702 - no tracer stops in between
@@ -606,7 +609,7 @@ class Session(BaseSession):
             ConfigError: an argument is no text, or *tool* is blank; carries ``field``.
         """
         said = tool, arguments, reason, goal
-        call = self._core.calls.begin("record_denial", said, threading.get_ident())
+        call = self._core.calls.begin("record_denial", said, get_ident())
         kept = self._calls.record_denial(call, *said)
         # fmt: off
         call.is_answered = True; return kept  # noqa: E702 - no tracer stops in between
@@ -687,7 +690,7 @@ class Session(BaseSession):
             StoreConflictError: another worker changed the session meanwhile. Nothing was changed.
             SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
         """
-        call = self._core.calls.begin("undo", (), threading.get_ident())
+        call = self._core.calls.begin("undo", (), get_ident())
         undone = self._run(self._calls.undo(call))
         # fmt: off
         call.is_answered = True; return undone  # noqa: E702 - no tracer stops in between

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from siltstone.compaction.base import RULE_ROLES
 from siltstone.memory.log import NewRef, ViewItem
 from siltstone.messages import Message
+from siltstone.shapes import overload
 from siltstone.tokens import TokenRule, message_bytes, request_bytes
 from siltstone.values import dataclass, replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+
     from siltstone.messages import RawMessage
 
 __all__ = ["DERIVED", "Item", "Lent", "View", "view_items"]
 
-Lent: TypeAlias = tuple[list[Any], int]
+Lent: TypeAlias = "tuple[list[Any], int]"
 """A list that only grows, and how many of its first messages are meant."""
 
 #: Provenances of messages that replace others. The log has them as derived texts, not as messages.

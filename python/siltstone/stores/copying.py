@@ -12,12 +12,12 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, groupby, zip_longest
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from siltstone.errors import ConfigError
 from siltstone.knowledge.stored import FactRows
 from siltstone.memory.base import Store
-from siltstone.memory.entry import Entry, SessionInfo, StoredEntry
+from siltstone.memory.entry import Entry, StoredEntry
 from siltstone.memory.log import (
     CompactionRow,
     Derived,
@@ -32,6 +32,8 @@ from siltstone.memory.log import (
     ViewItem,
 )
 from siltstone.memory.recalled import MOST_RECALLS
+from siltstone.memory.reports import SessionInfo
+from siltstone.shapes import Protocol
 from siltstone.values import asdict, dataclass, replace
 
 __all__ = ["Copied", "CopyableStore", "copy_store"]

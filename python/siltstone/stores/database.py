@@ -3,45 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, Unpack
 
 from siltstone import _native, watching
 from siltstone.errors import ConfigError, EntryNotFoundError
 from siltstone.memory.base import Store
 from siltstone.memory.convert import (
     MAX_INTEGER,
-    NewEntry,
     datetime_from,
     milliseconds,
-    new_entry,
     range_of,
     session_info,
     stored_entry,
 )
 from siltstone.memory.database_log import DatabaseLog
-from siltstone.memory.entry import (
-    Entry,
-    ExpireReport,
-    Finding,
-    ForgetReport,
-    Page,
-    Receipt,
-    ReconcileReport,
-    SessionPage,
-    Stage,
-    StoredEntry,
-    StoreStats,
-)
+from siltstone.memory.entry import Entry, ExpireReport, StoredEntry
 from siltstone.memory.limits import Limits
 from siltstone.memory.log import SessionLog
 from siltstone.values import replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from datetime import datetime
+    from typing import Any, ClassVar, NoReturn, Self, Unpack
+
     from siltstone.memory.forgetting import Target
     from siltstone.memory.forgetting_facts import FactRow
+    from siltstone.memory.reports import (
+        Finding,
+        ForgetReport,
+        Page,
+        Receipt,
+        ReconcileReport,
+        SessionPage,
+        Stage,
+        StoreStats,
+    )
     from siltstone.memory.sayings import Sayings
     from siltstone.memory.vectors import Vectors
+    from siltstone.memory.written import NewEntry
     from siltstone.session import Session, StoreOptions
 
 __all__ = ["DatabaseStore"]
@@ -113,6 +112,8 @@ class DatabaseStore(Store):
     def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
         now = milliseconds(None)
         with watching.operation("create_memory", self, session_id) as watched:
+            from siltstone.memory.reports import Receipt
+
             receipt = Receipt(tuple(self._native.insert_entries(session_id, self._batch(entries), now)))
             watched.records(entries)
         self._wake()
@@ -142,12 +143,16 @@ class DatabaseStore(Store):
             (max(-1, min(offset, MAX_INTEGER)), max(-1, min(limit, MAX_INTEGER))),
             None if expired else milliseconds(None),
         )
+        from siltstone.memory.reports import Page
+
         return Page(tuple(map(stored_entry, page.entries)), page.next_offset, tuple(page.damaged))
 
     def stage(self, session_id: str, entries: Sequence[Entry], fingerprint: str) -> str:
         return self._native.stage(session_id, self._batch(entries), fingerprint, milliseconds(None))
 
     def finalize(self, token: str) -> Receipt:
+        from siltstone.memory.reports import Receipt
+
         receipt = Receipt(tuple(self._native.finalize(token)))
         self._wake()
         return receipt
@@ -165,9 +170,13 @@ class DatabaseStore(Store):
         stamp = None if before is None else milliseconds(before)
         done = self._native.reconcile(list(committed), session_id, stamp)
         self._wake()
+        from siltstone.memory.reports import ReconcileReport
+
         return ReconcileReport(*map(tuple, done))
 
     def stages(self, session_id: str | None = None) -> list[Stage]:
+        from siltstone.memory.reports import Stage
+
         return [
             Stage(each.token, each.session_id, each.fingerprint, each.entries, datetime_from(each.created_at))
             for each in self._native.stages(session_id)
@@ -300,6 +309,8 @@ class DatabaseStore(Store):
         rows, next_offset = self._native.sessions(
             namespace, max(-1, min(offset, MAX_INTEGER)), max(-1, min(limit, MAX_INTEGER))
         )
+        from siltstone.memory.reports import SessionPage
+
         return SessionPage(tuple(map(session_info, rows)), next_offset)
 
     def restore_marks(
@@ -341,12 +352,16 @@ class DatabaseStore(Store):
         return ExpireReport(*self._native.expire(session_id, kept, stamp, milliseconds(None)))
 
     def stats(self, session_id: str | None = None) -> StoreStats:
+        from siltstone.memory.reports import StoreStats
+
         return StoreStats(**self._native.stats(session_id))
 
     def check(self, *, repair: bool = False) -> list[Finding]:
         found = self._native.repair(milliseconds(None)) if repair else self._native.check()
         if repair:
             self._wake(anew=True)
+        from siltstone.memory.reports import Finding
+
         return [Finding(each.code, each.table, each.id, each.message, each.repaired) for each in found]
 
     def quarantined(self, session_id: str) -> tuple[int, ...]:
@@ -384,6 +399,8 @@ class DatabaseStore(Store):
     def _batch(self, entries: Sequence[Entry]) -> list[NewEntry]:
         """*entries* as the core takes them, if they are within the limits."""
         self._limits.check_batch(entries)
+        from siltstone.memory.written import new_entry
+
         return [new_entry(entry) for entry in entries]
 
     def staged_entries(self, session_id: str) -> list[StoredEntry]:

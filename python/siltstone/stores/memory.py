@@ -4,49 +4,40 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar, Unpack
 
 from siltstone import _native, watching
 from siltstone._native import BlockOptions, BlockWriter, Recalled, RecallQuery
 from siltstone.errors import StoreConflictError, StoreOpenError
-from siltstone.memory.chronology import in_time, is_in_time, looked_at
 from siltstone.memory.convert import (
     MAX_INTEGER,
-    NewEntry,
     filters_in,
     is_across,
     message_from_row,
     milliseconds,
-    new_entry,
     search_hit,
     with_filters,
 )
-from siltstone.memory.entry import (
-    Decay,
-    Fusion,
-    Ranker,
-    SearchFilters,
-    SearchHit,
-    SearchIndex,
-    SearchOrder,
-    SearchScope,
-)
+from siltstone.memory.entry import Decay, SearchHit
 from siltstone.memory.limits import DEFAULTS, Limits
 from siltstone.memory.opening import Searching, check_has_embedder
 from siltstone.stores.database import DatabaseStore
-from siltstone.stores.tagged import Tags
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from datetime import datetime
+    from typing import Literal, Self, TypeAlias, TypeVar, Unpack
+
     from siltstone.embedding.base import Embedder
     from siltstone.events import StoreHook
+    from siltstone.memory.kinds import Fusion, Ranker, SearchFilters, SearchIndex, SearchOrder, SearchScope
     from siltstone.memory.reranking import Reranker, Scorer
     from siltstone.memory.vectors import Vectors
+    from siltstone.memory.written import NewEntry
+
+    _Found = TypeVar("_Found", _native.Found, Recalled)
+    _Find: TypeAlias = Callable[[str, str, _native.SearchOptions, tuple[int, bytes] | None], _Found]
 
 __all__ = ["MemoryStore"]
-
-_Found = TypeVar("_Found", _native.Found, Recalled)
-_Find: TypeAlias = Callable[[str, str, _native.SearchOptions, tuple[int, bytes] | None], _Found]
 
 
 class MemoryStore(DatabaseStore):
@@ -260,13 +251,21 @@ class MemoryStore(DatabaseStore):
             StoreCorruptError: rows are missing, or the file cannot be read. An entry that does not match its
                 checksum is left out, and listed by :meth:`quarantined`.
         """
-        wanted, tags = filters_in(filters), Tags.of(filters)
+        wanted, tags = filters_in(filters), None
+        if "topic" in filters or "entity" in filters:  # few searches ask for them
+            from siltstone.stores.tagged import Tags
+
+            tags = Tags.of(filters)
         most = max(-1, min(limit, self._limits.hits))
-        is_in_order = is_in_time(order)
-        looked = min(looked_at(most), self._limits.hits) if is_in_order and most > 0 else most
+        is_in_order, looked = False, most
+        if order != "score":
+            from siltstone.memory.chronology import in_time, is_in_time, looked_at
+
+            is_in_order = is_in_time(order)
+            looked = min(looked_at(most), self._limits.hits) if is_in_order and most > 0 else most
         reranker = self._reranker if most > 0 else None
         asked = looked if reranker is None else max(looked, reranker.depth)
-        conditions = wanted._asdict()
+        conditions = wanted.named()
         if tags is not None and wanted.since is None:
             conditions["since"] = -MAX_INTEGER  # a filter avoids the graph, which would not give all hits
         at = milliseconds(now)
@@ -407,6 +406,8 @@ class MemoryStore(DatabaseStore):
         rows = [message_from_row(row) for row in unread.rows]
         log = self.open_log(unread.session_id)
         found = self._sayings.of(unread.session_id, log, rows)
+        from siltstone.memory.written import new_entry
+
         return [None if entry is None else new_entry(entry) for entry in found]
 
     def _find(

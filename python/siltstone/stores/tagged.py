@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
-from typing import NamedTuple, Self
 
 from siltstone.errors import InvalidEntryError
-from siltstone.memory.entry import SearchFilters, SearchHit
+from siltstone.values import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
+    from siltstone.memory.entry import SearchHit
+    from siltstone.memory.kinds import SearchFilters
 
 __all__ = ["Tags"]
 
@@ -16,7 +22,8 @@ MORE = 8  #: factor for each further search, if too few hits passed
 LEAST = 64  #: the minimum number of hits of the first search
 
 
-class Tags(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Tags:
     """A topic and an entity that a text must have; None for any."""
 
     topic: str | None

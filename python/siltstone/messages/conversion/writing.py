@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from siltstone.messages.conversion.neutral import Block, Call, Losses, Media, Neutral, Result, Text, data_url
-from siltstone.messages.message import RawMessage
+from siltstone.messages.kinds import RawMessage
 
 __all__ = ["WRITERS"]
 

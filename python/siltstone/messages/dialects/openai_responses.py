@@ -26,8 +26,9 @@ from siltstone.messages.dialects.base import (
     text_of,
 )
 from siltstone.messages.dialects.pairs import BY_PROVIDER, CALLS, OUTPUTS, CallType
+from siltstone.messages.kinds import Dialect, Role
 from siltstone.messages.media import media_part
-from siltstone.messages.message import REFERENCE, Dialect, Part, Role
+from siltstone.messages.message import REFERENCE, Part
 from siltstone.messages.plain import as_fields
 from siltstone.values import replace
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from siltstone.messages.dialects.anthropic import is_result
-from siltstone.messages.message import Message, RawMessage, RepairedMessage
+from siltstone.messages.kinds import RawMessage
+from siltstone.messages.message import Message, RepairedMessage
 from siltstone.messages.plain import as_fields
 from siltstone.messages.repairs.base import (
     HEALED,

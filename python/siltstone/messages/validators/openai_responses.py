@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from siltstone.messages.dialects.openai_responses import item_type
 from siltstone.messages.dialects.pairs import CALLS, OUTPUTS
-from siltstone.messages.message import REFERENCE, Message, RawMessage
+from siltstone.messages.kinds import RawMessage
+from siltstone.messages.message import REFERENCE, Message
 from siltstone.messages.plain import as_fields
 from siltstone.messages.validators.base import Finding, Ledger, Placed
 
