@@ -110,7 +110,7 @@ FAMILIES = {
         "background_stack context_archive three_tiers threshold_stack waterfall_memory",
         "registry",
     ],
-    "figures": ["filling reading scores", "growth recalls turns", "difference"],
+    "figures": ["reading scores", "filling growth recalls turns", "difference"],
     "mcp": ["answers versions", "memory", "server", "serving"],
     "inspector": [
         "access chart subject transcript words",

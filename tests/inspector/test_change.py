@@ -48,6 +48,29 @@ def test_the_bars_show_the_summary_that_the_new_one_replaced(tmp_path: Path) -> 
         assert "a rule of the system" not in block, "that is why the message before it stayed"
 
 
+def test_texts_are_counted_as_the_policy_counted_the_messages(tmp_path: Path) -> None:
+    policy = small(estimator="bytes/4")
+    with Session.open(
+        tmp_path, "s", policy=policy, model=ScriptedModel(["A long summary. " * 40])
+    ) as session:
+        session.append(*(message for turn in turns(8) for message in turn))
+        assert isinstance(session.compact(), Compacted)
+    known = told("compactions", tmp_path, "s", "--diff", 1)
+    for when in ("before", "after"):
+        count, tokens = (sum(share[name] for share in known[when].values()) for name in ("count", "tokens"))
+        assert 0 <= known[f"tokens_{when}"] - tokens <= count, "each is rounded by itself"
+
+
+def test_the_new_summary_stands_beside_the_longest_stretch(tmp_path: Path) -> None:
+    with inspected(make_store(tmp_path)) as (client, _):
+        page = shown(client, "/compaction?session=work&id=2")
+    blocks = re.findall(r'<div class="block item.*?(?=<div class="block item|</section>)', page, re.DOTALL)
+    (place,) = [at for at, block in enumerate(blocks) if '<div class="box new">' in block]
+    sizes = [block.count('<div class="line"') for block in blocks if "fate-summarised" in block]
+    assert blocks[place].count('<div class="line"') == max(sizes)
+    assert sum("the new summary stands for" in block for block in blocks) == len(sizes), "the others say so"
+
+
 def test_what_stood_shorter_in_the_context_counts_as_it_stood_there(tmp_path: Path) -> None:
     with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
         session.append(user("look through all of it"))

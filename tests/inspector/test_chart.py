@@ -87,13 +87,19 @@ def test_a_reason_names_its_threshold() -> None:
 
 def test_the_page_has_the_threshold_and_the_numbers_of_the_commands(tmp_path: Path) -> None:
     policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=700))
-    options = {"policy": policy, "model": ScriptedModel(), "reserved_tokens": 100}
+    options = {
+        "policy": policy,
+        "model": ScriptedModel(),
+        "reserved_tokens": 100,
+        "context_window": 4_000,
+    }
     with Session.open(tmp_path, "s", **options) as session:
         for turn in turns(60):
             session.append(*turn)
             session.prepare()
         assert isinstance(session.compact(), Compacted)
         assert session.compactions()[0].threshold == 700
+        assert session.compactions()[0].context_window == 4_000
         assert session.compactions()[-1].threshold is None, "it was asked for"
         assert session.undo_compaction() is not None
     marks = told("timeline", tmp_path, "s")["compactions"]
@@ -105,6 +111,10 @@ def test_the_page_has_the_threshold_and_the_numbers_of_the_commands(tmp_path: Pa
         page = shown(client, "/session?session=s")
         assert figure(page, "threshold") == marks[-1]["threshold"] - marks[-1]["reserved_tokens"] == 600
         assert '<polyline class="threshold"' in page
+        assert figure(page, "context_window") == 4_000, "as the last compaction knew it"
+        free = told("context", tmp_path, "s", "--window", 4_000)["remaining_tokens"]
+        assert figure(page, "remaining_tokens") == free
+        assert figure(shown(client, "/session?session=s&window=5000"), "context_window") == 5_000
         numbered = [int(each) for each in re.findall(r'data-mark="(\d+)"', page)]
         assert numbered == [each["id"] for each in records]
         assert set(re.findall(r'class="number[^>]*>(\d+)<', page)) <= {str(each) for each in numbered}

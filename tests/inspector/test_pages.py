@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from conversations import exchange, small, turns, user
 from inspecting import figure, figures, inspected, make_store, shown, told
 from siltstone import MemoryStore, Session
 from siltstone.testing import ScriptedModel
@@ -48,11 +49,46 @@ def test_the_list_of_sessions_has_the_figures_of_the_command(place: Path, client
         for name in ("messages", "tokens", "entries", "compactions"):
             assert figure(row, name) == each[name]
         assert each["title"] in row
-        turns = told("timeline", place, each["session_id"])["turns"]
-        assert figure(row, "in_context") == turns[-1]["context"]
-        share = min(1, turns[-1]["context"] / each["tokens"])
+        held = told("context", place, each["session_id"])["total_tokens"]
+        assert figure(row, "in_context") == held
+        share = min(1, held / each["tokens"])
         assert f'<rect class="fill" width="{100 * share:.3f}%"' in row
         assert f'<span class="under">{share:.0%}</span>' in row
+
+
+def test_the_list_tells_what_is_in_context_whatever_a_session_went_through(tmp_path: Path) -> None:
+    call, result = exchange(0, "line of the output\n" * 400)
+    for name, policy in (("blocks", small()), ("bytes", small(estimator="bytes/4"))):
+        with Session.open(tmp_path, name, policy=policy, model=ScriptedModel()) as session:
+            session.append(user("look through all of it"), call)
+            session.offload(result, 64)
+            for turn in turns(40):
+                session.append(*turn)
+                session.prepare()
+            session.undo_compaction()
+    with MemoryStore.open(tmp_path) as store:
+        store.forget(session_id="blocks", start=2, end=5)
+        last = len(Session.open(None, "bytes", memory=store, policy=None).log())
+        store.forget(session_id="bytes", start=last - 1, end=last)
+    with inspected(tmp_path) as (client, _):
+        for _ in range(2):  # from rows, and as it was kept
+            page = shown(client, "/?sort=name&up=1")
+            held = [told("context", tmp_path, name)["total_tokens"] for name in ("blocks", "bytes")]
+            assert figures(page, "in_context") == held
+        assert figure(shown(client, "/session?session=blocks"), "total_tokens") == held[0]
+
+
+def test_corrections_are_shown_without_a_word_about_what_a_reader_cannot_keep(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Session.open(tmp_path, "s") as session:
+        session.append(user("hello"))
+        for _ in range(3):  # fewer make no rule
+            session.record_denial("shell", {"command": "rm -rf /"}, "never delete files", "clean up")
+    with inspected(tmp_path) as (client, _):
+        page = html.unescape(shown(client, "/facts?session=s"))
+    assert "prefer: never delete files" in page
+    assert caplog.records == []
 
 
 def test_the_list_is_filtered_sorted_and_paged(tmp_path: Path) -> None:

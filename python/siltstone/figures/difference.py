@@ -11,7 +11,7 @@ from siltstone.figures.turns import Mark
 from siltstone.memory.base import Store
 from siltstone.memory.log import CompactionRow, Derived, LogRow, NewCompaction, SessionLog
 from siltstone.session import CompactionRecord, Session
-from siltstone.session.rows import derived_item
+from siltstone.session.rows import derived_item, sizes_of
 from siltstone.values import dataclass
 
 __all__ = ["REASONS", "RULES", "Change", "Fate", "FateKind", "Share", "difference", "why"]
@@ -40,7 +40,7 @@ RULES = {
     "older": "older than what stays",
     "outranked": "the policy chose others",
 }
-_RULE = "blocks"  #: how a log counts messages, and so how the texts beside them are counted
+_RULE = "blocks"  #: how texts are counted whose tokens no compaction noted
 _PAGE = 1_000  # entries, and messages, that are held at once
 
 FateKind: TypeAlias = Literal["kept", "shortened", "summarised", "left"]
@@ -183,7 +183,11 @@ def difference(session: Session, store: Store, compaction_id: int) -> Change:
     found = _archived(store, session.session_id, seqs)
     rules = {seq: rule for start, end, rule in record.rules for seq in range(start, end)}
     rule = tokens.rule(_RULE)
-    sizes = {each.derived_id: rule.count([derived_item(each)]) for each in (*before, *after)}
+    noted = {text: size for each in rows.values() for text, size in sizes_of(each).items()}
+    sizes = {
+        each.derived_id: noted.get(each.derived_id) or rule.count([derived_item(each)])
+        for each in (*before, *after)
+    }
     stood = {each.seq: sizes[each.derived_id] for each in before if each.seq is not None}
     fates = tuple(
         Fate(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from siltstone.figures.reading import log_rows
+from siltstone.memory.convert import message_of
+from siltstone.memory.log import SessionLog
 from siltstone.messages import Message, summary_level
+from siltstone.session.rows import derived_item
 from siltstone.tokens import TokenRule
 
-__all__ = ["categories"]
+__all__ = ["categories", "in_context"]
 
 _SYSTEM = ("system", "developer")
 
@@ -19,6 +23,18 @@ def categories(view: Sequence[Message], rule: TokenRule) -> dict[str, int]:
         groups.setdefault(_category(message), []).append(message)
     order = sorted(groups, key=lambda name: (_place(name), name))
     return {name: rule.count(groups[name]) for name in order}
+
+
+def in_context(log: SessionLog, rule: TokenRule) -> int:
+    """The tokens in context now, by *rule*: what a breakdown of the session's history has as its whole."""
+    state = log.state()
+    head = None if state.head is None else state.head.compaction
+    pieces = [] if head is None else [*head.view]
+    view = [derived_item(each) for each in log.derived([each for each in pieces if isinstance(each, int)])]
+    spans = [each for each in pieces if isinstance(each, tuple)]
+    for start, end in (*spans, (0 if head is None else head.next_seq, state.next_seq)):
+        view += [message_of(row) for row in log_rows(log, start, end)]
+    return rule.count(view)
 
 
 def _category(message: Message) -> str:

@@ -12,7 +12,7 @@ from siltstone.messages import decode, opens_turn, read_message
 from siltstone.session.rows import threshold_of
 from siltstone.values import dataclass
 
-__all__ = ["Mark", "Said", "TurnTokens", "in_context", "told"]
+__all__ = ["Mark", "Said", "TurnTokens", "told"]
 
 
 #: How a request that is a plain text begins, as the log has it.
@@ -115,17 +115,6 @@ def told(log: SessionLog, said: Said | None = None) -> tuple[list[TurnTokens], l
     if end > start:
         turns.append(TurnTokens(number, start, end, tokens, context))
     return turns, marks
-
-
-def in_context(log: SessionLog) -> int:
-    """The tokens in context now: those after the last turn of :func:`told`.
-
-    It reads what was said since the last compaction, and nothing before.
-    """
-    state = log.state()
-    head = None if state.head is None else state.head.compaction
-    start, tokens = (0, 0) if head is None else (head.next_seq, head.tokens_after)
-    return tokens + sum(row.tokens for row in log_rows(log, start, None))
 
 
 def _opens_turn(row: LogRow) -> bool:

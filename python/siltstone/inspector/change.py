@@ -80,7 +80,7 @@ class ChangeBlock:
         lines: The lines, in order.
         decision: What was decided about all of them.
         rule: By which rule; empty where the log does not tell.
-        summaries: The new summaries, beside the first stretch that they stand for.
+        summaries: The new summaries, beside the longest stretch that they stand for.
     """
 
     lines: tuple[ChangeLine, ...]
@@ -189,7 +189,7 @@ def change_page(subject: Subject, session_id: str, compaction_id: int, pins: fro
 
 
 def _blocks(change: Change, pins: frozenset[int]) -> list[ChangeBlock]:
-    """The stretches of the view before, in its order; new summaries beside the first that left."""
+    """The stretches of the view before, in its order; new summaries beside what left."""
     known = {each.derived_id for each in change.before}
     left = {each.derived_id for each in change.after}
     new = [each for each in change.after if each.derived_id not in known]
@@ -210,11 +210,14 @@ def _blocks(change: Change, pins: frozenset[int]) -> list[ChangeBlock]:
     waiting = tuple(boxes[each.derived_id] for each in new if each.kind == "summary")
     found: list[ChangeBlock] = []
     for (decision, rule), stretch in groupby((line for _, line in lines), _decided):
-        block = ChangeBlock(tuple(stretch), decision, rule)
-        if block.is_gone and waiting:
-            block, waiting = replace(block, summaries=waiting), ()
-        found.append(block)
-    return found if not waiting else [*found, ChangeBlock((), "new", summaries=waiting)]
+        found.append(ChangeBlock(tuple(stretch), decision, rule))
+    gone = [place for place, block in enumerate(found) if block.is_gone]
+    if waiting and not gone:
+        found.append(ChangeBlock((), "new", summaries=waiting))
+    elif waiting:  # beside the longest stretch, where it has room
+        place = max(gone, key=lambda place: len(found[place].lines))
+        found[place] = replace(found[place], summaries=waiting)
+    return found
 
 
 def _decided(line: ChangeLine) -> tuple[str, str]:

@@ -117,6 +117,7 @@ def chart(
     def y(tokens: int) -> float:
         return round(_HIGH - _HIGH * tokens / high, 2)
 
+    lines = [each for each in (window, steps[-1][1] if steps else None) if each is not None]
     points = " ".join(f"{x(seq)},{y(tokens)}" for seq, tokens in corners)
     return Chart(
         points,
@@ -127,7 +128,7 @@ def chart(
         ),
         tuple(ChartRecall(each, x(each.position)) for each in _seen(recalls, end)),
         tuple(Tick(x(value), value) for value in _steps(end)),
-        tuple(Tick(y(value), value) for value in _steps(most) if _is_free(value, window, most)),
+        tuple(Tick(y(value), value) for value in _steps(most) if _is_free(value, lines, most)),
         None if window is None else y(window),
         " ".join(f"{x(seq)},{y(tokens)}" for seq, tokens in steps),
         Tick(y(steps[-1][1]), steps[-1][1]) if steps else None,
@@ -203,9 +204,9 @@ def _tokens(corner: tuple[int, int]) -> int:
     return corner[1]
 
 
-def _is_free(value: int, window: int | None, most: int) -> bool:
-    """Whether a label has room beside that of the window."""
-    return window is None or value == window or abs(value - window) > most * _NEAR
+def _is_free(value: int, lines: Sequence[int], most: int) -> bool:
+    """Whether a label has room beside the *lines* of the window and of the threshold."""
+    return all(value == line or abs(value - line) > most * _NEAR for line in lines)
 
 
 def _steps(most: int) -> Iterable[int]:

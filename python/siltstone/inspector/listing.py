@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from siltstone.errors import StoreCorruptError
+from siltstone import tokens
+from siltstone.errors import SiltstoneError
+from siltstone.figures.filling import in_context
 from siltstone.figures.reading import all_sessions
-from siltstone.figures.turns import in_context
 from siltstone.inspector.subject import Subject
 from siltstone.memory import SessionInfo
 from siltstone.values import dataclass
@@ -16,6 +17,8 @@ from siltstone.values import dataclass
 __all__ = ["SORTS", "Listing", "contexts", "listing"]
 
 PAGE = 50  #: sessions of a page
+_RULE = "blocks"  #: how the command line counts a context where nobody says otherwise
+_LONG = 1_000  #: messages without a compaction that are not counted anew: the log has their tokens
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 #: By what the list is sorted: the word of the address, the head of the column, and the key.
@@ -107,9 +110,11 @@ def contexts(subject: Subject, sessions: Iterable[SessionInfo]) -> dict[str, int
 
 
 def _context(subject: Subject, info: SessionInfo) -> int | None:
-    if not info.compactions:
-        return info.tokens  # all that was said: nothing has to be read
+    if not info.compactions and info.messages > _LONG:
+        return info.tokens
+    log = subject.store.open_log(info.session_id)
     try:
-        return in_context(subject.store.open_log(info.session_id))
-    except StoreCorruptError:
+        version = log.version()
+        return subject.kept(info.session_id, "context", version, lambda: in_context(log, tokens.rule(_RULE)))
+    except SiltstoneError:
         return None

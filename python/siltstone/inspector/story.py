@@ -36,6 +36,7 @@ class Story:
         filling: The same as a whole.
         window: The window in tokens; None where nobody knows.
         is_learned: The window is the provider's own, from one of its errors.
+        is_noted: The window is the one that the last compaction noted.
         most: The most tokens that a turn left in context.
         start: The place of the first turn of the page, from the newest.
         waits: Seconds from the last message that each compaction read to its commit.
@@ -51,6 +52,7 @@ class Story:
     filling: ContextBreakdown
     window: int | None
     is_learned: bool
+    is_noted: bool
     most: int
     start: int
     waits: dict[int, float]
@@ -80,7 +82,8 @@ def story(
     rule = tokens.rule(RULE)
     view = read_history(session.history())
     records = session.compactions(undone=True)
-    known = window or learned
+    noted = next((each.context_window for each in records[::-1] if each.context_window is not None), None)
+    known = window or learned or noted
     recalls = tuple(session.recalls(MOST_RECALLS))
     full = breakdown(view, known, estimator=rule, messages_seen=state.next_seq)
     newest = turns[::-1]
@@ -94,6 +97,7 @@ def story(
         full,
         known,
         window is None and learned is not None,
+        window is None and learned is None and noted is not None,
         max((turn.context for turn in turns), default=0),
         start,
         _waits(subject, session_id, state, records),

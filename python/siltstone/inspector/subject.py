@@ -18,6 +18,7 @@ __all__ = ["Subject"]
 
 T = TypeVar("T")
 _MOST = 8  #: sessions that are held open
+_KEPT = {"context": 1_000}  #: of how many sessions a figure is kept; of anything larger of _MOST
 
 
 class Subject:
@@ -34,7 +35,7 @@ class Subject:
         self.store = open_store(True)
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._infos: dict[str, SessionInfo] = {}
-        self._kept: OrderedDict[tuple[str, str], tuple[object, object]] = OrderedDict()
+        self._kept: dict[str, OrderedDict[str, tuple[object, object]]] = {}
         self._lock = threading.Lock()
 
     @property
@@ -69,14 +70,15 @@ class Subject:
     def kept(self, session_id: str, what: str, version: object, make: Callable[[], T]) -> T:
         """What *make* gives, as long as the session is at *version*."""
         with self._lock:
-            known = self._kept.get((session_id, what))
+            known = self._kept.setdefault(what, OrderedDict()).get(session_id)
         if known is not None and known[0] == version:
             return cast("T", known[1])
         made = make()
         with self._lock:
-            self._kept[session_id, what] = (version, made)
-            while len(self._kept) > _MOST:
-                self._kept.popitem(last=False)
+            held = self._kept[what]
+            held[session_id] = (version, made)
+            while len(held) > _KEPT.get(what, _MOST):
+                held.popitem(last=False)
         return made
 
     def info(self, session_id: str) -> SessionInfo | None:

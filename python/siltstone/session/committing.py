@@ -132,6 +132,7 @@ def _commit(
         created_at=created_at,
         seconds=seconds,
         rules=rules_of(read.messages(), compaction, trigger),
+        rule=view.rule,
     )
     whole = unchanged(core, state.view, view)
     clock = state.clock.committed(compaction, trigger, at, *tokens).charged(compaction.usage).cut(whole)

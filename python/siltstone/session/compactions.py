@@ -16,7 +16,7 @@ from siltstone.session.core import SessionCore
 from siltstone.session.deciding import RuleSpan
 from siltstone.session.loading import all_derived, line_of
 from siltstone.session.range_set import RangeSet, minus, union
-from siltstone.session.rows import rules_in, seconds_of, threshold_of, usage_of
+from siltstone.session.rows import rules_in, seconds_of, threshold_of, usage_of, window_of
 from siltstone.usage import UsageRecord
 from siltstone.values import dataclass
 
@@ -76,6 +76,7 @@ class CompactionRecord:
             or nobody noted it.
         reserved_tokens: Tokens beside the history that counted against it: a history of ``threshold -
             reserved_tokens`` reached it.
+        context_window: The model's window in tokens then; None where it was unknown, or nobody noted it.
     """
 
     id: int
@@ -100,6 +101,7 @@ class CompactionRecord:
     rules: tuple[RuleSpan, ...] = ()
     threshold: int | None = None
     reserved_tokens: int = 0
+    context_window: int | None = None
 
     def __repr__(self) -> str:
         words = [
@@ -217,4 +219,5 @@ def _record(
         rules=tuple(rules_in(compaction)),
         threshold=threshold,
         reserved_tokens=reserved,
+        context_window=window_of(compaction),
     )

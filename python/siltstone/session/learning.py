@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from siltstone import watching
 from siltstone.documented import tokens
-from siltstone.errors import ConfigError, SiltstoneError, StoreError
+from siltstone.errors import ConfigError, ReadOnlyStoreError, SiltstoneError, StoreError
 from siltstone.events import ExtractionFailed, FactsUpdated, notify
 from siltstone.knowledge import (
     MAX_FACTS,
@@ -367,6 +367,8 @@ def rules(core: SessionCore) -> tuple[tuple[Rule, ...], str]:
     if distiller.kept != kept and (kept or made):
         try:
             facts.put_rules(distiller.kept)
+        except ReadOnlyStoreError:
+            pass  # who reads makes them again the next time
         except StoreError:
             _log.warning("the rules of session %r were made, and could not be kept", core.session_id)
     return made, distiller.addendum()

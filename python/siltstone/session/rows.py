@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.memory.entry import Entry
 from siltstone.memory.log import (
+    CompactionRow,
     Derived,
     NewCompaction,
     NewDerived,
@@ -30,6 +31,7 @@ from siltstone.messages import (
 )
 from siltstone.session.range_set import RangeSet
 from siltstone.session.view import Item
+from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
 from siltstone.values import asdict, replace
 
@@ -49,8 +51,10 @@ __all__ = [
     "recall_rows",
     "rules_in",
     "seconds_of",
+    "sizes_of",
     "threshold_of",
     "usage_of",
+    "window_of",
 ]
 
 
@@ -128,10 +132,12 @@ def compaction_row(
     created_at: int,
     seconds: float | None,
     rules: Sequence[RuleSpan],
+    rule: TokenRule,
 ) -> NewCompaction:
     """A compaction as a new row of the log. *tokens* are the sizes of the view before and after.
 
-    The work took so many *seconds*, where that is known; *rules* are those that decided.
+    The work took so many *seconds*, where that is known; *rules* are those that decided, and *rule*
+    counts the *new* texts.
     """
     return NewCompaction(
         policy=policy.name,
@@ -148,7 +154,7 @@ def compaction_row(
         messages_before=messages_before,
         messages_after=len(compaction.messages),
         created_at=created_at,
-        notes=_notes(seconds, rules, trigger),
+        notes=_notes(seconds, rules, trigger, [rule.tokens(item.units) for item in new]),
     )
 
 
@@ -182,11 +188,13 @@ def committed(row: NewCompaction, derived_ids: Sequence[int]) -> NewCompaction:
     return replace(row, view=view, derived=())
 
 
-def _notes(seconds: float | None, rules: Sequence[RuleSpan], trigger: Trigger) -> str:
+def _notes(seconds: float | None, rules: Sequence[RuleSpan], trigger: Trigger, sizes: Sequence[int]) -> str:
     notes = {
         "ms": None if seconds is None else round(seconds * 1e3, 1),
         "rules": rules,
         "due": _reached(trigger),
+        "window": trigger.context_window,
+        "sizes": sizes,
     }
     told = {name: each for name, each in notes.items() if each not in (None, [])}
     return json.dumps(told, separators=(",", ":"))
@@ -218,6 +226,19 @@ def threshold_of(row: NewCompaction) -> tuple[int | None, int]:
     """
     due = json.loads(row.notes).get("due") if row.notes else None
     return (None, 0) if due is None else (int(due[0]), int(due[1]))
+
+
+def window_of(row: NewCompaction) -> int | None:
+    """The model's window in tokens at a compaction; None if unknown."""
+    window = json.loads(row.notes).get("window") if row.notes else None
+    return None if window is None else int(window)
+
+
+def sizes_of(row: CompactionRow) -> dict[int, int]:
+    """The tokens of the texts that a compaction brought, by their ids; empty where nobody noted them."""
+    notes = row.compaction.notes
+    sizes = json.loads(notes).get("sizes", ()) if notes else ()
+    return dict(zip(row.derived_ids, sizes, strict=False))
 
 
 def usage_of(row: NewCompaction) -> list[UsageRecord]:
