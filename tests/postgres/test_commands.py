@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from conversations import small, turns, user
 from servers import Postgres, running
 from siltstone import Entry, Session
+from siltstone.cli import benching
 from siltstone.cli.app import app
 from siltstone.errors import ConfigError, ReadOnlyStoreError
 from siltstone.testing import ScriptedModel
@@ -37,6 +38,14 @@ def answer(*arguments: object, code: int = 0) -> Any:
 def address(server: Postgres, database: str) -> str:
     """With a password, which a trusting server does not ask for."""
     return server.url(database=database).replace("postgres@", f"postgres:{PASSWORD}@")
+
+
+def schemas(url: str) -> list[str]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        rows = connection.execute(
+            "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'siltstone%'"
+        ).fetchall()
+        return [name for (name,) in rows]
 
 
 @pytest.fixture
@@ -172,3 +181,28 @@ def test_a_server_of_mcp_serves_a_session_of_a_database(url: str) -> None:
             open_memory(url + schema, "nobody")
         assert PASSWORD not in str(caught.value)
     assert "cannot open" in told("mcp", "--store", url.replace("127.0.0.1", "127.0.0.9"), code=2)
+
+
+def test_bench_measures_where_it_is_told_to_and_leaves_nothing_there(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed = benching._timed
+    monkeypatch.setattr(benching, "_timed", lambda call, **given: timed(call, **{**given, "repeats": 2}))
+    here = answer("bench", "--messages", 100, "--store", tmp_path)["microseconds"]
+    there = answer("bench", "--messages", 100, "--store", url)["microseconds"]
+    assert there.keys() == here.keys() > {"append, on disk", "search, best 5"}
+    assert all(times["p50"] > 0 for found in (here, there) for times in found.values())
+    assert schemas(url) == list(tmp_path.iterdir()) == []
+    assert "none" in told("bench", "--store", tmp_path / "none", code=2)
+    assert "refused" in told("bench", "--store", "postgresql://127.0.0.1:1/app?connect_timeout=2", code=2)
+
+
+def test_the_demo_goes_on_in_a_database(url: str) -> None:
+    assert "siltstone postgres setup" in told("demo", "--store", url, "--turns", 1, code=2)
+    told("postgres", "setup", url)
+    first = answer("demo", "--store", url, "--turns", 2)
+    assert (first["turns"], first["turns_now"]) == (2, 2)
+    again = answer("demo", "--store", url, "--turns", 3)
+    assert (again["turns"], again["turns_now"]) == (3, 1)
+    assert again["messages"] > first["messages"] > 0
+    assert "dbname=" in told("demo", "--store", url, "--turns", 3)

@@ -40,6 +40,7 @@ from siltstone.cli.recalls import recalls
 from siltstone.cli.replay import MODELS, Replay, named_policy, replay, summed
 from siltstone.cli.secrets import SecretsFound, scan
 from siltstone.cli.serving import mcp
+from siltstone.cli.stores import shown
 from siltstone.cli.timeline import timeline
 from siltstone.cli.transcript import read_transcripts
 from siltstone.compaction import Compactor
@@ -98,8 +99,12 @@ def options(
 @app.command(name="demo")
 def demo_command(
     store: Annotated[
-        Path, typer.Option(help="Directory of the store; a second run goes on where the first ended.")
-    ] = Path("siltstone-demo"),
+        str,
+        typer.Option(
+            help="Directory of the store, or postgresql://USER@HOST/DATABASE; a second run goes on where the "
+            "first ended."
+        ),
+    ] = "siltstone-demo",
     window: Annotated[int, typer.Option(min=4000, help="The model's window in tokens.")] = 16_000,
     turns: Annotated[int | None, typer.Option(min=1, help="Turns of the script at most.")] = None,
     preset: Annotated[
@@ -131,7 +136,7 @@ def demo_command(
         print_json(demo.to_json())
         return
     show(demo, output, draw=output.is_terminal if picture is None else picture)
-    output.print(f"\nThe store is in {store}: run the command again to reopen it.", highlight=False)
+    output.print(f"\nThe store is in {shown(store)}: run the command again to reopen it.", highlight=False)
 
 
 @app.command(name="replay")

@@ -7,17 +7,19 @@ import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Final
 
 import typer
 
 from siltstone import __version__
-from siltstone.cli.console import AsJson, line, print_json, progress
+from siltstone.cli.console import AsJson, line, print_json, progress, refusals
+from siltstone.cli.stores import Place, open_place, parts_of
 from siltstone.compaction import CompactionConfig, ThresholdCompactor
 from siltstone.memory import Entry
+from siltstone.memory.opening import is_database
 from siltstone.session import Session
-from siltstone.stores import MemoryStore
 
 __all__ = ["bench"]
 
@@ -30,18 +32,26 @@ def bench(
     messages: Annotated[
         int, typer.Option(min=100, help="Messages of the session, and entries of its memory.")
     ] = 10_000,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            help="Where to measure: a directory on the disk in question, or postgresql://USER@HOST/DATABASE. "
+            "[default: the directory for temporary files]"
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure the calls of a turn on this machine.
 
-    It makes a store in a temporary directory, fills it with made-up messages, and takes it away again.
+    It makes a store of its own, fills it with made-up messages, and takes it away again: a new directory, or
+    a new schema of a database, which needs a role that may create one.
 
     Example: siltstone bench --messages 1000
     """
-    with progress(hidden=as_json) as bar:
+    with refusals(), progress(hidden=as_json) as bar:
         task = bar.add_task("measuring", total=6)
-        with tempfile.TemporaryDirectory(prefix="siltstone-bench-") as folder:
-            times = _measured(folder, messages, lambda: bar.advance(task))
+        with _passing(store) as place:
+            times = _measured(place, messages, lambda: bar.advance(task))
     machine = {"siltstone": __version__, "python": platform.python_version(), "machine": platform.machine()}
     if as_json:
         print_json({**machine, "messages": messages, "microseconds": times})
@@ -52,10 +62,24 @@ def bench(
         line(f"{name:<36}{_shown(found['p50']):>12}{_shown(found['p99']):>12}")
 
 
-def _measured(folder: str, count: int, step: Callable[[], object]) -> dict[str, dict[str, float]]:
+@contextmanager
+def _passing(store: str | None) -> Iterator[Place]:
+    """The place of a new store, which is taken away at the end."""
+    if store is None or not is_database(store):
+        with tempfile.TemporaryDirectory(prefix="siltstone-bench-", dir=store) as folder:
+            yield folder
+        return
+    from siltstone.postgres.administration import passing_schema
+
+    conninfo, _ = parts_of(store)
+    with passing_schema(conninfo, "siltstone_bench") as schema:
+        yield f"{conninfo}#{schema}"
+
+
+def _measured(place: Place, count: int, step: Callable[[], object]) -> dict[str, dict[str, float]]:
     """Median and 99th percentile of each call, in microseconds."""
     times = {}
-    with MemoryStore.open(folder) as store:
+    with open_place(place, read_only=False) as store:
         for start in range(0, count, _BATCH):
             texts = (_text(number) for number in range(start, min(start + _BATCH, count)))
             store.index("bench", [Entry(text, (0, 1)) for text in texts])
@@ -84,7 +108,7 @@ def _measured(folder: str, count: int, step: Callable[[], object]) -> dict[str, 
             )
             step()
     began = time.perf_counter()
-    with MemoryStore.open(folder) as store:
+    with open_place(place, read_only=False) as store:
         store.search("bench", "pump 1", 5)
         opened = (time.perf_counter() - began) * 1e6
     times["open a store, and its first search"] = {"p50": opened, "p99": opened}

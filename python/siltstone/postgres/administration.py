@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from secrets import token_hex
 from typing import Any, Final
 
 from siltstone.errors import StoreOpenError
 from siltstone.extras import requires
-from siltstone.postgres.schema import TABLES, quoted, version_of
+from siltstone.postgres.schema import TABLES, quoted, setup, version_of
 from siltstone.values import dataclass
 
 with requires("postgres", by="siltstone.PostgresStore"):
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 
-__all__ = ["Erased", "Standing", "address", "erase", "look"]
+__all__ = ["Erased", "Standing", "address", "erase", "look", "passing_schema"]
 
 _SHOWN: Final = ("user", "host", "hostaddr", "port", "dbname", "service")
 _OWN: Final = ("version", "meta", "root", "step")  #: tables beside those of rows
@@ -141,14 +142,31 @@ def erase(conninfo: str, schema: str = "siltstone") -> Erased:
 
 
 @contextmanager
-def _connected(conninfo: str, schema: str) -> Iterator[psycopg.Connection[Any]]:
-    """A connection to a database that has the tables."""
+def passing_schema(conninfo: str, word: str) -> Iterator[str]:
+    """A new schema with the tables of a store, which is dropped at the end. Its name begins with *word*.
+
+    Raises:
+        StoreOpenError: nobody answers, or the role may not create a schema.
+    """
+    name = f"{word}_{token_hex(8)}"
+    with _connected(conninfo, name, has_tables=False) as connection:
+        setup(connection, name)
+    try:
+        yield name
+    finally:
+        with _connected(conninfo, name) as connection:
+            connection.execute(f"DROP SCHEMA {quoted(name)} CASCADE".encode())
+
+
+@contextmanager
+def _connected(conninfo: str, schema: str, *, has_tables: bool = True) -> Iterator[psycopg.Connection[Any]]:
+    """A connection to a database; one that has the tables, unless they are yet to be made."""
     shown = address(conninfo)
     try:
         with psycopg.connect(
             conninfo, autocommit=True, prepare_threshold=None, connect_timeout=10
         ) as connection:
-            if version_of(connection, schema) is None:
+            if has_tables and version_of(connection, schema) is None:
                 raise StoreOpenError(
                     f"schema {schema!r} has no tables of a store: make them with `siltstone postgres setup`",
                     path=schema,

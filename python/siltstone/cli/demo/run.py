@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from siltstone.cli.demo.questions import Question, answerable
 from siltstone.cli.demo.script import SYSTEM, turns
 from siltstone.cli.latency import Stopwatch
+from siltstone.cli.stores import Place, open_place
 from siltstone.compaction import CompactionConfig, Compactor, ThresholdCompactor
 from siltstone.evaluation.measures import percentile
+from siltstone.memory.opening import is_database
 from siltstone.messages import read_history, read_message
 from siltstone.models import ExtractiveModel
 from siltstone.presets import Preset
 from siltstone.session import Session
-from siltstone.stores import MemoryStore
 from siltstone.values import dataclass, field
 
 __all__ = ["SESSION_ID", "Answer", "Demo", "run"]
@@ -107,17 +108,17 @@ class Demo:
 
 
 def run(
-    directory: Path,
+    place: Place,
     *,
     window: int,
     preset: Preset | None = None,
     limit: int | None = None,
     progress: Callable[[int, int, int], object] | None = None,
 ) -> Demo:
-    """Runs or goes on with the demo in *directory*: turns that the session has had are not read again.
+    """Runs or goes on with the demo in *place*: turns that the session has had are not read again.
 
     Args:
-        directory: The store; made if absent.
+        place: The directory of the store, which is made if absent; or the address of a database that has one.
         window: The window in tokens.
         preset: The documented system that it runs as; else threshold compaction.
         limit: Turns of the script at most; all where None.
@@ -130,9 +131,7 @@ def run(
         own, policy = {"preset": preset}, preset.policy
     demo = Demo(window, window * 4 // 5)
     script = turns()[:limit]
-    with Session.open(
-        directory, SESSION_ID, model=ExtractiveModel(), context_window=window, **own
-    ) as session:
+    with _opened(place, model=ExtractiveModel(), context_window=window, **own) as session:
         done, begun = _progress(session)
         if not session.history():
             session.append(SYSTEM)
@@ -149,7 +148,7 @@ def run(
         history = read_history(session.log())
         demo.messages = len(history)
         demo.tokens_seen = policy.token_rule.count(history)
-    with MemoryStore.open(directory, read_only=True) as store:
+    with open_place(place, read_only=True) as store:
         stats = store.stats(SESSION_ID)
         demo.compactions, demo.entries, demo.bytes_on_disk = (
             stats.compactions,
@@ -158,6 +157,19 @@ def run(
         )
     demo.seconds = time.perf_counter() - started
     return demo
+
+
+@contextmanager
+def _opened(place: Place, **options: Any) -> Iterator[Session]:
+    if not is_database(place):
+        with Session.open(place, SESSION_ID, **options) as session:
+            yield session
+        return
+    with (
+        open_place(place, read_only=False) as store,
+        Session.open(None, SESSION_ID, memory=store, **options) as session,
+    ):
+        yield session
 
 
 def _progress(session: Session) -> tuple[int, int]:
