@@ -68,11 +68,19 @@ def lists(found: Figures, path: Path, rounds: int) -> None:
                 found.take(
                     f"idle prepare, {count:,} messages", rounds, lambda _, session=session: session.prepare()
                 )
+                found.take(
+                    f"idle prepare, {count:,} messages, and its messages read", rounds,
+                    lambda _, session=session: session.prepare().messages,
+                )  # fmt: skip
             found.take(
                 f"opening a view of {count:,} messages",
                 3,
                 lambda _, store=store: opened(store, "long").close(),
             )
+            found.take(
+                f"opening a view of {count:,} messages, and its first prepare", 3,
+                lambda _, store=store: first_prepare(store),
+            )  # fmt: skip
     with MemoryStore.open(path / "lists") as store, opened(store, "host") as session:
         host = said(0, 10_000)
         session.observe(host)
@@ -81,6 +89,12 @@ def lists(found: Figures, path: Path, rounds: int) -> None:
         found.take(
             "observe of 10,000 messages, fresh copies", rounds, lambda each: session.observe(copies[each])
         )
+
+
+def first_prepare(store: MemoryStore) -> None:
+    """What a host waits for after a restart."""
+    with opened(store, "long") as session:
+        session.prepare()
 
 
 def writers(path: Path) -> None:

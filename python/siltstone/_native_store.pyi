@@ -455,6 +455,15 @@ class Store:
     ) -> Page:
         """A page of entries, by offset and limit; if *now* is given, without expired ones."""
 
+    def entries_holding(self, session: str, text: str) -> Page:
+        """The entries that may hold *text*, also as an escape of JSON, and all damaged ones, in one page."""
+
+    def messages_holding(self, session: str, text: str) -> list[int]:
+        """The messages that may hold *text*, ascending."""
+
+    def entries_from(self, session: str, messages: list[int]) -> list[int]:
+        """The ids of the entries that came from one of *messages*, ascending."""
+
     def stage(self, session: str, entries: Sequence[_NewEntry], fingerprint: str, now: int) -> str:
         """Stages a batch of *entries*, which cannot be found yet; returns its token.
 

@@ -70,7 +70,7 @@ FAMILIES = {
         "log reports vectors",
         "base chronology convert languages limits reranking sayings",
         "opening recalled written",
-        "database_log",
+        "database_log holding",
         "forgetting",
         "forgetting_facts",
     ],
@@ -266,7 +266,7 @@ RUST_FAMILIES = {
         "explain store",
         "restore",
         "cache_writer entries examine facts listing log mirror registry search staging vectors",
-        "across forget handle rewrite",
+        "across forget handle holding rewrite",
         "recall",
     ],
     "postings": [

@@ -22,8 +22,8 @@ from siltstone import (
 )
 from siltstone.errors import SessionDroppedError, StoreIoError
 from siltstone.memory import Store
-from siltstone.memory.log import LogRow, SessionLog
-from siltstone.messages import FORGOTTEN, broken_tool_groups
+from siltstone.memory.log import SessionLog
+from siltstone.messages import FORGOTTEN, Message, broken_tool_groups
 from siltstone.testing import ScriptedModel
 from storing import elsewhere
 
@@ -78,11 +78,11 @@ class FailsOnce:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._rows, name)
 
-    def read(self, start: int, end: int) -> list[LogRow]:
+    def messages(self, start: int, end: int) -> list[tuple[Message, int]]:
         if not self.has_failed:
             self.has_failed = True
             raise StoreIoError("disk I/O error")
-        return self._rows.read(start, end)
+        return self._rows.messages(start, end)
 
 
 @pytest.mark.parametrize("ask", ["prepare", "history", "append"])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from siltstone.errors import ConfigError, EntryNotFoundError, InvalidMessageError
@@ -12,6 +13,7 @@ from siltstone.memory.base import Store
 from siltstone.memory.convert import MAX_INTEGER, datetime_from, milliseconds, range_of
 from siltstone.memory.database_log import request_among
 from siltstone.memory.entry import StoredEntry
+from siltstone.memory.holding import Holding
 from siltstone.memory.log import Derived, LogRow, SessionLog
 from siltstone.memory.renaming import new_names, with_partners
 from siltstone.memory.reports import ForgetReport, Page
@@ -188,10 +190,12 @@ def plan(
     sessions: Sequence[str],
     criteria: Criteria,
     staged: Callable[[str], Sequence[StoredEntry]],
+    holding: Holding,
 ) -> Plan:
     """The plan for *sessions*, or for the session that *criteria* name.
 
-    *staged* gives the waiting entries of a session, with the ids of their staging rows.
+    *staged* gives the waiting entries of a session, with the ids of their staging rows; *holding* tells what
+    may hold a text.
     """
     if criteria.session_id is not None:
         sessions = [criteria.session_id]
@@ -199,7 +203,7 @@ def plan(
         sessions = sorted(set(_owners(store, criteria.entry_ids)))
     targets, counts, kept = [], [(0, 0, 0)], set[str]()
     for session_id in sessions:
-        target, expected, has = _of_session(store, session_id, criteria, staged(session_id))
+        target, expected, has = _of_session(store, session_id, criteria, staged(session_id), holding)
         kept |= has
         if criteria.text is not None and criteria.text in session_id:
             kept.add(session_id)
@@ -231,30 +235,31 @@ def _owners(store: Store, entry_ids: Collection[int]) -> Iterator[str]:
 
 
 def _of_session(
-    store: Store, session_id: str, criteria: Criteria, staged: Sequence[StoredEntry]
+    store: Store, session_id: str, criteria: Criteria, staged: Sequence[StoredEntry], holding: Holding
 ) -> tuple[Target, tuple[int, int, int], set[str]]:
     """The target in a session; its numbers of messages, entries and summaries; the identifiers left in it."""
     log = store.open_log(session_id)
     length = log.state().next_seq
-    pages = list(_pages(store, session_id))
-    entries = [entry for page in pages for entry in page.entries if criteria.entry(entry)]
+    entries, unreadable = list[StoredEntry](), set[int]()
+    for page in _pages(store, session_id, criteria, holding):
+        entries += filter(criteria.entry, page.entries)
+        unreadable.update(page.damaged)
     waiting = [entry for entry in staged if criteria.entry_ids is None and criteria.entry(entry)]
     sources: set[int] = set()
     for entry in entries + waiting:
         start, end = entry.source_range
         sources.update(range(start, min(end, length)))
-    messages, digests, kept = _messages(log, length, sources, criteria)
+    rows = _candidates(log, length, criteria, sources, partial(holding.messages, session_id))
+    messages, digests, kept = _messages(log, rows, sources, criteria)
     derived = log.derived([each for row in log.compactions() for each in row.derived_ids])
     tombstones = dict(messages)
     meant = {row.derived_id: _replacement(row, tombstones) for row in derived if criteria.summary(row)}
     ids = [[entry.entry_id for entry in each] for each in (entries, waiting)]
     # The text of a damaged entry is unreliable, so every damaged entry counts as matching.
-    damaged = {*store.quarantined(session_id), *(each for page in pages for each in page.damaged)}
+    damaged = {*store.quarantined(session_id), *unreadable}
     ids[0] += sorted(damaged if criteria.entry_ids is None else damaged & criteria.entry_ids)
     seqs = [seq for seq, _ in messages]
-    leaving = {*ids[0]}
-    if seqs:
-        leaving.update(e.entry_id for page in pages for e in page.entries if _has(e.source_range, seqs))
+    leaving = {*ids[0], *holding.came_from(session_id, seqs)}
     dropped = {*ids[1], *(entry.entry_id for entry in staged if _has(entry.source_range, seqs))}
     replaced = [
         row
@@ -290,8 +295,27 @@ def _spans(row: Derived) -> tuple[tuple[int, int], ...]:
     return row.covers if row.seq is None else ((row.seq, row.seq + 1),)
 
 
+def _candidates(
+    log: SessionLog,
+    length: int,
+    criteria: Criteria,
+    sources: Collection[int],
+    holding: Callable[[str], Sequence[int]],
+) -> Iterator[LogRow]:
+    """The messages of the log that may be meant, in order; *holding* gives those that may hold a text."""
+    if criteria.identifiers:  # all of them tell which are tied together
+        return _rows(log, length)
+    if criteria.entry_ids is not None:
+        return _read(log, sorted(sources))
+    if criteria.text is not None:
+        return _read(log, sorted({*sources, *holding(criteria.text)}))
+    if criteria.span is not None:
+        return _read(log, sorted({*sources, *range(criteria.span[0], min(criteria.span[1], length))}))
+    return _rows(log, length)
+
+
 def _messages(
-    log: SessionLog, length: int, sources: Collection[int], criteria: Criteria
+    log: SessionLog, rows: Iterable[LogRow], sources: Collection[int], criteria: Criteria
 ) -> tuple[list[tuple[int, str]], list[tuple[int, bytes]], set[str]]:
     """The tombstones of the chosen messages, digests of their old texts, and identifiers left in them.
 
@@ -299,7 +323,7 @@ def _messages(
     """
     held: dict[int, dict[str, Any]] = {}  # with identifiers: of all messages, since ids tie them together
     chosen, names = set[int](), dict[str, str]()
-    for row in _rows(log, length):
+    for row in rows:
         is_meant = row.seq in sources or criteria.message(row)
         if is_meant or criteria.identifiers:
             held[row.seq] = _tombstone(row)
@@ -332,7 +356,11 @@ def _has(span: tuple[int, int], seqs: Sequence[int]) -> bool:
     return at < len(seqs) and seqs[at] < span[1]
 
 
-def _pages(store: Store, session_id: str) -> Iterator[Page]:
+def _pages(store: Store, session_id: str, criteria: Criteria, holding: Holding) -> Iterator[Page]:
+    """The entries that may be meant, and the ids of all that are damaged."""
+    if criteria.text is not None:
+        yield holding.entries(session_id, criteria.text)
+        return
     offset: int | None = 0
     while offset is not None:
         page = store.entries(session_id, offset=offset, limit=_PAGE, expired=True)

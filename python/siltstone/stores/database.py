@@ -202,6 +202,7 @@ class DatabaseStore(Store):
             )
         from siltstone.memory.forgetting import REPLACEMENT, Criteria, plan  # few sessions forget
         from siltstone.memory.forgetting_facts import with_facts
+        from siltstone.memory.holding import Holding
 
         criteria = Criteria.of(
             entry_ids=entry_ids,
@@ -214,7 +215,8 @@ class DatabaseStore(Store):
             identifiers=identifiers,
         )
         sessions = self._names()
-        chosen = with_facts(plan(self, sessions, criteria, self.staged_entries), self, sessions, criteria)
+        found = plan(self, sessions, criteria, self.staged_entries, Holding(self._native))
+        chosen = with_facts(found, self, sessions, criteria)
         if dry_run:
             return chosen.expected
         with watching.operation("delete_memory", self, session_id or "") as watched:

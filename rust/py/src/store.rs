@@ -468,6 +468,31 @@ impl Store {
         Page::new(py, page, &session, now)
     }
 
+    fn entries_holding(&self, py: Python<'_>, session: Text, text: Text) -> PyResult<Page> {
+        let page = self.run_of(py, &session, |store, session| {
+            store.entries_holding(session, &text)
+        })?;
+        Page::new(py, page, &session, None)
+    }
+
+    fn messages_holding(&self, py: Python<'_>, session: Text, text: Text) -> PyResult<Vec<i64>> {
+        self.run_of(py, &session, |store, session| {
+            store.messages_holding(session, &text)
+        })
+    }
+
+    fn entries_from(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        messages: Vec<i64>,
+    ) -> PyResult<Vec<i64>> {
+        let ids = self.run_of(py, &session, |store, session| {
+            store.entries_from(session, messages)
+        })?;
+        Ok(ids.into_iter().map(|id| id.0).collect())
+    }
+
     fn expire(
         &self,
         py: Python<'_>,

@@ -35,6 +35,16 @@ pub(super) struct Chain {
 }
 
 impl Chain {
+    /// Its approximate bytes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        const LINK: usize = 2 * size_of::<(i64, u32)>(); // of a tree whose nodes are half full
+        let links = self.before.capacity() + self.after.capacity() + self.known.len();
+        self.order.len() * LINK
+            + self.ranges.capacity() * size_of::<(i64, i64)>()
+            + links * size_of::<u32>()
+            + (self.regular.capacity() + self.alone.capacity()) * size_of::<u64>()
+    }
+
     /// Writes it to a cache.
     pub(super) fn write<W: Write>(&self, to: &mut Writer<W>) -> io::Result<()> {
         let known = self.known.iter().map(|&id| self.place(id));

@@ -45,6 +45,16 @@ pub(super) struct Days {
 }
 
 impl Days {
+    /// Its approximate bytes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        let places = self.of.capacity() + self.of_groups.capacity();
+        self.numbers.allocation_size()
+            + places * size_of::<u32>()
+            + self.starts.capacity() * size_of::<usize>()
+            + self.runs.capacity() * size_of::<(u32, u32)>()
+            + self.lengths.capacity() * size_of::<u64>()
+    }
+
     /// Adds the next entry, said at a moment in milliseconds since 1970, or at no moment. `first` is the number of
     /// its first passage, and `length` the number of terms of all its passages.
     pub(super) fn add(&mut self, said_at: Option<i64>, first: u32, length: u64) {

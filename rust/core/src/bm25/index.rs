@@ -145,7 +145,9 @@ impl Bm25Index {
     /// Its size in memory, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.postings.bytes() + size_of_val(&self.lengths[..]) + size_of_val(&self.shorts[..])
+        let lengths = self.lengths.capacity() * size_of::<u32>() + self.shorts.capacity();
+        let norms = self.norms.get().map_or(0, |norms| size_of_val(&**norms));
+        self.postings.bytes() + lengths + norms
     }
 
     pub(super) fn norms(&self) -> &Norms {

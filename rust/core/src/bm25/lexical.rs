@@ -120,10 +120,13 @@ impl LexicalIndex {
         &self.passages
     }
 
-    /// The bytes in memory of its passages, speakers and languages.
+    /// Its approximate bytes in memory.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.passages.bytes() + self.speakers.bytes() + self.languages.bytes()
+        let places = (self.firsts.capacity() + self.uneven.capacity()) * size_of::<u32>();
+        let order = self.chain.bytes() + self.days.bytes();
+        let of_entries = self.speakers.bytes() + self.languages.bytes();
+        self.passages.bytes() + places + order + of_entries
     }
 
     /// The plain BM25 sum of each entry by itself, without neighbours, day and speaker: the largest sum of its

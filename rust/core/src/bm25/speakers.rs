@@ -125,7 +125,10 @@ impl Speakers {
 
     /// Its size in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(&self.of[..])
+        let terms: usize = self.names.iter().map(|name| name.terms.len()).sum();
+        let named = self.names.capacity() * size_of::<Name>() + 2 * terms * size_of::<u64>();
+        let known = self.numbers.allocation_size() + self.owners.allocation_size();
+        self.of.capacity() * size_of::<u32>() + named + known
     }
 
     /// Writes them to a cache.

@@ -28,6 +28,11 @@ impl Expiry {
         &self.points
     }
 
+    /// Its approximate bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.points.capacity() * size_of::<(u32, i64)>()
+    }
+
     /// The points that have expired at `now`, ascending.
     pub(super) fn gone(&self, now: i64) -> Vec<u32> {
         match self.soonest {

@@ -51,7 +51,9 @@ pub(super) struct Labels {
 impl Labels {
     /// Their approximate bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.rows.capacity() * size_of::<[Code; 3]>()
+        let texts: usize = self.codes.keys().map(String::capacity).sum();
+        let codes = self.codes.allocation_size() + texts;
+        self.rows.capacity() * size_of::<[Code; 3]>() + codes
     }
 
     /// Adds the labels of the next entry.

@@ -50,6 +50,7 @@ mod forget;
 mod fused;
 mod graph;
 mod handle;
+mod holding;
 mod listing;
 mod log;
 mod mirror;

@@ -253,10 +253,12 @@ impl Scope {
 
     /// The approximate bytes of its entries and all of its indexes.
     pub(super) fn bytes(&self) -> usize {
-        let entries = self.entries.capacity() * size_of::<(EntryId, i64)>();
+        let entries = self.entries.capacity() * size_of::<(EntryId, i64)>()
+            + self.damaged.capacity() * size_of::<EntryId>();
         let dense = self.dense.as_ref().map_or(0, |dense| dense.index.bytes());
         let graph = self.graph.as_ref().map_or(0, Graph::bytes);
-        entries + self.lexical.bytes() + self.cosine.bytes() + dense + graph + self.labels.bytes()
+        let beside = dense + graph + self.labels.bytes() + self.expiry.bytes();
+        entries + self.lexical.bytes() + self.cosine.bytes() + beside
     }
 
     /// The id of a point.

@@ -19,6 +19,9 @@ pub const MAX_INDEX_BYTES: usize = 256 << 20;
 /// 4,000 sessions of 100 entries.
 const OWN_BYTES: usize = 40 << 10;
 
+/// The most sessions whose namespace is remembered. When there are more, all are read again as they are asked for.
+const MOST_MEMBERS: usize = 4_096;
+
 /// The eighths of the limit that are left in use after indexes had to leave. So not every search drops one.
 const LEFT: usize = 7;
 
@@ -213,7 +216,11 @@ impl ScopeMap {
 
     /// Records the key and the namespace of a session.
     pub(super) fn remember_namespace(&self, session: &SessionId, found: &(i64, Arc<str>)) {
-        self.members.write().insert(session.clone(), found.clone());
+        let mut members = self.members.write();
+        if members.len() >= MOST_MEMBERS {
+            members.clear();
+        }
+        members.insert(session.clone(), found.clone());
     }
 
     /// Drops the index of a namespace.
@@ -238,5 +245,22 @@ impl ScopeMap {
     /// Drops the session's scope. A search that holds it finishes with it, if it is still current.
     pub(super) fn remove(&self, session: &SessionId) {
         self.scopes.write().remove(session);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_namespaces_of_so_many_sessions_are_remembered() {
+        let map = ScopeMap::new(Reading::default());
+        let found = (1, Arc::from("ann"));
+        for number in 0..3 * MOST_MEMBERS {
+            let session = SessionId::new(&format!("session-{number}")).unwrap();
+            map.remember_namespace(&session, &found);
+            assert_eq!(map.namespace_of(&session), Some(found.clone()));
+            assert!(map.members.read().len() <= MOST_MEMBERS);
+        }
     }
 }

@@ -381,6 +381,25 @@ pub(crate) fn page(
     Ok(entries)
 }
 
+/// The entries of the session that `is_chosen` chooses, and the ids of its damaged ones, each in order of id.
+pub(crate) fn chosen(
+    connection: &Connection,
+    session: &SessionRow,
+    is_chosen: impl Fn(&NewEntry) -> bool,
+) -> Result<(Vec<StoredEntry>, Vec<EntryId>)> {
+    let (mut found, mut damaged, mut count) = (Vec::new(), Vec::new(), 0);
+    for_each_after(connection, session.id, EntryId(0), |listed| {
+        count += 1;
+        match listed {
+            Listed::Whole(stored) if is_chosen(&stored.entry) => found.push(stored),
+            Listed::Whole(_) => {}
+            Listed::Damaged(id) => damaged.push(id),
+        }
+    })?;
+    check_list(TABLE, &session.name, session.entries, 1..=count)?;
+    Ok((found, damaged))
+}
+
 /// Checks that a row belongs to `session`: a damaged index can lead to a row of another session.
 fn listed(row: &Row<'_>, session: i64) -> Result<Listed> {
     match read(row) {

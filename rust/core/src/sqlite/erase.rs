@@ -24,6 +24,9 @@ use crate::sqlite::{connection, meta, pages};
 /// The highest number of pages in one transaction. Other writers wait while these are synced.
 const PAGES: usize = 128;
 
+/// The pages in the log from which on a commit copies them into the file: SQLite's own number.
+const LOG_PAGES: i64 = 1_000;
+
 impl Database {
     /// Overwrites the bytes of the file that are in no row, and empties the log. Readers go on meanwhile, and writers
     /// wait for moments only.
@@ -32,6 +35,7 @@ impl Database {
     /// then.
     pub(crate) fn erase(&self) -> Result<bool> {
         let _exclusive = self.exclusive("erase what was forgotten from")?;
+        let _uncopied = Uncopied::begin(self)?;
         match self.overwrite().and_then(|()| self.empty_log()) {
             Ok(true) if !self.remove_aside() => return Ok(false),
             Ok(true) => {}
@@ -134,6 +138,32 @@ impl Database {
             self.is_in_memory() || !aside.exists() || std::fs::remove_file(aside).is_ok()
         })
     }
+}
+
+/// While this lives, no commit of this process copies the log into the file. The erasure does that itself when it is
+/// done, beside the writers; a commit that did would take as long as many commits.
+struct Uncopied<'a>(&'a Database);
+
+impl<'a> Uncopied<'a> {
+    fn begin(database: &'a Database) -> Result<Self> {
+        copy_at(database, 0)?;
+        Ok(Self(database))
+    }
+}
+
+impl Drop for Uncopied<'_> {
+    fn drop(&mut self) {
+        // If this fails, the connection is broken, and the next one has SQLite's own setting.
+        let _ = copy_at(self.0, LOG_PAGES);
+    }
+}
+
+/// From how many pages in the log on a commit copies them into the file; 0 for never.
+fn copy_at(database: &Database, pages: i64) -> Result<()> {
+    database.writer()?.run(|connection| {
+        connection.pragma_update_and_check(None, "wal_autocheckpoint", pages, |_| Ok(()))?;
+        Ok(())
+    })
 }
 
 /// The numbers of the pages with bytes that are in no row, ascending.
