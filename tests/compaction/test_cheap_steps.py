@@ -19,6 +19,7 @@ from siltstone import (
     ClearToolResults,
     Compacted,
     CompactionConfig,
+    CompressConfig,
     ConfigError,
     DropDuplicateReads,
     DuplicatesConfig,
@@ -204,6 +205,14 @@ def test_in_a_list_without_a_session_a_receipt_names_no_tool_that_reads_it():
     assert isinstance(done, Compacted)
     told = done.messages[2]["content"][0]["content"]
     assert told == "[result of read_file cleared: 500 tokens in 1 line]"
+
+
+def test_a_list_of_names_is_a_tuple_of_them():
+    """Code gives a list where a file has one: the settings stay a value that nobody changes."""
+    names: Any = ["bash", "read_file"]
+    assert ClearConfig(exclude_tools=names).exclude_tools == ("bash", "read_file")
+    assert CompressConfig(exclude_tools=names).exclude_tools == ("bash", "read_file")
+    assert DuplicatesConfig(tools=names).tools == ("bash", "read_file")
 
 
 @pytest.mark.parametrize(

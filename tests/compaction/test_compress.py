@@ -167,7 +167,7 @@ def test_it_is_due_at_every_boundary_and_makes_nothing_else_due():
     [
         (lambda: CompressConfig(min_saving=0), "min_saving"),
         (lambda: CompressConfig(seen_bytes=-1), "seen_bytes"),
-        (lambda: CompressConfig(exclude_tools=["a"]), "exclude_tools"),  # type: ignore[arg-type]
+        (lambda: CompressConfig(exclude_tools=("a", "")), "exclude_tools"),
         (lambda: CompressConfig(in_use=None), "in_use"),  # type: ignore[arg-type]
     ],
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from siltstone import TieredConfig, WaterfallConfig, WindowConfig
 from siltstone.compaction import SUMMARY_PREFIX, CompactionConfig
 from siltstone.errors import ConfigError
 
@@ -37,10 +38,11 @@ def test_the_documented_defaults():
     assert config.retry_delay == 0.5
 
 
+@pytest.mark.parametrize("kind", [CompactionConfig, TieredConfig, WaterfallConfig, WindowConfig])
 @pytest.mark.parametrize("value", [-1, float("inf"), float("nan"), "1", None, True])
-def test_a_pause_that_is_none_is_refused(value: Any):
+def test_a_pause_that_is_none_is_refused(kind: Any, value: Any):
     with pytest.raises(ConfigError, match=r"^retry_delay must be a number of seconds >= 0"):
-        CompactionConfig(retry_delay=value)
+        kind(retry_delay=value)
 
 
 @pytest.mark.parametrize(

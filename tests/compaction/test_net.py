@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from compacting import (
@@ -24,6 +26,7 @@ from siltstone.compaction import (
     Trigger,
     fit,
 )
+from siltstone.compaction.registry import make_policy
 from siltstone.errors import ConfigError, ContextOverflowError
 from siltstone.messages import broken_tool_groups, read_history
 from siltstone.testing import ScriptedModel
@@ -171,13 +174,32 @@ def test_it_asks_no_model():
 
 @pytest.mark.parametrize("window", [0, -1])
 def test_a_window_must_be_positive(window: int):
-    with pytest.raises(ConfigError, match=f"context_window must be > 0, got {window}"):
+    with pytest.raises(ConfigError, match=f"context_window must be None or > 0, got {window}"):
         Emergency(window)
 
 
-def test_an_unknown_estimator_is_refused():
-    with pytest.raises(ConfigError):
-        Emergency(100, estimator="words")
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"context_window": "8k"}, "context_window"),
+        ({"context_window": True}, "context_window"),
+        ({"context_window": 1.5}, "context_window"),
+        ({"estimator": "words"}, "estimator"),
+        ({"summary_prefix": " "}, "summary_prefix"),
+        ({"summary_prefix": None}, "summary_prefix"),
+        ({"request_rule": "user"}, "request_rule"),
+    ],
+)
+def test_a_setting_of_the_wrong_kind_is_refused_with_its_name(settings: Any, field: str):
+    with pytest.raises(ConfigError) as caught:
+        Emergency(**settings)
+    assert caught.value.field == field  # type: ignore[attr-defined]
+    assert repr(settings[field]) in str(caught.value)
+
+
+def test_a_file_with_a_window_that_is_no_number_is_refused_and_no_type_error():
+    with pytest.raises(ConfigError, match="context_window must be None or an int, got '8k'"):
+        make_policy("emergency", {"context_window": "8k"})
 
 
 def test_the_shortest_note_is_all_there_is_room_for():

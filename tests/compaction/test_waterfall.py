@@ -519,12 +519,12 @@ def test_pins_and_rules_stay_where_they_are():
 
 
 def test_a_slice_larger_than_the_summarisers_window_is_told_whole_in_portions():
-    config = WaterfallConfig(immediate_window=4, recent_window=8, summarizer_window=600, max_tokens=100)
+    config = WaterfallConfig(immediate_window=4, recent_window=8, summarizer_window=1_024, max_tokens=100)
     session = Play(WaterfallCompactor(config))
     session.append(*({"role": "user", "content": f"Entry {n}: " + f"word{n} " * 100} for n in range(13)))
     assert isinstance(session.boundary(), Compacted)
-    for prompt in session.prompts:
-        assert session.policy.token_rule.count_text(prompt) + 100 <= 600
+    assert len(session.prompts) > 1, "one request has no room for all"
+    assert all(session.policy.token_rule.count_text(prompt) + 100 <= 1_024 for prompt in session.prompts)
     sent = "".join(session.prompts)
     assert all(sent.count(f"word{n} ") >= 99 for n in range(9)), "every text is sent"
 
@@ -573,7 +573,7 @@ def test_a_view_that_the_net_has_cut_goes_on_as_long_term():
         ("longterm_refresh", -1),
         ("cap_share", 0),
         ("ram_cap", 127),
-        ("summarizer_window", 0),
+        ("summarizer_window", 1_023),
         ("estimator", "words"),
     ],
 )

@@ -327,6 +327,44 @@ def test_an_unknown_preset_or_setting_names_the_nearest_one(tmp_path: Path) -> N
     assert not any(tmp_path.iterdir())
 
 
+def test_a_system_is_as_good_as_its_name() -> None:
+    ours = preset(presets.meerkat, documented=False, recent_turn_budget=6)
+    assert (ours.documented, dict(ours.settings)) == (False, {"recent_turn_budget": 6})
+    assert repr(ours) == repr(preset("meerkat", documented=False, recent_turn_budget=6))
+    with pytest.raises(ConfigError, match="did you mean 'recent_turn_budget'"):
+        preset(presets.meerkat, recent_turn_budge=6)
+
+
+def test_a_preset_is_itself_and_no_setting_beside_it_is_lost() -> None:
+    made = presets.meerkat(recent_turn_budget=6)
+    assert preset(made) is made
+    ours = presets.meerkat(documented=False)
+    assert preset(ours) is preset(ours, documented=False) is ours
+    with pytest.raises(ConfigError, match=r"recent_turn_budget must be said where .* is made, got 4"):
+        preset(made, recent_turn_budget=4)
+    with pytest.raises(ConfigError, match="documented must be said where"):
+        preset(made, documented=False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# **bold** words of a comment\nimmediate_window = 12\n",
+        '[waterfall]\nimmediate_window = 12\nstop = ["**"]\n',
+        "[waterfall]\nimmediate_window = 12  # **recent_window**: 3\n",
+    ],
+)
+def test_toml_of_waterfall_is_toml_whatever_its_texts_and_comments_have(text: str) -> None:
+    assert presets.waterfall.from_config(text).settings["immediate_window"] == 12
+
+
+@pytest.mark.parametrize("text", ["immediate_window = # **12**\n", "Some **bold** prose.\n"])
+def test_what_is_neither_toml_nor_markdown_with_settings_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"not TOML.*nor is it Markdown") as caught:
+        presets.waterfall.from_config(text)
+    assert caught.value.field == "config"  # type: ignore[attr-defined]
+
+
 @pytest.mark.anyio
 async def test_an_async_session_takes_a_preset(tmp_path: Path) -> None:
     async with AsyncSession.open(tmp_path, "chat", preset="meerkat", context_window=16_000) as session:

@@ -80,7 +80,7 @@ class ClearConfig(InPlaceConfig):
     def __post_init__(self) -> None:
         InPlaceConfig.__post_init__(self)
         checks.at_least("keep_results", self.keep_results, 0)
-        checks.names("exclude_tools", self.exclude_tools)
+        object.__setattr__(self, "exclude_tools", checks.names("exclude_tools", self.exclude_tools))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,4 +97,4 @@ class DuplicatesConfig(InPlaceConfig):
     def __post_init__(self) -> None:
         InPlaceConfig.__post_init__(self)
         if self.tools is not None:
-            checks.names("tools", self.tools)
+            object.__setattr__(self, "tools", checks.names("tools", self.tools))

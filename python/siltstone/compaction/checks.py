@@ -9,10 +9,12 @@ from siltstone.tokens import TokenRule, rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any, NoReturn
 
 __all__ = [
     "LEAST_RESULT",
+    "LEAST_WINDOW",
     "at_least",
     "boolean",
     "estimator",
@@ -20,14 +22,18 @@ __all__ = [
     "is_number",
     "names",
     "one_of",
+    "pause",
     "positive",
     "refuse",
     "seconds",
     "share",
+    "summarizer_window",
     "text",
+    "within",
 ]
 
 LEAST_RESULT = 64  #: tokens that a result which is cut keeps at least: below, it says nothing but that
+LEAST_WINDOW = 1_024  #: tokens of a summariser's window: a smaller one does not hold the prompt and an answer
 
 
 def is_int(value: object) -> bool:
@@ -54,6 +60,12 @@ def at_least(field: str, value: Any, least: int, or_else: str = "") -> None:
         refuse(field, f"{or_else}an int >= {least}", value)
 
 
+def within(field: str, value: Any, least: int, most: int) -> None:
+    """Refuses what is not a whole number in *least*..*most*."""
+    if not is_int(value) or not least <= value <= most:
+        refuse(field, f"an int in {least}..{most}", value)
+
+
 def share(field: str, value: Any, *, above_zero: bool = False) -> None:
     """Refuses what is not a number in 0..1; with *above_zero* 0 too."""
     if not is_number(value) or not 0 <= value <= 1 or (above_zero and value == 0):
@@ -64,6 +76,18 @@ def seconds(field: str, value: Any) -> None:
     """Refuses what is neither None nor a time above 0."""
     if value is not None and (not is_number(value) or not 0 < value < inf):
         refuse(field, "None or a number of seconds > 0", value)
+
+
+def pause(field: str, value: Any) -> None:
+    """Refuses what is not a finite time of 0 or more."""
+    if not is_number(value) or not 0 <= value < inf:
+        refuse(field, "a number of seconds >= 0", value)
+
+
+def summarizer_window(value: Any) -> None:
+    """Refuses what is neither None nor a window that holds the prompt of a summary and its answer."""
+    if value is not None:
+        at_least("summarizer_window", value, LEAST_WINDOW, or_else="None or ")
 
 
 def boolean(field: str, value: object) -> None:
@@ -78,10 +102,12 @@ def text(field: str, value: object) -> None:
         refuse(field, "a text that is not blank", value)
 
 
-def names(field: str, value: object) -> None:
-    """Refuses what is not a tuple of texts that are not empty."""
-    if not isinstance(value, tuple) or not all(isinstance(name, str) and name for name in value):
-        refuse(field, "a list of names", value)
+def names(field: str, value: object, bound: str = "a list of names") -> tuple[str, ...]:
+    """The names in a list or a tuple; refuses anything else, and a name that is empty or no text."""
+    found: Iterable[Any] = value if isinstance(value, list | tuple) else ("",)
+    if not all(isinstance(name, str) and name for name in found):
+        refuse(field, bound, value)
+    return tuple(found)
 
 
 def one_of(field: str, value: object, words: tuple[str, ...]) -> None:

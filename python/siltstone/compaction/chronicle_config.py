@@ -52,17 +52,12 @@ class ChronicleConfig:
         share = self.interval_token_fraction
         if not checks.is_number(share) or not 0.01 <= share <= 0.9:
             checks.refuse("interval_token_fraction", "a number in 0.01..0.9", share)
-        _within("recent_window_hours", self.recent_window_hours, 1, 8_760)
-        _within("max_recent", self.max_recent, 1, 100)
-        _within("max_older", self.max_older, 0, 100)
-        _within("context_token_budget", self.context_token_budget, 200, 32_000)
-        _within("expand_message_limit", self.expand_message_limit, 1, 500)
-        _within("max_messages_per_checkpoint", self.max_messages_per_checkpoint, 1, 5_000)
+        checks.within("recent_window_hours", self.recent_window_hours, 1, 8_760)
+        checks.within("max_recent", self.max_recent, 1, 100)
+        checks.within("max_older", self.max_older, 0, 100)
+        checks.within("context_token_budget", self.context_token_budget, 200, 32_000)
+        checks.within("expand_message_limit", self.expand_message_limit, 1, 500)
+        checks.within("max_messages_per_checkpoint", self.max_messages_per_checkpoint, 1, 5_000)
         checks.positive("rollup_threshold", self.rollup_threshold)
-        _within("rollup_batch", self.rollup_batch, 1, self.rollup_threshold)
+        checks.within("rollup_batch", self.rollup_batch, 1, self.rollup_threshold)
         checks.boolean("whole_turns", self.whole_turns)
-
-
-def _within(field: str, value: object, least: int, most: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        checks.refuse(field, f"an int in {least}..{most}", value)

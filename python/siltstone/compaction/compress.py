@@ -49,7 +49,7 @@ class CompressConfig:
         checks.positive("least_tokens", self.least_tokens)
         checks.share("min_saving", self.min_saving, above_zero=True)
         checks.at_least("seen_bytes", self.seen_bytes, 0)
-        checks.names("exclude_tools", self.exclude_tools)
+        object.__setattr__(self, "exclude_tools", checks.names("exclude_tools", self.exclude_tools))
         checks.estimator(self.estimator)
         if not callable(self.in_use):
             checks.refuse("in_use", "a function of a result", self.in_use)

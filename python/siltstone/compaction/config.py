@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from math import inf
-
-from siltstone.compaction.checks import LEAST_RESULT
-from siltstone.compaction.checks import at_least as _at_least
-from siltstone.compaction.checks import is_int as _is_int
-from siltstone.compaction.checks import is_number as _is_number
-from siltstone.compaction.checks import one_of as _one_of
-from siltstone.compaction.checks import positive as _positive
-from siltstone.compaction.checks import refuse as _refuse
+from siltstone.compaction import checks
 from siltstone.compaction.prompts import SUMMARY_PREFIX
-from siltstone.errors import ConfigError
 from siltstone.messages import is_request
 from siltstone.tokens import TokenRule, rule
 from siltstone.values import dataclass
@@ -31,7 +22,6 @@ UNKNOWN_WINDOW_THRESHOLD = 100_000  # tokens, for an unknown window
 USER_MESSAGE_SHARE = 4  # kept user messages have at most a quarter of the effective threshold
 RESULT_SHARE = 6  # a message with results has at most a sixth of the effective threshold
 SHORTEST_SUMMARY = 1  # tokens: what a window of less than eight still asks for
-SMALLEST_WINDOW = 1_024  # tokens: a summariser's; a smaller one does not hold the prompt and an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,60 +113,46 @@ class CompactionConfig:
 
     def __post_init__(self) -> None:
         if self.auto_compact_threshold != AUTO:
-            _positive("auto_compact_threshold", self.auto_compact_threshold)
-        if not _is_int(self.recent_turn_budget) or self.recent_turn_budget < 0:
-            _refuse("recent_turn_budget", "an int >= 0", self.recent_turn_budget)
-        _positive("max_summary_tokens", self.max_summary_tokens)
-        _positive("min_turns_between_compactions", self.min_turns_between_compactions)
+            checks.positive("auto_compact_threshold", self.auto_compact_threshold)
+        checks.at_least("recent_turn_budget", self.recent_turn_budget, 0)
+        checks.positive("max_summary_tokens", self.max_summary_tokens)
+        checks.positive("min_turns_between_compactions", self.min_turns_between_compactions)
         if self.retained_token_budget is not None and self.retained_token_budget != AUTO:
-            _positive("retained_token_budget", self.retained_token_budget, or_else='"auto", None or ')
-        if not isinstance(self.strict_guard, bool):
-            _refuse("strict_guard", "True or False", self.strict_guard)
+            checks.positive("retained_token_budget", self.retained_token_budget, or_else='"auto", None or ')
+        checks.boolean("strict_guard", self.strict_guard)
         if self.max_request_bytes is not None:
-            _positive("max_request_bytes", self.max_request_bytes, or_else="None or ")
+            checks.positive("max_request_bytes", self.max_request_bytes, or_else="None or ")
         if self.max_messages is not None:
-            _positive("max_messages", self.max_messages, or_else="None or ")
+            checks.positive("max_messages", self.max_messages, or_else="None or ")
         fraction = self.trigger_fraction
-        if fraction is not None and (not _is_number(fraction) or not 0 < fraction < 1):
-            _refuse("trigger_fraction", "None or a number between 0 and 1", fraction)
-        if not isinstance(self.keep_user_messages, bool):
-            _refuse("keep_user_messages", "True or False", self.keep_user_messages)
-        share = self.min_reduction
-        if not _is_number(share) or not 0 <= share <= 1:
-            _refuse("min_reduction", "a number in 0..1", share)
-        if not isinstance(self.summary_prefix, str) or not self.summary_prefix.strip():
-            _refuse("summary_prefix", "a text that is not blank", self.summary_prefix)
+        if fraction is not None and (not checks.is_number(fraction) or not 0 < fraction < 1):
+            checks.refuse("trigger_fraction", "None or a number between 0 and 1", fraction)
+        checks.boolean("keep_user_messages", self.keep_user_messages)
+        checks.share("min_reduction", self.min_reduction)
+        checks.text("summary_prefix", self.summary_prefix)
         self._check_summariser()
-        try:
-            self.token_rule()
-        except ConfigError as error:
-            raise ConfigError(f"estimator: {error}", field="estimator", value=self.estimator) from None
+        checks.estimator(self.estimator)
 
     def _check_summariser(self) -> None:
-        if self.summarizer_window is not None:
-            _at_least("summarizer_window", self.summarizer_window, SMALLEST_WINDOW, or_else="None or ")
-        seconds = self.call_timeout
-        if seconds is not None and (not _is_number(seconds) or not 0 < seconds < inf):
-            _refuse("call_timeout", "None or a number of seconds > 0", seconds)
-        _positive("attempts", self.attempts)
-        pause = self.retry_delay
-        if not _is_number(pause) or not 0 <= pause < inf:
-            _refuse("retry_delay", "a number of seconds >= 0", pause)
-        _at_least("min_summary_tokens", self.min_summary_tokens, 0)
-        _one_of("on_model_failure", self.on_model_failure, ("fail", "fallback_summary"))
-        _one_of("on_summarizer_overflow", self.on_summarizer_overflow, ("mechanical", "fail"))
+        checks.summarizer_window(self.summarizer_window)
+        checks.seconds("call_timeout", self.call_timeout)
+        checks.positive("attempts", self.attempts)
+        checks.pause("retry_delay", self.retry_delay)
+        checks.at_least("min_summary_tokens", self.min_summary_tokens, 0)
+        checks.one_of("on_model_failure", self.on_model_failure, ("fail", "fallback_summary"))
+        checks.one_of("on_summarizer_overflow", self.on_summarizer_overflow, ("mechanical", "fail"))
         if self.curator is not None and not callable(self.curator):
-            _refuse("curator", "None or a function of the discarded messages", self.curator)
+            checks.refuse("curator", "None or a function of the discarded messages", self.curator)
         if self.user_message_budget is not None and self.user_message_budget != AUTO:
-            _positive("user_message_budget", self.user_message_budget, or_else="'auto', None or ")
+            checks.positive("user_message_budget", self.user_message_budget, or_else="'auto', None or ")
         if self.max_summary_level is not None:
-            _positive("max_summary_level", self.max_summary_level, or_else="None or ")
+            checks.positive("max_summary_level", self.max_summary_level, or_else="None or ")
         if self.max_result_tokens is not None and self.max_result_tokens != AUTO:
-            _at_least("max_result_tokens", self.max_result_tokens, LEAST_RESULT, or_else="'auto', None or ")
+            least = checks.LEAST_RESULT
+            checks.at_least("max_result_tokens", self.max_result_tokens, least, or_else="'auto', None or ")
         if not callable(self.request_rule):
-            _refuse("request_rule", "a function of a text", self.request_rule)
-        if not isinstance(self.prefix_preserving, bool):
-            _refuse("prefix_preserving", "True or False", self.prefix_preserving)
+            checks.refuse("request_rule", "a function of a text", self.request_rule)
+        checks.boolean("prefix_preserving", self.prefix_preserving)
 
     def token_rule(self) -> TokenRule:
         """The rule that ``estimator`` names."""
@@ -203,7 +179,7 @@ class CompactionConfig:
         """The maximum tokens of a message with results, for an effective *threshold*; None: no bound."""
         if self.max_result_tokens != AUTO:
             return self.max_result_tokens
-        return max(LEAST_RESULT, threshold // RESULT_SHARE)
+        return max(checks.LEAST_RESULT, threshold // RESULT_SHARE)
 
     def user_message_tokens(self, threshold: int) -> int | None:
         """The budget of kept user messages under an effective *threshold*; None where there is no bound."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from siltstone.compaction import checks
 from siltstone.compaction.base import Compaction, CompactionContext, Skip, Trigger
 from siltstone.compaction.emergency_fit import fit
 from siltstone.compaction.prompts import SUMMARY_PREFIX
-from siltstone.errors import ConfigError
 from siltstone.llm import Flow
 from siltstone.messages import Message, RequestRule, is_request
-from siltstone.tokens import TokenRule, rule
+from siltstone.tokens import TokenRule
 
 __all__ = ["Emergency"]
 
@@ -27,7 +27,7 @@ class Emergency:
         request_rule: Which text beside tool results is a request.
 
     Raises:
-        ConfigError: a setting is out of its bounds.
+        ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
     """
 
     def __init__(
@@ -38,14 +38,13 @@ class Emergency:
         summary_prefix: str = SUMMARY_PREFIX,
         request_rule: RequestRule = is_request,
     ) -> None:
-        if context_window is not None and context_window <= 0:
-            raise ConfigError(
-                f"context_window must be > 0, got {context_window!r}",
-                field="context_window",
-                value=context_window,
-            )
+        if context_window is not None:
+            checks.positive("context_window", context_window, or_else="None or ")
+        checks.text("summary_prefix", summary_prefix)
+        if not callable(request_rule):
+            checks.refuse("request_rule", "a function of a text", request_rule)
         self.context_window = context_window
-        self._token_rule = rule(estimator)
+        self._token_rule = checks.estimator(estimator)
         self._summary_prefix = summary_prefix
         self._request_rule = request_rule
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import inf
 from typing import Any, Final, Literal
 
 from siltstone.compaction import checks
@@ -147,10 +146,8 @@ class TieredConfig:
         _check_template("emergency_marker", self.emergency_marker, {"n": 1})
         checks.positive("attempts", self.attempts)
         checks.seconds("call_timeout", self.call_timeout)
-        if not checks.is_number(self.retry_delay) or not 0 <= self.retry_delay < inf:
-            checks.refuse("retry_delay", "a number of seconds >= 0", self.retry_delay)
-        if self.summarizer_window is not None:
-            checks.at_least("summarizer_window", self.summarizer_window, 1_024, or_else="None or ")
+        checks.pause("retry_delay", self.retry_delay)
+        checks.summarizer_window(self.summarizer_window)
         checks.at_least("retry_after_turns", self.retry_after_turns, 0)
         checks.one_of("fork_preflight", self.fork_preflight, ("budget", "usage"))
         checks.positive("fork_floor", self.fork_floor)
@@ -158,11 +155,8 @@ class TieredConfig:
         checks.boolean("worker_strict", self.worker_strict)
         checks.positive("worker_turns_per_segment", self.worker_turns_per_segment)
         checks.positive("worker_max_segments", self.worker_max_segments)
-        tools = self.superseding_tools
-        is_list = isinstance(tools, list | tuple)
-        if not is_list or not all(isinstance(each, str) and each for each in tools):
-            checks.refuse("superseding_tools", "names of tools", tools)
-        object.__setattr__(self, "superseding_tools", tuple(tools))
+        tools = checks.names("superseding_tools", self.superseding_tools, "names of tools")
+        object.__setattr__(self, "superseding_tools", tools)
 
     @classmethod
     def documented(cls, **settings: Any) -> TieredConfig:

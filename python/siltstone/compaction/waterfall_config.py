@@ -36,7 +36,8 @@ class WaterfallConfig:
         cap_share: The maximum size of a summary as a share of its messages, 0..1; with 1 only ``max_tokens``
             counts.
         ram_cap: The number of messages in context that counts as full in a status report.
-        summarizer_window: The window of the model that writes summaries, in tokens; None: the session's.
+        summarizer_window: The window of the model that writes summaries, in tokens, 1,024 or
+            more; None: the session's.
         estimator: How tokens are counted, as in :class:`CompactionConfig`.
 
     Raises:
@@ -66,25 +67,19 @@ class WaterfallConfig:
         if self.step is not None:
             checks.positive("step", self.step, or_else="None or ")
         checks.one_of("prompt_style", self.prompt_style, ("base", "instruct"))
-        if not isinstance(self.stop, list | tuple) or not all(
-            isinstance(each, str) and each for each in self.stop
-        ):
-            checks.refuse("stop", "texts that are not empty", self.stop)
-        object.__setattr__(self, "stop", tuple(self.stop))
+        object.__setattr__(self, "stop", checks.names("stop", self.stop, "texts that are not empty"))
         if self.temperature is not None:
             checks.share("temperature", self.temperature)
         checks.positive("max_tokens", self.max_tokens)
         checks.positive("attempts", self.attempts)
         checks.seconds("call_timeout", self.call_timeout)
-        if not checks.is_number(self.retry_delay) or self.retry_delay < 0:
-            checks.refuse("retry_delay", "a number of seconds >= 0", self.retry_delay)
+        checks.pause("retry_delay", self.retry_delay)
         if self.longterm_budget_tokens is not None:
             checks.positive("longterm_budget_tokens", self.longterm_budget_tokens, or_else="None or ")
         checks.at_least("longterm_refresh", self.longterm_refresh, 0)
         checks.share("cap_share", self.cap_share, above_zero=True)
         checks.at_least("ram_cap", self.ram_cap, self.immediate_window + self.recent_window)
-        if self.summarizer_window is not None:
-            checks.positive("summarizer_window", self.summarizer_window, or_else="None or ")
+        checks.summarizer_window(self.summarizer_window)
         checks.estimator(self.estimator)
 
     @classmethod

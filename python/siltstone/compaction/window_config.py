@@ -89,10 +89,8 @@ class WindowConfig:
         checks.positive("fallback_bytes", self.fallback_bytes)
         checks.positive("attempts", self.attempts)
         checks.seconds("call_timeout", self.call_timeout)
-        if not checks.is_number(self.retry_delay) or self.retry_delay < 0:
-            checks.refuse("retry_delay", "a number of seconds >= 0", self.retry_delay)
-        if self.summarizer_window is not None:
-            checks.at_least("summarizer_window", self.summarizer_window, 1_024, or_else="None or ")
+        checks.pause("retry_delay", self.retry_delay)
+        checks.summarizer_window(self.summarizer_window)
         checks.estimator(self.estimator)
 
     @classmethod

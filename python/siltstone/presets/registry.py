@@ -26,15 +26,25 @@ def preset_names() -> list[str]:
 
 
 def preset(asked: Any, *, documented: bool = True, **settings: Any) -> Preset:
-    """The preset of that name, documented if not said otherwise; a preset is itself.
+    """The preset of that name or system, documented if not said otherwise; a preset is itself.
 
     Raises:
-        ConfigError: there is none of that name, or one of *settings* is not right.
+        ConfigError: there is none of that name; one of *settings* is not right; or *asked* is a preset, which
+            is made already, and the call says something else than it has.
     """
     if isinstance(asked, Preset):
+        said = {} if documented or not asked.documented else {"documented": documented}
+        beside = {**said, **settings}
+        if beside:
+            name, value = next(iter(beside.items()))
+            raise ConfigError(
+                f"{name} must be said where {asked!r} is made, got {value!r} beside it",
+                field=name,
+                value=value,
+            )
         return asked
     if isinstance(asked, System):
-        return asked()
+        return asked(documented=documented, **settings)
     if not isinstance(asked, str) or asked not in SYSTEMS:
         raise ConfigError(
             f"there is no preset {asked!r}{nearest(str(asked), preset_names())}", field="preset", value=asked

@@ -51,9 +51,15 @@ class Waterfall(System):
     tables: ClassVar[Mapping[str, Mapping[str, str]]] = {"": {**_KEYS, "profiles": "profiles"}}
 
     def _read(self, text: str) -> Mapping[str, Table]:
-        if "**" in text:
-            return {"": markdown_settings(text)}
-        read = toml(text)
+        try:
+            read = toml(text)
+        except ConfigError as error:  # a line **key**: value is no TOML wherever it stands
+            found = markdown_settings(text)
+            if not found:
+                raise ConfigError(
+                    f"{error}; nor is it Markdown with lines **key**: value", field="config", value=text
+                ) from error
+            return {"": found}
         inner = table(read.pop("waterfall", {}), "waterfall")
         return {"": {**read, **inner}}
 
