@@ -96,7 +96,7 @@ FAMILIES = {
         "calls mechanical rewrite tool_results transcript_reader",
         "cheap_config compress keeping material tiered_stack validate",
         "emergency_fit in_place offload summarise waterfall_state waterfall_writer",
-        "tiered_run waterfall_status",
+        "tiered_run waterfall_context waterfall_status",
         "chronicle_run rolling_run",
         "chain clear_results duplicate_reads emergency smart_trim threshold tiered waterfall window worker",
         "registry",

@@ -153,6 +153,39 @@ def test_oc_62_a_file_of_another_dimension_stays_and_words_are_enough(tmp_path: 
     assert (tmp_path / "vectors.bin").read_bytes() == before
 
 
+def test_oc_62_a_folder_keeps_what_its_vectors_began_with_and_names_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[str] = []
+
+    def embed(text: str) -> list[float]:
+        asked.append(text)
+        return hash_vector(f"{text} as a model sees it", 16)
+
+    made: dict[str, Any] = {"embed": embed, "dimension": 16, "embedder_id": "model-1"}
+    ContextArchive(tmp_path, **made).add("s", said("redis cache"))
+    assert (tmp_path / "vectors.model").read_text() == "model-1"
+    before = (tmp_path / "vectors.bin").read_bytes()
+    other = ContextArchive(tmp_path, dimension=16)
+    assert other.add("s", said("another note")).stored == 1
+    assert contents(other.search("redis", min_score=0.9, now=NOW)) == ["redis cache"], "by its words"
+    assert (tmp_path / "vectors.bin").read_bytes() == before
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "are of model-1 with 16 dimensions, and hash makes 16" in caplog.text
+    again = ContextArchive(tmp_path, **made)
+    assert len(again.search("redis", min_score=0.0, now=NOW)) == 1
+    assert asked == ["redis cache", "redis"], "what it made is still there"
+
+
+def test_what_leaves_the_archive_leaves_vectors_of_another_kind_too(tmp_path: Path) -> None:
+    ContextArchive(tmp_path, dimension=16).add("s", said("redis cache", "the password is basalt"))
+    archive = ContextArchive(tmp_path, dimension=384)
+    archive.replace("s", archive.timeline("s")[:1])
+    vectors = read_vectors(tmp_path / "vectors.bin")
+    assert vectors is not None
+    assert (vectors.dimension, list(vectors.by_id)) == (16, [archive.timeline("s")[0].id])
+
+
 def test_oc_22_oc_28_the_oldest_and_the_too_old_leave_with_their_vectors(tmp_path: Path) -> None:
     archive = ContextArchive(tmp_path, eviction_days=90)
     archive.add("s", [Said("user", "old", NOW - 90 * DAY - 1), Said("user", "just so", NOW - 90 * DAY)])

@@ -17,9 +17,10 @@ from compacting import Raw, assistant, exchange, filler, run, system, user
 from playing import Play, shown
 from siltstone import Compacted, ConfigError, Skipped, SmartTrim, SmartTrimConfig, estimate_tokens
 from siltstone.compaction import CompactionContext, Trigger, smart_trim
-from siltstone.compaction.query import recent_query, without_prefixes
+from siltstone.compaction.query import recent_query
 from siltstone.index.bm25 import bm25_scores
-from siltstone.messages import History, SummaryMessage, broken_tool_groups
+from siltstone.messages import History, RecalledMessage, SummaryMessage, broken_tool_groups
+from siltstone.messages.prefixes import without_prefixes
 
 DOCUMENTED = SmartTrimConfig(documented=True, estimator="chars/3-utf16")
 BOTH = pytest.mark.parametrize("config", [SmartTrimConfig(), DOCUMENTED], ids=["ours", "documented"])
@@ -144,6 +145,18 @@ def test_oc_07_a_recalled_block_is_not_trimmed_and_a_quotation_of_its_marker_is(
 
 
 @BOTH
+def test_oc_07_a_recalled_block_of_a_list_from_json_is_neither_recent_nor_a_part_of_the_query(
+    config: SmartTrimConfig,
+):
+    block = json.loads(json.dumps(RecalledMessage(BLOCK)))
+    raws = [user("Where is the kettle?"), *talk(6), block, *talk(5), user(BLOCK), user("So?")]
+    said = [raws[at]["content"].strip() for at in (10, 12, 14)]
+    assert recent_query(History(raws)) == " ".join(said)
+    stays = kept(smart_trim(raws, 1, config), raws)
+    assert stays == [7, 8, 9, 10, 11, 12, 13, 14], "six that were said, and two blocks"
+
+
+@BOTH
 def test_oc_08_an_empty_list(config: SmartTrimConfig):
     result = smart_trim([], 100, config)
     assert not result.did_trim
@@ -262,6 +275,8 @@ def test_oc_70_the_safe_limit(window: int, limit: int):
 
 def test_oc_70_a_share_gives_the_reserve_and_an_explicit_reserve_wins():
     assert SmartTrimConfig(max_history_share=0.7).safe_limit(16_000) == 16_000 - 4_800 - 1_600
+    assert SmartTrimConfig(max_history_share=0.7).safe_limit(16_005) == 16_005 - 4_802 - 1_600, "of 4,801.5"
+    assert SmartTrimConfig(max_history_share=0.5).safe_limit(16_001) == 16_001 - 8_001 - 1_600, "of 8,000.5"
     assert SmartTrimConfig(max_history_share=0.7, reserve_tokens=100).safe_limit(16_000) == 14_300
     assert SmartTrimConfig().safe_limit(4_445) == 1, "4,445 less 4,000 and 444"
 

@@ -135,6 +135,16 @@ def test_a_share_of_the_window_takes_the_place_of_the_threshold():
     assert due(policy, **near, estimated_history_tokens=900_000) == "fraction"
 
 
+@pytest.mark.parametrize(
+    ("window", "share", "threshold"), [(1_001, 0.9, 901), (100, 0.57, 57), (100, 0.29, 29)]
+)
+def test_a_share_of_the_window_is_reached_at_the_least_number_that_is_as_much(
+    window: int, share: float, threshold: int
+):
+    """0.9 of 1,001 is 900.9; as floats 100 * 0.57 is less than 57, and 100 * 0.29 than 29."""
+    assert CompactionConfig(trigger_fraction=share).effective_threshold(window) == threshold
+
+
 def test_a_number_of_messages_fires_and_obeys_the_guard():
     policy = with_config(max_messages=200)
     assert due(policy, boundary=1, message_count=199) is None

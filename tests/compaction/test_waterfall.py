@@ -14,9 +14,7 @@ from compacting import exchange
 from playing import Play, committed, said, shown
 from siltstone import Compacted, ConfigError, ExtractiveModel, Failed, Skipped, WaterfallCompactor
 from siltstone.compaction import CompactionContext, Trigger, WaterfallConfig
-from siltstone.compaction.prompts import framed
-from siltstone.compaction.rewrite import summary_message
-from siltstone.compaction.waterfall_prompts import RECENT_PREFIX, combining, slice_of
+from siltstone.compaction.waterfall_prompts import combining, slice_of
 from siltstone.compaction.waterfall_state import WaterfallState
 from siltstone.messages import SummaryMessage, read_history, unmarked
 
@@ -366,6 +364,25 @@ def test_wf_26_long_term_comes_first_then_recent_then_the_messages():
     assert isinstance(longterm.raw, SummaryMessage)
 
 
+def test_wf_26_a_host_s_own_prompt_has_the_three_scales_in_one_record():
+    answers = iter(["old recent", "long", "new recent"])
+    session = play(lambda request: next(answers))
+    policy = session.policy
+    assert isinstance(policy, WaterfallCompactor)
+    session.add(*said(100))
+    early = policy.recent_context(session.view, session.state, 3)
+    assert [m.text for m in early.immediate] == ["Entry 97", "Entry 98", "Entry 99"]
+    assert (early.recent_summary, early.longterm_summary, early.has_summaries) == ("", "", False)
+    session.add(*said(93, 100))
+    late = policy.recent_context(session.view, session.state, 2)
+    assert [m.text for m in late.immediate] == ["Entry 191", "Entry 192"]
+    assert (late.recent_summary, late.longterm_summary, late.has_summaries) == ("new recent", "long", True)
+    assert len(policy.recent_context(session.view, session.state).immediate) == 64
+    assert policy.recent_context(session.view, session.state, 0).immediate == ()
+    with pytest.raises(ConfigError, match="count"):
+        policy.recent_context(session.view, session.state, -1)
+
+
 def test_wf_27_the_status_tells_ranges_and_the_bands_are_strict():
     session = play()
     session.add(*said(200))
@@ -410,43 +427,6 @@ def test_wf_27_a_gap_is_an_error_and_a_blank_entry_a_warning():
     assert status.warnings == ("1 entries without content",)
     assert status.line == "[Memory: WARNING - 2 issues]"
     assert "- ERROR: coverage gap" in status.markdown
-
-
-def test_wf_29_bootstrap_covers_an_old_history_as_if_the_runs_had_happened():
-    session = play()
-    session.append(*said(300))
-    outcome = session.compact(Trigger("manual", "bootstrap"))
-    assert isinstance(outcome, Compacted)
-    assert state(session) == WaterfallState(last=300, covered=236, longterm_end=172, passes=4)
-    assert session.prompts[-1] == slice_of([f"Entry {n}" for n in range(172, 236)])
-    again = session.compact(Trigger("manual", "bootstrap"))
-    assert isinstance(again, Skipped)
-    assert again.reason == "has_summary"
-
-
-@pytest.mark.parametrize("end", [128, 236])
-def test_wf_29_bootstrap_takes_stored_recent_summaries_in_order_and_what_came_after_them(end: int):
-    past = [((64, end), "Then it rained."), ((0, 64), "I went out.")]
-    stored = tuple(summary_message(framed(RECENT_PREFIX, text), (span,)) for span, text in past)
-    session = play()
-    session.append(*said(300))
-    assert isinstance(session.compact(Trigger("manual", "bootstrap", past=stored)), Compacted)
-    of_messages = [p for p in session.prompts if "Entry" in p]
-    assert session.prompts[0] == slice_of(["I went out.", "Then it rained."])
-    newest = slice_of([f"Entry {n}" for n in range(172, 236)])
-    between = [slice_of([f"Entry {n}" for n in range(128, 172)])] if end == 128 else []
-    assert of_messages == [*between, newest]
-    assert (state(session).covered, state(session).longterm_end) == (236, 172)
-    assert session.stands_for() == list(range(300))
-
-
-def test_wf_29_bootstrap_refuses_too_few_entries_with_need_and_have():
-    session = play()
-    session.append(*said(128))
-    refused = session.compact(Trigger("manual", "bootstrap"))
-    assert isinstance(refused, Skipped)
-    assert refused.reason == "too_few"
-    assert "have 128 (128 loaded), need more than 128" in refused.message
 
 
 def test_wf_31_a_failing_second_call_changes_neither_summary():

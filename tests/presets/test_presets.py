@@ -24,6 +24,7 @@ from siltstone import (
     ThresholdCompactor,
     presets,
 )
+from siltstone.archive import Said, read_vectors
 from siltstone.cli.app import app
 from siltstone.presets import System, preset, preset_names
 from siltstone.presets.registry import SYSTEMS
@@ -207,6 +208,41 @@ def test_sb_76_the_documented_toml_loads_verbatim() -> None:
     )
     ours = policy_config(presets.spacebot.from_config("[compaction]\nworker_turns_per_segment = 9\n"))
     assert ours.worker_turns_per_segment == 9
+
+
+class Model:
+    """Stands for a transformer."""
+
+    id, dimension = "model-1", 16
+
+    def embed_query(self, text: str) -> list[float]:
+        return [1.0] * 16
+
+
+@pytest.mark.parametrize("model", ["hash", "auto", "transformer"])
+@pytest.mark.parametrize("installed", [True, False])
+def test_oc_61_the_embedding_that_openclaw_names_makes_its_vectors(
+    tmp_path: Path,
+    model: str,
+    installed: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def missing() -> Model:
+        raise ConfigError("the package 'onnxruntime' is not installed", field="model", value=None)
+
+    monkeypatch.setattr("siltstone.embedding.MiniLMEmbedder", Model if installed else missing)
+    made = presets.openclaw.from_config(f'{{"embeddingModel": "{model}"}}')
+    assert made.archive is not None
+    made.archive(tmp_path).add("s", [Said("user", "Deploys go to Falkenburg.", 1_000)])
+    vectors = read_vectors(tmp_path / "memory" / "context" / "vectors.bin")
+    assert vectors is not None
+    assert len(vectors.by_id) == 1
+    by_model = installed and model != "hash"
+    assert vectors.dimension == (16 if by_model else 384)
+    assert (tmp_path / "memory" / "context" / "vectors.model").exists() is by_model
+    warned = any("there is no transformer" in record.getMessage() for record in caplog.records)
+    assert warned is (model == "transformer" and not installed)
 
 
 def test_spacebot_keeps_checkpoints_where_its_file_says_so() -> None:

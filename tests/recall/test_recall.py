@@ -207,7 +207,13 @@ def test_oc_75_the_query_is_the_last_three_user_messages_oldest_first() -> None:
     ("text", "query"),
     [
         ("System: [2026-02-15 18:49:02 GMT+8] Model switched\nwhich database?", "which database?"),
-        ("[Sun 2026-02-15 18:49 GMT+8]\n[2026-02-15 18:50] x\nwhich database?", "which database?"),
+        ("[Sun 2026-02-15 18:49 GMT+8]\n[2026-02-15 18:50] well\nwhich database?", "well\nwhich database?"),
+        ("System: [2026-02-15 18:49] on\n\n[Sun 2026-02-15 18:50] which database?", "which database?"),
+        (
+            "[2026-02-15 18:49:02] ERROR disk full\n[2026-02-15 18:49:03] ERROR again\nWhy?",
+            "ERROR disk full\n[2026-02-15 18:49:03] ERROR again\nWhy?",
+        ),
+        ("System: [2026-02-15 18:49:02] connected", "System: [2026-02-15 18:49:02] connected"),
         ("[Sun 2026-02-15 18:49 GMT+8] which database?", "which database?"),
         ("look:\n[2026-02-15 18:49:02] ERROR disk full", "look:\n[2026-02-15 18:49:02] ERROR disk full"),
         ("[2026-02-15 18:49:02] ERROR disk full", "ERROR disk full"),
@@ -320,6 +326,12 @@ class Shelf:
 
 def recall(shelf: Shelf, **changed: Any) -> Recall:
     return Recall(RecallConfig(**{"expand_neighbors": 0, **changed}), shelf, thirds)
+
+
+def test_oc_20_a_block_that_has_been_through_json_is_no_part_of_the_query() -> None:
+    text = build_block(FACTS, DETAILS, 4000, thirds, framed=True).text
+    told = history(user("one"), assistant("x"), user(text), user("two"), user(DOCUMENTED), user("three"))
+    assert query_of(told) == "one two three"
 
 
 def test_one_search_a_turn_and_the_same_bytes_through_its_tool_loop() -> None:

@@ -24,6 +24,7 @@ from siltstone import (
     ThresholdCompactor,
 )
 from siltstone.messages import InjectedMessage, read_history
+from siltstone.session.noting import band_at
 from siltstone.session.usage import cached_tokens, input_tokens
 from siltstone.testing import ScriptedModel
 
@@ -202,6 +203,18 @@ def test_no_note_where_there_is_no_room_for_it():
         prepared = session.prepare()
     assert prepared.is_noted
     assert prepared.messages == prepared.history
+
+
+def test_a_share_is_passed_at_the_very_token_that_it_names():
+    """As floats 0.55 * 100 is more than 55."""
+    assert [band_at((0.29, 0.55, 0.57), tokens, 100) for tokens in (28, 29, 54, 55, 56, 57)] == [
+        0,
+        1,
+        1,
+        2,
+        2,
+        3,
+    ]
 
 
 @pytest.mark.parametrize("shares", [(0.9, 0.7), (0.0,), (1.0,), (70,), 0.7, "0.7", (0.5, 0.5), ("a",)])

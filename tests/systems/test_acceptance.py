@@ -28,6 +28,7 @@ from siltstone import (
     presets,
 )
 from siltstone.archive import ContextArchive
+from siltstone.compaction import smart_trim
 from siltstone.compaction.waterfall_prompts import LONGTERM_PREFIX, RECENT_PREFIX
 from siltstone.compaction.window import tiers
 from siltstone.llm import ToolCall
@@ -306,11 +307,21 @@ def test_openclaw(recorded: Messages, tmp_path: Path) -> None:
         )
         assert any(hit.content == gone for hit in session.search(gone, 3)), "it is found"
         asked = [gone[:300], gone[100:400], gone[-300:]]
-        for part, filler in zip(asked, ("x" * 16_000, "x" * 16_000, ""), strict=True):
-            # what is protected fills the window
+        wait = "Let me see. "
+        for number, part in enumerate(asked):
             session.append({"role": "user", "content": f"What was that about: {part}"})
             prepared = session.prepare()
-            session.append({"role": "assistant", "content": f"Let me see. {filler}"})
+            # what is protected fills the safe limit of 10,400 tokens, of 16,000 less 4,000 less a tenth
+            later = [
+                {"role": "user", "content": f"What was that about: {part}"} for part in asked[number + 1 :]
+            ]
+            rest = smart_trim(
+                [*session.history(), {"role": "assistant", "content": wait}, *later],
+                1,
+                SmartTrim.documented().config,
+            )
+            filler = "x" * (3 * max(0, 10_380 - rest.tokens) // max(1, len(later)))
+            session.append({"role": "assistant", "content": wait + filler})
         [block] = [raw for raw in prepared.messages if isinstance(raw, RecalledMessage)]
         assert gone in str(block["content"]), "what was trimmed comes back"
         assert 0 < session._core.view.rule.count_text(prepared.recalled) <= 1_600

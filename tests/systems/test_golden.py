@@ -158,6 +158,27 @@ def test_the_block_of_openclaw_byte_for_byte(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.parametrize(("tokens", "is_placed"), [(11_990, True), (12_001, False)])
+def test_oc_83_openclaw_places_nothing_above_its_safe_limit_and_its_cap(
+    tmp_path: Path, tokens: int, is_placed: bool
+) -> None:
+    """10,400 and 1,600 are 12,000, though the window has 16,000: the rest is for the answer.
+
+    Three requests of 3, 4 and 2 tokens; the last six messages are protected, so no trim makes room.
+    """
+    with session_of(tmp_path, "openclaw", 16_000, Scripted()) as session:
+        session.save("Deploys go to Falkenburg by Docker", "config")
+        block = session.recall("Deploys Falkenburg Docker")
+        assert "by Docker" in block
+        rest = tokens - 9 - math.ceil(len(block) / 3) - 5_000
+        session.append(user("Deploys"), assistant("x" * 15_000), user("Falkenburg"))
+        session.append(assistant("x" * 3 * rest), user("Docker"))
+        prepared = session.prepare()
+        assert prepared.recalled == (block if is_placed else "")
+        assert prepared.tokens == (tokens if is_placed else tokens - math.ceil(len(block) / 3))
+        assert prepared.history == session.log()
+
+
 def test_a_window_without_a_safe_limit_is_refused_with_its_numbers(tmp_path: Path) -> None:
     """4,400 less 4,000 and less 440 is below 0."""
     with pytest.raises(ConfigError, match="-40"):

@@ -12,9 +12,16 @@ from threading import RLock
 from typing import Final
 
 from siltstone.archive.files import Said, SegmentArchive
-from siltstone.archive.lines import read_lines, write_lines
+from siltstone.archive.lines import read_lines, replaced, write_lines
 from siltstone.archive.records import Segment, fact_fields
-from siltstone.archive.vectors import Stamp, append_vectors, merge_vectors, read_vectors, stamp_of
+from siltstone.archive.vectors import (
+    Stamp,
+    append_vectors,
+    dimension_of,
+    merge_vectors,
+    read_vectors,
+    stamp_of,
+)
 from siltstone.documented import DIMENSION, DocumentedBm25, hash_vector, hybrid_scores, passes, tokens
 from siltstone.errors import ConfigError
 from siltstone.knowledge import Fact
@@ -22,9 +29,12 @@ from siltstone.knowledge.base import now_ms
 from siltstone.logs import log as _log
 from siltstone.values import dataclass
 
-__all__ = ["Archived", "ContextArchive", "Said"]
+__all__ = ["HASHED", "Archived", "ContextArchive", "Said"]
 
 _DAY_MS: Final = 86_400_000
+HASHED: Final = "hash"
+"""The name of the hashed vectors, which every archive can make."""
+MAKER: Final = "vectors.model"  #: names what made the vectors of the folder; without it they are hashed
 
 Embed = Callable[[str], Sequence[float]]
 
@@ -52,6 +62,8 @@ class ContextArchive:
         eviction_days: Days after which a segment leaves, strictly older; 0 is never.
         embed: Makes the vector of a text. Where it fails, the hashed vector of that dimension is kept.
         dimension: Of the vectors, 8 or more.
+        embedder_id: The name of what makes the vectors. Those of a folder that something else has made, or of
+            another dimension, stay as they are: then a search goes by words alone, and a warning says so.
         redact: Takes the secrets out of a text before it is written.
 
     Raises:
@@ -66,6 +78,7 @@ class ContextArchive:
         eviction_days: int = 90,
         embed: Embed | None = None,
         dimension: int = DIMENSION,
+        embedder_id: str = HASHED,
         redact: Callable[[str], str] = str,
     ) -> None:
         if type(dimension) is not int or dimension < 8:
@@ -75,6 +88,7 @@ class ContextArchive:
         self.folder: Final = Path(folder)
         self.segments: Final = SegmentArchive(folder, max_segments=max_segments, eviction_days=eviction_days)
         self._embed, self._dimension, self._redact = embed, dimension, redact
+        self._maker = embedder_id
         self._vectors: dict[str, Sequence[float]] | None = None
         self._lengths: dict[str, float] = {}  # of the vectors
         self._stamp: Stamp | None = None  # of their file, as we wrote it last
@@ -310,6 +324,14 @@ class ContextArchive:
     def _write_vectors(self, new: Mapping[str, Sequence[float]], gone: frozenset[str]) -> None:
         """Appends to the file that we wrote last; what others wrote since is read and kept."""
         path, stamp = self.folder / "vectors.bin", self._stamp
+        if stamp is None and not self._is_ours():
+            dimension = dimension_of(path)
+            if gone and dimension is not None:  # whoever made them: what left the archive leaves the file
+                merge_vectors(path, {}, dimension, gone=gone)
+            return
+        if stamp is None and self._maker_of() != self._maker:
+            with replaced(self.folder / MAKER) as file:
+                file.write(self._maker.encode())
         if gone or stamp is None or not append_vectors(path, new, self._dimension, stamp):
             is_ours = merge_vectors(path, new, self._dimension, gone=gone) > 0
             self._stamp = stamp_of(path) if is_ours else None
@@ -317,12 +339,31 @@ class ContextArchive:
             self._stamp = stamp_of(path)
 
     def _loaded(self) -> dict[str, Sequence[float]]:
-        """The vectors, read once. Those of another dimension stay in their file, and are none here."""
+        """The vectors, read once. Those that something else has made stay in their file, and are not here."""
         if self._vectors is None:
-            found = read_vectors(self.folder / "vectors.bin")
-            fits = found is not None and found.dimension == self._dimension
-            self._vectors = dict(found.by_id) if found is not None and fits else {}
+            found = read_vectors(self.folder / "vectors.bin") if self._is_ours() else None
+            self._vectors = {} if found is None else dict(found.by_id)
         return self._vectors
+
+    def _is_ours(self) -> bool:
+        """Whether the file has no vectors, or such as this archive makes."""
+        dimension, maker = dimension_of(self.folder / "vectors.bin"), self._maker_of()
+        if dimension is None or (dimension, maker) == (self._dimension, self._maker):
+            return True
+        if self._vectors is None:
+            _log.warning(
+                "the vectors of %s are of %s with %d dimensions, and %s makes %d: they stay as they are, and "
+                "a search goes by words alone; delete vectors.bin to begin anew",
+                self.folder, maker, dimension, self._maker, self._dimension,
+            )  # fmt: skip
+        return False
+
+    def _maker_of(self) -> str:
+        """What made the vectors of the folder."""
+        try:
+            return (self.folder / MAKER).read_text("utf-8", "replace").strip() or HASHED
+        except FileNotFoundError:
+            return HASHED
 
 
 def _length(vector: Sequence[float]) -> float:

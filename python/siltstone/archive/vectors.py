@@ -24,6 +24,7 @@ __all__ = [
     "Stamp",
     "Vectors",
     "append_vectors",
+    "dimension_of",
     "merge_vectors",
     "read_vectors",
     "stamp_of",
@@ -149,6 +150,19 @@ def append_vectors(
         file.write(_COUNT.pack(count + len(rows)))
         _to_disk(file)
     return True
+
+
+def dimension_of(path: str | os.PathLike[str]) -> int | None:
+    """The dimension of the vectors in the file; None where there are none, or the file is of another kind."""
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(_HEADER.size)
+    except FileNotFoundError:
+        return None
+    if len(head) < _HEADER.size:
+        return None
+    magic, version, dimension, count = _HEADER.unpack(head)
+    return int(dimension) if (magic, version) == (MAGIC, VERSION) and count else None
 
 
 def stamp_of(path: str | os.PathLike[str]) -> Stamp | None:

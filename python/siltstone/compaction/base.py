@@ -34,6 +34,7 @@ __all__ = [
     "OverflowRetrier",
     "OverheadChecker",
     "Range",
+    "RequestLimiter",
     "RequestReader",
     "RequestShaper",
     "Resummarizer",
@@ -397,6 +398,14 @@ class RequestShaper(Protocol):
 def shapes_request(policy: Compactor | None) -> bool:
     """Whether *policy* removes messages from single requests only, and leaves the history as it is."""
     return isinstance(policy, RequestShaper) and policy.shapes_request
+
+
+@runtime_checkable
+class RequestLimiter(Protocol):
+    """A policy that leaves a part of the window free in every request, recalled context included."""
+
+    def most_tokens(self, context_window: int) -> int:
+        """The maximum tokens of a request in that window, with recalled context."""
 
 
 @runtime_checkable

@@ -165,7 +165,9 @@ class CompactionConfig:
         a number; else four fifths of the window, or ``UNKNOWN_WINDOW_THRESHOLD`` without one.
         """
         if context_window is not None and self.trigger_fraction is not None:
-            return max(1, int(context_window * self.trigger_fraction))
+            from siltstone.compaction.share import reached_at
+
+            return reached_at(context_window, self.trigger_fraction)
         if self.auto_compact_threshold != AUTO:
             return self.auto_compact_threshold
         return UNKNOWN_WINDOW_THRESHOLD if context_window is None else max(1, context_window * 4 // 5)

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final
 
 from siltstone.messages import History
-from siltstone.patterns import pattern
+from siltstone.messages.prefixes import without_prefixes
+from siltstone.messages.recalled_block import is_recalled
 
-__all__ = ["REQUESTS", "recent_query", "without_prefixes"]
+__all__ = ["REQUESTS", "recent_query"]
 
 REQUESTS: Final = 3  #: of the newest requests, so many are the query
 
-# `[2026-02-15 18:49:02 GMT+8]` or `[Sun 2026-02-15 18:49]`, and before it perhaps `System:`.
-_DATED = pattern(r"\s*(?P<host>System:\s*)?\[(?:[A-Z][a-z]{2} )?\d{4}-\d{2}-\d{2}[^\]\n]*\][ \t]*")
-
 
 def recent_query(read: History, most: int = REQUESTS) -> str:
-    """The newest requests, *most* of them, oldest first, joined by a space."""
-    texts = (without_prefixes(read[at].text).strip() for at in read.outline.requests[-most:])
+    """The newest requests, *most* of them, oldest first, joined by a space. A recalled block is none."""
+    requests = (read[at] for at in reversed(read.outline.requests))
+    newest = [*islice((each for each in requests if not is_recalled(each)), most)]
+    texts = (without_prefixes(each.text).strip() for each in reversed(newest))
     return " ".join(filter(None, texts))
-
-
-def without_prefixes(text: str) -> str:
-    """*text* without the leading run of a host's own lines: a dated ``System:`` line goes whole.
-
-    Of any other line that begins with a bracketed date the date goes and the words stay, since they may be
-    the user's, or a log that was pasted. Where nothing would be left, *text* stays as it is.
-    """
-    rest = text
-    while match := _DATED.match(rest):
-        line_end = rest.find("\n", match.end())
-        if match["host"]:
-            rest = rest[line_end + 1 :] if line_end >= 0 else ""
-        elif rest[match.end() : line_end if line_end >= 0 else None].strip():
-            rest = rest[match.end() :]
-            break
-        else:
-            rest = rest[line_end + 1 :] if line_end >= 0 else ""
-    return rest if rest.strip() else text

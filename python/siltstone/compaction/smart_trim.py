@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 from siltstone.compaction.base import SAID, Compaction, CompactionContext, Skip, Trigger
 from siltstone.compaction.keeping import held, kept_apart, layered, superseded
 from siltstone.compaction.query import recent_query
 from siltstone.compaction.render import render
+from siltstone.compaction.share import share_of
 from siltstone.compaction.smart_trim_config import SmartTrimConfig
 from siltstone.documented import bm25, tokens
 from siltstone.errors import ConfigError
 from siltstone.llm import Flow
 from siltstone.messages import History, Message, RawMessage, as_history
 from siltstone.messages.outline import KnownMessages, Leaving, Loose, parted
+from siltstone.messages.recalled_block import OPEN, is_recalled
 from siltstone.tokens import TokenRule, rule
 from siltstone.values import dataclass, replace
 
 __all__ = ["SmartTrim", "Trimmed", "smart_trim"]
 
-RECALLED = '<recalled-context source="memory-context">', "</recalled-context>"
 FIRST_PLACES = 3  # where a host's own summary may stand
 
 _K1, _B = 1.2, 0.75  # of BM25, as everywhere
@@ -120,6 +121,11 @@ class SmartTrim:
                 value=reserved_tokens,
             )
 
+    def most_tokens(self, context_window: int) -> int:
+        """The safe limit and the cap of recalled context: the window without the reserve."""
+        limit = self._limit(context_window)
+        return context_window if limit is None else limit + self.config.hard_cap(context_window)
+
     def should_compact(self, context: CompactionContext) -> Trigger | None:
         """The trigger if the history is over the safe limit, at any boundary."""
         if context.context_window is None:
@@ -152,7 +158,7 @@ class SmartTrim:
         run = _Trim(read, self.config, self._token_rule, limit, trigger, self._known)
         reason = run.reason()
         if not reason:
-            kept = run.kept_opened(int(limit * self.config.target_share)) - superseded(read, trigger)
+            kept = run.kept_opened(share_of(limit, self.config.target_share)) - superseded(read, trigger)
             if len(kept) < len(read):
                 return layered(history, kept_apart(history, read, kept), (), "")
             reason = "all_protected"
@@ -265,7 +271,7 @@ class _Trim:
     def _ranked(self) -> Leaving:
         """The groups that may leave, in the order of leaving; groups without a text last."""
         read = self._read
-        recalled = RECALLED[0], lambda at: _is_recalled(read.raws[at])
+        recalled = OPEN, lambda at: is_recalled(read[at])
         about = read.outline, read.raws, list(self._protected()), self._rendered, recalled
         if self._config.documented:
             loose = Loose(*about)
@@ -321,20 +327,7 @@ class _Trim:
 
 
 def _is_said(message: Message) -> bool:
-    """A message of user or assistant; a tool's result in the role of the user is none."""
-    if message.provenance not in SAID or message.role not in ("user", "assistant"):
+    """A message of user or assistant; no result of a tool in the role of the user, and no recalled block."""
+    if message.provenance not in SAID or message.role not in ("user", "assistant") or is_recalled(message):
         return False
     return not message.parts or any(part.kind != "tool_result" for part in message.parts)
-
-
-def _is_recalled(raw: RawMessage) -> bool:
-    """A user message that is nothing but one recalled block, as a host's list may have it."""
-    if not isinstance(raw, Mapping) or raw.get("role") != "user":
-        return False
-    content = raw.get("content")
-    if isinstance(content, list) and len(content) == 1 and isinstance(content[0], Mapping):
-        content = content[0].get("text")
-    if not isinstance(content, str) or not content.lstrip().startswith(RECALLED[0]):
-        return False
-    text = content.strip()
-    return text.endswith(RECALLED[1]) and text.count(RECALLED[0]) == 1 and text.count(RECALLED[1]) == 1

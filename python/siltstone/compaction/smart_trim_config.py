@@ -87,7 +87,8 @@ class SmartTrimConfig:
             if self.max_history_share is not None:
                 from fractions import Fraction  # with decimal
 
-                reserve = round(context_window * (1 - Fraction(str(self.max_history_share))))
+                share = 1 - Fraction(str(self.max_history_share))
+                reserve = int(context_window * share + Fraction(1, 2))  # a half is rounded up
         cap = self.hard_cap(context_window)
         limit = context_window - reserve - cap
         if limit <= 0:

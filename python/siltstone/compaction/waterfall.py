@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from siltstone.compaction import checks
 from siltstone.compaction.base import Compaction, CompactionContext, CompactionError, Range, Skip, Trigger
 from siltstone.compaction.calls import Calls, SummarizerOverflow
 from siltstone.compaction.keeping import end_of, held, kept_apart, layered, originals, summaries_of
@@ -12,6 +13,7 @@ from siltstone.compaction.prompts import framed
 from siltstone.compaction.rewrite import covered, joined, summary_message
 from siltstone.compaction.select import Selection
 from siltstone.compaction.waterfall_config import WaterfallConfig
+from siltstone.compaction.waterfall_context import RecentContext, recent_context
 from siltstone.compaction.waterfall_prompts import LONGTERM_PREFIX, RECENT_PREFIX
 from siltstone.compaction.waterfall_state import Memory, WaterfallState
 from siltstone.compaction.waterfall_status import MemoryStatus, memory_status
@@ -138,6 +140,23 @@ class WaterfallCompactor:
         """
         counters = WaterfallState.read(state)
         return memory_status(view, counters, self.config, next_seq=next_seq, times=times, now=now)
+
+    def recent_context(
+        self, view: Sequence[Message], state: State | None, count: int | None = None
+    ) -> RecentContext:
+        """The three scales of the memory that *view* shows, for a host that writes its own prompt.
+
+        Args:
+            view: The messages in view.
+            state: What was kept of the last run.
+            count: How many of the newest messages, 0 or more; None: all of the view.
+
+        Raises:
+            ConfigError: *count* is below 0.
+        """
+        if count is not None:
+            checks.at_least("count", count, 0, or_else="None or ")
+        return recent_context(view, state, self.config.immediate_window, count)
 
 
 class WaterfallRestored(WaterfallCompactor):

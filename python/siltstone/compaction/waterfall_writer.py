@@ -9,6 +9,7 @@ from siltstone.compaction.calls import Calls, SummarizerOverflow
 from siltstone.compaction.clip import clip, near_end
 from siltstone.compaction.prompts import unframed
 from siltstone.compaction.render import earlier_summary, items_of, lines, render
+from siltstone.compaction.share import share_of
 from siltstone.compaction.waterfall_config import WaterfallConfig
 from siltstone.compaction.waterfall_prompts import (
     RECENT_PREFIX,
@@ -52,7 +53,7 @@ class Writer:
         memories = [text for message in messages if (text := memory_of(message, speakers=self._speakers))]
         cap = self._config.max_tokens
         if self._config.cap_share < 1:
-            share = int(self._rule.count_text("\n".join(memories)) * self._config.cap_share)
+            share = share_of(self._rule.count_text("\n".join(memories)), self._config.cap_share)
             cap = min(cap, max(LEAST_SUMMARY, share))
         return (yield from self._in_portions(memories, items_of(messages, ""), cap))
 

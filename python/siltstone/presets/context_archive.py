@@ -10,9 +10,12 @@ from typing import Any, ClassVar, Final
 from weakref import WeakValueDictionary
 
 from siltstone.archive import ContextArchive
+from siltstone.archive.live import HASHED
 from siltstone.compaction.smart_trim import SmartTrim
 from siltstone.compaction.smart_trim_config import SmartTrimConfig
+from siltstone.errors import ConfigError
 from siltstone.knowledge import KnowledgeConfig
+from siltstone.logs import log as _log
 from siltstone.presets.base import Preset, System, chosen
 from siltstone.presets.reading import Table, json_object, known_tables, table
 from siltstone.recall import RecallConfig
@@ -43,7 +46,7 @@ _OURS: Final = {
     "trimScope": "trim_scope",
 }
 _UNBOUNDED: Final = 2**63 - 1  # segments: who only takes some out keeps all others
-_archives: WeakValueDictionary[tuple[str, int, int], ContextArchive] = WeakValueDictionary()
+_archives: WeakValueDictionary[tuple[str, int, int, str], ContextArchive] = WeakValueDictionary()
 
 
 class Openclaw(System):
@@ -92,12 +95,36 @@ class Openclaw(System):
 def _archive(config: RecallConfig, path: str | os.PathLike[str]) -> ContextArchive:
     """The archive of the store in *path*; of one folder there is one in a process."""
     folder = Path(os.path.realpath(path)) / FOLDER
-    key = str(folder), config.max_segments, config.eviction_days
+    key = str(folder), config.max_segments, config.eviction_days, config.embedding_model
     found = _archives.get(key)
     if found is None:
-        found = ContextArchive(folder, max_segments=config.max_segments, eviction_days=config.eviction_days)
+        found = ContextArchive(
+            folder,
+            max_segments=config.max_segments,
+            eviction_days=config.eviction_days,
+            **_embedding(config.embedding_model),
+        )
         _archives[key] = found
     return found
+
+
+def _embedding(model: str) -> dict[str, Any]:
+    """How the archive makes its vectors: hashed, or by a transformer where one is wanted and installed."""
+    if model == HASHED:
+        return {}
+    from siltstone.embedding import MiniLMEmbedder
+
+    try:
+        embedder = MiniLMEmbedder()
+    except ConfigError as error:
+        if model == "transformer":
+            _log.warning("there is no transformer, and texts get hashed vectors: %s", error)
+        return {}
+
+    def embed(text: str) -> list[float]:
+        return [float(each) for each in embedder.embed_query(text)]
+
+    return {"embed": embed, "dimension": embedder.dimension, "embedder_id": embedder.id}
 
 
 def archives_of(path: str | os.PathLike[str]) -> list[ContextArchive]:

@@ -49,7 +49,10 @@ class RecallConfig:
     Attributes:
         enabled: Whether recall is on.
         hard_cap_tokens: The most tokens of a block; or a tenth of the context window, if that is less.
-        embedding_model: The embedding of the documented search: ``hash``, ``transformer`` or ``auto``.
+        embedding_model: What makes the vectors of the archive's files, in the preset ``openclaw``: ``hash``;
+            ``transformer``, the model of the extra ``minilm``, or a warning and hashed vectors where it is
+            not installed; ``auto``, that model where it is installed. A folder keeps what its vectors began
+            with.
         redaction: Whether secrets are replaced before anything is written.
         knowledge_extraction: Whether facts are extracted from discarded messages.
         auto_recall_min_score: The least score, 0..1, that the best detail needs; without such a detail none

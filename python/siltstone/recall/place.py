@@ -2,46 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Literal
 
-from siltstone.messages import Message, RawMessage, RecalledMessage, groups, opens_turn
+from siltstone.messages import Message, groups, opens_turn
 from siltstone.messages.groups import call_key
-from siltstone.recall.block import OPEN, parse_block
+from siltstone.messages.recalled_block import is_recalled, may_be_recalled
 
 __all__ = ["is_recalled", "may_be_recalled", "position", "without_recalled"]
-
-
-def is_recalled(message: Message) -> bool:
-    """Whether *message* is a recalled block: by its provenance, or because its only text is such a block.
-
-    The second rule recognizes a block in a list that has been through JSON. A user who quotes a block has
-    words beside it.
-    """
-    if message.provenance == "recalled_context":
-        return True
-    if message.role != "user" or message.provenance != "original":
-        return False
-    if any(part.kind != "text" for part in message.parts):
-        return False
-    return parse_block(message.text) is not None
-
-
-def may_be_recalled(raw: RawMessage) -> bool:
-    """Whether *raw* may be a recalled block, by a quick look; :func:`is_recalled` decides."""
-    if isinstance(raw, RecalledMessage):
-        return True
-    if not isinstance(raw, Mapping):
-        return hasattr(raw, "model_dump")
-    if raw.get("role") != "user":
-        return False
-    content = raw.get("content")
-    texts = [content] if isinstance(content, str) else content if isinstance(content, Sequence) else ()
-    return any(
-        OPEN in (each if isinstance(each, str) else str(each.get("text") or ""))
-        for each in texts
-        if isinstance(each, str | Mapping)
-    )
 
 
 def without_recalled(history: Iterable[Message]) -> list[Message]:

@@ -7,15 +7,13 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from siltstone.messages import Message, opens_turn
-from siltstone.patterns import pattern
+from siltstone.messages.prefixes import without_prefixes
+from siltstone.messages.recalled_block import is_recalled
 
-__all__ = ["LEAST", "Query", "last_query", "queries_of", "query_of", "without_prefix"]
+__all__ = ["LEAST", "Query", "last_query", "queries_of", "query_of"]
 
 LEAST: Final = 3  #: characters of the shortest query that is searched for
 _MESSAGES: Final = 3  #: user messages that a query is made of, at most
-
-#: Prefixes that hosts write before a user's words: ``System:``, a date in brackets, or both.
-_PREFIX: Final = pattern(r"\s*(?:System:\s*)?\[(?:[A-Z][a-z]{2} )?\d{4}-\d\d-\d\d[^\]\n]*\][^\S\n]*")
 
 
 class Query(NamedTuple):
@@ -63,17 +61,7 @@ def _joined(spoken: Sequence[tuple[str, int]]) -> Query:
 def _spoken(history: Sequence[Message]) -> Iterator[tuple[str, int]]:
     """The words of the user's messages with their sequence numbers, the newest first."""
     for message in reversed(history):
-        if opens_turn(message) and (text := without_prefix(message.text).strip()):
-            yield text, message.seq
-
-
-def without_prefix(text: str) -> str:
-    """*text* without the host's lines at its beginning; if it has no other lines, only their prefixes go."""
-    if "[" not in text and not text[:1].isspace():
-        return text  # the usual case
-    lines = text.split("\n")
-    spoken = (place for place, line in enumerate(lines) if line.strip() and not _PREFIX.match(line))
-    first = next(spoken, None)
-    if first is not None:
-        return "\n".join(lines[first:])
-    return "\n".join(_PREFIX.sub("", line, count=1) for line in lines)
+        if opens_turn(message) and not is_recalled(message):
+            text = without_prefixes(message.text).strip()
+            if text:
+                yield text, message.seq

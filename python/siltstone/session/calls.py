@@ -84,7 +84,7 @@ class SessionCalls:
             return None
         from siltstone.session.recalling import Recalling
 
-        return Recalling(opened.core, opened.recall, self._in_context)
+        return Recalling(opened.core, opened.recall, self._in_context, opened.policy)
 
     def known(self, policy: Compactor | OwnPolicy | None, recall: bool = True) -> Prepared | None:
         """The last answer of ``prepare`` if nothing has changed since, else None."""

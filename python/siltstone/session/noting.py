@@ -32,4 +32,4 @@ def check_warn_at(shares: Any) -> None:
 
 def band_at(shares: Sequence[float], tokens: int, window: int) -> int:
     """The number of *shares* of the window that *tokens* have reached."""
-    return sum(tokens >= share * window for share in shares)
+    return sum(tokens / window >= share for share in shares)  # a product of floats may be a little more

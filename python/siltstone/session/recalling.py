@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from siltstone.compaction.base import Compactor, RequestLimiter
 from siltstone.errors import EntryNotFoundError, StoreCorruptError
 from siltstone.events import RecallFailed, RecallInjected, notify
 from siltstone.knowledge import find_facts
@@ -51,13 +52,16 @@ MOST_QUERY = 4_000  #: last characters of a query that are used: the question mo
 class Recalling:
     """The recall of one session: it computes the block of a turn, and puts it into requests."""
 
-    def __init__(self, core: SessionCore, config: RecallConfig, in_context: InContext) -> None:
+    def __init__(
+        self, core: SessionCore, config: RecallConfig, in_context: InContext, policy: Compactor | None
+    ) -> None:
         count = core.view.rule.count_text
 
         def excerpt(query: str, text: str, tokens: int) -> str:
             return best_part(text, query[-MOST_QUERY:], tokens, count)
 
         self._core, self._config = core, config
+        self._limiter = policy if isinstance(policy, RequestLimiter) else None
         self._recall = Recall(
             config, _Shelf(core, config, in_context), count, excerpt, core.view.rule.text_measure
         )
@@ -119,7 +123,8 @@ class Recalling:
             history = [each for each in history if not _is_in(each, prepared.trimmed)]
         room = None
         if window is not None:
-            room = window - core.reserved_tokens - prepared.tokens - self._around
+            most = window if self._limiter is None else self._limiter.most_tokens(window)
+            room = most - core.reserved_tokens - prepared.tokens - self._around
         block = self._recall.block(
             history, context_window=window, room=room, version=state.version.redactions
         )
