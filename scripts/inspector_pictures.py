@@ -30,7 +30,7 @@ from siltstone import MemoryStore
 from siltstone.errors import StoreOpenError
 
 FOLDER = Path(__file__).parent.parent / "docs" / "screens"
-WIDTH, HEIGHT = 1080, 700
+WIDTH, HEIGHT, TALL = 1080, 700, 1000  # of a frame of the recording; a picture is taller
 WINDOW = 16_000
 LIVE = 8  # frames of the agent at work
 STEP = 0.9  # seconds between two of them
@@ -99,12 +99,17 @@ def browser() -> Iterator[webdriver.Chrome]:
     for flag in ("--headless=new", "--no-sandbox", "--hide-scrollbars", "--disable-dev-shm-usage"):
         options.add_argument(flag)
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
-    size = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    resize(driver, HEIGHT)
     try:
         yield driver
     finally:
         driver.quit()
+
+
+def resize(driver: webdriver.Chrome, height: int) -> None:
+    """Makes the page so high."""
+    size = {"width": WIDTH, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
 def recorded(
@@ -113,7 +118,7 @@ def recorded(
     """Frames, each with the seconds that it is shown: the agent at work, one compaction, a search."""
     page, _, token = address.partition("/#")
     (session,) = compacted(store)
-    driver.get(f"{page}/session?session={session}&window={WINDOW}#{token}")
+    driver.get(f"{page}/session?session={session}#{token}")
     found(driver, ".live.on")
     frames = []
     for _ in range(LIVE):
@@ -136,8 +141,9 @@ def pictures(driver: webdriver.Chrome, page: str, store: Path) -> None:
     (session,) = compacted(store)
     with MemoryStore.open(store, read_only=True) as held:
         fourth = held.open_log(session).compactions()[3].compaction_id
+    resize(driver, TALL)
     for name, path, selector in (
-        ("timeline", f"/session?session={session}&window={WINDOW}", ".plot"),
+        ("timeline", f"/session?session={session}", ".plot"),
         ("compaction", f"/compaction?session={session}&id={fourth}", ".block"),
         ("search", f"/search?session={session}&q=Which+port+does+smtplib+use+for+SMTP+over+SSL", ".hit"),
     ):

@@ -145,6 +145,7 @@ def test_a_browser_without_the_token_sees_how_to_get_in(driver: webdriver.Chrome
         driver.get(f"{page}/session?session=work{address[address.index('#') :]}")
         until(driver, lambda: one(driver, "#time-title"))
         assert driver.current_url == f"{page}/session?session=work"
+        assert driver.execute_script("return scrollY") == 0, "it begins where a page begins"
 
 
 def test_texts_full_of_markup_and_scripts_are_texts(driver: webdriver.Chrome, tmp_path: Path) -> None:

@@ -61,14 +61,16 @@ def test_texts_are_counted_as_the_policy_counted_the_messages(tmp_path: Path) ->
         assert 0 <= known[f"tokens_{when}"] - tokens <= count, "each is rounded by itself"
 
 
-def test_the_new_summary_stands_beside_the_longest_stretch(tmp_path: Path) -> None:
+def test_the_new_summary_stands_beside_what_it_replaced_or_the_longest_stretch(tmp_path: Path) -> None:
     with inspected(make_store(tmp_path)) as (client, _):
-        page = shown(client, "/compaction?session=work&id=2")
-    blocks = re.findall(r'<div class="block item.*?(?=<div class="block item|</section>)', page, re.DOTALL)
-    (place,) = [at for at, block in enumerate(blocks) if '<div class="box new">' in block]
-    sizes = [block.count('<div class="line"') for block in blocks if "fate-summarised" in block]
-    assert blocks[place].count('<div class="line"') == max(sizes)
-    assert sum("the new summary stands for" in block for block in blocks) == len(sizes), "the others say so"
+        for number, beside in ((1, "summarised"), (2, "replaced")):
+            page = shown(client, f"/compaction?session=work&id={number}")
+            block = r'<div class="block item fate-(\w+)"(.*?)(?=<div class="block item|</section>)'
+            blocks = re.findall(block, page, re.DOTALL)
+            assert [decision for decision, text in blocks if '<div class="box new">' in text] == [beside]
+            gone = [text for decision, text in blocks if decision in ("summarised", "replaced")]
+            told = sum("the new summary stands for" in text for text in gone)
+            assert told == len(gone) - 1, "the others name it"
 
 
 def test_what_stood_shorter_in_the_context_counts_as_it_stood_there(tmp_path: Path) -> None:

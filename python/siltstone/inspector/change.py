@@ -80,7 +80,7 @@ class ChangeBlock:
         lines: The lines, in order.
         decision: What was decided about all of them.
         rule: By which rule; empty where the log does not tell.
-        summaries: The new summaries, beside the longest stretch that they stand for.
+        summaries: The new summaries, beside the summary that they replaced, or the longest stretch.
     """
 
     lines: tuple[ChangeLine, ...]
@@ -214,10 +214,15 @@ def _blocks(change: Change, pins: frozenset[int]) -> list[ChangeBlock]:
     gone = [place for place, block in enumerate(found) if block.is_gone]
     if waiting and not gone:
         found.append(ChangeBlock((), "new", summaries=waiting))
-    elif waiting:  # beside the longest stretch, where it has room
-        place = max(gone, key=lambda place: len(found[place].lines))
+    elif waiting:
+        place = max(gone, key=lambda place: _room(found[place]))
         found[place] = replace(found[place], summaries=waiting)
     return found
+
+
+def _room(block: ChangeBlock) -> tuple[bool, int]:
+    """How well a new summary stands beside a stretch: best beside what it replaced, then the longest."""
+    return block.decision == "replaced", len(block.lines)
 
 
 def _decided(line: ChangeLine) -> tuple[str, str]:

@@ -26,7 +26,7 @@
     fetch("/unlock", {
       method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }),
     }).then(async (answer) => {
-      if (answer.ok) location.reload();
+      if (answer.ok) location.replace(location.href);  // a reload would go to where this page was scrolled
       else document.getElementById("unlock-said").textContent = await answer.text();
     }, () => { document.getElementById("unlock-said").textContent = "The inspector does not answer: is it still running?"; });
   }
