@@ -321,3 +321,42 @@ def test_the_example_remembers() -> None:
     example = Path(__file__).parents[2] / "examples" / "anthropic_loop.py"
     told = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True).stdout
     assert "The crate of the port of Antwerp" in told
+
+
+def test_clients_of_other_clouds_are_prepared_alike() -> None:
+    """The SDK writes the path of Bedrock and of Vertex AI behind all middleware."""
+    paths: list[str] = []
+    sent: list[int] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        paths.append(request.url.path)
+        sent.append(len(json.loads(request.read())["messages"]))
+        message = {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": "scripted",
+            "content": [{"type": "text", "text": "Yes."}],
+            "stop_reason": "end_turn",
+            "stop_sequence": None,
+            "usage": {"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS},
+        }
+        return httpx2.Response(200, json=message)
+
+    asked: list[MessageParam] = [
+        {"role": ("user", "assistant")[number % 2], "content": f"Part {number}. " + "words " * 120}  # type: ignore[misc]
+        for number in range(21)
+    ]
+    for cloud, path in (("bedrock", "/invoke"), ("vertex", ":rawPredict")):
+        http = httpx2.Client(transport=httpx2.MockTransport(answer))
+        hook: Any = {"http_client": http, "middleware": [SiltstoneMiddleware(opened(lambda _: SUMMARY))]}
+        made: Any = (
+            anthropic.AnthropicBedrock(api_key="none", aws_region="us-east-1", **hook)
+            if cloud == "bedrock"
+            else anthropic.AnthropicVertex(region="us-east5", project_id="p", access_token="none", **hook)
+        )
+        made.messages.create(model="scripted", max_tokens=10, messages=asked[:1])
+        made.messages.create(model="scripted", max_tokens=10, messages=asked)
+        assert paths[-1].endswith(path)
+        assert sent[-2] == 1
+        assert sent[-1] < len(asked), "the view is sent, not the whole list"

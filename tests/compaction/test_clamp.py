@@ -17,8 +17,16 @@ from siltstone import CompactionConfig, Emergency, ThresholdCompactor, compact
 from siltstone.compaction import Compaction, CompactionError, Trigger, validate
 from siltstone.compaction.clamp import clamp_result
 from siltstone.compaction.emergency_fit import WORDS, check_room
+from siltstone.compaction.select import select
 from siltstone.errors import ContextOverflowError
-from siltstone.messages import SubstituteMessage, opens_turn, read_history, read_message, validate_history
+from siltstone.messages import (
+    SubstituteMessage,
+    as_history,
+    opens_turn,
+    read_history,
+    read_message,
+    validate_history,
+)
 from siltstone.tokens import rule
 
 BLOCKS = rule("blocks")
@@ -251,3 +259,16 @@ def test_a_model_reads_the_whole_of_what_leaves():
 
     run(raws, ThresholdCompactor(CompactionConfig(auto_compact_threshold=20_000)), model)
     assert "row 1000 of the table" in "".join(asked)
+
+
+def test_messages_that_were_cut_are_worth_a_summary_in_a_list_as_in_outline():
+    """A substitute is what was said, only shorter: the outline counts it so, and a list no less."""
+    raws = [
+        SubstituteMessage(user("Old, cut."), "clamped"),
+        SubstituteMessage(assistant("Done, cut."), "clamped"),
+        user("Now."),
+    ]
+    for history in (read_history(raws), as_history(read_history(raws))):
+        selection = select(history, 0, ())
+        assert [message.seq for message in selection.discarded] == [0, 1]
+        assert selection.is_worthwhile

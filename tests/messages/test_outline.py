@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from compacting import exchange, user
 from siltstone._native import Outline, render_messages, rendered_tokens
+from siltstone.compaction.base import SAID
 from siltstone.compaction.prompts import SUMMARY_PREFIX
 from siltstone.compaction.render import render
 from siltstone.compaction.rewrite import covered, joined
@@ -222,7 +223,7 @@ def test_an_excerpt_is_what_its_messages_are(raws: list[Any], data: st.DataObjec
             m is not stranger and m for m in members
         ]
         assert each.parts == sum(len(message.parts) for message in members)
-        assert each.has_original == any(message.provenance == "original" for message in members)
+        assert each.has_original == any(message.provenance in SAID for message in members)
         assert [id(m) for m in each.summaries] == [
             id(m) for m in members if m.provenance == "compaction_summary"
         ]

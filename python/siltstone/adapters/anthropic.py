@@ -24,7 +24,8 @@ class SiltstoneMiddleware(anthropic.Middleware):
 
     Your list of messages stays as it is, and grows; the session has the same in its log, and what is sent is
     the session's view. A request that is refused as too large is sent again smaller, twice at most. Other
-    calls (``count_tokens``, files, batches, compactions of the API) pass unchanged.
+    calls (``count_tokens``, files, batches, compactions of the API) pass unchanged. The clients of Bedrock,
+    Vertex AI and Foundry are served alike: a middleware sees a request before they write it for their host.
 
     A client has one middleware of a session for each conversation: derive one with
     ``client.with_options(middleware=[...])``.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import threading
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -19,7 +20,10 @@ __all__ = ["MOST_OPEN", "OpenSession", "Pool"]
 M = TypeVar("M")
 
 OpenSession: TypeAlias = Callable[[str], "Session | Awaitable[AsyncSession]"]
-"""Opens the session of a conversation, which is named by its id."""
+"""Opens the session of a conversation, which is named by its id.
+
+A hook that the framework awaits calls it in a thread, so that a file that is read delays no other task.
+"""
 
 MOST_OPEN = 100  #: sessions that a pool keeps open while nobody uses them
 
@@ -27,6 +31,13 @@ MOST_OPEN = 100  #: sessions that a pool keeps open while nobody uses them
 class _Kept(Generic[M]):
     def __init__(self, door: Door[M]) -> None:
         self.door, self.users = door, 0
+
+
+class _Turn:
+    """A lock that is there as long as somebody holds it or waits for it."""
+
+    def __init__(self, lock: Any) -> None:
+        self.lock, self.users = lock, 0
 
 
 class Pool(Generic[M]):
@@ -58,7 +69,7 @@ class Pool(Generic[M]):
         self._dialect, self._most = dialect, most_open
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, _Kept[M]] = OrderedDict()
-        self._opening: dict[str, threading.Lock] = {}
+        self._opening: dict[Hashable, _Turn] = {}
 
     @property
     def session(self) -> AnySession | None:
@@ -77,23 +88,16 @@ class Pool(Generic[M]):
             yield self._one
             return
         name = _named(conversation)
-        kept = self._taken(name)
-        if kept is None:
-            with self._lock:
-                alone = self._opening.setdefault(name, threading.Lock())
-            with alone:
-                kept = self._taken(name)
-                if kept is None:
-                    session = self._open(name)
-                    if inspect.isawaitable(session):
-                        _dropped(session)
-                        raise ConfigError(
-                            f"the session of conversation {name!r} is opened as an AsyncSession, and the "
-                            "framework called a synchronous hook: run the agent with its async methods, or "
-                            "open it with Session.open",
-                            field="session",
-                        )
-                    kept = self._added(name, sync_session(session))
+        while (kept := self._taken(name)) is None:  # another thread may close it again before it is taken
+            session = self._opened(name)
+            if session is not None:
+                _dropped(session)
+                raise ConfigError(
+                    f"the session of conversation {name!r} is opened as an AsyncSession, and the framework "
+                    "called a synchronous hook: run the agent with its async methods, or open it with "
+                    "Session.open",
+                    field="session",
+                )
         try:
             yield kept.door
         finally:
@@ -107,15 +111,8 @@ class Pool(Generic[M]):
             yield self._one
             return
         name = _named(conversation)
-        kept = self._taken(name)
-        if kept is None:
-            opened = self._open(name)
-            session = await opened if inspect.isawaitable(opened) else opened
-            kept = self._taken(name)
-            if kept is None:
-                kept = self._added(name, session)
-            else:  # another task has opened it meanwhile
-                await _closed(session)
+        while (kept := self._taken(name)) is None:
+            await self._aopened(name)
         try:
             yield kept.door
         finally:
@@ -140,12 +137,48 @@ class Pool(Generic[M]):
                 kept.users += 1
             return kept
 
-    def _added(self, name: str, session: AnySession) -> _Kept[M]:
+    def _opened(self, name: str) -> Awaitable[AsyncSession] | None:
+        """Opens the session of *name*, where no other thread does; gives back what has to be awaited."""
+        with self._turn(name, threading.Lock) as alone, alone:
+            if name in self._kept:
+                return None
+            session = self._open(name)
+            if inspect.isawaitable(session):
+                return session
+            self._added(name, session)
+            return None
+
+    async def _aopened(self, name: str) -> None:
+        """:meth:`_opened`, in a thread, and what has to be awaited here: of tasks at once by one of them."""
+        with self._turn((name, asyncio.get_running_loop()), asyncio.Lock) as alone:
+            async with alone:
+                opening = None if name in self._kept else await asyncio.to_thread(self._opened, name)
+                if opening is not None:
+                    session = await opening
+                    if not self._added(name, session):  # another event loop has opened it meanwhile
+                        await _closed(session)
+
+    @contextmanager
+    def _turn(self, key: Hashable, lock: Callable[[], Any]) -> Iterator[Any]:
+        """The lock of *key*, which nobody holds yet."""
         with self._lock:
-            kept = self._kept[name] = _Kept(Door(session, self._dialect))
-            kept.users = 1
-            self._opening.pop(name, None)
-            return kept
+            turn = self._opening.get(key)
+            if turn is None:
+                turn = self._opening[key] = _Turn(lock())
+            turn.users += 1
+        try:
+            yield turn.lock
+        finally:
+            with self._lock:
+                turn.users -= 1
+                if not turn.users:
+                    del self._opening[key]
+
+    def _added(self, name: str, session: AnySession) -> bool:
+        """Keeps *session*, of which nobody is a user yet; False where *name* has one."""
+        door = Door(session, self._dialect)
+        with self._lock:
+            return self._kept.setdefault(name, kept := _Kept(door)) is kept
 
     def _returned(self, kept: _Kept[M]) -> list[_Kept[M]]:
         """Gives *kept* back; the sessions that are one too many now."""
@@ -182,4 +215,4 @@ async def _closed(session: AnySession) -> None:
     if isinstance(session, AsyncSession):
         await session.close()
     else:
-        session.close()
+        await asyncio.to_thread(session.close)

@@ -19,15 +19,18 @@ from siltstone.compaction.base import (
 )
 from siltstone.compaction.compress import ACTION as COMPRESS
 from siltstone.compaction.compress import CompressToolOutput
-from siltstone.compaction.keeping import composed
+from siltstone.compaction.keeping import composed, end_of
 from siltstone.compaction.share import share_of
 from siltstone.llm import Flow
-from siltstone.messages import Message
-from siltstone.tokens import TokenRule
+from siltstone.messages import Message, as_history
+from siltstone.tokens import TokenRule, message_bytes, request_bytes
 from siltstone.usage import UsageRecord
 from siltstone.values import replace
 
 __all__ = ["Chain"]
+
+_OF_STEPS = frozenset({"bytes", "count"})  # figures whose bounds the steps know, and the trigger does not
+_OF_PROVIDER = frozenset({"input_tokens", "forecast"})  # the provider's count, larger than our estimate
 
 
 class Chain:
@@ -39,7 +42,7 @@ class Chain:
     Args:
         steps: The policies, cheapest first; the first one's token rule counts.
         target: Share of the window at which no further step runs, above 0; None: what made the chain due is
-            no longer so.
+            no longer so. Where that was a size in bytes that the host alone knows, all steps run.
 
     Raises:
         ConfigError: no steps, two of one name, one whose trims are of a request alone, or a target out of its
@@ -128,7 +131,7 @@ class Chain:
             view = tuple(result.messages)
             if result.state is not None:
                 kept[step.name] = result.state
-            if self._is_met(view, trigger):
+            if self._is_met(history, view, trigger, kept):
                 break
         if done:
             together = composed(history, done, kept or None)
@@ -137,14 +140,37 @@ class Chain:
             raise failure
         return skip
 
-    def _is_met(self, view: Sequence[Message], trigger: Trigger) -> bool:
-        """Whether *view* is small enough."""
+    def _is_met(
+        self, history: Sequence[Message], view: Sequence[Message], trigger: Trigger, kept: Mapping[str, Any]
+    ) -> bool:
+        """Whether *view*, which steps made of *history*, is small enough; *kept* are their states."""
         tokens = self.token_rule.count(view) + trigger.reserved_tokens
         if self.target is not None and trigger.context_window is not None:
             return tokens <= share_of(trigger.context_window, self.target)
-        if trigger.threshold is not None:
-            return tokens < trigger.threshold
-        return True
+        if trigger.reason in _OF_STEPS and trigger.action == "compact":
+            was_due = self._is_due(history, trigger, _states(trigger.policy_state))
+            return was_due and not self._is_due(view, trigger, kept)
+        if trigger.threshold is None:
+            return True
+        if trigger.reason in _OF_PROVIDER:
+            tokens = trigger.tokens - (self.token_rule.count(history) - self.token_rule.count(view))
+        return tokens < trigger.threshold
+
+    def _is_due(self, view: Sequence[Message], trigger: Trigger, kept: Mapping[str, Any]) -> bool:
+        """Whether the number of messages in *view*, or their bytes, make a step due: it knows its bounds."""
+        read = as_history(view)
+        pinned = set(read.positions_of(trigger.pins))
+        size = sum(map(message_bytes, view)) if trigger.reason == "bytes" else 0
+        context = CompactionContext(
+            boundary=1,
+            request_bytes=request_bytes(size),
+            context_window=trigger.context_window,
+            message_count=len(view),
+            next_seq=end_of(read),
+            fixed_count=len(pinned.union(read.rules, read.summaries)),
+        )
+        due = (step.should_compact(replace(context, policy_state=kept.get(step.name))) for step in self.steps)
+        return any(each is not None and each.reason == trigger.reason for each in due)
 
 
 def _in_order(history: Sequence[Message], result: Compaction) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from siltstone.compaction.base import RULE_ROLES, Substitute, rules_in_force
+from siltstone.compaction.base import RULE_ROLES, SAID, Substitute, rules_in_force
 from siltstone.messages import Excerpt, Group, History, Message, RequestRule, as_history, is_request
 from siltstone.tokens import TokenRule
 from siltstone.values import dataclass
@@ -26,11 +26,11 @@ class Selection:
 
     @property
     def is_worthwhile(self) -> bool:
-        """Something original is discarded: rewriting an earlier summary alone would gain nothing."""
+        """Something that was said is discarded, whole or cut: a summary written again would gain nothing."""
         told = self.told
         if isinstance(told, Excerpt):
             return told.has_original
-        return any(message.provenance == "original" for message in told)
+        return any(message.provenance in SAID for message in told)
 
     @property
     def told(self) -> Sequence[Message]:

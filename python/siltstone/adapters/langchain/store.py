@@ -155,16 +155,17 @@ class SiltstoneStore(BaseStore):
             namespace[: op.max_depth]
             for namespace in self._namespaces()
             if all(_is_named(namespace, each) for each in conditions)
+            and self._store.facts(_session(namespace), CURRENT)
         }
         return sorted(found)[op.offset : op.offset + op.limit]
 
     def _namespaces(self) -> Iterator[Namespace]:
-        """Those that hold an item."""
+        """Those that ever held an item."""
         offset = 0
         while True:
             page = self._store.sessions(offset=offset, limit=PAGE).sessions
             for each in page:
-                if each.session_id.startswith(PREFIX) and self._store.facts(each.session_id, CURRENT):
+                if each.session_id.startswith(PREFIX):
                     yield tuple(json.loads(each.session_id.removeprefix(PREFIX)))
             if len(page) < PAGE:
                 return
