@@ -158,6 +158,19 @@ def test_a_store_prepares_its_statements_where_the_server_itself_is_at_the_other
                 assert bool(known(connection)) is (prepare is not False)
 
 
+def test_a_store_prepares_nothing_with_a_libpq_that_has_no_pipelines(
+    newest_pool: PostgresPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest_pool.empty()
+    monkeypatch.setattr(psycopg.Pipeline, "is_supported", lambda: False)
+    with through_one(newest_pool) as pool:
+        with PostgresStore.open(pool, prepare=True) as store:
+            for number in range(3):
+                use(store, number)
+        with pool.connection() as connection:
+            assert known(connection) == []
+
+
 def test_a_store_prepares_nothing_behind_a_pooler_unless_it_is_asked_to(pooled_pool: PostgresPool) -> None:
     def at_the_server() -> set[str]:
         found: set[str] = set()

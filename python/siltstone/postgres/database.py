@@ -91,7 +91,8 @@ class Database:
         self.read_only = read_only
         self.language = language  #: that was settled, as the core names it
         self.deadline = deadline
-        self._prepare = prepare  # whether statements are prepared; None: on connections that are direct
+        # Whether statements are prepared; None: on connections that are direct. A libpq before 14 cannot.
+        self._prepare = prepare if psycopg.Pipeline.is_supported() else False
         self._prepared: WeakKeyDictionary[Connection, set[bytes] | None] = WeakKeyDictionary()
         self._owned = owned
         self._process = os.getpid()
