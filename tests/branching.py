@@ -1,4 +1,4 @@
-"""Sessions that follow a host's list, for the tests of branches."""
+"""Makes sessions that follow a host's list, for the tests of branches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every test stands on: the profiles of Hypothesis, one event loop, where the data is."""
+"""Settings for all tests: the profiles of Hypothesis, the event loop, the servers, the folder of data."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ settings.load_profile(PROFILE)
 
 
 def pytest_report_header() -> str:
-    """Which of the profiles this run takes."""
+    """Shows the profile of this run."""
     return f"hypothesis profile: {PROFILE}, {settings.default.max_examples} examples"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves the long forms to `make test-slow`."""
+    """Skips the long forms, except under `make test-slow`."""
     if PROFILE == "slow":
         return
     long = [item for item in items if item.get_closest_marker("slow")]
@@ -51,13 +51,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
-    """Async tests run on asyncio: nothing in the package knows an event loop."""
+    """Async tests run on asyncio: no code of the package depends on a certain event loop."""
     return "asyncio"
 
 
 @pytest.fixture(autouse=True, scope="session")
 def pauses() -> Iterator[list[float]]:
-    """The seconds between calls that fail: no test waits for them."""
+    """Records the pauses between failed calls, in seconds, so that no test waits for them."""
     waited: list[float] = []
 
     async def sleep_async(seconds: float) -> None:
@@ -82,14 +82,14 @@ def newest_postgres() -> Iterator[Postgres]:
 
 @pytest.fixture(scope="session")
 def oldest_postgres() -> Iterator[Postgres]:
-    """PostgreSQL 15, the oldest one that must do, where the system has it."""
+    """PostgreSQL 15, the oldest supported version, if the system has it."""
     with running(oldest(), **QUICK) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def pgbouncer(oldest_postgres: Postgres) -> Iterator[PgBouncer]:
-    """pgbouncer in transaction mode, before the oldest PostgreSQL."""
+    """pgbouncer in transaction mode, in front of the oldest PostgreSQL."""
     with PgBouncer(oldest_postgres) as bouncer:
         yield bouncer
 
@@ -105,7 +105,7 @@ def newest_pool(newest_postgres: Postgres) -> Iterator[PostgresPool]:
 
 @pytest.fixture(scope="session")
 def pooled_pool(oldest_postgres: Postgres, pgbouncer: PgBouncer) -> Iterator[PostgresPool]:
-    """The same of PostgreSQL 15 through pgbouncer, where each statement may come to another connection."""
+    """The same for PostgreSQL 15 through pgbouncer, where each statement may use another connection."""
     from postgres_stores import pooled  # as above
 
     with oldest_postgres.database() as name, pooled(pgbouncer.address(database=name), name) as pool:
@@ -114,7 +114,7 @@ def pooled_pool(oldest_postgres: Postgres, pgbouncer: PgBouncer) -> Iterator[Pos
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """Recorded transcripts and the like, which are not part of the project: ``SILTSTONE_DATA``."""
+    """The folder ``SILTSTONE_DATA`` with recorded transcripts, which are not part of the project."""
     place = Path(os.environ.get("SILTSTONE_DATA", CHECKOUT.parent / "shared" / "data"))
     if not place.is_dir():
         pytest.skip(f"no evaluation data at {str(place)!r}; set SILTSTONE_DATA")

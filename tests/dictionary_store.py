@@ -1,6 +1,6 @@
-"""The slow twin of a store: staging, entries and retention in a few dictionaries, written to be read.
+"""The slow twin of a store: staging, entries and retention in a few dictionaries, in simple code.
 
-What stores do is held against it. It checks no limits, and forgets by text alone.
+Tests compare the stores with it. It checks no limits, and forgets only by text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from siltstone.messages import well_formed
 
 
 class DictionaryStore:
-    """As much of a store as its twin is asked for."""
+    """The methods of a store that the tests compare."""
 
     def __init__(self) -> None:
         self._entries: dict[str, dict[int, StoredEntry]] = {}
@@ -119,7 +119,7 @@ class DictionaryStore:
 
 
 def stored_of(session_id: str, entry: Entry) -> StoredEntry:
-    """*entry* as it is kept, without its number."""
+    """*entry* in its stored form, without its number."""
     text = well_formed(entry.content)
     return StoredEntry(
         entry_id=0,
@@ -135,7 +135,7 @@ def stored_of(session_id: str, entry: Entry) -> StoredEntry:
 
 
 def identity(entry: StoredEntry) -> tuple[Any, ...] | None:
-    """What makes two entries one; None for an entry that says of no message that it came from it."""
+    """The values by which an entry is recognised; None for an entry that came from no message."""
     start, end = entry.source_range
     if start == end:
         return None
@@ -143,13 +143,13 @@ def identity(entry: StoredEntry) -> tuple[Any, ...] | None:
 
 
 def has_text(text: str) -> bool:
-    """Whether there is more in *text* than white space."""
+    """Whether *text* has more than white space."""
     return bool(_native.whitespace_words(text))  # the core's notion of white space, which is not Python's
 
 
 @dataclass(slots=True)
 class Batch:
-    """A batch of a session's: what waits of it by place, and its receipt once it is finalized."""
+    """A batch of a session: its waiting entries by place, and its receipt after it was finalized."""
 
     token: str
     session_id: str
@@ -179,7 +179,7 @@ class DictionaryStages:
         self._last_id = 0
 
     def stage(self, session_id: str, entries: Sequence[StoredEntry], fingerprint: str, now: int) -> str:
-        """Keeps *entries*, to which nothing is written where the session was dropped. The token."""
+        """Stores *entries* as a batch, unless the session was dropped. Returns the token."""
         size = len(fingerprint.encode("utf-8", "surrogatepass"))
         if not 0 < size <= MAX_FINGERPRINT_BYTES:
             raise InvalidEntryError(
@@ -209,7 +209,7 @@ class DictionaryStages:
         return token
 
     def finalize(self, token: str) -> Receipt:
-        """Publishes a batch; the same receipt again for one that is published."""
+        """Publishes a batch. A published batch gives the same receipt again."""
         batch = self._batches.get(token)
         if batch is None:
             raise StageNotFoundError(
@@ -238,7 +238,7 @@ class DictionaryStages:
     def reconcile(
         self, committed: Collection[str], session_id: str | None, before: int | None
     ) -> ReconcileReport:
-        """Publishes what was committed, and deletes what was not."""
+        """Publishes the committed batches, and deletes the others."""
         tokens = list(dict.fromkeys(committed))
         lost = [token for token in tokens if token not in self._batches]
         finalized = [token for token in tokens if token not in lost and self._waits(token)]
@@ -267,13 +267,13 @@ class DictionaryStages:
         ]
 
     def delete_session(self, session_id: str) -> None:
-        """Makes every batch of the session one that is accepted as nothing."""
+        """Turns every batch of the session into a tombstone: a later finalize has no effect."""
         for batch in self._batches.values():
             if batch.session_id == session_id:
                 batch.waiting, batch.receipt, batch.dropped = {}, Receipt((None,) * batch.size), True
 
     def forget(self, session_id: str, ids: Collection[int], seqs: Sequence[int]) -> int:
-        """Deletes entries that wait, by id or because they came from a message of *seqs*; how many."""
+        """Deletes waiting entries by id, or if they came from a message of *seqs*. Returns their number."""
         gone = 0
         for batch in self.waiting(session_id):
             for place, (key, entry) in list(batch.waiting.items()):
@@ -283,7 +283,7 @@ class DictionaryStages:
         return gone
 
     def entries(self, session_id: str) -> list[StoredEntry]:
-        """What of the session waits, each under the id it has here."""
+        """The waiting entries of the session, each with its id in this twin."""
         return [
             replace(entry, entry_id=key)
             for batch in self.waiting(session_id)

@@ -1,4 +1,4 @@
-"""Embedders for the tests of stores: one that counts its calls, and ones that fail in every way."""
+"""Embedders for the tests of stores: one counts its calls, the others fail in different ways."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Counting", "Failing", "Hanging"]
 
 
 class Counting:
-    """Words hashed to *dimension* buckets; notes which texts it was given."""
+    """Hashes words to *dimension* buckets, and records the texts that it got."""
 
     def __init__(self, dimension: int = 16, name: str = "test/counting") -> None:
         self.id = name
@@ -38,7 +38,7 @@ class Counting:
 
 
 class Failing(Counting):
-    """Does what *answer* says wherever *wrong* says so of a text."""
+    """Calls *answer* if *wrong* is true for one of the texts."""
 
     def __init__(
         self, answer: Callable[[list[str]], Any], wrong: Callable[[str], bool] = lambda _text: True
@@ -57,7 +57,7 @@ class Failing(Counting):
 
 
 class Hanging(Counting):
-    """Answers only once it is let go."""
+    """Answers only after it is released."""
 
     def __init__(self) -> None:
         super().__init__(4, "test/hanging")

@@ -1,4 +1,4 @@
-"""Work in a forked child, and what came of it."""
+"""Runs work in a forked child, and returns the result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE = 30.0  #: seconds until a child counts as hung
 
 
 def in_child(work: Callable[[], object], patience: float = PATIENCE) -> str:
-    """What *work* gives in a forked child, or what it raises; ``hung`` for a child that never ends."""
+    """The result of *work* in a forked child, or its error; ``hung`` for a child that never ends."""
     read, write = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads, which are meant here

@@ -1,4 +1,4 @@
-"""A model that is held until a test lets it answer, so that no test waits for a time."""
+"""A model that waits until a test lets it answer, so that no test depends on time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Gate:
-    """A model that is held at a gate until somebody opens it."""
+    """A model that waits until the test opens its gate."""
 
     def __init__(self, answer: Any = "What was said.") -> None:
         self.answer = answer

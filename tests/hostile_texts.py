@@ -1,4 +1,4 @@
-"""Texts that try to leave a recalled block: what the tests of the block and of a session place in one."""
+"""Texts that try to break out of a recalled block, for the tests of the block and of a session."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ BASE = f"http://127.0.0.1:{PORT}"
 
 
 def make_store(place: Path, session_id: str = "work", **options: Any) -> Path:
-    """A session that was compacted twice, with a turn after it; and one that was not."""
+    """Makes two sessions: one was compacted twice and has a later turn, the other was never compacted."""
     with Session.open(place, session_id, policy=small(), model=ScriptedModel(), **options) as session:
         session.append({"role": "system", "content": "Be brief."})
         for _ in range(2):
@@ -40,7 +40,7 @@ def make_store(place: Path, session_id: str = "work", **options: Any) -> Path:
 
 @contextmanager
 def inspected(place: Path, *, write: bool = False) -> Iterator[tuple[TestClient, Access]]:
-    """A client with the cookie, and what opens the pages."""
+    """A client that has the cookie, so that it can open the pages."""
 
     def open_store(read_only: bool) -> MemoryStore:
         return MemoryStore.open(place, read_only=read_only)
@@ -65,13 +65,13 @@ def shown(client: TestClient, page: str, status: int = 200) -> str:
 
 
 def figures(page: str, name: str) -> list[float]:
-    """The numbers of a page that are called *name*, as its marks for machines say."""
+    """The numbers of a page with the machine-readable mark *name*."""
     found = re.findall(rf'<data value="([^"]+)" data-figure="{re.escape(name)}"', page)
     return [float(each) if "." in each else int(each) for each in found]
 
 
 def figure(page: str, name: str) -> float:
-    """The one number of a page that is called *name*."""
+    """The only number of a page with the mark *name*."""
     (found,) = set(figures(page, name))
     return found
 

@@ -1,4 +1,4 @@
-"""An interrupt at any line of our own code, as Ctrl-C or a host's timer would raise it there."""
+"""Raises an interrupt at any line of siltstone's code, as Ctrl-C or a host's timer could."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Interrupt(KeyboardInterrupt):
 
 
 def lines_of(call: Callable[[], object]) -> int:
-    """How many lines of ours *call* runs in this thread."""
+    """How many lines of siltstone *call* runs in this thread."""
     return _run(call, -1)[0]
 
 
 def interrupted_at(line: int, call: Callable[[], object]) -> bool:
-    """Runs *call*, and interrupts it before its *line*-th line of ours; whether it got so far."""
+    """Runs *call*, and interrupts it before its *line*-th line of siltstone. Returns whether it did."""
     return _run(call, line)[1]
 
 
@@ -54,8 +54,8 @@ def _run(call: Callable[[], object], line: int) -> tuple[int, bool]:
 
 
 def is_with(frame: FrameType) -> bool:
-    """Whether the line is the head of a ``with``, which is met again on the way out, before ``__exit__``.
+    """Whether the line is the head of a ``with``. It is traced again at the block's end, before ``__exit__``.
 
-    A tracer may raise there, and no signal can: the interpreter looks for signals after the call.
+    A tracer can raise there, but no signal can: the interpreter checks for signals after the call.
     """
     return linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith("with ")

@@ -1,7 +1,7 @@
-"""A provider on 127.0.0.1: it answers the real SDKs, and refuses what OpenAI and Anthropic refuse.
+"""A provider on 127.0.0.1. It answers the real SDKs, and refuses requests as OpenAI and Anthropic do.
 
-Its rules are written down anew from what the providers document and say, and share no code with the
-package: so it can judge the package's own validators.
+Its rules are written from the documents and errors of the providers, and share no code with the package. So
+it can check the package's own validators.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BYTES_PER_TOKEN = 4
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, and no error of ours
-    """What the provider says instead of an answer."""
+    """The error that the provider sends instead of an answer."""
 
     def __init__(
         self, message: str, code: str | None = None, kind: str = "invalid_request_error", status: int = 400
@@ -164,7 +164,7 @@ def judge_anthropic(body: dict[str, Any], limit: int) -> None:
 
 
 def _thinks(turns: list[tuple[str, list[dict[str, Any]]]], body: dict[str, Any]) -> None:
-    """With thinking, the calls that are being answered stand behind the thought that led to them."""
+    """With thinking, the thought must stand before the calls that are being answered."""
     if body.get("thinking", {}).get("type") != "enabled" or len(turns) < 2:
         return
     (_, called), (_, answered) = turns[-2:]
@@ -183,7 +183,7 @@ def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def size_of(body: dict[str, Any]) -> int:
-    """Tokens of a request: what is said, what stands before it, and the definitions of tools."""
+    """The tokens of a request: its messages, the system prompt, and the definitions of tools."""
     counted = [body[key] for key in ("system", "tools", "messages", "input") if key in body]
     return sum(len(json.dumps(each, ensure_ascii=False).encode()) for each in counted) // BYTES_PER_TOKEN
 

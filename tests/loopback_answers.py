@@ -1,4 +1,4 @@
-"""What a provider's model says, in the words of each door: as one JSON object, and as a stream of events."""
+"""Answers of a provider's model, in the form of each API: as one JSON object, and as a stream of events."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class Said:
 
 
 def signature(thinking: str) -> str:
-    """What the provider signs a thought with."""
+    """The provider's signature of a thought."""
     return f"{SIGNED}{len(thinking)}-{sum(thinking.encode()):x}"
 
 
 def genuine(thinking: str, signed: str) -> bool:
-    """Whether a signature of the provider's is that of the thought. Those of other tests it lets pass."""
+    """Whether a signature fits the thought. Signatures that another test made up are accepted."""
     return not signed.startswith(SIGNED) or signed == signature(thinking)
 
 
 def answer(door: str, said: Said, tokens: int) -> dict[str, Any]:
-    """*said* as the body of an answer at *door*, to a request of *tokens*."""
+    """The body of the answer *said* for the API *door*, to a request of *tokens*."""
     return {
         "/v1/chat/completions": _chat,
         "/v1/responses": _response,

@@ -1,4 +1,4 @@
-"""The real client of the package ``mcp``, of either major version, with one face for the tests."""
+"""The real client of the package ``mcp`` in both major versions, with one interface for the tests."""
 
 from __future__ import annotations
 

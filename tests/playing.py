@@ -1,6 +1,6 @@
-"""A session in small, for tests of policies: a log, a view, boundaries, and a state that is kept.
+"""A small session in memory, for tests of policies: a log, a view, boundaries, and the policy's state.
 
-It stores nothing. What it hands a policy is what ``compaction/base.py`` says a session does.
+It stores nothing on disk. It calls a policy as ``compaction/base.py`` describes it for a session.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Play:
         return done
 
     def context(self) -> CompactionContext:
-        """What the policy is told."""
+        """The figures for the policy."""
         fixed = sum(
             message.provenance == "compaction_summary"
             or message.role in ("system", "developer")
@@ -103,7 +103,7 @@ class Play:
         )
 
     def _turn_start(self) -> int:
-        """Where the turn in flight begins."""
+        """The place where the turn in flight begins."""
         requests = [message.seq for message in self.log if opens_turn(message)]
         return requests[-1] if requests and in_flight(self.view) else len(self.log)
 
@@ -111,13 +111,13 @@ class Play:
         return [self.log[seq] for start, end in ranges for seq in range(start, end)]
 
     def boundary(self) -> Outcome | None:
-        """What the policy does, if it is due."""
+        """Runs the policy, if it is due."""
         self.boundaries += 1
         trigger = self.policy.should_compact(self.context())
         return None if trigger is None else self.compact(trigger)
 
     def compact(self, trigger: Trigger | None = None) -> Outcome:
-        """A run now."""
+        """Runs the policy now."""
         from dataclasses import replace
 
         trigger = trigger or Trigger("manual", context_window=self.window)
@@ -155,11 +155,11 @@ class Play:
         return outcome
 
     def summaries(self) -> list[Message]:
-        """Those of the view."""
+        """The summaries in the view."""
         return [message for message in self.view if message.provenance == "compaction_summary"]
 
     def stands_for(self) -> list[int]:
-        """Every number that the view shows or that a summary in it covers, ascending."""
+        """The numbers of all messages that are in the view, or that a summary in it covers, ascending."""
         numbers = [message.seq for message in self.view if message.provenance != "compaction_summary"]
         for message in self.summaries():
             numbers += [number for start, end in message.covers for number in range(start, end)]
@@ -173,10 +173,10 @@ def said(count: int, start: int = 0) -> list[dict[str, str]]:
 
 
 def shown(view: Sequence[Message]) -> list[str]:
-    """The view in short: ``S`` for a summary, else the message's number."""
+    """The view in a short form: ``S`` for a summary, and the number of every other message."""
     return ["S" if m.provenance == "compaction_summary" else str(m.seq) for m in view]
 
 
 def committed(outcomes: Sequence[Outcome]) -> list[Compacted]:
-    """Those that were committed."""
+    """The outcomes that were committed."""
     return [outcome for outcome in outcomes if isinstance(outcome, Compacted)]

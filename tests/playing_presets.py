@@ -1,4 +1,4 @@
-"""What tests of presets share: the settings of one, and a small session of waterfall."""
+"""Shared parts of the tests of presets: the settings of a preset, and a small session of ``waterfall``."""
 
 from __future__ import annotations
 

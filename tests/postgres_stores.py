@@ -1,4 +1,4 @@
-"""Stores in PostgreSQL for tests: tables that are made once a server, and emptied for each test."""
+"""Stores in PostgreSQL for tests. The tables are made once for each server, and emptied for each test."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PostgresPool:
         return self.pool.connection()
 
     def empty(self) -> None:
-        """Takes everything out of the tables: as they were when they were made."""
+        """Deletes all rows, so that the tables are as they were made."""
         tables = [f"DELETE FROM siltstone.{table}" for table in ALL]
         sequences = [f"ALTER SEQUENCE siltstone.{name} RESTART" for name in ("entry_ids", "arrivals")]
         with self.connection() as connection:
@@ -38,7 +38,7 @@ class PostgresPool:
 
     @contextmanager
     def saved(self) -> Iterator[Callable[[], None]]:
-        """A backup of all rows, and a function that puts it back."""
+        """Makes a backup of all rows, and returns a function that restores it."""
         with self.connection() as connection:
             for table in ALL:
                 connection.execute(f"CREATE TABLE saved_{table} AS TABLE siltstone.{table}")
@@ -57,7 +57,7 @@ class PostgresPool:
 
 
 def over_postgres(request: pytest.FixtureRequest, **options: Any) -> PostgresStore:
-    """A store of the newest PostgreSQL that there is, with nothing in it."""
+    """An empty store in the newest installed PostgreSQL."""
     pool: PostgresPool = request.getfixturevalue("newest_pool")
     pool.empty()
     return PostgresStore.open(pool.pool, **options)
@@ -65,7 +65,7 @@ def over_postgres(request: pytest.FixtureRequest, **options: Any) -> PostgresSto
 
 @contextmanager
 def pooled(address: str, name: str) -> Iterator[PostgresPool]:
-    """A pool to that address, and the tables in its database *name*."""
+    """A pool for that address, with the tables in its database *name*."""
     options = {"autocommit": True, "prepare_threshold": None}
     with ConnectionPool(address, min_size=1, max_size=8, kwargs=options, open=True) as pool:
         with pool.connection() as connection:

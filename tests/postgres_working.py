@@ -1,7 +1,8 @@
-"""Writers on a store in PostgreSQL that say what they begin and what was acknowledged, and who looks at it.
+"""Writers on a store in PostgreSQL, and the check of their work.
 
-A writer runs in a process of its own, which may be killed, and writes its words into a file. Each message and
-each entry has a word that no other has, so what was lost, doubled or left out is told by looking.
+A writer runs in a process of its own, which may be killed. It writes a line into a file before each write and
+after each acknowledgement. Each message and each entry has a unique word, so the check finds every lost,
+doubled or missing one.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ PATIENCE = 300  # seconds, in place of the 10 and the 30 of who waits for a user
 
 
 def context() -> ForkServerContext:
-    """Processes that begin with everything imported, and with no thread and no connection of ours."""
+    """The start method of the processes: everything is imported, and no thread or connection is inherited."""
     made = multiprocessing.get_context("forkserver")
     made.set_forkserver_preload(["postgres_working", "siltstone.postgres.store"])
     return made
@@ -61,7 +62,7 @@ def opened(dsn: str, **options: Any) -> Any:
 
 
 class Writer:
-    """A writer in a process. ``words`` is where it says what it does."""
+    """A writer in a process of its own. It records its steps in the file ``words``."""
 
     running: ClassVar[list[Writer]] = []
 
@@ -75,7 +76,7 @@ class Writer:
 
     @classmethod
     def kill_all(cls) -> None:
-        """Ends those that a test has left."""
+        """Kills the writers that a test has left running."""
         while cls.running:
             cls.running.pop().kill()
 
@@ -88,7 +89,7 @@ class Writer:
         self.process.join()
 
     def stop(self) -> None:
-        """Lets it end the write that is under way."""
+        """Stops the writer after its current write."""
         self.words.with_suffix(".stop").touch()
         self.process.join(2 * PATIENCE)
         assert not self.process.is_alive(), said(self.words)[-1:]
@@ -151,7 +152,7 @@ def _write(store: Any, log: Any, session: str, does: str, uid: str) -> None:
 
 
 def said(words: Path) -> list[dict[str, Any]]:
-    """What was said, but for a word that was cut."""
+    """The recorded steps, without a last line that was cut off."""
     if not words.exists():
         return []
     lines = words.read_bytes().splitlines(keepends=True)
@@ -159,12 +160,12 @@ def said(words: Path) -> list[dict[str, Any]]:
 
 
 def problems(dsn: str, files: list[Path], *, unknown: bool = False) -> tuple[list[str], Counter[str]]:
-    """What is not as it was acknowledged, as a reader who begins now sees it; and how much was said.
+    """The differences between acknowledged writes and the store, for a new reader; and the count of steps.
 
     Args:
         dsn: The store.
-        files: The words of all writers.
-        unknown: Whether a write may have come to an unknown outcome.
+        files: The records of all writers.
+        unknown: Whether a write may have an unknown outcome.
     """
     words = [word for file in files for word in said(file)]
     counts = Counter(word["is"] for word in words)
@@ -206,7 +207,7 @@ def problems(dsn: str, files: list[Path], *, unknown: bool = False) -> tuple[lis
 
 
 def _texts(store: Any) -> tuple[list[str], list[str]]:
-    """All that was written, and what is wrong with its order."""
+    """All written texts, and the errors in their order."""
     texts, wrong = [], []
     for info in store.sessions(limit=1_000).sessions:
         log = store.open_log(info.session_id)
@@ -229,14 +230,14 @@ def _entries(store: Any, session: str) -> Iterator[Any]:
 
 
 def _no_uuid() -> None:
-    """What became of a write is not asked: it is written again."""
+    """A fault: the outcome of a lost write is not looked up, and it is written again."""
     from siltstone.postgres.database import Database
 
     Database._settle = lambda self, write, until: "again"  # type: ignore[method-assign]
 
 
 def _bare_sequence() -> None:
-    """A write takes its number from a sequence, in whatever order it is committed, and compares nothing."""
+    """A fault: a write takes its number from a sequence, in any order of commits, and compares no version."""
     from siltstone.postgres.statements import Statements
 
     whole = Statements.write
@@ -261,7 +262,7 @@ def mutated(mutant: str) -> Iterator[None]:
 
 
 def set_up(dsn: str, schema: str, word: str) -> str:
-    """Makes the tables, and writes a word, if there is one. What came of it."""
+    """Makes the tables, and writes a word, if there is one. Returns the result."""
     try:
         with opened(dsn, schema=schema, setup=True) as store:
             if word:
@@ -272,7 +273,7 @@ def set_up(dsn: str, schema: str, word: str) -> str:
 
 
 def seen(store: Any) -> dict[str, Any]:
-    """What a store tells, as JSON has it."""
+    """The content of a store as JSON."""
     told: dict[str, Any] = {}
     for info in store.sessions(limit=100).sessions:
         name, log = info.session_id, store.open_log(info.session_id)

@@ -1,8 +1,8 @@
-"""An agent that runs a recorded session as one of the documented systems, and may be killed on its way.
+"""An agent that plays a recorded session with one of the presets, and may kill itself.
 
-``python recorded_agent.py PLACE MESSAGES PRESET WINDOW KILL_AT``: appends what the session lacks, with a
-boundary before each model call, and kills itself after message KILL_AT. What each boundary came to is in
-PLACE/told.jsonl, with what the system promises of each request.
+``python recorded_agent.py PLACE MESSAGES PRESET WINDOW KILL_AT`` appends the missing messages, with a
+boundary before each model call, and kills itself after message KILL_AT. PLACE/told.jsonl has the result of
+each boundary, and whether each request keeps the promises of the system.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ WORKING = 20  #: messages that ``rustant`` has in view
 
 
 class Scripted:
-    """A model that says the same of the same request: the beginning of what it is to summarise.
+    """A deterministic model: its answer is the beginning of the text to summarise.
 
-    Where it may save memories, it saves the first line.
+    If it has the tool to save memories, it saves the first line.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Scripted:
 
 @dataclass(slots=True)
 class Told:
-    """What the runs of a session came to."""
+    """The results of the runs of a session."""
 
     runs: int = 0
     net_runs: int = 0
@@ -111,7 +111,7 @@ def go_on(
 
 
 def boundary(session: Session, window: int, record: Any, end: int, *, is_call: bool = True) -> None:
-    """Prepares a request. Between the results of parallel calls none is sent, and their group is open."""
+    """Prepares a request. Between the results of parallel calls no request is sent: their group is open."""
     prepared = session.prepare()
     policies = [
         next(event.policy for event in outcome.events if isinstance(event, CompactionCompleted))
@@ -137,7 +137,7 @@ def boundary(session: Session, window: int, record: Any, end: int, *, is_call: b
 
 
 def beyond(history: Sequence[Any], limit: int) -> int:
-    """Messages before the newest *limit* that are neither of a group with one of those nor the request."""
+    """The messages before the newest *limit*, except groups that reach into these, and the request."""
     said = [each for each in read_history(history) if each.provenance == "original" and each.role != "system"]
     border = len(said) - limit
     older = set(range(max(border, 0)))
@@ -149,7 +149,7 @@ def beyond(history: Sequence[Any], limit: int) -> int:
 
 
 def vault_is_torn(session: Session) -> bool:
-    """Whether a message, or a summary that is in view, is not in its file."""
+    """Whether a message, or a summary in view, is missing in its file."""
     folder = Path(session.store.path) / "vault"  # type: ignore[attr-defined]
     if not folder.is_dir():
         return False
@@ -173,7 +173,7 @@ def killed_and_reopened(
 ) -> Told:
     """Runs *messages* in two processes; the first is killed in the middle, or after message *kill_at*.
 
-    Where *spares*, nothing of what they were told stays beside the store.
+    With *spares*, the file of the messages is deleted after the runs.
     """
     place.mkdir(parents=True, exist_ok=True)
     (place / "messages.json").write_text(json.dumps(messages), encoding="utf-8")
@@ -203,9 +203,9 @@ def killed_and_reopened(
 
 
 def losses(place: Path, messages: Sequence[dict[str, Any]], trimmed: Collection[int] = ()) -> tuple[int, int]:
-    """Messages that are not in the log as they were said, and discarded ones that memory does not return.
+    """The messages that the log lost or changed, and the discarded messages that memory does not return.
 
-    *trimmed* are messages that are in the history, and were left out of a request.
+    *trimmed* are messages of the history that a request left out.
     """
     with MemoryStore.open(place, read_only=True) as store:
         log = store.open_log(SESSION)

@@ -1,4 +1,4 @@
-"""Small agents as people write them: a session, a real SDK, and a loop around a model that calls tools."""
+"""Small agents as users write them: a session, a real SDK, and a loop around a model that calls tools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["AGENTS", "Agent", "AnthropicAgent", "ChatAgent", "ResponsesAgent", "
 
 
 class Agent(ABC):
-    """The loop of an agent; each dialect says how it asks, and how it answers calls.
+    """The loop of an agent. Each dialect defines how it asks the model, and how it answers calls.
 
     Args:
         url: Where the provider listens.
@@ -33,7 +33,7 @@ class Agent(ABC):
         self.recoveries = 0
 
     def turn(self, *messages: Any, stream: bool = False) -> None:
-        """Says *messages*, and goes on until the model calls no tool any more."""
+        """Appends *messages*, and asks the model until it calls no tool."""
         self.session.append(*messages)
         while True:
             calls = self.ask(stream)
@@ -42,7 +42,7 @@ class Agent(ABC):
             self.session.append(*self.answers([(call, self.run(*call[1:])) for call in calls]))
 
     def ask(self, stream: bool) -> list[tuple[str, str, Any]]:
-        """One model call. The calls it answered with: id, name and arguments."""
+        """Makes one model call. Returns the tool calls of the answer: id, name and arguments."""
         prepared = self.session.prepare()
         while True:
             self.requests += 1
@@ -53,7 +53,7 @@ class Agent(ABC):
                 self.recoveries += 1
 
     def run(self, name: str, arguments: Any) -> str:
-        """What the tool answers."""
+        """The answer of the tool."""
         try:
             return dispatch(self.tools, name, arguments)
         except ToolError as error:
@@ -65,7 +65,7 @@ class Agent(ABC):
 
     @abstractmethod
     def answers(self, done: list[tuple[tuple[str, str, Any], str]]) -> list[Any]:
-        """The messages that carry what the tools answered."""
+        """The messages with the answers of the tools."""
 
 
 class ChatAgent(Agent):

@@ -1,6 +1,6 @@
-"""Secrets of many formats, drawn at random: what the tests and the bench of redaction look for.
+"""Random secrets of many formats, for the tests and the bench of redaction.
 
-None of them was ever in use. They are put together here, so that no file of the project holds one.
+None of them was ever in use. They are put together at run time, so that no file of the project contains one.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ FORMS: dict[str, Form] = {
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """A text with one secret in it: the form's name, the text, and where the secret stands."""
+    """A text with one secret in it: the name of the form, the text, and the place of the secret."""
 
     form: str
     text: str
@@ -179,7 +179,7 @@ class Planted:
 
 
 def drawn(form: str, random: Random) -> tuple[str, str, str]:
-    """A secret of *form*, with what comes before and behind it."""
+    """A secret of *form*, with the text before and after it."""
     return FORMS[form](random)
 
 

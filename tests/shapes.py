@@ -1,7 +1,7 @@
-"""Messages written by hand, one short function a shape, for tests that spell a history out.
+"""Short functions that make messages, one for each shape, for tests that write a history by hand.
 
-``call`` and ``result`` are of the OpenAI chat dialect, ``use``, ``results`` and ``thought`` of
-Anthropic's; ``ask`` and ``say`` read alike in both.
+``call`` and ``result`` are of the OpenAI chat dialect, ``use``, ``results`` and ``thought`` of Anthropic's
+dialect; ``ask`` and ``say`` have the same form in both.
 """
 
 from __future__ import annotations
@@ -46,5 +46,5 @@ def results(*ids: str, text: str | None = None) -> dict[str, Any]:
 
 
 def thought() -> dict[str, Any]:
-    """An assistant message of nothing but signed reasoning."""
+    """An assistant message that has only signed reasoning."""
     return {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}]}

@@ -1,4 +1,4 @@
-"""What a user, a model and its tools say, in the words of each dialect; every text has a word of its own."""
+"""Makes messages of a user, a model and its tools in each dialect. Every text has a unique word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries, messages and compactions for the tests of stores, and a look inside from another process."""
+"""Entries, messages and compactions for the tests of stores, and access to a store from another process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def entries(*texts: str, **fields: Any) -> list[Entry]:
 
 
 def told(report: ForgetReport) -> ForgetReport:
-    """*report* without what a database server keeps by itself: with that alone, the rest is erased."""
+    """*report* without the places that only a database server has; if none is left, it counts as erased."""
     by_itself = {"pages", "wal", "copies"}
     if not by_itself <= {*report.remaining}:
         return report
@@ -61,9 +61,9 @@ def database(path: Path) -> Path:
 
 
 def elsewhere(code: str, *arguments: object) -> str:
-    """What *code* prints in a process of its own.
+    """The output of *code* in a process of its own.
 
-    Two SQLites in one process must not share a file, so a test looks inside a store from another one.
+    Two copies of SQLite in one process must not share a file, so a test reads a store from another process.
     """
     command = [sys.executable, "-c", code, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

@@ -1,4 +1,4 @@
-"""What generated histories do the property tests run on?"""
+"""Generates histories for the property tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What messages of OpenAI chat and of Anthropic do the property tests run on?"""
+"""Generates messages of OpenAI chat and of Anthropic for the property tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What items of the Responses API do the property tests run on?"""
+"""Generates items of the Responses API for the property tests."""
 
 from __future__ import annotations
 

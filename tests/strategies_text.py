@@ -1,8 +1,8 @@
-"""What texts do the tests of the tokeniser and of sizes run on?
+"""Generates texts for the tests of the tokeniser and of sizes.
 
-Python and Rust bring Unicode tables of different versions, and Python's are the older ones. So twins are
-compared over the code points that are assigned in Python's tables: ``native/test_tokenize.py`` shows that
-the two classify each of them alike.
+Python and Rust have Unicode tables of different versions; those of Python are older. So the twins are
+compared only over code points that Python's tables assign. ``native/test_tokenize.py`` shows that both tables
+classify each of them in the same way.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What texts and JSON values are generated histories made of?"""
+"""Generates the texts and JSON values of histories."""
 
 from __future__ import annotations
 

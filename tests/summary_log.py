@@ -1,6 +1,6 @@
-"""A log in which every compaction brings one summary: the short form in which tests of stores write them.
+"""A log in which every compaction has one summary: a short form of the log for the tests of stores.
 
-It fills in the versions and ids of writes, so that a test says only what it is about.
+It fills in the versions and ids of writes, so that a test only names the values that matter to it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class CompactionRow:
 
 @dataclass(frozen=True, slots=True)
 class UndoReceipt:
-    """What an undo left: the compaction that is current now, and how many entries are not found any more."""
+    """The result of an undo: the compaction that is current now, and the number of deleted entries."""
 
     head: int | None
     withdrawn: int

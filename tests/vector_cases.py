@@ -1,4 +1,4 @@
-"""Where are the test vectors that Rust and Python both read?"""
+"""Finds the test vectors that Rust and Python both read."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What every adapter keeps: one suite, run with the real framework and a scripted model.
+"""The contract of every adapter: one suite, which runs with the real framework and a scripted model.
 
-An adapter's own file of tests says how an agent is played in its framework (:class:`Case`), and gets the
-laws by a subclass of :class:`AdapterContract`.
+The test file of an adapter defines how an agent runs in its framework (:class:`Case`), and inherits the laws
+from :class:`AdapterContract`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The API of a provider as its SDK sees it: answers by a script."""
+"""A server with the API of a provider. Its answers come from a script."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which room may use which? The tables of docs/design/house.md, and what an import breaks of them.
+"""The tables of rooms and floors (docs/design/house.md), and the check of imports against them.
 
-A new room is a new word in one of the tables, and in that page.
+A new room needs a new word in one of the tables, and in that page.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What does a Python file import, from where in it?"""
+"""Finds the imports of a Python file, and the place of each import in it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which modules of its own crate, and which other crates, does a Rust file speak of?
+"""Finds the modules of its own crate, and the other crates, that a Rust file uses.
 
-No parser of Rust: comments, strings and test modules are taken out, and the paths of what is left are
-read. That is enough for paths as they are written by hand; it sees nothing that a macro makes up.
+It is not a parser of Rust: it removes comments, strings and test modules, and reads the remaining paths. This
+is enough for paths that are written by hand. It does not see paths that a macro makes.
 """
 
 from __future__ import annotations

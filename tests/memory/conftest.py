@@ -1,4 +1,4 @@
-"""Every store there is, for what all of them keep."""
+"""All kinds of stores, for the tests of their common contract."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Writes tables of a store in PostgreSQL as the version at hand makes them: run once, before it is left.
+"""Saves the tables of a store in PostgreSQL in the current version. Run it before the version changes.
 
     python tests/postgres/make_version.py 1
 
-writes ``tests/postgres/version-1.sql.gz``, with which a server has the tables again, and
-``version-1.json``, what is read of them.
+writes ``tests/postgres/version-1.sql.gz``, from which a server makes the tables again, and
+``version-1.json``, the data that are read from them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How well does a store find what was said? Datasets as entries and questions, and their measures."""
+"""Measures of retrieval: datasets as entries and questions, and the figures of a store."""
 
 from __future__ import annotations
 

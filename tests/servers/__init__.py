@@ -1,7 +1,7 @@
-"""Servers that a test owns: PostgreSQL, old and new, pgbouncer, a standby, and a wire that can be cut.
+"""Servers that a test owns: old and new PostgreSQL, pgbouncer, a standby, and a proxy that can be cut.
 
-Nothing here is shared with what else runs on the machine: every server has a folder and a port of its own,
-listens on 127.0.0.1 alone, and is a child of the test's process, which kills it by its id.
+They share nothing with other programs of the machine: every server has a folder and a port of its own,
+listens only on 127.0.0.1, and is a child of the test's process, which kills it by its id.
 """
 
 from servers.account import absent

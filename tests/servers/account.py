@@ -1,4 +1,4 @@
-"""Who a server runs as, where its files lie, and what happens where it cannot run.
+"""The account that runs a server, the folder of its files, and the skip if a server cannot run.
 
 PostgreSQL and pgbouncer refuse to run as root. A test that runs as root therefore starts them as ``postgres``
 (or ``nobody``), and gives them folders that this user can reach.

@@ -1,4 +1,4 @@
-"""Where the programs of PostgreSQL are: the wheel of version 18, and those of the system."""
+"""Finds the programs of PostgreSQL: those of the wheel of version 18, and those of the system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pgbouncer in transaction mode: between two transactions a client may meet another connection."""
+"""pgbouncer in transaction mode: after each transaction a client may get another connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of a test's own: started, killed, deleted, followed by standbys."""
+"""A PostgreSQL server that a test owns: it can be started, killed, deleted, and followed by standbys."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A wire to a server of PostgreSQL that counts exchanges, and can be cut at a moment of one.
+"""A proxy before a server of PostgreSQL. It counts round trips, and can cut the connection inside one.
 
-It reads the frames of the protocol (version 3, without TLS), so it knows where a request ends and where its
-answer does. One exchange is a request that the server answers with ReadyForQuery: a round trip.
+It reads the frames of the protocol (version 3, without TLS), so it knows the end of each request and of each
+answer. One round trip is a request that the server answers with ReadyForQuery.
 """
 
 from __future__ import annotations

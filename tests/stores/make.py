@@ -1,7 +1,7 @@
-"""Makes the files of a store as the version at hand writes them: run once, before a version is left behind.
+"""Makes the files of a store in the current version. Run it before the version changes.
 
-``python tests/stores/make.py 1`` writes ``tests/stores/version-1``: the file of a store that was closed,
-and the file with its log of one whose process died, each with what is read of it.
+``python tests/stores/make.py 1`` writes ``tests/stores/version-1``: the file of a closed store, and the file
+with its log of a store whose process died, each with the data that are read from it.
 """
 
 from __future__ import annotations

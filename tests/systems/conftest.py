@@ -1,4 +1,4 @@
-"""Recorded sessions, and one of the tests' own where there are none."""
+"""Recorded sessions, or a made-up session if there are no recorded ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a type checker make of the public face? Read by mypy in strict mode, never run."""
+"""Uses of the public names with their types. mypy reads this file in strict mode; it is never run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the clients of OpenAI and Anthropic take our messages, and we theirs? Read by mypy, never run."""
+"""Messages between siltstone and the clients of OpenAI and Anthropic. mypy reads this file; it never runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Anthropic's SDK: a client middleware that keeps requests within the window; the loop stays as it is."""
+"""Anthropic's SDK: a client middleware that keeps requests within the window; your loop does not change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ with requires("anthropic"):
 
 __all__ = ["SiltstoneMiddleware"]
 
-_TOO_LARGE = (400, 413)  # how the API refuses a request for its size
+_TOO_LARGE = (400, 413)  # the status codes of requests that are too large
 
 
 class SiltstoneMiddleware(anthropic.Middleware):
@@ -27,11 +27,11 @@ class SiltstoneMiddleware(anthropic.Middleware):
     calls (``count_tokens``, files, batches, compactions of the API) pass unchanged. The clients of Bedrock,
     Vertex AI and Foundry are served alike: a middleware sees a request before they write it for their host.
 
-    A client has one middleware of a session for each conversation: derive one with
+    Each conversation needs a client with its own middleware: derive it with
     ``client.with_options(middleware=[...])``.
 
     Args:
-        session: The session of the conversation; a client that is not async needs a ``Session``.
+        session: The session of the conversation; a sync client needs a ``Session``.
     """
 
     def __init__(self, session: AnySession) -> None:
@@ -41,13 +41,13 @@ class SiltstoneMiddleware(anthropic.Middleware):
     def tools(self) -> list[dict[str, Any]]:
         """The definitions of ``memory_search`` and ``memory_get``.
 
-        ``siltstone.tools.dispatch`` carries their calls out.
+        ``siltstone.tools.dispatch`` runs their calls.
         """
         named = (each for each in self.session.tools if each.name in ("memory_search", "memory_get"))
         return [each.definition("anthropic") for each in named]
 
     def handle(self, request: Any, call_next: Callable[[Any], Any]) -> Any:
-        """A call of the sync client: once for each attempt of the SDK."""
+        """Handles a call of the sync client, once for each attempt of the SDK."""
         if not _is_create(request):
             return call_next(request)
         messages = self._door.prepare(request.json["messages"])
@@ -62,10 +62,10 @@ class SiltstoneMiddleware(anthropic.Middleware):
             try:
                 messages = self._door.recover(refusal)
             except RequestRefusedError:
-                return response  # of which the SDK makes its own error
+                return response  # the SDK makes its own error from it
 
     async def handle_async(self, request: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
-        """A call of the async client."""
+        """Handles a call of the async client, once for each attempt of the SDK."""
         if not _is_create(request):
             return await call_next(request)
         messages = await self._door.aprepare(request.json["messages"])
@@ -84,7 +84,7 @@ class SiltstoneMiddleware(anthropic.Middleware):
 
 
 def _is_create(request: Any) -> bool:
-    """Whether *request* asks for a message; not where it counts tokens, or has the API compact."""
+    """Whether *request* asks for a message. Requests for a token count or a compaction of the API do not."""
     body = request.json
     path = request.url.split("?")[0]
     return path.endswith("/v1/messages") and isinstance(body, dict) and "compaction" not in body

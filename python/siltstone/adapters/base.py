@@ -45,18 +45,18 @@ AnySession: TypeAlias = Session | AsyncSession
 
 
 def requires(extra: str) -> AbstractContextManager[None]:
-    """Around the imports of a framework: where it is absent, the error names the extra that brings it."""
+    """A context for the imports of a framework. If it is not installed, the error names its extra."""
     return extras.requires(extra, f"siltstone.adapters.{extra.replace('-', '_')}")
 
 
 @dataclass(frozen=True, slots=True)
 class Ready(Generic[M]):
-    """The answer of a boundary, in the host's own kind of message.
+    """The result of a boundary, in the host's own kind of message.
 
     Attributes:
-        messages: What to send now; what was recalled is in it. Never store it.
-        prepared: The session's own answer.
-        usage: The model calls of ours that this boundary made. An answer that is given again has none.
+        messages: The messages to send now, with recalled text. Never store them.
+        prepared: The session's own result.
+        usage: The model calls that siltstone made at this boundary; empty if the same result is given again.
     """
 
     messages: list[M]
@@ -66,7 +66,7 @@ class Ready(Generic[M]):
 
     @property
     def history(self) -> list[M]:
-        """The same without what was recalled: what a host may store. Written when it is asked for."""
+        """The same messages without recalled text, which a host may store. They are written on demand."""
         return self._write(self.prepared.history)
 
 
@@ -75,12 +75,11 @@ class RequestRefusedError(Exception):
 
 
 class Door(Generic[M]):
-    """A session with the list of one host: it hands the list in, and the view out.
+    """A session for the list of one host. It gives the list to the session, and returns the view.
 
     Args:
-        session: The session. A hook that the framework calls synchronously needs a ``Session``; one that it
-            awaits takes either.
-        dialect: How the host's messages are read and written.
+        session: The session. A sync hook of the framework needs a ``Session``; an async hook takes either.
+        dialect: The reader and writer of the host's messages.
     """
 
     def __init__(self, session: AnySession, dialect: HostDialect[M]) -> None:
@@ -88,29 +87,29 @@ class Door(Generic[M]):
         self.session = session
         self._list = HostHistory(dialect)
         self._last: tuple[Outcome, ...] = ()
-        # Of two runs at once, each gets the view of its own list.
+        # Two runs at the same time each get the view of their own list.
         self._lock, self._alock = threading.Lock(), asyncio.Lock()
 
     def observe(self, history: Sequence[M]) -> None:
-        """Brings the session in step with the host's whole *history*."""
+        """Gives the host's whole *history* to the session."""
         with self._lock:
             self._observe(history)
 
     async def aobserve(self, history: Sequence[M]) -> None:
-        """:meth:`observe`, from a hook that the framework awaits."""
+        """:meth:`observe`, for an async hook of the framework."""
         if not isinstance(self.session, AsyncSession):
             return await asyncio.to_thread(self.observe, history)
         async with self._alock:
             return await self._aobserve(history)
 
     def prepare(self, history: Sequence[M]) -> Ready[M]:
-        """Brings the session in step with *history*, and gives the messages to send in its place."""
+        """Gives *history* to the session, and returns the messages to send instead."""
         with self._lock:
             self._observe(history)
             return self._ready(sync_session(self.session).prepare())
 
     async def aprepare(self, history: Sequence[M]) -> Ready[M]:
-        """:meth:`prepare`, from a hook that the framework awaits."""
+        """:meth:`prepare`, for an async hook of the framework."""
         if not isinstance(self.session, AsyncSession):
             return await asyncio.to_thread(self.prepare, history)
         async with self._alock:
@@ -118,16 +117,16 @@ class Door(Generic[M]):
             return self._ready(await self.session.prepare())
 
     def recover(self, error: Exception) -> Ready[M]:
-        """A smaller request, after the provider refused one as too large.
+        """A smaller request, after the provider refused a request as too large.
 
         Raises:
-            Exception: *error* itself, where it is no overflow, or after two retries.
+            Exception: *error* itself, if it is not an overflow, or after the last retry.
         """
         with self._lock:
             return self._ready(sync_session(self.session).recover(error))
 
     async def arecover(self, error: Exception) -> Ready[M]:
-        """:meth:`recover`, from a hook that the framework awaits."""
+        """:meth:`recover`, for an async hook of the framework."""
         if not isinstance(self.session, AsyncSession):
             return await asyncio.to_thread(self.recover, error)
         async with self._alock:
@@ -151,20 +150,20 @@ class Door(Generic[M]):
 
 
 class RawDoor:
-    """A session with a list of messages that it reads as they are; of two at once, each gets its own view.
+    """A session for a list of messages in a dialect that it reads itself.
 
     Args:
-        session: The session; a call that is not awaited needs a ``Session``.
+        session: The session; sync calls need a ``Session``.
     """
 
     def __init__(self, session: AnySession) -> None:
         check_bounded(session)
         self.session = session
-        self._usage: Any = None  # what the provider counted for the newest answer, until the session is told
+        self._usage: Any = None  # the provider's count for the newest answer, until the session gets it
         self._lock, self._alock = threading.Lock(), asyncio.Lock()
 
     def prepare(self, messages: Sequence[RawMessage]) -> list[Any]:
-        """Brings the session in step with *messages*, and gives the messages to send in their place."""
+        """Gives *messages* to the session, and returns the messages to send instead."""
         session = sync_session(self.session)
         with self._lock:
             session.observe(messages, usage=self._taken())
@@ -179,10 +178,10 @@ class RawDoor:
             return (await self.session.prepare()).messages
 
     def recover(self, error: Exception) -> list[Any]:
-        """The messages to send after the provider refused a request as too large.
+        """The messages of a smaller request, after the provider refused a request as too large.
 
         Raises:
-            Exception: *error* itself, where it is no overflow, or after two retries.
+            Exception: *error* itself, if it is not an overflow, or after the last retry.
         """
         with self._lock:
             return sync_session(self.session).recover(error).messages
@@ -195,7 +194,7 @@ class RawDoor:
             return (await self.session.recover(error)).messages
 
     def heard(self, usage: Any) -> None:
-        """Notes what the provider counted for an answer."""
+        """Keeps the provider's count for an answer, for the next call."""
         self._usage = usage
 
     def _taken(self) -> Any:
@@ -204,7 +203,7 @@ class RawDoor:
 
 
 def called_tool(tool: Tool, arguments: Any) -> str:
-    """The answer of *tool*; a refusal as a text that the model reads."""
+    """The answer of *tool*. An error becomes a text that the model reads."""
     try:
         return tool.call(arguments)
     except ToolError as error:
@@ -212,7 +211,7 @@ def called_tool(tool: Tool, arguments: Any) -> str:
 
 
 def check_bounded(session: AnySession) -> None:
-    """Logs a warning where nothing is known of the model's window, so that requests may become too large."""
+    """Logs a warning if the model's window is unknown: then requests may become too large."""
     if session.context_window is None:
         _log.warning(
             "session %r has no context_window, so nothing bounds its requests: open it with a number, or "
@@ -223,7 +222,7 @@ def check_bounded(session: AnySession) -> None:
 
 
 async def called(session: AnySession, method: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """A call of *session*, by one of its methods; a ``Session`` is called in a thread, and holds no loop."""
+    """The result of a *method* of *session*. A ``Session`` runs in a thread, and does not block the loop."""
     if not isinstance(session, AsyncSession):
         return await asyncio.to_thread(method, *arguments, **options)
     made = method(*arguments, **options)
@@ -231,7 +230,7 @@ async def called(session: AnySession, method: Callable[..., Any], *arguments: An
 
 
 def sync_session(session: AnySession) -> Session:
-    """*session*, for a hook that the framework calls and does not await.
+    """*session*, for a sync hook of the framework.
 
     Raises:
         ConfigError: it is an ``AsyncSession``.
@@ -252,17 +251,16 @@ def is_same(one: Sequence[object], other: Sequence[object]) -> bool:
 
 
 def merged(stored: Sequence[M], request: Sequence[M], view: Sequence[M], key: Callable[[M], Any]) -> list[M]:
-    """*view* with what others have changed in this request alone.
+    """*view* with the changes that other middleware made in this request only.
 
-    A host stores one list and sends another where somebody before us has edited the request: an edited
-    message stands in the place of the stored one, one that they left out stays out, and one that they added
-    follows the message that it followed.
+    An edited message replaces the stored one. A message that was left out stays out. A message that was added
+    stands after the same message as in *request*.
 
     Args:
-        stored: What the host keeps, which the session was told of.
-        request: What others made of it for this request.
-        view: What the session made of *stored*.
-        key: What tells the host's messages apart.
+        stored: The list that the host keeps, and that the session got.
+        request: The list of this request, after the changes of others.
+        view: The session's view of *stored*.
+        key: A function that identifies a message of the host.
     """
     if is_same(stored, request):
         return list(view)
@@ -280,7 +278,7 @@ def merged(stored: Sequence[M], request: Sequence[M], view: Sequence[M], key: Ca
     for each in view:
         name = key(each)
         if name in kept and homeless:
-            result += homeless  # what they follow has left the view
+            result += homeless  # the messages before them have left the view
             homeless = []
         if name not in kept or name in theirs:
             result.append(theirs.get(name, each))

@@ -1,4 +1,4 @@
-"""A host's own messages on their way into a session, and back as the same objects."""
+"""Gives a host's own messages to a session, and returns them as the same objects."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ M = TypeVar("M")
 
 
 class HostDialect(Protocol[M]):
-    """How the messages of a framework are read and written."""
+    """The reader and writer of a framework's messages."""
 
     def read(self, message: M) -> Sequence[dict[str, Any]]:
-        """*message* in a dialect that a session reads, as all that a model is sent of it.
+        """*message* in a dialect that a session reads, with all parts that are sent to a model.
 
-        Mostly one dict. Several, in order, where a framework puts into one message what has to leave a
-        history apart, such as a system prompt beside a request. None where a model is sent nothing of it.
+        Usually it is one dict. It is several dicts, in order, if parts of the message must leave a history
+        separately, such as a system prompt and a request. It is empty if no part is sent to a model.
         """
 
     def write(self, fields: Mapping[str, Any], provenance: Provenance, original: M | None) -> M:
-        """A message with *fields*, which say where they came from.
+        """A message with *fields*, which has the origin *provenance*.
 
-        *original* is the host's message in whose place it stands, where there is one and it is known.
+        *original* is the host's message that it replaces; None if there is none, or if it is unknown.
         """
 
     def part(self, message: M, pieces: Sequence[int]) -> M:
-        """*message* with some of the pieces alone that :meth:`read` gave, by their places."""
+        """*message* with only some of the pieces that :meth:`read` gave, by their places."""
 
     def said(self, messages: Sequence[M]) -> list[Any]:
-        """For each of *messages* a value with all that :meth:`read` reads of it, as it stands now.
+        """A value for each message, with all data that :meth:`read` would read from it now.
 
-        Values are compared by ``==``, at each boundary and for the whole list. So they are cheap to make, and
-        may be what the message itself holds. Those that are equal read alike.
+        The values of the whole list are compared by ``==`` at each boundary. So they must be cheap to make;
+        they may be objects of the message itself. Messages with equal values must give equal dicts.
         """
 
     def usage(self, message: M) -> Any:
-        """The usage of the call that gave *message*, as the provider counted it; None if it did not."""
+        """The provider's usage of the call that gave *message*; None if it is unknown."""
 
 
 class HostMessage(dict[str, Any]):
-    """A message as a session knows it, with the host's own object that it was read from.
+    """A message in the session's form, with the host's object that it was read from.
 
     Attributes:
         live: The host's object.
-        piece: Which piece of it this is, from 0.
-        pieces: How many it has.
+        piece: The number of this piece of the object, from 0.
+        pieces: The number of its pieces.
     """
 
     __slots__ = ("live", "piece", "pieces")
@@ -67,12 +67,12 @@ class HostMessage(dict[str, Any]):
 
 
 class _Known(NamedTuple):
-    """A host's object that was read.
+    """A host's object that was read before.
 
     Attributes:
-        live: The object, held so that its id stays its own.
-        said: What it said then, in a copy that nobody changes.
-        pieces: What it was read as.
+        live: The object. It is held so that no other object gets its ``id``.
+        said: The value of ``said`` at that time, as a copy.
+        pieces: The pieces that were read from it.
     """
 
     live: Any
@@ -81,26 +81,26 @@ class _Known(NamedTuple):
 
 
 class HostHistory(Generic[M]):
-    """The list of a host, as the session was told of it last.
+    """The list of a host, as the session got it last.
 
-    A host's object is read once, and again when it was changed in place. What comes back from the session
-    stands for the host's own object: by identity, or by what it says where the host or the session has read
-    its list anew from a disk.
+    A host's object is read once, and again after a change in place. Messages from the session become the
+    host's own objects again. They are matched by identity; or by their content, if the host or the session
+    has loaded its list again.
     """
 
     def __init__(self, dialect: HostDialect[M]) -> None:
         self._dialect = dialect
         self._list: list[_Known] = []  # the list that was read last
         self._last: list[M] = []  # its objects
-        self._said: list[Any] = []  # and what they said
-        self._pieces: list[HostMessage] = []  # and what they were read as, in order
+        self._said: list[Any] = []  # the values of `said` of its objects
+        self._pieces: list[HostMessage] = []  # the pieces of its objects, in order
         self._read: dict[int, _Known] = {}  # by the id of the host's object
-        self._given: dict[int, tuple[RawMessage, Any]] = {}  # by the id of what the session gave
-        self._used: dict[int, tuple[RawMessage, Any]] = {}  # of these, what it gave since the last list
+        self._given: dict[int, tuple[RawMessage, Any]] = {}  # by the id of a message from the session
+        self._used: dict[int, tuple[RawMessage, Any]] = {}  # the part of it that is used since the last list
         self._parts: dict[tuple[int, ...], tuple[list[HostMessage], M]] = {}  # by the ids of the pieces
 
     def read(self, history: Sequence[M]) -> tuple[list[HostMessage], Any]:
-        """*history* for ``session.observe``, and the usage of the newest answer that is new in it."""
+        """The messages for ``session.observe``, and the usage of the newest new answer in *history*."""
         says, length = self._dialect.said(history), len(self._last)
         goes_on = len(says) >= length and _are_equal(says[:length], self._said)
         if goes_on and not all(map(is_, self._last, history)):
@@ -122,7 +122,10 @@ class HostHistory(Generic[M]):
         return list(self._pieces), usage
 
     def _more(self, history: Sequence[M], says: Sequence[Any], start: int) -> tuple[list[_Known], Any]:
-        """*history* from *start* on. What an object, or the one in its place, was read as before, holds."""
+        """The objects of *history* from *start* on, and the usage of the newest new answer.
+
+        An unchanged object keeps its pieces. So does an object that equals the earlier object in its place.
+        """
         found, usage = list[_Known](), None
         is_first, is_aligned = not self._list, True
         for place in range(start, len(history)):
@@ -141,7 +144,7 @@ class HostHistory(Generic[M]):
                 continue
             found.append(_Known(live, _kept(said), _pieces(fields, live)))
             if was is None:
-                is_aligned = False  # from here on the list is another one
+                is_aligned = False  # from here on, the places of both lists differ
                 usage = usage if is_first else self._dialect.usage(live) or usage
         return found, usage
 
@@ -151,11 +154,11 @@ class HostHistory(Generic[M]):
         return known is not None and any(piece is each for each in known.pieces)
 
     def write(self, messages: Sequence[RawMessage]) -> list[M]:
-        """The session's messages in the host's own kind: the host's own objects where they say the same."""
+        """The session's messages as the host's own objects, or as new messages of the host's kind."""
         read, result = self._read, list[M]()
         if len(messages) == len(self._pieces) and all(map(is_, messages, self._pieces)):
             return list(self._last)
-        for raw in messages:  # mostly it is the host's own, and whole
+        for raw in messages:  # most messages are whole objects of the host
             if type(raw) is not HostMessage or raw.pieces != 1 or id(raw.live) not in read:
                 break
             result.append(raw.live)
@@ -177,7 +180,7 @@ class HostHistory(Generic[M]):
         return result
 
     def _matched(self, messages: Sequence[RawMessage]) -> list[Any]:
-        """Each of *messages* as the piece of the host's list that it stands for, or as a message we wrote."""
+        """For each message the matching piece of the host's list, or a new message of the host's kind."""
         found: list[Any] = [None] * len(messages)
         missing = list[int]()
         for place, raw in enumerate(messages):
@@ -194,9 +197,10 @@ class HostHistory(Generic[M]):
         return found
 
     def _find(self, messages: Sequence[RawMessage], missing: Sequence[int], found: list[Any]) -> None:
-        """Sets those of *found* in the places *missing*; of pieces that say the same, the newest are in view.
+        """Fills the places *missing* of *found*. Among equal pieces the newest are in view.
 
-        Both lists mostly go side by side, so they are walked from their ends, until they part.
+        Most messages of both lists are equal, so the lists are compared from their ends up to the first
+        difference. Only the messages before it are looked up by their content.
         """
         at, index = len(self._pieces) - 1, None
         for place in range(len(messages) - 1, missing[0] - 1, -1):
@@ -238,7 +242,7 @@ class HostHistory(Generic[M]):
 
 
 def _owned_by(live: Any, known: _Known) -> _Known:
-    """*known* for an object that says the same."""
+    """*known*, moved to an equal object."""
     for piece in known.pieces:
         piece.live = live
     return _Known(live, known.said, known.pieces)
@@ -249,7 +253,7 @@ def _pieces(fields: Sequence[dict[str, Any]], live: Any) -> tuple[HostMessage, .
 
 
 def _kept(said: Any) -> Any:
-    """*said* with copies of its lists and dicts: its host may change them in place."""
+    """A copy of *said*, with its lists and dicts, which the host may change in place."""
     if isinstance(said, dict):
         return {key: _kept(each) for key, each in said.items()}
     if isinstance(said, list):
@@ -260,12 +264,12 @@ def _kept(said: Any) -> Any:
 def _are_equal(one: Any, other: Any) -> bool:
     try:
         return bool(one == other)
-    except Exception:  # a value of the host's own that is compared in another way, such as an array
+    except Exception:  # a value of the host with another kind of ==, such as an array
         return False
 
 
 class _Index:
-    """The pieces of a host's list by what they say; the text of each is made once, when first asked."""
+    """The pieces of a host's list by their JSON text, and by the calls that they answer."""
 
     def __init__(self, pieces: Iterable[HostMessage]) -> None:
         self._by_text: dict[str, list[HostMessage]] = {}
@@ -276,7 +280,7 @@ class _Index:
                 self._by_call[calls] = each
 
     def same(self, raw: RawMessage) -> HostMessage | None:
-        """The last piece that says the same as *raw* and was not given yet."""
+        """The last piece with the same content as *raw* that was not returned before."""
         pieces = self._by_text.get(encode(raw))
         return pieces.pop() if pieces else None
 

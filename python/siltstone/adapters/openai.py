@@ -1,4 +1,4 @@
-"""OpenAI's SDK, which has no middleware: its ``create`` methods, called with the session's view."""
+"""OpenAI's SDK: it has no middleware, so its ``create`` methods are wrapped, and get the session's view."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ _KEYS: Final = ("messages", "input")  # of Chat Completions, and of Responses
 
 
 def prepared(session: AnySession, create: Callable[..., T]) -> PreparedCreate[T]:
-    """*create*, called with what the session makes of the list that it is given.
+    """A wrapper of *create* that sends the session's view instead of the given list.
 
     ::
 
         create = prepared(session, client.chat.completions.create)
         answer = create(model="gpt-5", messages=messages, tools=tools)
 
-    Your list stays as it is, and grows; the session has the same in its log. A request that is refused as too
-    large is sent again smaller, twice at most. Nothing of the SDK is changed, and none is imported: any
-    function with ``messages=`` or ``input=`` will do, such as ``litellm.completion``.
+    Your list of messages only grows, and the log of the session has the same messages. If the provider
+    refuses a request as too large, a smaller one is sent, at most twice. The SDK is neither changed nor
+    imported: any function with ``messages=`` or ``input=`` will do, such as ``litellm.completion``.
 
     Args:
         session: The session of the conversation, a ``Session``.
-        create: ``client.chat.completions.create``, ``client.responses.create``, or one like them.
+        create: ``client.chat.completions.create``, ``client.responses.create``, or a similar function.
     """
     return PreparedCreate(sync_session(session), create)
 
 
 def async_prepared(session: AnySession, create: Callable[..., Awaitable[T]]) -> AsyncPreparedCreate[T]:
-    """:func:`prepared` for an async client; the session may be either."""
+    """:func:`prepared` for an async client, with a ``Session`` or an ``AsyncSession``."""
     return AsyncPreparedCreate(session, create)
 
 
@@ -46,17 +46,17 @@ class _Call(Generic[T]):
     def tools(self, form: Any = "openai") -> list[dict[str, Any]]:
         """The definitions of ``memory_search`` and ``memory_get``, in the *form* of Chat Completions.
 
-        ``siltstone.tools.dispatch`` carries their calls out. Responses want the form ``openai.responses``.
+        ``siltstone.tools.dispatch`` runs their calls. The Responses API needs the form ``openai.responses``.
         """
         named = (each for each in self.session.tools if each.name in ("memory_search", "memory_get"))
         return [each.definition(form) for each in named]
 
 
 class PreparedCreate(_Call[T]):
-    """Made by :func:`prepared`."""
+    """A wrapped ``create`` function, made by :func:`prepared`."""
 
     def __call__(self, **options: Any) -> T:
-        """What the provider answers; raises what it raises.
+        """Calls ``create`` with the view, and returns its answer. Its other errors are raised unchanged.
 
         Raises:
             ConfigError: neither ``messages`` nor ``input`` is given, or both are.
@@ -67,17 +67,17 @@ class PreparedCreate(_Call[T]):
             try:
                 answer = self._create(**{**options, key: messages})
             except Exception as error:
-                messages = self._door.recover(error)  # raises the error itself where it is no overflow
+                messages = self._door.recover(error)  # raises the error itself if it is not an overflow
             else:
                 self._door.heard(getattr(answer, "usage", None))
                 return answer
 
 
 class AsyncPreparedCreate(_Call[Awaitable[T]]):
-    """Made by :func:`async_prepared`."""
+    """A wrapped async ``create`` function, made by :func:`async_prepared`."""
 
     async def __call__(self, **options: Any) -> T:
-        """What the provider answers; raises what it raises.
+        """Calls ``create`` with the view, and returns its answer. Its other errors are raised unchanged.
 
         Raises:
             ConfigError: neither ``messages`` nor ``input`` is given, or both are.

@@ -1,4 +1,4 @@
-"""The OpenAI Agents SDK: a session that keeps each request within the window, and finds what left it."""
+"""The OpenAI Agents SDK: a session that keeps each request within the window, and finds earlier messages."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ Item = dict[str, Any]
 
 
 class SiltstoneSession:
-    """What the Runner takes as ``session=``: it reads and writes the conversation of a session of siltstone.
+    """A session for the Runner's ``session=``. It reads and writes the conversation of a siltstone session.
 
-    ``run_config`` is the other half: with it the view is made before every model call, within a run as well,
-    and a request that the provider refuses as too large is sent again smaller. Use both::
+    Use it together with ``run_config``, which prepares the view before every model call of a run, and sends a
+    smaller request after the provider refused one as too large::
 
         memory = SiltstoneSession(session)
         await Runner.run(agent, "Hello", session=memory, run_config=memory.run_config())
 
-    Every item stays in the log of the session. What is recalled is a part of one request alone, and is
-    stored by nobody. The tokens of the session's summaries are added to the usage of the run.
+    Every item stays in the log of the session. Recalled text is only in one request, and is never stored. The
+    tokens of the session's summaries are added to the usage of the run.
 
     Args:
-        session: The session of this conversation. It stays yours to close.
+        session: The session of this conversation, which you close yourself.
     """
 
     session_settings: Any = None
@@ -43,21 +43,21 @@ class SiltstoneSession:
         self.session = session
         self.session_id = session.session_id
         self._door = Door(session, _Items(self))
-        self._known: list[Item] = []  # the list that the session was told of last
-        self._stored: list[Item] = []  # what the Runner has stored of it
-        self._usage: Any = None  # of the run that is under way
-        self._counted = 0  # its requests that the session knows of
+        self._known: list[Item] = []  # the list that the session got last
+        self._stored: list[Item] = []  # the items that the Runner has stored
+        self._usage: Any = None  # the usage of the current run
+        self._counted = 0  # the number of its requests whose usage the session knows
 
     @property
     def tools(self) -> list[FunctionTool]:
-        """The tools for the agent: ``memory_search`` where the session has a memory, and ``memory_get``."""
+        """The tools for the agent: ``memory_get``, and ``memory_search`` if the session has a memory."""
         return [_tool(each) for each in self.session.tools if each.name in ("memory_search", "memory_get")]
 
     def run_config(self, **settings: Any) -> RunConfig:
-        """A ``RunConfig`` with *settings*, whose model calls are prepared by the session.
+        """A ``RunConfig`` with *settings*; the session prepares its model calls.
 
-        A model, and the models of a provider, are wrapped by :class:`RecoveringModel`. Of an agent with a
-        model object of its own wrap that.
+        A model object and the models of a provider are wrapped in :class:`RecoveringModel`. If an agent has a
+        model object of its own, wrap it yourself.
         """
         model, provider = settings.pop("model", None), settings.pop("model_provider", None)
         return RunConfig(
@@ -68,7 +68,7 @@ class SiltstoneSession:
         )
 
     async def get_items(self, limit: int | None = None, wrapper: Any = None) -> list[Item]:
-        """What is in view; the newest *limit* of it. The log has all."""
+        """The items in view, or the newest *limit* of them. The log has all items."""
         self._enter(wrapper)
         view = await called(self.session, self.session.history)
         if all(map(_is_forgotten, view)):
@@ -78,7 +78,7 @@ class SiltstoneSession:
         return list(self._stored if limit is None else self._stored[max(0, len(self._stored) - limit) :])
 
     async def add_items(self, items: list[Item], wrapper: Any = None) -> None:
-        """Adds what was said. What a model call has already told of is not added twice."""
+        """Adds items. Items that the session got before a model call are not added twice."""
         self._enter(wrapper)
         if not self._stored and not self._known:
             await self.get_items()
@@ -87,7 +87,7 @@ class SiltstoneSession:
             await self._observe(self._stored)
 
     async def pop_item(self, wrapper: Any = None) -> Item | None:
-        """Takes the newest item back. It leaves the view, and no search finds it."""
+        """Removes the newest item and returns it. It leaves the view, and no search finds it."""
         items = await self.get_items(wrapper=wrapper)
         if not items:
             return None
@@ -100,16 +100,16 @@ class SiltstoneSession:
         return last
 
     async def clear_session(self, wrapper: Any = None) -> None:
-        """Forgets what was said in this session, for ever: in the log, the memory and the files."""
+        """Forgets all messages of this session for ever: in the log, the memory and the files."""
         self._enter(wrapper)
         await called(self.session, self.session.forget, start=0)
         self._stored, self._known = [], []
 
     async def run_compaction(self, args: Any = None, wrapper: Any = None) -> None:
-        """Compacts between two turns, so that the next one does not wait for it.
+        """Compacts between two turns, so that the next turn does not wait for it.
 
-        The Runner calls it after each answer; then it compacts where that is due. With ``{"force": True}`` it
-        compacts in any case.
+        The Runner calls it after each answer. It compacts if a compaction is due, and with
+        ``{"force": True}`` in any case.
         """
         self._enter(wrapper)
         if (args or {}).get("force"):
@@ -119,7 +119,7 @@ class SiltstoneSession:
             self._charge(record for outcome in prepared.outcomes for record in outcome.usage)
 
     async def before_model_call(self, data: CallModelData[Any]) -> ModelInputData:
-        """``RunConfig.call_model_input_filter``: what to send in the place of what the Runner has."""
+        """The input to send instead of the Runner's, for ``RunConfig.call_model_input_filter``."""
         items = data.model_data.input
         ready = await self._door.aprepare(items)
         self._known = list(items)
@@ -127,13 +127,17 @@ class SiltstoneSession:
         return ModelInputData(input=ready.messages, instructions=data.model_data.instructions)
 
     async def recover(self, error: Exception) -> list[Item]:
-        """A smaller request, after the provider refused one as too large; raises *error* where it is none."""
+        """A smaller request, after the provider refused a request as too large.
+
+        Raises:
+            Exception: *error* itself, if it is not an overflow, or after the last retry.
+        """
         ready: Ready[Item] = await self._door.arecover(error)
         self._charge(ready.usage)
         return ready.messages
 
     def last_usage(self) -> Any:
-        """What the provider counted for the newest request of the run, once; None where it is known."""
+        """The provider's usage of the newest request of the run; None if it was returned before."""
         entries = [] if self._usage is None else self._usage.request_usage_entries
         new, self._counted = entries[self._counted :], len(entries)
         return new[-1] if new else None
@@ -147,7 +151,7 @@ class SiltstoneSession:
             self._usage, self._counted = wrapper.usage, len(wrapper.usage.request_usage_entries)
 
     def _charge(self, records: Iterable[UsageRecord]) -> None:
-        """Adds the calls of ours to the usage of the run."""
+        """Adds the session's own model calls to the usage of the run."""
         if self._usage is None:
             return
         for record in records:
@@ -156,11 +160,11 @@ class SiltstoneSession:
 
 
 class RecoveringModel(Model):
-    """A model that is asked again with a smaller request where its provider refuses one as too large.
+    """A model that sends a smaller request, after its provider refused a request as too large.
 
     Args:
         model: The model.
-        memory: Whose session makes the smaller request, twice at most.
+        memory: The session that makes the smaller requests, by default two at most.
     """
 
     def __init__(self, model: Model, memory: SiltstoneSession) -> None:
@@ -181,7 +185,7 @@ class RecoveringModel(Model):
         *args: Any,
         **kwargs: Any,
     ) -> AsyncIterator[Any]:
-        """The model's events. A request that is refused after its first event is not sent again."""
+        """The model's events. A request that fails after its first event is not sent again."""
         while True:
             began = False
             try:
@@ -200,7 +204,7 @@ class RecoveringModel(Model):
         await self._model.close()
 
     def get_retry_advice(self, request: Any) -> Any:
-        """The model's own."""
+        """The retry advice of the model itself."""
         return self._model.get_retry_advice(request)
 
 
@@ -216,7 +220,7 @@ class _Provider(ModelProvider):
 
 
 class _Items:
-    """Items of the Responses API: a session reads them as they are."""
+    """Items of the Responses API, which a session reads without conversion."""
 
     def __init__(self, memory: SiltstoneSession) -> None:
         self._memory = memory
@@ -266,7 +270,7 @@ def _is_forgotten(item: Item) -> bool:
 
 
 def _begins(known: Sequence[Item], stored: Sequence[Item]) -> bool:
-    """Whether *known* begins with *stored*: it was all said already."""
+    """Whether *known* begins with *stored*: then the session has all items already."""
     return len(stored) <= len(known) and all(
         one == other or encode(one) == encode(other) for one, other in zip(stored, known, strict=False)
     )

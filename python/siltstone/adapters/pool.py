@@ -1,4 +1,4 @@
-"""An agent with many conversations: a session for each, open while it is used."""
+"""A pool of sessions for an agent with many conversations: a session for each, open while it is used."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OpenSession: TypeAlias = Callable[[str], "Session | Awaitable[AsyncSession]"]
 A hook that the framework awaits calls it in a thread, so that a file that is read delays no other task.
 """
 
-MOST_OPEN = 100  #: sessions that a pool keeps open while nobody uses them
+MOST_OPEN = 100  #: the number of sessions above which a pool closes unused ones
 
 
 class _Kept(Generic[M]):
@@ -41,13 +41,13 @@ class _Turn:
 
 
 class Pool(Generic[M]):
-    """The sessions of an agent: one that serves every conversation, or one for each.
+    """The sessions of an agent: one session for all conversations, or one for each.
 
     Args:
-        source: A session, which stays yours to close; or what opens the session of a conversation. Those that
-            it opens are closed here, the least recently used first.
-        dialect: How the host's messages are read and written.
-        most_open: Sessions that stay open while nobody uses them, 1 or more.
+        source: A session, which you close yourself; or a function that opens the session of a conversation.
+            The pool closes the sessions of the function, the least recently used first.
+        dialect: The reader and writer of the host's messages.
+        most_open: The number of open sessions above which unused ones are closed, 1 or more.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Pool(Generic[M]):
 
     @property
     def session(self) -> AnySession | None:
-        """The session that serves every conversation, where there is one."""
+        """The session for all conversations; None if each has its own."""
         return None if self._one is None else self._one.session
 
     @contextmanager
@@ -81,8 +81,8 @@ class Pool(Generic[M]):
         """The session of *conversation*, open while the block runs.
 
         Raises:
-            ConfigError: the host named no conversation, and there is a session for each; or it was opened as
-                an ``AsyncSession``.
+            ConfigError: the host named no conversation, although each has its own session; or the session was
+                opened as an ``AsyncSession``.
         """
         if self._one is not None:
             yield self._one
@@ -106,7 +106,7 @@ class Pool(Generic[M]):
 
     @asynccontextmanager
     async def adoor(self, conversation: str | None) -> AsyncIterator[Door[M]]:
-        """:meth:`door`, from a hook that the framework awaits."""
+        """:meth:`door`, for an async hook of the framework."""
         if self._one is not None:
             yield self._one
             return
@@ -181,7 +181,7 @@ class Pool(Generic[M]):
             return self._kept.setdefault(name, kept := _Kept(door)) is kept
 
     def _returned(self, kept: _Kept[M]) -> list[_Kept[M]]:
-        """Gives *kept* back; the sessions that are one too many now."""
+        """Ends a use of *kept*. Returns the unused sessions to close, taken out of the pool."""
         with self._lock:
             kept.users -= 1
             too_many = len(self._kept) - self._most
@@ -208,7 +208,7 @@ def _named(conversation: str | None) -> str:
 def _dropped(session: Any) -> None:
     close = getattr(session, "close", None)
     if inspect.iscoroutine(session) and close is not None:
-        close()  # it was never awaited
+        close()  # else Python warns that it was never awaited
 
 
 async def _closed(session: AnySession) -> None:

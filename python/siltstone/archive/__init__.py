@@ -1,4 +1,4 @@
-"""The documented files of an archive, and one of our own with everything: written, read, and kept small."""
+"""Reads and writes the documented files of an archive, and a file of our own with everything of a session."""
 
 from siltstone.late import names_of
 

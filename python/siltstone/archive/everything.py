@@ -1,4 +1,4 @@
-"""Our own file: all that a session is made of, a JSON line each."""
+"""siltstone's own file format: all parts of a session, with one JSON line for each part."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _KINDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One line: what it is, whose it is, and its fields, which are JSON.
+    """One line: its kind, its session, and its fields as JSON.
 
     Attributes:
-        kind: ``session`` (its namespace and clock, before the rest), ``message``, ``compaction`` (the entries
-            that it brought follow it), ``end`` (what follows belongs to no compaction), ``entry``, ``fact``,
-            ``correction``, ``known`` (a row of facts as a store has it) or ``vector``.
+        kind: ``session`` (its namespace and clock, before all else), ``message``, ``compaction`` (followed by
+            its entries), ``end`` (the lines after it belong to no compaction), ``entry``, ``fact``,
+            ``correction``, ``known`` (a row of facts in the form of a store) or ``vector``.
         session_id: The session.
-        body: All of it. Of a message ``seq``, ``created_at`` and ``raw``, the caller's own JSON.
+        body: The fields. A message has ``seq``, ``created_at`` and ``raw``, the caller's own JSON.
     """
 
     kind: str
@@ -43,10 +43,10 @@ class Record:
         return cls(kind, known.session_id if isinstance(known, Fact) else session_id, asdict(known))
 
     def fact(self) -> Fact:
-        """The fact that a record of kind ``fact`` holds. Fields that this version does not know are left out.
+        """The fact in a record of kind ``fact``. Unknown fields are left out.
 
         Raises:
-            ConfigError: it is of another kind, or holds no fact.
+            ConfigError: the record has another kind, or no valid fact.
         """
         if self.kind != "fact":
             raise ConfigError(f"a record of kind {self.kind!r} holds no fact", field="kind", value=self.kind)
@@ -54,7 +54,7 @@ class Record:
 
 
 def write_everything(path: str | os.PathLike[str], records: Iterable[Record]) -> int:
-    """Writes *records*, whole or not at all; how many there were.
+    """Writes *records* as a new file, completely or not at all. Returns their number.
 
     Raises:
         ConfigError: a record of an unknown kind.
@@ -63,7 +63,7 @@ def write_everything(path: str | os.PathLike[str], records: Iterable[Record]) ->
 
 
 def read_everything(path: str | os.PathLike[str]) -> Loaded[Record]:
-    """The records of a file, streamed. Lines of another format, and bad ones, are skipped and counted."""
+    """The records of a file, one at a time. Bad lines and other formats are skipped and counted."""
     return read_lines(Path(path), _record)
 
 

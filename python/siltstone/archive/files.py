@@ -1,4 +1,4 @@
-"""The documented store of messages: one JSONL file, each text once, bounded by number and age."""
+"""The documented store of messages: a JSONL file with each text once, limited by number and age."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DAY_MS: Final = 86_400_000
 
 
 class Said(NamedTuple):
-    """A message on its way into the archive; ``id`` is that of its segment, where it has one already."""
+    """A message for the archive. ``id`` is the id of its segment, if it already has one."""
 
     role: str
     content: str
@@ -30,7 +30,7 @@ class Said(NamedTuple):
 
 
 def dedup_key(session_id: str, role: str, content: str) -> bytes:
-    """SHA-256, all 32 bytes, over session, role and content, each with its length before it."""
+    """The SHA-256 (32 bytes) of session, role and content, each with its length before it."""
     digest = sha256()
     for text in (session_id, role, content):
         raw = text.encode("utf-8", "surrogatepass")
@@ -39,15 +39,16 @@ def dedup_key(session_id: str, role: str, content: str) -> bytes:
 
 
 class SegmentArchive:
-    """``segments.jsonl`` of a folder, live: a line is on the disk when ``add`` returns.
+    """``segments.jsonl`` of a folder. A line is on the disk when ``add`` returns.
 
-    The file is read when it is first needed. Bad lines are skipped and counted in ``skipped``. A write that
-    fails is raised to its own caller, and later ones go on. One archive a process and folder.
+    The file is read once, at its first use. Bad lines are skipped and counted in ``skipped``. If a write
+    fails, its caller gets the error; later writes are not affected. A folder must have one archive in one
+    process.
 
     Args:
-        folder: Where the file is; made when something is written.
-        max_segments: The most segments; the oldest leave first.
-        eviction_days: Days after which a segment leaves, strictly older; 0 is never.
+        folder: The folder of the file; it is made by the first write.
+        max_segments: The most segments; the oldest are removed first.
+        eviction_days: A segment that is older than so many days is removed; 0 means never.
 
     Raises:
         ConfigError: *max_segments* is below 1, or *eviction_days* below 0.
@@ -92,11 +93,11 @@ class SegmentArchive:
         id: str | None = None,  # noqa: A002 - the documented word
         session_key: str | None = None,
     ) -> Segment | None:
-        """Writes a message; None where it is blank, or there already with the same session, role and text.
+        """Writes a message. Returns None if it is blank, or if the session already has its role and text.
 
         Raises:
-            OSError: it could not be written. Nothing of it is kept.
-            ValueError: it cannot be said in UTF-8.
+            OSError: the message could not be written. No part of it stays.
+            ValueError: the message cannot be encoded in UTF-8.
         """
         said = Said(role, content, timestamp, id, session_key)
         [added] = self.add_all(session_id, [said])
@@ -105,9 +106,9 @@ class SegmentArchive:
         return added
 
     def add_all(self, session_id: str, said: Sequence[Said]) -> list[Segment | OSError | ValueError | None]:
-        """Writes messages with one write: of each its segment, None as for :meth:`add`, or why it failed.
+        """Writes several messages at once. Returns for each its segment, None as :meth:`add`, or the error.
 
-        Where the write fails they are written one by one: one that fails stops no other.
+        If the write fails, the messages are written one by one, so that one failure does not stop the others.
         """
         with self._lock:
             known = self._loaded()
@@ -135,7 +136,7 @@ class SegmentArchive:
         return answers
 
     def _written(self, lines: Mapping[int, bytes]) -> dict[int, OSError]:
-        """Appends *lines*; those that could not be, and why."""
+        """Appends *lines*. Returns the places of those that failed, with their errors."""
         if not lines:
             return {}
         try:
@@ -151,15 +152,15 @@ class SegmentArchive:
         return {}
 
     def has_older(self, now: int) -> bool:
-        """Whether :meth:`evict` would take anything out."""
+        """Whether :meth:`evict` would remove a segment."""
         with self._lock:
             self._loaded()
             return bool(self._days and self._oldest and self._oldest[0][0] < now - self._days * _DAY_MS)
 
     def replace(self, session_id: str, segments: Iterable[Segment]) -> int:
-        """Puts *segments* in the place of all that the session has, in one write; how many it has then.
+        """Replaces all segments of the session by *segments*, in one write. Returns their number.
 
-        What is in the file of other sessions stays.
+        The segments of other sessions stay.
         """
         with self._lock:
             known = self._loaded()
@@ -172,7 +173,7 @@ class SegmentArchive:
             return max(0, len(self._loaded()) - others)
 
     def evict(self, now: int) -> int:
-        """Takes out what is older than ``eviction_days`` at *now*, in ms since 1970; how many that were."""
+        """Removes segments older than ``eviction_days`` at *now* (ms since 1970). Returns their number."""
         if not self._days:
             return 0
         oldest = now - self._days * _DAY_MS
@@ -216,7 +217,7 @@ class SegmentArchive:
             return self._segments
 
     def _take(self, found: dict[bytes, Segment]) -> dict[bytes, Segment]:
-        """Takes *found* as all there is, the newest of them."""
+        """Sets the segments to the newest ``max_segments`` of *found*."""
         ordered = sorted((each.timestamp, each.id, key) for key, each in found.items())
         self._oldest = ordered[-self._most :]  # in order, and so a heap
         self._segments = {key: found[key] for _, _, key in self._oldest}

@@ -1,4 +1,4 @@
-"""JSON, a line each: streamed, tolerant of bad lines, whole or not there at all."""
+"""Files of JSON lines: read line by line without the bad ones, and written completely or not at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Loaded(Generic[T]):
-    """The values of a file, in order. After the last, ``skipped`` says how many lines were bad."""
+    """The values of a file, in order. After the last value, ``skipped`` is the number of bad lines."""
 
     def __init__(self, items: Callable[[Loaded[T]], Iterator[T]]) -> None:
         self.skipped = 0
@@ -30,9 +30,9 @@ class Loaded(Generic[T]):
 
 
 def read_lines(path: Path, parse: Callable[[dict[str, Any]], T | None]) -> Loaded[T]:
-    """What *parse* makes of every line of *path*; what it refuses, by None or ``ValueError``, is counted.
+    """The results of *parse* for the lines of *path*. A line that gives None or raises is only counted.
 
-    A file that is not there has no lines. A last line without its line break is read if it is whole.
+    A missing file has no lines. A last line without its line break is read if it is complete.
     """
 
     def items(loaded: Loaded[T]) -> Iterator[T]:
@@ -67,9 +67,9 @@ def line_of(fields: dict[str, Any]) -> bytes:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes *folder*, and those above it that are missing: for their owner alone, whatever the mask.
+    """Makes *folder* and its missing parents. Only their owner may use them, whatever the umask.
 
-    What is there already keeps its permissions.
+    Existing folders keep their permissions.
     """
     if folder.is_dir():
         return
@@ -78,15 +78,15 @@ def make_folder(folder: Path) -> None:
 
 
 def opened_to_append(path: Path) -> BinaryIO:
-    """The file at *path*, to write at its end; a new one is for its owner alone, whatever the mask."""
+    """Opens the file at *path* to append. Only its owner may use a new file, whatever the umask."""
     make_folder(path.parent)
     return open(path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
 @contextmanager
 def replaced(path: Path) -> Iterator[BinaryIO]:
-    """A file to write that takes the place of *path* when all is written and on the disk, and not before."""
-    import tempfile  # with shutil and four compressors: only who writes files needs it
+    """A file to write. It replaces *path* at the end, when all of it is on the disk."""
+    import tempfile  # imports shutil and four compressors, so only the writing of files imports it
 
     make_folder(path.parent)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -114,7 +114,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> int:
-    """Writes *lines* in the place of *path*; how many there were."""
+    """Replaces the file *path* by *lines*. Returns their number."""
     count = 0
     with replaced(path) as file:
         for fields in lines:

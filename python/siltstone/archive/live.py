@@ -1,4 +1,4 @@
-"""The documented archive, live: a folder with messages, facts and vectors, and the search over them."""
+"""The documented archive in use: a folder with messages, facts and vectors, and the search over them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Embed = Callable[[str], Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """The result of adding messages: the numbers that are new, were there already, are blank, or failed."""
+    """The result of adding messages: the numbers of new, known, blank and failed ones, and the errors."""
 
     stored: int = 0
     duplicates: int = 0
@@ -53,8 +53,8 @@ class Archived:
 class ContextArchive:
     """``segments.jsonl``, ``knowledge.jsonl`` and ``vectors.bin`` of a folder.
 
-    Nothing is read before it is needed, and no text is embedded whose vector is in the file. One archive a
-    process and folder; several sessions share it.
+    Each file is read at its first use, and a text whose vector is in the file is not embedded again. A folder
+    must have one archive in one process; several sessions can share it.
 
     Args:
         folder: The folder; made when something is written.
@@ -98,9 +98,9 @@ class ContextArchive:
         self._lock = RLock()
 
     def add(self, session_id: str, said: Iterable[Said]) -> Archived:
-        """Archives messages, each as soon as it comes; one that fails stops no other.
+        """Archives messages. A failing message does not stop the others.
 
-        Their vectors are written when all of them are: what is new is found by words and by vectors.
+        The vectors are written after the messages; then a search finds them by words and by vectors.
         """
         new: list[Segment] = []
         duplicates = blank = 0
@@ -128,7 +128,7 @@ class ContextArchive:
         return Archived(len(new), duplicates, blank, len(failures), tuple(failures))
 
     def replace(self, session_id: str, segments: Iterable[Segment]) -> None:
-        """Has *segments* alone of the session: those of others stay. What is gone leaves ``vectors.bin``."""
+        """Replaces the segments of a session, and removes the vectors of those that are gone."""
         with self._lock:
             before = {each.id for each in self.segments.segments(session_id)}
             self.segments.replace(session_id, segments)
@@ -137,9 +137,9 @@ class ContextArchive:
             self._keep_vectors(now, gone=frozenset(before - {each.id for each in now}))
 
     def put_facts(self, session_id: str, facts: Iterable[Fact]) -> int:
-        """Has *facts* alone of the session in ``knowledge.jsonl``; how many lines the file has then.
+        """Replaces the session's facts in ``knowledge.jsonl``. Returns the number of lines of the file.
 
-        Those that were taken back are left out. A line names its session, beside what is documented.
+        Retracted facts are left out. A line also has its session, in addition to the documented fields.
         """
         path = self.folder / "knowledge.jsonl"
         with self._lock:
@@ -154,7 +154,7 @@ class ContextArchive:
             return write_lines(path, lines) if lines or path.exists() else 0
 
     def evict(self, now: int | None = None) -> int:
-        """Takes out what is older than ``eviction_days``; how many segments that were."""
+        """Removes segments older than ``eviction_days``, with their vectors. Returns their number."""
         with self._lock:
             moment = now_ms() if now is None else now
             if not self.segments.has_older(moment):
@@ -186,13 +186,13 @@ class ContextArchive:
         Args:
             query: Any text.
             limit: The most segments.
-            session_id: That session alone; None for all.
-            topic: Segments of that topic alone, of the documented table.
-            entity: Segments with that entity alone.
-            min_score: The least score, over the weights of the sides that found a segment.
-            vector_weight: Of the cosine.
-            bm25_weight: Of BM25.
-            time_decay: What a day leaves.
+            session_id: Only segments of this session; None for all.
+            topic: Only segments of this topic, of the documented table.
+            entity: Only segments with this entity.
+            min_score: The least score, divided by the weights of the sides that found a segment.
+            vector_weight: The weight of the cosine.
+            bm25_weight: The weight of BM25.
+            time_decay: The factor on a score for each day of age.
             now: The time, in ms since 1970.
         """
         if limit < 1 or not query.strip():
@@ -254,7 +254,7 @@ class ContextArchive:
     def _cosines(
         self, asked: Sequence[float], rows: Sequence[tuple[str, Sequence[float] | None]]
     ) -> list[float]:
-        """The cosine of each row with *asked*, 0 for one that has no vector; lengths are worked out once."""
+        """The cosine of each row with *asked*; 0 for a row without a vector. Lengths are computed once."""
         own, found = _length(asked), list[float]()
         if len(self._lengths) > 2 * len(rows) + 64:
             self._lengths.clear()
@@ -270,26 +270,26 @@ class ContextArchive:
         return found
 
     def _best(self, scores: Sequence[float], limit: int) -> dict[int, float]:
-        """The places of up to twice *limit* scores above 0, the best ones."""
+        """The best scores above 0, at most twice *limit*, by their places."""
         places = [place for place, score in enumerate(scores) if score > 0]
         places.sort(key=lambda place: -scores[place])
         return {place: scores[place] for place in places[: 2 * limit]}
 
     def _line(self, session_id: str | None) -> list[Segment]:
-        """The segments of a session, or all, oldest first: the same list until one comes or goes."""
+        """The segments of a session, or all, oldest first. The list is the same until segments change."""
         key = session_id or ""
         if key not in self._lines:
             self._lines[key] = list(self.segments.segments(session_id))
         return self._lines[key]
 
     def _index_of(self, segments: list[Segment]) -> DocumentedBm25:
-        """The index of *segments*: that of the last search, where it was of the same list."""
+        """The index of *segments*. It is kept for the next search over the same list."""
         if self._indexed is None or self._indexed[0] is not segments:
             self._indexed = segments, DocumentedBm25([self._tokens_of(each) for each in segments])
         return self._indexed[1]
 
     def _tokens_of(self, segment: Segment) -> list[str]:
-        """The tokens of a segment; kept, as the vectors are."""
+        """The tokens of a segment. They are cached."""
         if segment.id not in self._words:
             if len(self._words) > 2 * len(self.segments) + 64:
                 self._words.clear()
@@ -322,7 +322,7 @@ class ContextArchive:
         known.update(new)
 
     def _write_vectors(self, new: Mapping[str, Sequence[float]], gone: frozenset[str]) -> None:
-        """Appends to the file that we wrote last; what others wrote since is read and kept."""
+        """Appends to the file, if nobody else has written it since; else merges with its content."""
         path, stamp = self.folder / "vectors.bin", self._stamp
         if stamp is None and not self._is_ours():
             dimension = dimension_of(path)

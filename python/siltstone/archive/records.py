@@ -1,4 +1,4 @@
-"""``segments.jsonl`` and ``knowledge.jsonl``, as they are documented."""
+"""Reads and writes ``segments.jsonl`` and ``knowledge.jsonl`` in the documented form."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Segment:
         id: A UUID.
         session_id: Its session.
         timestamp: Milliseconds since 1970.
-        role: Who said it.
-        content: What.
+        role: The role of the speaker.
+        content: The text.
         tokens: A third of its UTF-16 units, rounded up, and at least 1.
-        session_key: The host's own name for the session, where it has one.
-        topics: What it is about.
-        entities: What is named in it.
+        session_key: The host's own name for the session, if it has one.
+        topics: The topics of the text.
+        entities: The entities that the text names.
     """
 
     id: str
@@ -66,7 +66,7 @@ def segment_of(
     id: str | None = None,  # noqa: A002 - the documented word
     session_key: str | None = None,
 ) -> Segment:
-    """A segment with its id, tokens, topics and entities. *created_at* is in ms, where it is a number."""
+    """A segment with its id, tokens, topics and entities. A number as *created_at* is in ms since 1970."""
     return Segment(
         id or _new_id(),
         session_id,
@@ -81,7 +81,7 @@ def segment_of(
 
 
 def of_entry(entry: StoredEntry) -> Segment:
-    """The segment of a stored entry: its id is made of session and number, and is the same every time."""
+    """The segment of a stored entry. Its id follows from session and entry id, so it is always the same."""
     name = f"{entry.session_id}\0{entry.entry_id}"
     return segment_of(
         entry.session_id,
@@ -99,23 +99,23 @@ def _path(path: str | os.PathLike[str]) -> Path:
 
 
 def write_segments(path: str | os.PathLike[str], segments: Iterable[Segment | StoredEntry]) -> int:
-    """Writes ``segments.jsonl``, whole or not at all, of segments or entries; how many there were."""
+    """Writes segments or entries to ``segments.jsonl``, completely or not at all. Returns their number."""
     made = (each if isinstance(each, Segment) else of_entry(each) for each in segments)
     return write_lines(_path(path), map(segment_fields, made))
 
 
 def read_segments(path: str | os.PathLike[str]) -> Loaded[Segment]:
-    """The segments of a file, streamed. Corrupt and invalid lines are skipped, and counted."""
+    """The segments of a file, one at a time. Corrupt and invalid lines are skipped and counted."""
     return read_lines(_path(path), _segment)
 
 
 def write_knowledge(path: str | os.PathLike[str], facts: Iterable[Fact]) -> int:
-    """Writes ``knowledge.jsonl``, whole or not at all; deleted facts are left out, superseded ones stay."""
+    """Writes ``knowledge.jsonl``, completely or not at all, without deleted facts. Superseded ones stay."""
     return write_lines(_path(path), (fact_fields(fact) for fact in facts if fact.deleted_at is None))
 
 
 def read_knowledge(path: str | os.PathLike[str]) -> tuple[list[Fact], int]:
-    """The facts of a file, and how many lines were bad. Of an id the last line holds; a tombstone ends it."""
+    """The facts of a file, and the number of bad lines. The last line of an id counts, also a tombstone."""
     loaded = read_lines(_path(path), _fact_or_tombstone)
     facts: dict[str, Fact] = {}
     for each in loaded:
@@ -196,7 +196,7 @@ def _fact_or_tombstone(fields: dict[str, Any]) -> Fact | str | None:
 
 
 def _stamp(value: object) -> int | None:
-    """*value* as milliseconds since 1970; None where it is no time of the years 1 to 9999."""
+    """*value* as milliseconds since 1970; None if it is not a time of the years 1 to 9999."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not _FIRST <= value <= _LAST:
         return None
     return int(value)

@@ -36,9 +36,9 @@ VERSION: Final = 1
 _HEADER: Final = struct.Struct("<IIII")
 _LENGTH: Final = struct.Struct("<H")
 _COUNT: Final = struct.Struct("<I")
-_COUNT_AT: Final = 12  #: where the count stands in the header
+_COUNT_AT: Final = 12  #: the offset of the count in the header
 
-#: A file as it was last written: its inode, its size, and when that was.
+#: The state of a file after its last write: its inode, its size, and the time of the write.
 Stamp: TypeAlias = tuple[int, int, int]
 
 
@@ -53,7 +53,7 @@ class Vectors:
 def write_vectors(
     path: str | os.PathLike[str], vectors: Mapping[str, Sequence[float]], dimension: int
 ) -> None:
-    """Writes *vectors*, whole or not at all. Values are rounded to float32.
+    """Writes *vectors* as a new file, completely or not at all. Values are rounded to float32.
 
     Raises:
         ConfigError: a vector of another dimension, or an id of more than 65,535 bytes.
@@ -65,9 +65,9 @@ def write_vectors(
 
 
 def read_vectors(path: str | os.PathLike[str]) -> Vectors | None:
-    """The content of the file; None where it is missing, too short, or of another format or version.
+    """The content of the file; None if it is missing, too short, or of another format or version.
 
-    Of a file that was cut off, the entries that are whole are kept.
+    If the end of the file is missing, the complete vectors are kept.
     """
     try:
         data = Path(path).read_bytes()
@@ -100,10 +100,10 @@ def merge_vectors(
     *,
     gone: frozenset[str] = frozenset(),
 ) -> int:
-    """Adds *vectors* to those of the file, and takes out *gone*; how many are there now.
+    """Adds *vectors* to the file, and removes *gone*. Returns the number of vectors in the file.
 
-    Sessions that share a folder keep one another's vectors. A file of another dimension is left as it is,
-    and then nothing is written and the answer is 0: its owner makes its vectors anew.
+    Sessions that share a folder keep each other's vectors. A file of another dimension is not changed, and
+    the answer is 0: the owner of that file makes its vectors again.
     """
     known = read_vectors(path)
     if known is not None and known.by_id and known.dimension != dimension:
@@ -118,21 +118,22 @@ def merge_vectors(
 def append_vectors(
     path: str | os.PathLike[str], vectors: Mapping[str, Sequence[float]], dimension: int, stamp: Stamp
 ) -> bool:
-    """Adds *vectors* to the end of the file, where it is still as *stamp* says; whether it was.
+    """Appends *vectors* to the file, if it has not changed since *stamp*. Returns whether it did.
 
-    The rows are on the disk before the count tells of them: who stops in between leaves the file as it was.
+    The rows are on the disk before the count includes them. So a process that stops in between leaves the old
+    content.
 
     Args:
         path: The file.
-        vectors: None of them is in the file yet.
-        dimension: That of the file.
-        stamp: What :func:`stamp_of` said when the file was last written whole.
+        vectors: The new vectors; none of them is in the file yet.
+        dimension: The dimension of the file.
+        stamp: The answer of :func:`stamp_of` after the last complete write of the file.
 
     Raises:
         ConfigError: a vector of another dimension, or an id of more than 65,535 bytes.
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
-    if fcntl is None:  # nobody else could be kept from appending meanwhile
+    if fcntl is None:  # without a lock, another process could append at the same time
         return False
     rows = [_row(name, values, dimension) for name, values in vectors.items()]
     if stamp_of(path) is None:
@@ -166,7 +167,7 @@ def dimension_of(path: str | os.PathLike[str]) -> int | None:
 
 
 def stamp_of(path: str | os.PathLike[str]) -> Stamp | None:
-    """By what a later look knows that nobody has written the file since; None where it is missing."""
+    """The state of a file, to see later whether it was written since; None if it is missing."""
     try:
         told = Path(path).stat()
     except FileNotFoundError:
@@ -197,7 +198,7 @@ def _little(values: array[float]) -> bytes:
 
 
 def _little_bytes(data: bytes) -> bytes:
-    """float32 between the machine's order and little-endian, either way."""
+    """Converts float32 between the machine's byte order and little-endian, in both directions."""
     if sys.byteorder == "little":
         return data
     swapped = array("I", data)

@@ -10,7 +10,7 @@ INSTALL = "the siltstone command needs its extra: pip install 'siltstone[cli]'"
 
 
 def main() -> None:
-    """Runs the command line; says what to install where the extra is missing."""
+    """Runs the command line. If the extra is missing, it names the extra to install."""
     try:
         from siltstone.cli.app import app
     except ModuleNotFoundError as error:

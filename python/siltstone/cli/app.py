@@ -1,7 +1,7 @@
 """The commands, their options and their exit codes.
 
-Exit codes: 0 all is well; 1 the command ran, and what it found or left is not as it should be; 2 bad usage or
-bad input, and nothing was changed.
+Exit codes: 0: all is well. 1: the command ran, and found or left a fault. 2: bad usage or bad input; nothing
+was changed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # its tables cut what is wider than the terminal
+    rich_markup_mode=None,  # its tables cut long lines at the width of the terminal
 )
 app.command(name="sessions")(looking.sessions)
 app.command(name="search")(looking.search)
@@ -117,11 +117,12 @@ def demo_command(
 ) -> None:
     """Let an offline agent work in a small window.
 
-    It reads the Python standard library, and is questioned about what it no longer sees.
+    It reads the Python standard library, and is asked about texts that have left its window.
 
     Example: siltstone demo --window 16000
 
-    No key, no network, no model: the agent is a script, its tool calls and their outputs are real.
+    It needs no key, no network and no model: the agent is a script, its tool calls and their outputs are
+    real.
     """
     with refusals(), progress(hidden=as_json) as bar:
         task = bar.add_task("reading the standard library", total=None)
@@ -166,11 +167,11 @@ def replay_command(
 ) -> None:
     """Run a policy over a recorded transcript.
 
-    Message by message, as an agent would meet it.
+    The messages are appended one by one, as in the life of an agent.
 
     Example: siltstone replay transcript.jsonl --window 20000 --policy threshold --policy tiered
 
-    Exit code 1 tells that something was lost or broken, or that the window was exceeded.
+    Exit code 1: a message was lost, a tool group was broken, or the window was exceeded.
     """
     choice("--model", model, MODELS)
     if picture is not None:
@@ -228,14 +229,14 @@ def doctor_command(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Look at every row of a store for damage, or for secrets.
+    """Check every row of a store for damage, or for secrets.
 
     Example: siltstone doctor agent-data --repair
 
-    Nothing is changed without --repair. With --secrets every text is read by the rules of redaction, and
-    where a secret stands is told, never what it is.
+    Nothing is changed without --repair. With --secrets every text is checked by the rules of redaction. The
+    place of each secret is printed, never the secret itself.
 
-    Exit code 1 tells that something was found, and is still so.
+    Exit code 1: damage or a secret was found, and is still there.
     """
     if secrets:
         if repair:

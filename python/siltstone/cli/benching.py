@@ -1,4 +1,4 @@
-"""``siltstone bench``: how long the calls of a turn take on this machine."""
+"""``siltstone bench``: measures the times of the calls of a turn on this machine."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from siltstone.session import Session
 
 __all__ = ["bench"]
 
-_REPEATS: Final = 200  #: calls of each kind, of which the median and the slowest hundredth are told
-_BATCH: Final = 500  #: messages that are written in one call while the session is filled
+_REPEATS: Final = 200  #: calls of each kind; their median and their 99th percentile are printed
+_BATCH: Final = 500  #: messages in one call while the session is filled
 _WINDOW: Final = 1_000_000
 
 
@@ -122,7 +122,7 @@ def _timed(
     before: Callable[[int], object] = lambda _at: None,
     repeats: int = _REPEATS,
 ) -> dict[str, float]:
-    """The times of *repeats* calls; *before* goes before each, and is not counted."""
+    """The times of *repeats* calls, in microseconds. *before* runs before each call, and is not measured."""
     found = []
     gc.disable()
     try:
@@ -146,7 +146,7 @@ def _role(number: int) -> str:
 
 
 def _text(number: int) -> str:
-    """About 400 bytes, no two of them alike."""
+    """A text of about 400 bytes, a different one for each *number*."""
     rows = (f"At minute {minute} pump {number} held {number * 7 % 997 + minute} bar." for minute in range(9))
     return f"Report {number}, station {number % 41}. {' '.join(rows)}"
 

@@ -27,11 +27,11 @@ __all__ = ["forget", "import_transcript", "undo"]
 def undo(store: StorePath, session: SessionId, as_json: AsJson = False) -> None:
     """Take the last compaction of a session back.
 
-    What it covered, or a branch left out, is in context again.
+    The messages that it covered, or that a branch left out, are in context again.
 
     Example: siltstone undo agent-data chat-1
 
-    Exit code 1 tells that there was none.
+    Exit code 1: there was no compaction to take back.
     """
     with refusals(), opened_session(store, session, read_only=False) as (_, held):
         record = held.undo_compaction()
@@ -58,14 +58,15 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Forget what was said, for ever.
+    """Forget messages for ever.
 
-    It leaves the log, the memory, the summaries and the files. It cannot be undone.
+    They leave the log, the memory, the summaries and the files. This cannot be undone.
 
     Example: siltstone forget agent-data --session chat-1 --text "door code" --dry-run
 
-    All that is given must hold. Without --yes it asks first, with the figures of a dry run; where nobody can
-    be asked it refuses. Exit code 1 tells that some of the bytes are still there.
+    A message is forgotten only if all given options apply to it. Without --yes the command shows the figures
+    of a dry run and asks first; without a terminal it refuses. Exit code 1: some of the bytes are still
+    there.
     """
     if text == "-":
         text = sys.stdin.read().removesuffix("\n")
@@ -110,13 +111,14 @@ def import_transcript(
 ) -> None:
     """Append recorded messages to new sessions of a store.
 
-    They keep all of their keys. Transcripts of Claude Code and exports of ChatGPT are known by their content.
+    Messages keep all of their keys. Transcripts of Claude Code and exports of ChatGPT are recognised by their
+    content.
 
     Example: siltstone import ~/.claude/projects/my-project/session.jsonl agent-data
 
-    A session that has messages already is refused, and nothing of the transcript is written. A file of
-    `siltstone export` with everything, a segments.jsonl or a knowledge.jsonl (with --session) is known by its
-    first line, and read as such; bad lines are counted.
+    If a session already has messages, the whole transcript is refused, and nothing is written. A file of
+    `siltstone export` with everything, a segments.jsonl or a knowledge.jsonl (with --session) is recognised
+    by its first line; bad lines are counted.
     """
     with refusals():
         kind = kind_of(transcript)
@@ -176,7 +178,7 @@ def _written(store: Place) -> AbstractContextManager[AnyStore]:
 
 
 def _ask(path: Place, report: ForgetReport) -> None:
-    """Asks on the terminal; refuses where there is none, and ends where the answer is no."""
+    """Asks on the terminal. Without a terminal it refuses; if the answer is no, the command ends."""
     if not sys.stdin.isatty():
         refuse("nobody can be asked: say --yes, or --dry-run to see what would be forgotten")
     errors.print(_figures(path, report), highlight=False, markup=False, soft_wrap=True)

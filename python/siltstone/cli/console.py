@@ -1,4 +1,4 @@
-"""What every command prints with, and how it refuses."""
+"""The output and the errors of all commands."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 
-_NO_EDGE = 100_000  # columns of what is no terminal: nothing there is cut or wrapped
+_NO_EDGE = 100_000  # columns of an output that is not a terminal, so that no line is cut or wrapped
 
 
 def _console(*, stderr: bool = False) -> Console:
@@ -50,7 +50,7 @@ errors = _console(stderr=True)
 
 
 def line(text: str, style: str | None = None) -> None:
-    """Prints a line as it is: no markup is read, nothing is cut, a terminal wraps it."""
+    """Prints a line as it is: without markup, and not cut. A terminal wraps it."""
     output.print(text, style=style, highlight=False, markup=False, soft_wrap=True, emoji=False)
 
 
@@ -61,7 +61,7 @@ def print_json(value: dict[str, Any]) -> None:
 
 @contextmanager
 def progress(*, hidden: bool) -> Iterator[Progress]:
-    """A progress bar on standard error; none where that is no terminal."""
+    """A progress bar on standard error, if that is a terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=errors, disable=hidden or not errors.is_terminal) as shown:
         yield shown
@@ -69,9 +69,9 @@ def progress(*, hidden: bool) -> Iterator[Progress]:
 
 @contextmanager
 def working(text: str, *, hidden: bool) -> Iterator[None]:
-    """Around a step of unknown length that may take long: what is done, and for how long; then it is gone.
+    """Shows *text* and the elapsed time during a step of unknown length, and removes the line at the end.
 
-    It is on standard error, and nothing is where that is no terminal. Nothing else may be printed meanwhile.
+    The line is on standard error, and only if that is a terminal. Do not print other lines meanwhile.
     """
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(
@@ -83,7 +83,7 @@ def working(text: str, *, hidden: bool) -> Iterator[None]:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Turns an error that names the thing into one line and exit code 2."""
+    """Turns errors of siltstone and of the operating system into one line and exit code 2."""
     try:
         yield
     except (SiltstoneError, OSError) as error:
@@ -91,7 +91,7 @@ def refusals() -> Iterator[None]:
 
 
 def refuse(message: str) -> NoReturn:
-    """One line on standard error, and exit code 2."""
+    """Prints one line on standard error, and ends with exit code 2."""
     errors.print(f"siltstone: {message}", style="red", highlight=False, markup=False, soft_wrap=True)
     raise typer.Exit(2)
 

@@ -1,4 +1,4 @@
-"""The command ``copy``: everything of a store, into another one."""
+"""The command ``copy``: copies a whole store into another store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from siltstone.values import asdict
 
 __all__ = ["copy"]
 
-#: What a store may hold may be copied, whatever the limits of who wrote it.
+#: The widest limits, so that every text is copied, whatever the limits of its writer were.
 _WIDEST = Limits(text_bytes=256 << 20)
 
 
@@ -30,14 +30,14 @@ def copy(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Copy every session of a store into another one.
+    """Copy every session of a store into another store.
 
-    Both are compared afterwards. Where a copy was stopped, the same command goes on with it.
+    Both are compared afterwards. If a copy was stopped, the same command continues it.
 
     Example: siltstone copy agent-data other-data
 
-    Exit code 1 tells that a session was written to meanwhile, and is not the same: give the command again.
-    A session of the target that has another past is refused.
+    Exit code 1: a session was written to meanwhile, and is not the same; run the command again. A session
+    that has another history in the target is refused.
     """
     with (
         refusals(),
@@ -61,7 +61,7 @@ def copy(
 
 
 def _place_of(store: AnyStore, place: Place) -> Place:
-    """Where it is: a path may name a store by a path above or below it."""
+    """The place of *store*; *place* may be a path above or below its directory."""
     return store.path if isinstance(store, MemoryStore) else place
 
 

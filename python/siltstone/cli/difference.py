@@ -1,4 +1,4 @@
-"""What one compaction did with each message: kept, summarised, archived; and why it was due."""
+"""The effect of one compaction on each message (kept, summarised, archived), and its reason."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from siltstone.values import asdict
 
 __all__ = ["change_json", "show_difference"]
 
-_LONGEST = 60  #: characters that are told of a message; a narrow terminal shows fewer
-_BEFORE, _LEAST = 33, 20  #: columns before them, and so many there are at least
-_SUMMARY = 12  #: lines of a summary that a terminal shows
+_LONGEST = 60  #: the maximum characters of a message; a narrow terminal shows fewer
+_BEFORE, _LEAST = 33, 20  #: the columns before a message, and the minimum columns of a message
+_SUMMARY = 12  #: the maximum lines of a summary in a terminal
 _INDENT = " " * 15
-_CALL = re.compile(r"\[(call|result) \S+: ")  #: ids tell nothing here
+_CALL = re.compile(r"\[(call|result) \S+: ")  #: the ids of calls, which are left out
 
 
 def change_json(change: Change) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def change_json(change: Change) -> dict[str, Any]:
 
 
 def show_difference(change: Change) -> None:
-    """Prints *change*: a line for each message, with what became of it."""
+    """Prints *change*: a line for each message, with its fate."""
     record = change.record
     saved = record.tokens_before - record.tokens_after
     line(f"compaction {record.id} by {record.policy or 'nobody'}", "bold")
@@ -87,7 +87,7 @@ def show_difference(change: Change) -> None:
 
 
 def _summary_lines(summary: str) -> list[str]:
-    """The summary; in a terminal its beginning, each line as long as there is room."""
+    """The lines of the summary; in a terminal only its first lines, cut to the width."""
     lines = [text for text in summary.strip().splitlines() if text.strip()]
     if not output.is_terminal:
         return lines
@@ -105,5 +105,5 @@ def _shown(fate: Fate) -> dict[str, Any]:
 
 
 def _cut(text: str, room: int) -> str:
-    """*text* in *room* columns."""
+    """*text* cut to *room* columns."""
     return text if cell_len(text) <= room else f"{set_cell_size(text, room - 1).rstrip()}…"

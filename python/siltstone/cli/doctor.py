@@ -1,4 +1,4 @@
-"""``siltstone doctor``: is a store whole?"""
+"""``siltstone doctor``: checks a store for damage, and repairs it."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _FIGURES = (
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What a store holds (None where it cannot tell), and what is wrong with it."""
+    """The figures of a store (None if they cannot be read), and its faults."""
 
     path: str
     stats: StoreStats | None
     findings: tuple[Finding, ...]
-    days: tuple[Day, ...] | None = None  #: None where they cannot be read
-    keeping: Keeping | None = None  #: the same
+    days: tuple[Day, ...] | None = None  #: None if they cannot be read
+    keeping: Keeping | None = None  #: None if it cannot be read
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing is wrong, or nothing any more."""
+        """Whether the store has no fault, or all faults were repaired."""
         return all(finding.repaired for finding in self.findings)
 
     def to_json(self) -> dict[str, Any]:
-        """As one object; the keys are documented in docs/command-line.md."""
+        """The result as one object; docs/command-line.md documents its keys."""
         stats = {name: self.stats and getattr(self.stats, name) for name in _FIGURES}
         findings = [asdict(finding) for finding in self.findings]
         told = {
@@ -48,11 +48,12 @@ class Diagnosis:
 
 
 def examine(place: Place, *, repair: bool = False) -> Diagnosis:
-    """Opens the store that *place* means for reading and looks at everything in it; with *repair*, mends it.
+    """Checks all data of the store at *place*. It is opened for reading, or with *repair* for writing.
 
     Raises:
-        StoreOpenError: there is no store, or its first page is not that of one; or there are several below.
-        StoreBusyError: another process is mending it.
+        StoreOpenError: there is no store, its first page is not the first page of a store, or there are
+            several stores below *place*.
+        StoreBusyError: another process is repairing it.
     """
     found = find_store(place)
     if is_database(found):
@@ -60,8 +61,8 @@ def examine(place: Place, *, repair: bool = False) -> Diagnosis:
             return _diagnosis(shown(found), database, repair=repair)
     path = str(found)
     try:
-        MemoryStore.open(path, read_only=True).close()  # a repair makes no store where there is none
-    except StoreCorruptError as error:  # what an opening store needs to know is damaged
+        MemoryStore.open(path, read_only=True).close()  # a repair must not make a new store
+    except StoreCorruptError as error:  # data that every open needs is damaged
         return Diagnosis(path, None, (Finding("unreadable", "", None, str(error)),))
     except StoreOpenError:
         if not repair:
@@ -69,7 +70,7 @@ def examine(place: Place, *, repair: bool = False) -> Diagnosis:
     try:
         with MemoryStore.open(path, read_only=not repair) as store:
             return _diagnosis(path, store, repair=repair)
-    except StoreCorruptError as error:  # what an opening store needs to know is damaged
+    except StoreCorruptError as error:  # data that every open needs is damaged
         return Diagnosis(path, None, (Finding("unreadable", "", None, str(error)),))
 
 

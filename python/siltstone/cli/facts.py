@@ -1,4 +1,4 @@
-"""The command ``facts``: what is known of a session."""
+"""The command ``facts``: lists the facts of a session."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def facts(
 ) -> None:
     """List the facts of a session that hold now.
 
-    The newest are first; with a query, those that fit best.
+    The newest facts come first; with a query, the best matches.
 
     Example: siltstone facts agent-data chat-1 "favourite colour"
     """

@@ -1,4 +1,4 @@
-"""What fills a context, by category: a bar for each."""
+"""Shows the tokens of a context by category, with a bar for each."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from siltstone.compaction.breakdown import ContextBreakdown
 
 __all__ = ["draw"]
 
-_BAR, _LEAST_BAR = 60, 8  #: columns of a bar that is full, by the width of the terminal
-_FIGURES = 21  #: columns of what stands around it
+_BAR, _LEAST_BAR = 60, 8  #: maximum and minimum columns of a full bar; the terminal's width decides
+_FIGURES = 21  #: columns of the figures beside it
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _STYLES = {
     "system": "magenta",
@@ -20,9 +20,9 @@ _STYLES = {
 
 
 def draw(bands: dict[str, int], full: ContextBreakdown, window: int | None) -> None:
-    """A line for each category with its tokens and its share, and a bar where there is a terminal.
+    """Prints a line for each category, with its tokens and its share.
 
-    There the line above tells the whole in a sentence.
+    A terminal also gets a bar in each line, and a sentence about the whole above the lines.
     """
     whole = window or full.total_tokens
     shown = {**bands, "free": full.remaining_tokens} if window else bands
@@ -45,7 +45,7 @@ def _sentence(full: ContextBreakdown, window: int | None) -> str:
 
 
 def _bar(share: float, room: int, *, free: bool) -> str:
-    """*share* of *room* columns; what is there at all has an eighth of one."""
+    """A bar of *share* of *room* columns. A share above 0 has at least an eighth of a column."""
     if free:
         return f"{'·' * round(room * share):<{room}}"
     eighths = max(round(room * 8 * share), share > 0)

@@ -1,4 +1,4 @@
-"""Transcripts of other tools, as sessions of plain messages: Claude Code, and the export of ChatGPT."""
+"""Reads transcripts of other tools as sessions of plain messages: Claude Code, and the export of ChatGPT."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _SAID = ("user", "assistant")
 
 
 def as_claude_code(records: Sequence[Any]) -> list[dict[str, Any]] | None:
-    """The sessions of a file that Claude Code has written (``~/.claude/projects``); None for another file.
+    """The sessions of a file of Claude Code (``~/.claude/projects``); None for any other file.
 
-    An answer stands there in several lines, one for each of its blocks, and becomes one message again. Side
-    conversations of sub-agents, and lines that are no message, are left out.
+    The file has several lines for an answer, one for each of its blocks; they become one message again. Side
+    conversations of sub-agents are left out, and lines that are not messages.
     """
     if not any(map(_is_claude_line, records)):
         return None
@@ -37,9 +37,9 @@ def as_claude_code(records: Sequence[Any]) -> list[dict[str, Any]] | None:
 
 
 def as_chatgpt(records: Sequence[Any]) -> list[dict[str, Any]] | None:
-    """The conversations of ``conversations.json``, ChatGPT's export; None for another file.
+    """The conversations of ``conversations.json``, ChatGPT's export; None for any other file.
 
-    Each is the branch that was open last.
+    Each conversation has only the branch that was open last.
     """
     if not records or not all(
         isinstance(each, dict) and isinstance(each.get("mapping"), dict) for each in records
@@ -65,7 +65,7 @@ def _is_claude_line(record: Any) -> bool:
 
 
 def _spoken(mapping: dict[str, Any], at: Any) -> Iterable[dict[str, Any]]:
-    """What was said on the way to node *at*, in order."""
+    """The messages on the path to node *at*, in order."""
     found: list[dict[str, Any]] = []
     seen: set[Any] = set()
     while isinstance(node := mapping.get(at), dict) and at not in seen:

@@ -1,4 +1,4 @@
-"""The command that opens a page on a store: ``siltstone inspect``."""
+"""The command ``inspect``: opens a page that shows a store."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def inspect(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Open a page that shows what a store holds, live.
+    """Open a live page that shows the contents of a store.
 
-    It shows sessions, each compaction message by message, what searches find and why, facts, and the health
-    of the store. It changes nothing, unless --write allows it.
+    It shows sessions, each compaction message by message, the results of searches and their reasons, facts,
+    and the health of the store. It changes nothing unless --write allows it.
 
     Example: siltstone inspect agent-data --session chat-1
 
@@ -85,7 +85,10 @@ def inspect(
 
 
 def _door(place: Path, address: str) -> str:
-    """A file that leads a browser to *address*: an argument of a process can be read by others."""
+    """The URL of a file that leads a browser to *address*.
+
+    The address has a token, and other users can read the arguments of a process.
+    """
     page = place / "open.html"
     descriptor = os.open(page, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:

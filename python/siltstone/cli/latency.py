@@ -1,4 +1,4 @@
-"""What siltstone adds to a turn, measured."""
+"""Measures the time that siltstone adds to a turn."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Stopwatch"]
 
 
 class Stopwatch:
-    """Adds up the time spent inside until the turn ends; one sample a turn, in microseconds."""
+    """Adds up the time of blocks until the turn ends. Each turn gives one sample, in microseconds."""
 
     def __init__(self) -> None:
         self.samples: list[float] = []
@@ -18,7 +18,7 @@ class Stopwatch:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Counts the time of the block to the current turn."""
+        """Adds the time of the block to the current turn."""
         start = time.perf_counter()
         try:
             yield

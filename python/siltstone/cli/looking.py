@@ -1,4 +1,4 @@
-"""Commands that look at a store and change nothing."""
+"""Commands that read a store and change nothing."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ StorePath = Annotated[
 SessionId = Annotated[str, typer.Argument(help="The session's id.")]
 
 _RANKERS = {ranker: None for ranker in get_args(Ranker) if ranker not in ("dense", "fused")}
-MOST_SHOWN = 120  #: tokens of a hit in a terminal
+MOST_SHOWN = 120  #: the maximum tokens of a hit in a terminal
 
 
 class FileFormat(StrEnum):
-    """What `export` writes."""
+    """The formats of `export`."""
 
     transcript = "transcript"
     everything = "everything"
@@ -88,7 +88,7 @@ def sessions(
 ) -> None:
     """List the sessions of a store.
 
-    They are in the order of their first writes.
+    The sessions are in the order of their first writes.
 
     Example: siltstone sessions agent-data --limit 20
     """
@@ -121,7 +121,7 @@ def search(
 ) -> None:
     """Search the memory of a session.
 
-    It has what was compacted away, and what was indexed by hand.
+    The memory has the messages that compactions discarded, and entries that the host indexed.
 
     Example: siltstone search agent-data chat-1 "door code" --explain
     """
@@ -145,7 +145,7 @@ def search(
 
 
 def hit_text(content: str, query: str, *, is_terminal: bool) -> str:
-    """*content* of a hit; in a terminal the part of a long one that says most of *query*, and its length."""
+    """*content* of a hit. In a terminal a long text is cut to its best part for *query*, with its length."""
     part = best_part(content, query, MOST_SHOWN) if is_terminal else content
     if part == content:
         return content
@@ -188,7 +188,7 @@ def compactions(
 ) -> None:
     """List the compactions of a session, oldest first.
 
-    Each has its summary; a branch of the history is one of them.
+    Each is shown with its summary. A branch of the history is listed too.
 
     Example: siltstone compactions agent-data chat-1 --diff 2
     """
@@ -218,11 +218,11 @@ def context(
     estimator: Annotated[str, typer.Option(help="How tokens are counted.")] = "blocks",
     as_json: AsJson = False,
 ) -> None:
-    """Tell what fills the context of a session, in tokens.
+    """Show the tokens in the context of a session, by category.
 
     Example: siltstone context agent-data chat-1 --window 200000
 
-    Exit code 1 tells that it is larger than the window.
+    Exit code 1: the context is larger than the window.
     """
     with refusals(), opened_session(store, session, read_only=True) as (memory, held):
         rule = tokens.rule(estimator)
@@ -258,9 +258,9 @@ def expand(
     compaction: Annotated[int, typer.Argument(help="Its id, as `siltstone compactions` shows it.")],
     as_json: AsJson = False,
 ) -> None:
-    """Show the messages that a summary stands for.
+    """Show the messages that a summary replaced.
 
-    Of a branch they are those that left with it.
+    For a branch, they are the messages that left with it.
 
     Example: siltstone expand agent-data chat-1 2
     """
@@ -289,12 +289,12 @@ def export(
 ) -> None:
     """Write the messages of a session as JSON lines.
 
-    They are as they were appended, and `import` reads them back.
+    The messages are as they were appended, and `import` reads them back.
 
     Example: siltstone export agent-data chat-1 chat-1.jsonl
 
-    Other formats have all of the session, or are the documented files of an archive. With --json it prints
-    what was written, and needs a file.
+    The format `everything` has the whole session. The other formats are the documented files of an archive.
+    With --json a file is needed, and the command prints the figures of the export.
     """
     if kind is not FileFormat.transcript:
         _export_archive(store, session, transcript, kind, as_json=as_json)
@@ -313,7 +313,7 @@ def export(
             working(f"writing {transcript.name}", hidden=as_json),
             transcript.open("x", encoding="utf-8") as file,
         ):
-            for count, text in enumerate(texts, 1):  # noqa: B007 - how many there were
+            for count, text in enumerate(texts, 1):  # noqa: B007 - the number of texts
                 file.write(f"{text}\n")
     if as_json:
         print_json({"session": session, "transcript": str(transcript), "messages": count})
@@ -357,7 +357,7 @@ def _text(row: LogRow) -> str:
 
 
 def heading(record: CompactionRecord) -> str:
-    """A compaction or a branch in a line, without its summary."""
+    """A compaction or a branch in one line, without its summary."""
     covers = ", ".join(f"{start}-{end - 1}" for start, end in record.covers)
     said = [
         f"compaction {record.id}, {_moment(record.created_at)}: {record.reason}",

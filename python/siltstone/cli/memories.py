@@ -18,13 +18,13 @@ __all__ = ["compact_memories", "memory_status"]
 
 
 def memory_status(store: StorePath, session: SessionId, as_json: AsJson = False) -> None:
-    """Tell the state of the memory of a waterfall session.
+    """Show the state of the memory of a waterfall session.
 
-    It says what each summary stands for, and whether anything is missing.
+    It shows the range of each summary, and messages that are missing.
 
     Example: siltstone memory-status agent-data chat-1
 
-    Exit code 1 tells that something is.
+    Exit code 1: a message is missing.
     """
     with refusals(), _session(store, session) as held:
         report = held.memory_status()
@@ -37,13 +37,11 @@ def memory_status(store: StorePath, session: SessionId, as_json: AsJson = False)
 
 
 def compact_memories(store: StorePath, session: SessionId, as_json: AsJson = False) -> None:
-    """Run the summaries of a waterfall session now.
-
-    It does so below their trigger too.
+    """Summarise a waterfall session now, even if no run is due.
 
     Example: siltstone compact-memories agent-data chat-1
 
-    Exit code 1 tells that nothing was compacted, and why.
+    Exit code 1: nothing was compacted; the reason is printed.
     """
     with refusals(), _session(store, session) as held, working("summarising", hidden=as_json):
         outcome = held.compact_memories()
@@ -60,7 +58,7 @@ def compact_memories(store: StorePath, session: SessionId, as_json: AsJson = Fal
 
 @contextmanager
 def _session(store: Place, session_id: str) -> Iterator[Session]:
-    """The session as the preset that it began with."""
+    """The session, with the preset that it was begun with."""
     path = find_store(store)
     with opened(path, read_only=True) as held:
         require_session(held, session_id)

@@ -1,4 +1,4 @@
-"""A picture of a replay: how many tokens went out at each boundary, a line for each policy."""
+"""A picture of a replay: the tokens that were sent at each boundary, with a line for each policy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["check_plot", "plot"]
 INSTALL = "a plot needs the extra: pip install 'siltstone[plot]'"
 FORMATS = (".svg", ".png")
 
-# Colours that people with any sight tell apart (Okabe and Ito), and a style that says it once more.
+# Colours that colour-blind people can distinguish (Okabe and Ito), and different styles of lines.
 STYLES = [
     ("#0072B2", "-"), ("#D55E00", "-"), ("#009E73", "-"), ("#CC79A7", "-"),
     ("#E69F00", "--"), ("#56B4E9", "--"), ("#000000", "--"), ("#0072B2", ":"), ("#D55E00", ":"),
@@ -23,10 +23,10 @@ STYLES = [
 
 
 def check_plot(path: Path) -> None:
-    """Refuses a file of another kind, and a plot without what draws it, before anything is replayed.
+    """Checks the format of the file and the plot's extra, before a session is replayed.
 
     Raises:
-        typer.BadParameter: as said.
+        typer.BadParameter: the file has another format, or matplotlib is not installed.
     """
     if path.suffix.lower() not in FORMATS:
         raise typer.BadParameter(f"{path} must end in {' or '.join(FORMATS)}", param_hint="--plot")
@@ -37,7 +37,7 @@ def check_plot(path: Path) -> None:
 
 
 def plot(replays: Mapping[str, Sequence[Replay]], window: int, path: Path) -> None:
-    """Draws *replays*, sessions by policy, to *path*: one field for each session.
+    """Draws *replays* (sessions by policy) to *path*, with one field for each session.
 
     The same replays give the same bytes of an SVG.
     """

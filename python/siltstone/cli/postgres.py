@@ -1,4 +1,4 @@
-"""The commands ``postgres setup``, ``check`` and ``erase``: a store in PostgreSQL, as an operator sees it."""
+"""The commands ``postgres setup``, ``check`` and ``erase``, for the operator of a store in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ postgres = typer.Typer(
 
 @postgres.command(name="setup")
 def setup(address: Address, as_json: AsJson = False) -> None:
-    """Make the tables of a store, if they are not there.
+    """Make the tables of a store, if they do not exist.
 
     Example: siltstone postgres setup postgresql://owner@db.example/app
 
-    The role must be allowed to create. Several may do so at once.
+    The role needs the right to create tables. Several processes may run it at once.
     """
     from siltstone.postgres import PostgresStore
     from siltstone.postgres import administration as operator
@@ -53,11 +53,11 @@ def setup(address: Address, as_json: AsJson = False) -> None:
 
 @postgres.command(name="check")
 def check(address: Address, as_json: AsJson = False) -> None:
-    """Compare every row with its checksum, and tell what an acknowledged write is worth.
+    """Compare every row with its checksum, and check the durability of writes.
 
     Example: siltstone postgres check postgresql://app@db.example/app
 
-    Exit code 1 tells that a row is damaged, or that the end of the server may lose acknowledged writes.
+    Exit code 1: a row is damaged, or a crash of the server may lose acknowledged writes.
     """
     from siltstone.postgres import PostgresStore
     from siltstone.postgres import administration as operator
@@ -95,12 +95,12 @@ def _tell(findings: list[Finding], warnings: tuple[str, ...]) -> None:
 
 @postgres.command(name="erase")
 def erase(address: Address, as_json: AsJson = False) -> None:
-    """Rewrite the tables, so that what was forgotten leaves their files.
+    """Rewrite the tables, so that forgotten texts leave their files.
 
     Example: siltstone postgres erase postgresql://owner@db.example/app
 
-    Each table is locked meanwhile, and needs room for a second copy. Exit code 1 tells that some of it is
-    still in the files of the tables.
+    Each table is locked meanwhile, and needs disk space for a second copy. Exit code 1: some forgotten texts
+    are still in the files of the tables.
     """
     from siltstone.postgres import administration as operator
 

@@ -1,8 +1,9 @@
-"""What became of the facts in messages that left the context: still there, found by a search, or lost?
+"""Checks whether facts in messages that left the context are still in context, found by a search, or lost.
 
-A probe is a number, a path, an error or a decision that was said in a message which is not in the context
-any more. It is in the context where a summary or a later message says it. Else a search is asked for it in
-the words beside it, never in its own: a path is asked for by its line, an error by how it begins.
+A probe is a number, a path, an error or a decision in a message that is no longer in the context. It is still
+in the context if a summary or a later message has it. Else a search is asked for it. The query for a number
+is made of the words beside it, the query for a path of its file name and the words before it, and the query
+for an error or a decision of its first half.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from siltstone.values import dataclass
 
 __all__ = ["KINDS", "Probe", "Retention", "probes_of", "retention"]
 
-MOST: Final = 40  #: probes of one kind in one session, evenly taken
-LIMIT: Final = 5  #: hits that a search gives
-SHORTEST_QUERY: Final = 3  # words
-LONGEST: Final = 160  # characters of a probe
+MOST: Final = 40  #: the maximum probes of one kind in one session, evenly spread
+LIMIT: Final = 5  #: the hits of a search
+SHORTEST_QUERY: Final = 3  # words: the minimum of a query
+LONGEST: Final = 160  # characters: the maximum of a probe
 
 _NUMBER: Final = re.compile(r"(?<![\w.])\d[\d,._]{2,}\d(?![\w.])")
 _PATH: Final = re.compile(r"(?<![\w/])(?:[\w.-]+)?(?:/[\w.-]+){2,}")
@@ -35,12 +36,12 @@ _WORD: Final = re.compile(r"[^\W\d_]{3,}")
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Something that was said.
+    """A fact in a message.
 
     Attributes:
         kind: One of ``KINDS``.
-        text: What must be there word for word.
-        query: What a search is asked.
+        text: The text that must be found word for word.
+        query: The query of the search for it.
     """
 
     kind: str
@@ -50,21 +51,21 @@ class Probe:
 
 @dataclass(slots=True)
 class Retention:
-    """How many probes there were, and where they are."""
+    """The numbers of probes in context, found by a search, and lost."""
 
     in_context: int = 0
     found: int = 0
     lost: int = 0
 
     def add(self, other: Retention) -> None:
-        """Counts those of *other* as well."""
+        """Adds the numbers of *other*."""
         self.in_context += other.in_context
         self.found += other.found
         self.lost += other.lost
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The number of all probes."""
         return self.in_context + self.found + self.lost
 
 
@@ -105,11 +106,11 @@ KINDS: Final[dict[str, Callable[[str], Iterator[Probe]]]] = {
     "errors": _errors,
     "decisions": _decisions,
 }
-"""What is looked for, and how."""
+"""The kinds of probes, each with the function that finds them in a text."""
 
 
 def probes_of(texts: Iterable[str]) -> list[Probe]:
-    """The probes of *texts*: of each kind at most ``MOST``, each text once, taken evenly."""
+    """The probes of *texts*: at most ``MOST`` of each kind, evenly spread, each text once."""
     told = list(texts)
     chosen: list[Probe] = []
     for find in KINDS.values():
@@ -123,7 +124,7 @@ def probes_of(texts: Iterable[str]) -> list[Probe]:
 def retention(
     probes: Sequence[Probe], context: str, search: Callable[[str, int], Iterable[str]]
 ) -> dict[str, Retention]:
-    """By kind where the *probes* are: in *context*, in what *search* gives for their queries, or nowhere."""
+    """The numbers of *probes* by kind: in *context*, in the hits of *search* for their queries, or lost."""
     kept = {kind: Retention() for kind in KINDS}
     for probe in probes:
         of_kind = kept[probe.kind]
@@ -137,7 +138,7 @@ def retention(
 
 
 def _half(said: str) -> str:
-    """The first half of the words of *said*; empty where they are too few to ask for."""
+    """The first half of the words of *said*; empty if it has too few words for a query."""
     words = said.split()
     return _words(" ".join(words[: (len(words) + 1) // 2]))
 

@@ -1,4 +1,4 @@
-"""The command that tells what a session recalled before the calls of its model."""
+"""The command ``recalls``: shows the recalls of a session before the calls of its model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from siltstone.values import asdict
 
 __all__ = ["recalls"]
 
-_SHORT = 30  #: tokens of a text
+_SHORT = 30  #: the maximum tokens of a shown text
 
 
 def recalls(
@@ -27,9 +27,10 @@ def recalls(
     limit: Annotated[int, typer.Option(min=1, help="Recalls at most, the newest first.")] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Tell what a session recalled.
+    """Show the recalls of a session.
 
-    For each call of the model it shows what was placed before it, what had no room, and what it took.
+    For each call of the model it shows the entries that were placed before it, the entries that had no room,
+    and the time.
 
     Example: siltstone recalls agent-data chat-1 --limit 3
     """
@@ -69,7 +70,7 @@ def _told(found: RecalledEntry, query: str) -> str:
 
 
 def _short(text: str, query: str) -> str:
-    """*text* on one line, or the part of it that says most of *query*."""
+    """The best part of *text* for *query*, on one line."""
     return " ".join(best_part(text, query, _SHORT).split())
 
 

@@ -1,4 +1,4 @@
-"""Runs a policy over a recorded transcript, message by message, as an agent would meet it."""
+"""Runs a policy over a recorded transcript, message by message, as in the life of an agent."""
 
 from __future__ import annotations
 
@@ -42,36 +42,36 @@ _LISTS = frozenset({"latencies", "timeline"})
 
 @dataclass(slots=True)
 class Replay:
-    """What one session came to.
+    """The figures of one replayed session.
 
     Attributes:
         name: The session's name in the transcript.
         messages: Messages appended.
-        boundaries: Times that ``prepare`` was called.
-        compactions: Committed compactions, those of the emergency net included; and trims of a request.
-        runs: Those of the policy itself.
-        net_runs: Those of the emergency net under it.
-        failed: Attempts that came to nothing.
-        model_calls: Requests to the model that were answered.
-        tokens_sent: Tokens of those requests.
+        boundaries: Calls of ``prepare``.
+        compactions: Committed compactions, including those of the emergency net; and trims of a request.
+        runs: Compactions of the policy itself.
+        net_runs: Compactions of the emergency net.
+        failed: Failed attempts.
+        model_calls: Requests that the model answered.
+        tokens_sent: Input tokens of those requests.
         messages_in_context: Messages in the last view.
-        tokens_seen: All messages, by the policy's estimator.
-        peak_tokens: The most that ``prepare`` returned.
-        tokens_in_context: What it returned last.
+        tokens_seen: Tokens of all messages, by the policy's estimator.
+        peak_tokens: The largest result of ``prepare``, in tokens.
+        tokens_in_context: The last result of ``prepare``, in tokens.
         entries: Entries in memory.
         lost: Messages neither in context nor in the log.
         lost_from_memory: Discarded, indexable messages that ``entries`` does not return.
-        broken_tool_groups: Tool calls and results that ``prepare`` returned apart, summed.
-        over_window: Times that ``prepare`` returned more than the window.
-        cache_breaks: Times that a request did not begin with the one before it, so that a provider's cached
-            prefix ended earlier.
-        cache_tokens_lost: Tokens of the requests before from there on, which the provider reads anew.
-        retention: By kind what became of numbers, paths, errors and decisions that were said in messages
-            which left the context.
-        timeline: At each boundary how many messages there were, and the tokens that went out.
+        broken_tool_groups: Tool calls and results without their counterpart, in all results of ``prepare``.
+        over_window: Results of ``prepare`` that were larger than the window.
+        cache_breaks: Requests that did not begin with the whole request before them, so that less of the
+            provider's cached prefix could be used.
+        cache_tokens_lost: Tokens of the requests before, from the first difference on.
+        retention: By kind, the fate of numbers, paths, errors and decisions in messages that left the
+            context.
+        timeline: For each boundary the number of messages so far, and the tokens that were sent.
         latencies: Microseconds that siltstone added, a sample for each boundary: ``prepare`` and the
             appends since the boundary before.
-        seconds: The whole session.
+        seconds: Seconds of the whole session.
     """
 
     name: str
@@ -101,7 +101,7 @@ class Replay:
 
     @property
     def clean(self) -> bool:
-        """Nothing was lost, broken or too large."""
+        """Whether nothing was lost, broken or larger than the window."""
         return not (self.lost or self.lost_from_memory or self.broken_tool_groups or self.over_window)
 
     @property
@@ -111,7 +111,7 @@ class Replay:
         return None if total == 0 else 1 - sum(each.lost for each in self.retention.values()) / total
 
     def to_json(self) -> dict[str, Any]:
-        """As ``--json`` prints it."""
+        """The object that ``--json`` prints."""
         values = {name: getattr(self, name) for name in self.__slots__ if name not in _LISTS}
         values["retention"] = {kind: asdict(kept) for kind, kept in self.retention.items()}
         kept = self.evidence_kept
@@ -133,10 +133,10 @@ def replay(
     window: int,
     progress: Callable[[], object] = lambda: None,
 ) -> Replay:
-    """Replays *transcript* into a store below *directory*, then reopens the store and looks for losses.
+    """Replays *transcript* into a store in *directory*, then opens the store again and looks for losses.
 
-    *policy* is a policy, or a preset with all that it has. A boundary comes before each model call: before an
-    assistant message that does not follow another, and once at the end.
+    *policy* is a policy, or a preset with all its options. There is a boundary before each assistant message
+    that does not follow another assistant message, and one at the end.
     """
     own: dict[str, Any] = {"policy": policy}
     if isinstance(policy, Preset):
@@ -172,7 +172,7 @@ def replay(
 
 
 def summed(results: list[Replay]) -> Replay:
-    """The sum of *results*; of the peaks the highest, of the latencies all."""
+    """The sum of *results*, with the highest peak, and with the latencies of all."""
     total = Replay("total")
     for name in Replay.__slots__:
         if name not in {"name", "peak_tokens", "retention", *_LISTS}:
@@ -186,13 +186,13 @@ def summed(results: list[Replay]) -> Replay:
 
 
 def named_policy(name: str, window: int) -> tuple[str, Compactor]:
-    """A policy by its name, or by the file that names it; and what to call it.
+    """The label and the policy for *name*, which is the name of a policy or a TOML file.
 
-    A name takes its settings from the nearest ``siltstone.toml``, where there is one. A threshold that is
-    named nowhere is four fifths of the window.
+    A named policy has its settings from the nearest ``siltstone.toml``, if there is one. The default of
+    the threshold is four fifths of the window.
 
     Raises:
-        ConfigError: there is no such policy, or the file is not right.
+        ConfigError: there is no such policy, or the file is not valid.
     """
     settings: Settings
     chosen: str | None
@@ -208,7 +208,7 @@ def named_policy(name: str, window: int) -> tuple[str, Compactor]:
 
 
 class _Player:
-    """A session that is played, and what is counted at each boundary."""
+    """The session of a replay, and the counts at each boundary."""
 
     def __init__(
         self, session: Session, result: Replay, watch: Stopwatch, window: int, policy: Compactor
@@ -217,10 +217,10 @@ class _Player:
         self._window, self._policy = window, policy
         self._sent: list[RawMessage] = []
         self.appended = 0
-        self.trimmed: set[int] = set()  # messages that any request left out
+        self.trimmed: set[int] = set()  # numbers of messages that a request left out
 
     def boundary(self) -> Prepared:
-        """Asks for the next request, and counts what it is."""
+        """Prepares the next request, and counts its figures."""
         result, policy = self._result, self._policy
         with self._watch.running():
             prepared = self._session.prepare()
@@ -250,7 +250,7 @@ class _Player:
 
 
 def _same(one: list[RawMessage], other: list[RawMessage]) -> int:
-    """How many messages both begin with."""
+    """The number of equal messages at the beginning of both lists."""
     for at, (mine, its) in enumerate(zip(one, other, strict=False)):
         if mine is not its and mine != its:
             return at
@@ -258,7 +258,7 @@ def _same(one: list[RawMessage], other: list[RawMessage]) -> int:
 
 
 def _facts(session: Session, transcript: Transcript, sent: list[RawMessage]) -> dict[str, Retention]:
-    """What became of the facts in messages that the last request does not show as they were said."""
+    """The fate of the facts in messages that the last request does not have unchanged."""
     messages = [read_message(raw, seq) for seq, raw in enumerate(transcript.messages)]
     shown = {id(raw) for raw in sent}
     texts = indexable_texts(messages)
@@ -278,7 +278,7 @@ def _said(message: Message) -> str:
 def _look_for_losses(
     store: Store, transcript: Transcript, context: list[RawMessage], trimmed: set[int], result: Replay
 ) -> None:
-    """Compares what was appended with what a new process would find: all that a request has left out."""
+    """Counts the messages that a request left out and that a new process cannot find."""
     log = store.open_log(transcript.name)
     kept = {row.seq: row.raw for row in log.read(0, log.state().next_seq)}
     in_context = {id(raw) for raw in context}

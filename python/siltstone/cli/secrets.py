@@ -1,4 +1,4 @@
-"""``siltstone doctor --secrets``: is there a secret in a store, and where?"""
+"""``siltstone doctor --secrets``: finds the places of secrets in a store."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from siltstone.values import asdict, dataclass
 
 __all__ = ["Secret", "SecretsFound", "scan"]
 
-PAGE: Final = 500  #: rows that are held at once
+PAGE: Final = 500  #: the maximum rows in memory at once
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A place of a store that has a secret. It does not hold the secret.
+    """A place in a store with a secret. It does not have the secret itself.
 
     Attributes:
         session: The session.
@@ -30,9 +30,9 @@ class Secret:
             substitute) or ``fact``.
         id: The message's sequence number, or the row's id; 0 for a session's title.
         rule: The rule that found it.
-        path: The text in the row, where it has several.
-        start: Its first code point in that text.
-        end: One past its last.
+        path: The path of the text, if the row has several texts.
+        start: The position of its first code point in that text.
+        end: The position after its last code point.
     """
 
     session: str
@@ -46,11 +46,11 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class SecretsFound:
-    """What a scan has found.
+    """The result of a scan.
 
     Attributes:
         path: The directory of the store, or its address.
-        texts: How many texts were read.
+        texts: The number of texts that were read.
         secrets: The places, in the order of sessions, tables and rows.
     """
 
@@ -60,20 +60,20 @@ class SecretsFound:
 
     @property
     def rules(self) -> dict[str, int]:
-        """How often each rule has found something, most often first."""
+        """The number of secrets by rule, the largest number first."""
         return dict(Counter(secret.rule for secret in self.secrets).most_common())
 
     def to_json(self) -> dict[str, Any]:
-        """As one object; the keys are documented in docs/command-line.md."""
+        """The result as one object; docs/command-line.md documents its keys."""
         found = [asdict(secret) for secret in self.secrets]
         return {"path": self.path, "texts": self.texts, "rules": self.rules, "secrets": found}
 
 
 def scan(place: Place) -> SecretsFound:
-    """Reads every text of the store that *place* means by the built-in rules. Nothing is changed.
+    """Checks every text of the store at *place* by the built-in rules. Nothing is changed.
 
     Raises:
-        StoreOpenError: there is no store, or there are several below.
+        StoreOpenError: there is no store, or there are several stores below *place*.
         StoreCorruptError: a row cannot be read.
     """
     place = find_store(place)
@@ -93,7 +93,7 @@ _Text = tuple[str, str, int, _Read]
 
 
 def _texts(store: AnyStore) -> Iterator[_Text]:
-    """Every text of *store*: its session, table and id, and how it is read."""
+    """Every text of *store*: its session, its table, its id, and a function that finds secrets in it."""
     for info in all_sessions(store):
         yield from _of_session(store, info)
 
@@ -127,7 +127,7 @@ def _message(raw: str) -> _Read:
         try:
             return redactor.redact_message(decode(raw))[1]
         except (InvalidMessageError, ValueError):
-            return redactor.redact(raw)[1]  # a caller's own log need not hold messages that we read
+            return redactor.redact(raw)[1]  # the log of a caller may have unreadable messages
 
     return read
 
@@ -139,7 +139,7 @@ def _fact(body: str) -> _Read:
         except ValueError:
             value = body
         without_ids = value
-        if isinstance(value, dict):  # ids are drawn at random, and look like secrets
+        if isinstance(value, dict):  # ids are random, and look like secrets
             without_ids = {name: each for name, each in value.items() if name not in _IDS}
         return redactor.redact_value(without_ids)[1]
 

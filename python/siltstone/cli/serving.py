@@ -1,4 +1,4 @@
-"""The command that serves a session to clients of the Model Context Protocol."""
+"""The command ``mcp``: serves a session to clients of the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def mcp(
 ) -> None:
     """Serve one session to MCP clients, such as Claude Code.
 
-    Clients may read. Saving and forgetting are offered only where the options below allow it. Which session
-    it is, no client can say.
+    Clients may read. They may save and forget only if the options below allow it. A client cannot choose
+    another session.
 
     Example: siltstone mcp --store agent-data --session chat-1
     """
@@ -85,6 +85,6 @@ def mcp(
 
 
 def _is_free(store: str) -> bool:
-    """Whether a new store can be made there."""
+    """Whether a new store can be made at *store*: an absent or empty directory."""
     path = Path(store)
     return not is_database(store) and (not path.exists() or (path.is_dir() and not any(path.iterdir())))

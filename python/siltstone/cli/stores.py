@@ -1,4 +1,4 @@
-"""Which store does a path mean, and which session of it?"""
+"""Finds the store for a path, and a session in it."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ __all__ = ["AnyStore", "Place", "find_store", "open_place", "opened", "opened_se
 Place: TypeAlias = str | Path  #: a path, or the address of a database
 AnyStore: TypeAlias = "MemoryStore | PostgresStore"
 
-_FILE = Path("memory", "memory.sqlite3")  #: of a store, below its directory
-_DEEPEST = 4  #: directories below a path that are looked into
-_MOST_SHOWN = 5  #: stores that an error names
+_FILE = Path("memory", "memory.sqlite3")  #: the file of a store, inside its directory
+_DEEPEST = 4  #: the maximum levels of directories that are searched below a path
+_MOST_SHOWN = 5  #: the maximum number of stores that an error names
 
 
 def find_store(place: Place) -> Place:
-    """The directory of the store that *place* means; the address of a database is as it is.
+    """The directory of the store for *place*; the address of a database is returned unchanged.
 
-    That is the path itself, or else the nearest one above that has a store (so the store's own file will do),
-    or else the only one below.
+    It is the path itself, else the nearest directory above it with a store (so the path of the store's own
+    file works too), else the only directory below it with a store.
 
     Raises:
-        StoreOpenError: there is none, or there are several below; carries ``path``.
+        StoreOpenError: there is no store, or there are several below the path; carries ``path``.
     """
     if is_database(place):
         return place
@@ -70,13 +70,13 @@ def _below(path: Path) -> Iterator[Path]:
 
 
 def parts_of(address: str) -> tuple[str, str]:
-    """The address of a database as libpq takes it, and the schema that stands behind a ``#``."""
+    """The address of a database for libpq, and the schema after a ``#``, by default ``siltstone``."""
     conninfo, _, schema = address.partition("#")
     return conninfo, schema or "siltstone"
 
 
 def shown(place: Place) -> str:
-    """*place* as it may be printed: without the password of an address."""
+    """*place* as printable text, without the password of an address."""
     if not is_database(place):
         return str(place)
     from siltstone.postgres.administration import address
@@ -89,32 +89,32 @@ def shown(place: Place) -> str:
 def opened(
     place: Place, *, read_only: bool, make: bool = False, limits: Limits = DEFAULTS
 ) -> Iterator[AnyStore]:
-    """The store that *place* means; with *make*, a new one in a directory that has none."""
+    """The store for *place*; with *make*, a new store in a directory that has none."""
     with open_place(place if make else find_store(place), read_only=read_only, limits=limits) as store:
         yield store
 
 
 def open_place(place: Place, *, read_only: bool, limits: Limits = DEFAULTS) -> AnyStore:
-    """The store in the directory *place*, or at that address of a database."""
+    """The store in the directory *place*, or at the address *place* of a database."""
     if not is_database(place):
         return MemoryStore.open(place, read_only=read_only, limits=limits)
     from siltstone.postgres import PostgresStore
     from siltstone.postgres.administration import address
 
     conninfo, schema = parts_of(str(place))
-    address(conninfo)  # refuses what is none, and quotes no word of it
+    address(conninfo)  # refuses a wrong address without quoting it
     return PostgresStore.open(conninfo, schema=schema, read_only=read_only, limits=limits)
 
 
 @contextmanager
 def opened_session(place: Place, session_id: str, *, read_only: bool) -> Iterator[tuple[AnyStore, Session]]:
-    """A session that is in the store which *path* means; none is begun.
+    """An existing session in the store for *place*, with the store; a new session is never begun.
 
     Raises:
         ConfigError: the store has no such session.
     """
     with opened(place, read_only=read_only) as store:
         require_session(store, session_id)
-        options: Any = {"preset": None} if read_only else {}  # what is only looked at needs no preset
+        options: Any = {"preset": None} if read_only else {}  # reading needs no preset
         with Session.open(None, session_id, memory=store, **options) as session:
             yield store, session

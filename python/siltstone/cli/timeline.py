@@ -1,4 +1,4 @@
-"""The command that tells a session turn by turn: what each said, and what was in context after it."""
+"""The command ``timeline``: shows each turn of a session, and the tokens in context after it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from siltstone.values import asdict
 
 __all__ = ["timeline"]
 
-_BAR, _LEAST_BAR = 60, 8  # columns of the longest bar, by the width of the terminal
-_SAID = 44  # columns of what stands before it
+_BAR, _LEAST_BAR = 60, 8  # maximum and minimum columns of the longest bar; the terminal's width decides
+_SAID = 44  # columns before the bar
 
 
 def timeline(store: StorePath, session: SessionId, as_json: AsJson = False) -> None:
-    """Tell a session turn by turn, in tokens.
+    """Show a session turn by turn, in tokens.
 
-    It shows what was said, what was in context after it, and each compaction.
+    It shows the tokens of each turn, the tokens in context after it, and each compaction.
 
     Example: siltstone timeline agent-data chat-1
     """
@@ -48,7 +48,7 @@ def _told(mark: Mark) -> str:
 
 
 def _bar(tokens: int, most: int) -> str:
-    """*tokens* as a bar, where there is a terminal."""
+    """*tokens* as a bar; empty without a terminal."""
     if not output.is_terminal or not most:
         return ""
     longest = max(_LEAST_BAR, min(_BAR, output.width - _SAID))

@@ -1,4 +1,4 @@
-"""Reads recorded transcripts: JSON lines, a message or a whole session each."""
+"""Reads recorded transcripts: JSON lines, each with a message or a whole session."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from siltstone.values import dataclass
 
 __all__ = ["Transcript", "read_transcripts"]
 
-# A recorded line may carry times, ids and costs beside a message; only these belong to it. An item of the
-# Responses API has keys by its type, so all of them belong to it.
+# The keys of a message. A recorded line may also have times, ids and costs, which do not belong to it. The
+# keys of an item of the Responses API depend on its type, so all of them are kept.
 MESSAGE_KEYS = (
     "role",
     "content",
@@ -31,7 +31,7 @@ MESSAGE_KEYS = (
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """One recorded session."""
+    """A recorded session."""
 
     name: str
     messages: list[dict[str, Any]]
@@ -40,14 +40,14 @@ class Transcript:
 def read_transcripts(path: Path, *, whole: bool = False) -> list[Transcript]:
     """The sessions of *path*, at least one.
 
-    A line is a message (``role``, ``content`` as text or blocks, or OpenAI chat form; other keys are
-    ignored, but with *whole*), an item of the Responses API, or an object with ``messages``, the list of
-    them: a session of its own. Lines that are messages form sessions with their neighbours. A JSON array of
-    messages is read too, and so are transcripts of Claude Code and the export of ChatGPT.
+    A line is one of these: a message (``role``, ``content`` as text or blocks, or OpenAI chat form); an item
+    of the Responses API; an object with a list ``messages``, which is a session of its own. Other keys of a
+    message are ignored, unless *whole* is True. Consecutive lines with messages form one session. A JSON
+    array of messages is read too, and so are transcripts of Claude Code and the export of ChatGPT.
 
     Raises:
-        InvalidMessageError: a line is neither, and its number is in the error; or there is no message in the
-            file, or it is not text. Names the file.
+        InvalidMessageError: a line is none of these, and the error has its number; or the file has no
+            message, or is not UTF-8 text. The error names the file.
         OSError: the file cannot be read.
     """
     transcripts: list[Transcript] = []
@@ -79,7 +79,7 @@ def _records(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _written(text: str, path: Path) -> Iterator[tuple[str, Any]]:
-    """The records of a file: an array, one object over several lines, or lines."""
+    """The records of a file: an array, one object over several lines, or one record in each line."""
     if text.lstrip().startswith("["):
         for index, record in enumerate(_parsed(text, str(path))):
             yield f"{path}, message {index}", record
@@ -94,7 +94,7 @@ def _written(text: str, path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    """The one object that *text* is, where it is written over several lines."""
+    """The single object in *text*, if it is written over several lines; else None."""
     if not text.lstrip().startswith("{") or "\n" not in text.strip():
         return None
     try:
@@ -120,7 +120,7 @@ def _message(record: Any, where: str, whole: bool) -> dict[str, Any]:
             message = {key: record[key] for key in MESSAGE_KEYS if key in record}
         read_message(message, 0)
     except InvalidMessageError as error:
-        reason = str(error).removeprefix("message 0: ")  # the place is the line's
+        reason = str(error).removeprefix("message 0: ")  # the error names the line instead
         raise InvalidMessageError(f"{where}: {reason}", where=where) from error
     return message
 

@@ -73,7 +73,8 @@ class CompactionContext:
         forecast_tokens: The estimated next request: the provider's last count, and an estimate of newer
             messages. 0 without ``reserved_tokens``, or without a provider's count.
         next_seq: Messages ever appended; 0 if unknown, and then the messages of the view are counted.
-        fixed_count: Messages of the view that no policy discards: system messages, summaries, pinned ones.
+        fixed_count: System messages, summaries and pinned messages in the view. Limits by the number of
+            messages leave them out.
         failed_at: ``next_seq`` at the last attempt, if it failed; else None.
         failed_threshold: The threshold of that failed attempt; 0 if it had none.
         policy_state: The ``state`` of the last compaction by this policy that had one.
@@ -199,9 +200,10 @@ class Substitute:
 class Compaction:
     """A rewrite of a history: the whole of it is in ``retained`` and ``discarded``.
 
-    Most policies leave one summary in the view. A ``layered`` rewrite may leave several, old ones among
-    them, or none; what its new ones cover is discarded, and what else is discarded no summary stands for.
-    A rewrite that has substitutes may discard nothing; then it has no summary, and covers nothing.
+    Most policies leave one summary in the view. A ``layered`` rewrite may leave several summaries, earlier
+    ones included, or none. The messages that its new summaries cover are discarded; further messages may be
+    discarded without a summary. A rewrite with substitutes may discard nothing; then it has no summary, and
+    covers nothing.
 
     Attributes:
         messages: The new view: the retained messages in order, and the summary at the place of the first
@@ -210,18 +212,20 @@ class Compaction:
         discarded: The messages that leave, including earlier summaries, in order.
         summary: The summary's text from the model, without the frame; the last of several new ones; empty if
             there is none.
-        covers: The ranges of original messages that the summary replaces, including the ranges of replaced
-            summaries; ascending and disjoint.
-        level: 1 for a summary of messages, else one more than the highest summary it replaces.
+        covers: The ranges of all discarded messages, including the ranges of discarded summaries; ascending
+            and disjoint.
+        level: 1 for a summary of messages, else one more than the highest level among the summaries that it
+            replaces; 0 without a summary.
         usage: Every model call that was made.
         degraded: Whether the summary was made without a model of the caller.
-        suspect: Whether the summary is very short for the messages that it replaces.
+        suspect: Whether the summary is very short for the size of the replaced messages.
         injected: The messages that ``on_after_compact`` added to the end of ``messages``.
         layered: Whether the view may have several summaries, or none.
         state: The policy's state to store, for its next run; None keeps the earlier one.
         asides: Further summaries that are stored and not shown.
         tool_calls: The tools that the model called while it summarised; they run after the commit.
-        requests_left: The number of user messages that left for lack of room, although the policy keeps them.
+        requests_left: The number of user messages that left because their budget was full, under a policy
+            that keeps user messages.
         substitutes: The messages of the view with which this rewrite replaced larger ones, in order.
     """
 
@@ -252,7 +256,8 @@ class Compaction:
 class CompactionError(SiltstoneError, RuntimeError):
     """An attempt failed. Carries ``reason`` (as in ``CompactionFailed``) and ``usage``.
 
-    ``llm_failed`` carries ``error_class``, the name of what the model raised, as well.
+    With the reason ``llm_failed`` it also carries ``error_class``, the name of the exception that the model
+    raised.
 
     Policies raise it inside a flow; the drivers turn it into the outcome ``Failed``.
     """
@@ -266,7 +271,7 @@ class CompactionError(SiltstoneError, RuntimeError):
         super().__init__(message, reason=reason, usage=usage, **fields)
 
 
-PIN_SHARE = 4  # of the window, pinned messages have at most a quarter
+PIN_SHARE = 4  # pinned messages have at most a quarter of the window
 
 
 def check_shrunk(
@@ -296,13 +301,13 @@ def check_pin_budget(
     """Checks that pinned messages leave room for others, since they are never cut or summarised.
 
     Args:
-        pinned: All messages that shall be pinned.
+        pinned: All messages to be pinned.
         token_rule: The token rule.
-        context_window: The model's window in tokens, None where unknown.
-        budget: Their maximum tokens; None for a quarter of a known window, and no bound without one.
+        context_window: The model's window in tokens, None if unknown.
+        budget: Their maximum tokens. None: a quarter of a known window; no bound if the window is unknown.
 
     Raises:
-        ConfigError: they have more. Carries ``field`` and ``value``, the tokens they have.
+        ConfigError: they are larger. Carries ``field``, and their tokens as ``value``.
     """
     if budget is None:
         budget = None if context_window is None else context_window // PIN_SHARE
@@ -366,7 +371,7 @@ class Compactor(Protocol):
         """The compaction itself: yields a request for each summary, and returns the rewrite.
 
         Raises:
-            CompactionError: the attempt came to nothing.
+            CompactionError: the attempt failed.
         """
 
 
@@ -380,7 +385,7 @@ class RequestReader(Protocol):
 
 
 def request_rule_of(policy: Compactor) -> RequestRule:
-    """The rule of *policy* for requests among texts beside tool results; the default, if it has none."""
+    """The rule of *policy* for requests among texts beside tool results, or the default rule."""
     from siltstone.messages import is_request
 
     return policy.request_rule if isinstance(policy, RequestReader) else is_request
@@ -392,7 +397,7 @@ class RequestShaper(Protocol):
 
     @property
     def shapes_request(self) -> bool:
-        """Whether its settings say so. Then the next request begins with the whole history again."""
+        """Whether its settings ask for this. Then the next request begins with the whole history again."""
 
 
 def shapes_request(policy: Compactor | None) -> bool:
@@ -413,7 +418,7 @@ class OverheadChecker(Protocol):
     """A policy that can check beforehand whether its settings can work."""
 
     def check_overhead(self, reserved_tokens: int, context_window: int | None) -> None:
-        """Checks that the policy would not act never, or at every boundary.
+        """Checks that the policy can act, and would not act at every boundary.
 
         Raises:
             ConfigError: its threshold is larger than *context_window*, or *reserved_tokens* leave no room
@@ -444,9 +449,9 @@ class ForkFitter(Protocol):
         """The trigger of the compaction that the fork needs; None if it fits as it is.
 
         Args:
-            tokens: Of the history that it begins with, by the policy's rule.
-            prompt_tokens: Of what it is told first, and of what is sent beside the history.
-            context_window: The window in tokens, where it is known.
+            tokens: Tokens of the history that the fork begins with, by the policy's rule.
+            prompt_tokens: Tokens of the fork's first prompt, and tokens that are sent beside the history.
+            context_window: The window in tokens; None if unknown.
         """
 
 
@@ -456,7 +461,7 @@ class CheckpointKeeper(Protocol):
 
     @property
     def keeps_checkpoints(self) -> bool:
-        """Whether its settings say so."""
+        """Whether its settings ask for checkpoints."""
 
     @property
     def expand_limit(self) -> int:
@@ -466,7 +471,7 @@ class CheckpointKeeper(Protocol):
         """All checkpoints, in order.
 
         Args:
-            written: For each of its compactions, oldest first, its state and its summaries.
+            written: The state and the summaries of each compaction of this policy, oldest first.
         """
 
 
@@ -503,14 +508,14 @@ class MemoryReporter(Protocol):
         times: Sequence[float | None] | None = None,
         now: float | None = None,
     ) -> MemoryReport:
-        """How the memory stands that *view* shows, by the counters in *state*.
+        """A report on the memory in *view*, by the counters in *state*.
 
         Args:
             view: The messages in view.
-            state: What was kept of the last run.
-            next_seq: How many messages there ever were.
-            times: When each message of the view was said, in seconds since 1970, None where unknown.
-            now: The present, in the same seconds; None: ages are not looked at.
+            state: The state that the last run left.
+            next_seq: The number of messages ever appended.
+            times: The time of each message of the view, in seconds since 1970; None for an unknown time.
+            now: The current time, in the same seconds; None: ages are not checked.
         """
 
 
@@ -533,5 +538,5 @@ class Resummarizer(Protocol):
         """The content of a summary message for *messages*, with its frame, and the model calls it cost.
 
         Raises:
-            CompactionError: no model gave one.
+            CompactionError: no model gave an answer.
         """

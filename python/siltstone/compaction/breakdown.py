@@ -1,4 +1,4 @@
-"""How full a context is: tokens by what they are for, and the bands at which somebody should know."""
+"""The fill of a context: its tokens by category, and the bands at which a warning is due."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class ContextBreakdown:
 
     Attributes:
         summary_tokens: The summaries in view.
-        message_tokens: Everything else in view.
+        message_tokens: The other messages in view.
         total_tokens: Both together, counted once.
-        context_window: The window; 0 where unknown.
-        remaining_tokens: What is left of it, at least 0.
+        context_window: The window; 0 if unknown.
+        remaining_tokens: The free part of the window, at least 0.
         message_count: Messages in view, without summaries.
-        messages_seen: Messages there ever were.
-        pinned_count: Those of the view that are pinned.
-        has_summary: There is a summary in view.
-        facts_count: Facts that the host keeps beside it.
-        rules_count: Rules that the host keeps beside it.
+        messages_seen: Messages ever appended.
+        pinned_count: Pinned messages in view.
+        has_summary: Whether a summary is in view.
+        facts_count: Facts that the host keeps outside the context.
+        rules_count: Rules that the host keeps outside the context.
     """
 
     summary_tokens: int
@@ -67,12 +67,12 @@ class ContextBreakdown:
 
     @property
     def is_warning(self) -> bool:
-        """Seven tenths of the window are used."""
+        """Whether seven tenths of the window are used."""
         return self.ratio >= IS_WARNING
 
     @property
     def percent(self) -> int:
-        """The share in whole per cent, rounded down, above 100 where it is over the window."""
+        """The share in whole per cent, rounded down; above 100 if the context is larger than the window."""
         return percent_of(self.total_tokens, self.context_window)
 
     @property
@@ -95,10 +95,11 @@ def breakdown(
 
     Args:
         view: The messages in view.
-        context_window: The window in tokens; None where unknown.
-        estimator: How tokens are counted.
+        context_window: The window in tokens; None if unknown.
+        estimator: The token rule.
         pins: Sequence numbers of pinned messages.
-        messages_seen: Messages there ever were; None: those in view, and those that summaries stand for.
+        messages_seen: Messages ever appended. None: the messages in view and the messages that its summaries
+            cover are counted.
         facts_count: Facts that the host keeps.
         rules_count: Rules that the host keeps.
     """
@@ -133,12 +134,12 @@ def level_of_ratio(ratio: float) -> Level:
 
 
 def context_alert(full: ContextBreakdown) -> ContextWarning | ContextCritical | None:
-    """What is to be told of *full*: critical from 90 %, a warning from 70 %, in whole per cent."""
+    """The event for *full*: critical from 90 %, a warning from 70 %, in whole per cent; else None."""
     return alert_of(full.total_tokens, full.context_window)
 
 
 def alert_of(tokens: int, context_window: int) -> ContextWarning | ContextCritical | None:
-    """The same of a request of *tokens*; None where the window is not known, which 0 says."""
+    """The same event for a request of *tokens*; None for a window of 0, which means unknown."""
     band = band_of(tokens, context_window)
     if not band:
         return None
@@ -147,7 +148,7 @@ def alert_of(tokens: int, context_window: int) -> ContextWarning | ContextCritic
 
 
 def band_of(tokens: int, context_window: int) -> int:
-    """The per cent at which the band begins that *tokens* are in: 90, 70, or 0 below both."""
+    """The lower end of the band of *tokens*, in per cent: 90, 70, or 0 below both."""
     percent = percent_of(tokens, context_window)
     return next((band for band in (CRITICAL_PERCENT, WARNING_PERCENT) if percent >= band), 0)
 

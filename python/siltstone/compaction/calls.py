@@ -1,4 +1,4 @@
-"""Asking for a summary until there is one: attempts, then the next model, at last the extractive one."""
+"""The calls for one summary: several attempts, then the next model, at last the extractive model."""
 
 from __future__ import annotations
 
@@ -22,29 +22,30 @@ _SUMMARY_HEADING = pattern(r"^##[ \t]+Summary[ \t]*:?[ \t]*$", re.MULTILINE | re
 
 
 class SummarizerOverflow(Exception):  # noqa: N818 - control flow inside the family, never a caller's
-    """A request was larger than the summariser takes. Its cause is what the model raised."""
+    """A request was too large for the summariser. Its cause is the exception that the model raised."""
 
 
 class Calls:
     """The model calls of one compaction.
 
-    A call that raises is made again, *attempts* times in all. An answer that is empty or a refusal is
-    not asked for twice: the same question gives the same answer. Then the next of the caller's models is
-    asked, and stays the one that is asked; and once all have failed, the extractive model, if allowed.
+    A call that raises is repeated, up to *attempts* calls in all. An empty answer or a refusal is not asked
+    for again, because the same question gives the same answer. After that the next model of the caller is
+    asked, for this answer and for all later ones. If all models have failed, the extractive model answers,
+    if it is allowed.
 
     Args:
         attempts: Calls of one model for one answer, at least 1.
-        deadline: Seconds that a call may take, or None.
-        model_calls: The most calls of the caller's models while none has answered; None for no bound. 0 asks
-            the extractive model at once.
-        retry_delay: Seconds before the second call of one model for one answer; each further one waits
-            twice as long, ``MOST_DELAY`` at most.
-        last_resort: The extractive model may answer when every other has failed.
+        deadline: Seconds that a call may take; None for no limit.
+        last_resort: Whether the extractive model answers if all other models have failed.
+        retry_delay: Seconds before the second call of one model for one answer; each further call waits
+            twice as long, at most ``MOST_DELAY``.
+        model_calls: The maximum calls of the caller's models for one answer; only the first of the models is
+            asked then. None: no limit. 0: the extractive model answers at once.
 
     Attributes:
-        usage: What the answers cost, refused ones included.
-        tool_calls: The tools that they called, in order.
-        degraded: The extractive model had to answer.
+        usage: The cost of all answers, refusals included.
+        tool_calls: The tools that the answers called, in order.
+        degraded: Whether the extractive model had to answer.
     """
 
     def __init__(
@@ -69,8 +70,8 @@ class Calls:
         """The summary in an answer to *request*.
 
         Raises:
-            CompactionError: every model failed; the error is that of the last one.
-            SummarizerOverflow: the request is too large for the model that is asked.
+            CompactionError: every model failed; the error is the last model's.
+            SummarizerOverflow: the request is too large for the current model.
         """
         failure: CompactionError | None = None
         while True:
@@ -90,7 +91,7 @@ class Calls:
                 self.degraded = self.degraded or self._one_model
 
     def _ask_one(self, request: CompletionRequest) -> Flow[str]:
-        """The answer of the model that is at its turn, in as many attempts as it takes."""
+        """The answer of the current model, after at most *attempts* calls."""
         request = replace(request, rank=self._rank, deadline=self._deadline)
         attempt = 1
         while True:
@@ -114,7 +115,7 @@ class Calls:
 
 
 class _NoSuchModelError(Exception):
-    """There is no model of the rank that was asked for."""
+    """There is no model of the requested rank."""
 
     def __init__(self, error: ModelError) -> None:
         super().__init__(str(error))
@@ -127,7 +128,7 @@ def _model_failure(error: ModelError, usage: Sequence[UsageRecord]) -> Compactio
 
 
 def _summary_in(completion: Completion, usage: Sequence[UsageRecord]) -> str:
-    """The summary in an answer: what follows a heading ``## Summary``, else all of it."""
+    """The summary in an answer: the text after a heading ``## Summary``, else the whole answer."""
     heading = _SUMMARY_HEADING.search(completion.text)
     text = completion.text[heading.end() if heading else 0 :].strip()
     if is_refusal(text, completion.stop_reason):

@@ -34,10 +34,10 @@ _OF_PROVIDER = frozenset({"input_tokens", "forecast"})  # the provider's count, 
 
 
 class Chain:
-    """Runs policies in order until the history is small enough, and stops.
+    """Runs policies in order, and stops as soon as the history is small enough.
 
-    It is due when one of them is. A step that fails or has nothing to do leaves the history to the next.
-    What the steps did together is one rewrite, committed at once.
+    The chain is due if one of its steps is due. A step that fails or has nothing to do is passed over. The
+    changes of all steps together are one rewrite, which is committed at once.
 
     Args:
         steps: The policies, cheapest first; the first one's token rule counts.
@@ -45,8 +45,8 @@ class Chain:
             no longer so. Where that was a size in bytes that the host alone knows, all steps run.
 
     Raises:
-        ConfigError: no steps, two of one name, one whose trims are of a request alone, or a target out of its
-            bounds.
+        ConfigError: there are no steps, two steps have the same name, a step trims only single requests, or
+            the target is out of its bounds.
     """
 
     def __init__(self, *steps: Compactor, target: float | None = None) -> None:
@@ -79,14 +79,14 @@ class Chain:
         """Runs the checks of all steps.
 
         Raises:
-            ConfigError: as the step says.
+            ConfigError: a step refuses its settings.
         """
         for step in self.steps:
             if isinstance(step, OverheadChecker):
                 step.check_overhead(reserved_tokens, context_window)
 
     def should_compact(self, context: CompactionContext) -> Trigger | None:
-        """The trigger of the first step that is due; of one that looks at new results alone only then."""
+        """The trigger of the first step that is due; a step that only compresses new results comes last."""
         kept = _states(context.policy_state)
         alone: Trigger | None = None
         for step in self.steps:
@@ -103,7 +103,7 @@ class Chain:
         """Runs the steps in order, each on the result of the step before.
 
         Raises:
-            CompactionError: what the last step raised, where none did anything.
+            CompactionError: no step changed the history, and a step failed; the error of the last such step.
         """
         kept = _states(trigger.policy_state)
         view: Sequence[Message] = history
@@ -113,7 +113,7 @@ class Chain:
         skip = Skip("nothing_to_discard", "no step had anything to do")
         for step in self.steps:
             if trigger.action == COMPRESS and not isinstance(step, CompressToolOutput):
-                continue  # it is not due
+                continue  # only the compression is due
             asked = replace(trigger, threshold=None, policy_state=kept.get(step.name))
             try:
                 result = yield from step.flow(view, asked)
@@ -174,7 +174,7 @@ class Chain:
 
 
 def _in_order(history: Sequence[Message], result: Compaction) -> bool:
-    """Whether what the new summaries of all steps stand for ascends: one step may have cut behind another."""
+    """Whether the ranges of all new summaries ascend: a later step may have cut behind an earlier step."""
     known = {id(message) for message in history}
     made = [m for m in result.messages if m.provenance == "compaction_summary" and id(m) not in known]
     spans = [span for message in made for span in message.covers]

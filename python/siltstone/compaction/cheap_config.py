@@ -14,7 +14,7 @@ __all__ = ["ClearConfig", "DuplicatesConfig", "InPlaceConfig"]
 
 @dataclass(frozen=True, slots=True)
 class InPlaceConfig:
-    """The common settings of steps that put shorter results in the place of longer ones.
+    """The common settings of steps that replace long results by shorter ones.
 
     Attributes:
         trigger_fraction: Share of the window at which the step is due, above 0.
@@ -24,9 +24,9 @@ class InPlaceConfig:
         least_tokens: A result with fewer tokens stays as it is.
         estimator: The token rule, as in :class:`CompactionConfig`.
         wait_for_cache: Whether the step waits, up to ``wait_until``, while the provider has the beginning of
-            the request in its cache, because a change makes the provider read the rest again.
-        wait_until: Share of the window at which it waits no longer.
-        in_use: A function: whether a result is still in use, and stays as it is.
+            the request in its cache. A change would make the provider read the rest again.
+        wait_until: Share of the window at which the step waits no longer.
+        in_use: A function that tells whether a result is still in use; such a result stays as it is.
 
     Raises:
         ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
@@ -53,7 +53,7 @@ class InPlaceConfig:
             checks.refuse("in_use", "a function of a result", self.in_use)
 
     def waits(self, context: CompactionContext, tokens: int) -> bool:
-        """Whether a history of *tokens* is left as it is, because the provider has its beginning cached."""
+        """Whether a history of *tokens* stays as it is, because its beginning is in the provider's cache."""
         if not (self.wait_for_cache and context.cached_tokens) or context.context_window is None:
             return False
         return tokens < reached_at(context.context_window, self.wait_until)
@@ -70,7 +70,7 @@ class ClearConfig(InPlaceConfig):
     """The settings of :class:`ClearToolResults`, in addition to the common ones.
 
     Attributes:
-        keep_results: The newest messages with results that stay as they are.
+        keep_results: The number of newest messages with results that stay as they are.
         exclude_tools: Tools whose results stay.
     """
 
@@ -88,8 +88,9 @@ class DuplicatesConfig(InPlaceConfig):
     """The settings of :class:`DropDuplicateReads`, in addition to the common ones.
 
     Attributes:
-        tools: Tools that read: of two calls with the same arguments the later answer counts. None: those
-            whose names say so. An answer that is the same text counts once, whatever the tool.
+        tools: Names of reading tools: if two calls have the same arguments, only the later answer stays.
+            None: tools with a name such as ``read_file``. Two answers with the same text count as one
+            reading, for any tool.
     """
 
     tools: tuple[str, ...] | None = None

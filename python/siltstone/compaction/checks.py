@@ -37,17 +37,17 @@ LEAST_WINDOW = 1_024  #: tokens of a summariser's window: a smaller one does not
 
 
 def is_int(value: object) -> bool:
-    """Whether *value* is a whole number; True and False are none."""
+    """Whether *value* is a whole number; True and False are not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> bool:
-    """Whether *value* is a number; True and False are none."""
+    """Whether *value* is a number; True and False are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def positive(field: str, value: Any, or_else: str = "") -> None:
-    """Refuses what is not a whole number above 0."""
+    """Refuses a value that is not a whole number above 0."""
     if not is_int(value):
         refuse(field, f"{or_else}an int", value)
     if value <= 0:
@@ -55,7 +55,7 @@ def positive(field: str, value: Any, or_else: str = "") -> None:
 
 
 def at_least(field: str, value: Any, least: int, or_else: str = "") -> None:
-    """Refuses what is not a whole number of *least* or more."""
+    """Refuses a value that is not a whole number of *least* or more."""
     if not is_int(value) or value < least:
         refuse(field, f"{or_else}an int >= {least}", value)
 
@@ -67,13 +67,13 @@ def within(field: str, value: Any, least: int, most: int) -> None:
 
 
 def share(field: str, value: Any, *, above_zero: bool = False) -> None:
-    """Refuses what is not a number in 0..1; with *above_zero* 0 too."""
+    """Refuses a value that is not a number in 0..1; with *above_zero* also 0."""
     if not is_number(value) or not 0 <= value <= 1 or (above_zero and value == 0):
         refuse(field, "a number > 0, at most 1" if above_zero else "a number in 0..1", value)
 
 
 def seconds(field: str, value: Any) -> None:
-    """Refuses what is neither None nor a time above 0."""
+    """Refuses a value that is neither None nor a finite number of seconds above 0."""
     if value is not None and (not is_number(value) or not 0 < value < inf):
         refuse(field, "None or a number of seconds > 0", value)
 
@@ -91,13 +91,13 @@ def summarizer_window(value: Any) -> None:
 
 
 def boolean(field: str, value: object) -> None:
-    """Refuses what is neither True nor False."""
+    """Refuses a value that is neither True nor False."""
     if not isinstance(value, bool):
         refuse(field, "True or False", value)
 
 
 def text(field: str, value: object) -> None:
-    """Refuses a text that is blank, and whatever is none."""
+    """Refuses a value that is not a text, and a blank text."""
     if not isinstance(value, str) or not value.strip():
         refuse(field, "a text that is not blank", value)
 
@@ -111,7 +111,7 @@ def names(field: str, value: object, bound: str = "a list of names") -> tuple[st
 
 
 def one_of(field: str, value: object, words: tuple[str, ...]) -> None:
-    """Refuses what is none of *words*."""
+    """Refuses a value that is not among *words*."""
     if not isinstance(value, str) or value not in words:
         refuse(field, " or ".join(map(repr, words)), value)
 
@@ -120,7 +120,7 @@ def estimator(value: str | TokenRule) -> TokenRule:
     """The token rule of that name.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is no such rule.
     """
     try:
         return rule(value)
@@ -129,7 +129,7 @@ def estimator(value: str | TokenRule) -> TokenRule:
 
 
 def refuse(field: str, bound: str, value: object) -> NoReturn:
-    """Says that *field* must be *bound*.
+    """Raises the error that *field* must be *bound*.
 
     Raises:
         ConfigError: always.

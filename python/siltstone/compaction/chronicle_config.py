@@ -14,7 +14,7 @@ class ChronicleConfig:
 
     Attributes:
         interval_messages: Messages since the last checkpoint at which the next one is due.
-        interval_token_fraction: The same as a share of the window, 0.01..0.9.
+        interval_token_fraction: The same interval as a share of the window, 0.01..0.9.
         recent_window_hours: Checkpoints that ended within this number of hours are recent, 1..8760. If the
             times of messages are unknown, all checkpoints are recent.
         max_recent: The maximum number of recent checkpoints in view, 1..100.
@@ -28,8 +28,8 @@ class ChronicleConfig:
         rollup_threshold: The number of checkpoints of one level, at least 2, at which the oldest are rolled
             up.
         rollup_batch: The number of checkpoints in one roll-up, at most ``rollup_threshold``.
-        whole_turns: Whether a checkpoint never ends inside a turn (the documented form). If not, it may end
-            inside the turn in flight where that turn fills the window.
+        whole_turns: Whether a checkpoint never ends inside a turn (the documented form). If False, it may end
+            inside the turn in flight when that turn fills the window.
 
     Raises:
         ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.

@@ -1,7 +1,7 @@
 """Checkpoint mode of tiered compaction: an append-only chronicle over the log, and a view of it.
 
-Each run covers exactly what came since the last checkpoint. What it writes is never changed; the one message
-that stands in view is made of it anew each time, without a model.
+Each run covers exactly the messages since the last checkpoint. Written checkpoints are never changed. The
+view has one message that shows them; each run writes that message anew, without a model.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from siltstone.values import dataclass, replace
 
 __all__ = ["LEAST_MATERIAL", "ChronicleRun", "checkpoints_of", "view_budget"]
 
-LEAST_MATERIAL: Final = 128  # tokens: a checkpoint of less would say no less
-CONTEXT: Final = 3  # checkpoints that a summariser is shown, so that the story goes on
-SHARES: Final = 6  # so many checkpoints have room in view side by side, with their summaries
+LEAST_MATERIAL: Final = 128  # tokens: a checkpoint of fewer would be as long as its messages
+CONTEXT: Final = 3  # earlier checkpoints that the summariser reads, so that the story goes on
+SHARES: Final = 6  # checkpoints that fit in the view together with their summaries
 
 
 def view_budget(config: TieredConfig, window: int) -> int:
-    """The most tokens of the chronicle in view."""
+    """The maximum tokens of the chronicle in view."""
     return max(LEAST_SUMMARY, min(config.chronicle.context_token_budget, config.stack_budget(window)))
 
 
 def checkpoints_of(written: Iterable[tuple[State | None, Sequence[Message]]]) -> list[Checkpoint]:
-    """Every checkpoint of a session, of the states and the summaries that each run *written* left."""
+    """Every checkpoint of a session, from the state and the summaries of each run in *written*."""
     states: list[State] = []
     known: Known = {}
     for state, summaries in written:
@@ -67,14 +67,14 @@ class _Piece:
 
 
 class ChronicleRun(TieredRun):
-    """One run over a history before whose live messages a chronicle stands, or will."""
+    """One run over a history. Its chronicle stands before the live messages, or is begun by this run."""
 
     def __init__(self, policy: TieredWorker, history: Sequence[Message], trigger: Trigger) -> None:
         super().__init__(policy, history, trigger)
         self.settings = self.config.chronicle
         self.known: Known = {}
         shown = ChronicleState()
-        self.foreign: list[int] = []  # summaries that are no chronicle
+        self.foreign: list[int] = []  # positions of summaries that are not a chronicle
         for at in self.read.summaries:
             text = unmarked(self.read[at].text)
             if not is_chronicle(text):
@@ -82,18 +82,18 @@ class ChronicleRun(TieredRun):
                 continue
             for each in read_sections(text):
                 shown = shown.with_new(each)
-                if not each.summary.endswith(MARK):  # that one was cut to fit
+                if not each.summary.endswith(MARK):  # a summary with the mark was cut to fit the view
                     self.known[key_of(each)] = each
         self.state = replace(ChronicleState.read(trigger.policy_state) or shown, made=())
         self.new: list[Message] = []
 
     def checkpointed(self) -> Flow[Compaction | Skip]:
-        """Writes checkpoints of what came since the last, and takes that out of the view.
+        """Writes checkpoints of the messages since the last one, and takes these messages out of the view.
 
-        A checkpoint that fails leaves its messages to the next run; those before it stand.
+        If a checkpoint fails, its messages stay for the next run; the checkpoints before it are kept.
 
         Raises:
-            CompactionError: the first one failed, or the view has not become smaller.
+            CompactionError: the first checkpoint failed, or the view has not become smaller.
         """
         end = self._end()
         if end is None:
@@ -119,7 +119,7 @@ class ChronicleRun(TieredRun):
         return compaction
 
     def marked(self, end: int, marker: str) -> Compaction | Skip:
-        """What stands before position *end* leaves, and a checkpoint tells how many messages that were."""
+        """Discards all before position *end*; a checkpoint without a summary tells their number."""
         selection = self._selection(end)
         if not selection.is_worthwhile:
             return self.no_cut()
@@ -138,7 +138,11 @@ class ChronicleRun(TieredRun):
         return compaction
 
     def _end(self) -> int | None:
-        """The position up to which messages leave: a turn boundary, or in need a place inside a turn."""
+        """The position up to which messages leave; None if there is none.
+
+        It is the last turn boundary. If less than a quarter of the live tokens stand before that boundary, it
+        is a place inside a turn; but not if the run is due by the interval or ``whole_turns`` is set.
+        """
         most = len(self.read) - self.config.retain_floor
         boundaries = [at for at in self.read.outline.requests if self.start < at <= most]
         boundary = boundaries[-1] if boundaries else None
@@ -158,7 +162,8 @@ class ChronicleRun(TieredRun):
     def _uncovered(self, end: int) -> Sequence[Message]:
         """Messages before number *end* that no checkpoint covers.
 
-        Those in view; and those that a summary of somebody else's stands for, as far as the log has them.
+        They are the messages in view, and the messages behind a summary of another policy. If the log cannot
+        give these, the summary itself takes their place.
         """
         apart = {*self.read.rules, *self.read.summaries}
         told = [
@@ -177,7 +182,7 @@ class ChronicleRun(TieredRun):
         return sorted(told, key=lambda message: message.seq)
 
     def _pieces(self, told: Sequence[Message], end: int) -> list[_Piece]:
-        """*told* in checkpoints that are not too large, where possible at the beginning of a turn."""
+        """*told* in pieces of at most ``max_messages_per_checkpoint``, parted between turns if possible."""
         most, pieces, start = self.settings.max_messages_per_checkpoint, list[_Piece](), self.state.end
         while told:
             count = len(told)
@@ -191,7 +196,11 @@ class ChronicleRun(TieredRun):
         return pieces
 
     def _kind(self, number: int, count: int) -> str:
-        """What the checkpoint of that number among *count* is: older history has its own first."""
+        """The kind of the checkpoint at place *number* among the *count* new ones.
+
+        In the first run of a session all but the last are ``bootstrap``; so is a single one that takes in the
+        summary of another policy.
+        """
         is_first = not self.state.number or (bool(self.state.made) and self.state.made[0].first == 1)
         if is_first and (number < count - 1 or (count == 1 and self.foreign)):
             return "bootstrap"
@@ -206,7 +215,7 @@ class ChronicleRun(TieredRun):
         )
 
     def _keep(self, checkpoint: Checkpoint, title: str, summary: str) -> None:
-        """Takes a checkpoint in, and the message by which the log keeps it."""
+        """Adds a checkpoint to the state, and the message that stores it in the log."""
         told = replace(checkpoint, title=title, summary=summary)
         self.state = self.state.with_new(checkpoint)
         self.known[key_of(told)] = told
@@ -214,7 +223,7 @@ class ChronicleRun(TieredRun):
         self.new.append(summary_message(checkpoint_text(told), spans, told.level + 1))
 
     def _find(self, wanted: Callable[[], bool]) -> None:
-        """Reads texts of checkpoints, the newest first, while some are *wanted*."""
+        """Reads texts of checkpoints from the log, newest first, until *wanted* is no longer true."""
         if self.trigger.written is None or not wanted():
             return
         for message in self.trigger.written():
@@ -224,7 +233,7 @@ class ChronicleRun(TieredRun):
                 return
 
     def _written(self, piece: _Piece, kind: str, calls: Calls) -> Flow[None]:
-        """One checkpoint of a piece."""
+        """Asks for the checkpoint of a piece, and adds it."""
         earlier = [
             self.known[key_of(each)] for each in self.state.open[-CONTEXT:] if key_of(each) in self.known
         ]
@@ -236,13 +245,13 @@ class ChronicleRun(TieredRun):
         self._keep(self._recorded(piece, kind), *titled(answer))
 
     def _cap(self, tokens: int) -> int:
-        """The most tokens of a checkpoint of so much."""
+        """The maximum tokens of a checkpoint of messages with *tokens*."""
         return max(LEAST_SUMMARY, min(view_budget(self.config, self.window) // SHARES, tokens // 3))
 
     def _rolled_up(self, calls: Calls) -> Flow[None]:
-        """The oldest checkpoints of a level that has too many become one of the next; they stay in the log.
+        """Rolls up the oldest checkpoints of each level that has too many into one of the next level.
 
-        Where no model can, they stay open, and the next run tries again.
+        The old checkpoints stay in the log. If the model fails, they stay open and the next run tries again.
         """
         threshold, batch = max(2, self.settings.rollup_threshold), max(2, self.settings.rollup_batch)
         level = 0
@@ -264,9 +273,9 @@ class ChronicleRun(TieredRun):
             self._keep(_rollup(oldest, level), *titled(answer))
 
     def _sources(self, among: Sequence[Checkpoint]) -> list[Message]:
-        """What a roll-up of *among* is made of: the checkpoints of messages in it, as far as they are found.
+        """The source texts for a roll-up of *among*: the checkpoints of level 0 in it, as far as found.
 
-        So no roll-up is made of a roll-up, however high it is.
+        So a roll-up of any level is written from checkpoints of messages, not from other roll-ups.
         """
         start, end = among[0].start, among[-1].end
 
@@ -287,12 +296,12 @@ class ChronicleRun(TieredRun):
         ]
 
     def _position(self, seq: int) -> int:
-        """Where the first live message stands that has the number *seq* or a higher one."""
+        """The position of the first live message with number *seq* or a higher number."""
         among = range(self.start, len(self.read))
         return next((at for at in among if self.read[at].seq >= seq), len(self.read))
 
     def _compaction(self, end: int, *, degraded: bool) -> Compaction:
-        """The rewrite: what stands before *end* leaves, and the chronicle as it is now stands there."""
+        """The rewrite: the chronicle in its present form replaces all messages before position *end*."""
         self._find(lambda: any(key_of(each) not in self.known for each in self.state.open))
         selection = self._selection(end)
         now, hours = self.trigger.now, self.settings.recent_window_hours
@@ -321,7 +330,7 @@ class ChronicleRun(TieredRun):
 
 
 def _rollup(among: Sequence[Checkpoint], level: int) -> Checkpoint:
-    """What covers *among*, without a text."""
+    """The roll-up that covers *among*, without a text."""
     times = [at for each in among for at in (each.said_from, each.said_to) if at is not None]
     return Checkpoint(
         among[0].first,
@@ -338,12 +347,12 @@ def _rollup(among: Sequence[Checkpoint], level: int) -> Checkpoint:
 
 
 def _alone(message: Message) -> list[Checkpoint]:
-    """The checkpoint that *message* is; nothing of a chronicle that shows some."""
+    """The one checkpoint that *message* stores; empty for a chronicle, which shows several."""
     text = unmarked(message.text)
     if is_chronicle(text) or not message.covers:
         return []
     level, start, end = max(0, summary_level(message) - 1), message.covers[0][0], message.covers[-1][1]
-    title, summary = titled(text)  # of one that was written anew of what is left
+    title, summary = titled(text)  # for a text without a heading: it was written anew after a deletion
     for each in read_sections(text)[:1]:
         title, summary = each.title, each.summary
     return [Checkpoint(0, 0, level, "", start, end, 0, 0, title=title, summary=summary)]

@@ -1,4 +1,4 @@
-"""The state of a chronicle that the session keeps: numbers alone, for the texts are in its log."""
+"""The state of a chronicle that the session keeps. It has only numbers, because the texts are in the log."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ Known = dict[tuple[int, int, int], Checkpoint]
 
 @dataclass(frozen=True, slots=True)
 class ChronicleState:
-    """Where a chronicle ends, and which of its checkpoints no roll-up covers.
+    """The end of a chronicle, and its checkpoints that no roll-up covers.
 
     Attributes:
         number: The highest number of a checkpoint; 0 before the first.
         end: The first message that no checkpoint covers.
-        fixed: Tokens of the view that the last run left, without the messages that no checkpoint covers.
-        open: The checkpoints that no roll-up covers, in order, without their texts. Of each level there are
-            fewer than are rolled up, so they stay few.
-        made: Those that the last run wrote.
+        fixed: Tokens of the view after the last run, without the messages that no checkpoint covers.
+        open: The checkpoints that no roll-up covers, in order, without their texts. Each level has fewer of
+            them than the threshold of a roll-up, so their number stays small.
+        made: The checkpoints that the last run wrote.
     """
 
     number: int = 0
@@ -50,7 +50,7 @@ class ChronicleState:
         return cls(numbers[0], numbers[1], numbers[2], opened, made)  # type: ignore[arg-type]
 
     def to_json(self) -> dict[str, Any]:
-        """As it is kept."""
+        """The state as stored JSON."""
         return {
             "mode": MODE,
             "number": self.number,
@@ -61,7 +61,7 @@ class ChronicleState:
         }
 
     def with_new(self, made: Checkpoint) -> ChronicleState:
-        """After *made* was written; what a roll-up covers is open no more."""
+        """The state after *made* was written; the checkpoints that a roll-up covers are no longer open."""
         left = [each for each in self.open if not _covers(made, each)]
         opened = tuple(sorted([*left, made], key=lambda each: each.start))
         return replace(
@@ -74,7 +74,7 @@ class ChronicleState:
 
 
 def chronicle_in(state: State | None) -> dict[str, Any] | None:
-    """The chronicle in *state*; if the other mode wrote it, the part that this mode keeps."""
+    """The chronicle in *state*, or None. A state of the rolling mode keeps the chronicle as a part."""
     if not isinstance(state, dict):
         return None
     found = state if state.get("mode") == MODE else state.get(MODE)
@@ -82,14 +82,14 @@ def chronicle_in(state: State | None) -> dict[str, Any] | None:
 
 
 def key_of(checkpoint: Checkpoint) -> tuple[int, int, int]:
-    """By what a checkpoint is known."""
+    """The key of a checkpoint: its level and its range of messages."""
     return checkpoint.level, checkpoint.start, checkpoint.end
 
 
 def listed(states: Iterable[State], known: Known) -> list[Checkpoint]:
-    """Every checkpoint that the runs wrote which left *states*, in order, with its text as far as *known*.
+    """Every checkpoint in *states*, in order, with its text if it is *known*.
 
-    Those of level 0 come in the order of their messages, and a roll-up behind the last one in it.
+    Checkpoints of level 0 stand in the order of their messages; a roll-up stands after its last checkpoint.
     """
     found: Known = {}
     for state in states:

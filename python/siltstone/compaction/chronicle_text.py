@@ -1,4 +1,4 @@
-"""How checkpoints are written: each as a text of its own, and the chronicle that stands in view."""
+"""The texts of checkpoints: each one as it is stored, and the chronicle that stands in view."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _HEADING: Final = re.compile(
 
 
 def checkpoint_text(checkpoint: Checkpoint) -> str:
-    """A checkpoint as the log has it: its heading with its title, and the summary below."""
+    """A checkpoint as stored in the log: its heading with its title, and the summary below."""
     summary = _indented(checkpoint.summary)
     return f"{_heading(checkpoint)} {checkpoint.title}" + (f"\n{summary}" if summary else "")
 
 
 def read_sections(text: str) -> list[Checkpoint]:
-    """The checkpoints that *text* shows, whether it is one of them or a chronicle of several."""
+    """The checkpoints in *text*, which is one stored checkpoint or a chronicle of several."""
     found: list[Checkpoint] = []
     lines: list[str] = []
     heading: re.Match[str] | None = None
@@ -48,14 +48,15 @@ def read_sections(text: str) -> list[Checkpoint]:
 
 
 def is_chronicle(text: str) -> bool:
-    """Whether *text* is that of a chronicle in view."""
+    """Whether *text* is a chronicle in view."""
     return text.startswith(_PREFIX)
 
 
 def titled(answer: str) -> tuple[str, str]:
-    """The title that an answer begins with, and the rest; else its first words, and all of it.
+    """The title at the beginning of an answer, and the rest of it.
 
-    A line that ends with a colon announces what follows, and is no title.
+    An answer without a title line gives its first words as the title, and its whole text as the rest. A line
+    that ends with a colon announces the next line, and is not a title.
     """
     text = answer.strip()
     lines = [line for line in text.split("\n") if line.strip()]
@@ -84,19 +85,20 @@ def rendered(
     tokens: int,
     rule: TokenRule,
 ) -> tuple[str, str]:
-    """The head of the chronicle and its body, oldest checkpoints first, within *tokens* together.
+    """The head of the chronicle and its body, oldest checkpoints first, together within *tokens*.
 
-    Over that the oldest give up their summary and keep their heading, then leave; the newest stays, cut where
-    it has to be, also where *older* is 0 and none is recent. The head says how many are not shown.
+    If the text is too large, the oldest checkpoints first lose their summary and keep their heading, then
+    they are left out. The newest checkpoint always stays, cut if necessary; also if *older* is 0 and no
+    checkpoint is recent. The head tells the number of checkpoints that are not shown.
 
     Args:
-        state: What there is.
-        known: Their texts, as far as they were found.
-        recent: The most checkpoints of level 0 in view that end at *since* or later.
-        older: The most others.
-        since: In seconds since 1970; None: all of level 0 are recent.
-        tokens: The most, 16 at least.
-        rule: How they are counted.
+        state: The state with the open checkpoints.
+        known: The texts of checkpoints, as far as they were found.
+        recent: The maximum number of recent checkpoints: level 0, and ended at *since* or later.
+        older: The maximum number of other checkpoints.
+        since: A time in seconds since 1970; None: all checkpoints of level 0 are recent.
+        tokens: The maximum tokens, at least 16.
+        rule: The token rule.
     """
     fresh = [each for each in state.open if each.level == 0 and _is_recent(each, since)][-recent:]
     rest = [each for each in state.open if each not in fresh]
@@ -124,7 +126,7 @@ def rendered(
 
 
 def _head(state: ChronicleState, shown: int) -> str:
-    """What the chronicle is of, how many checkpoints it has, and where it ends."""
+    """The first line: the range of the chronicle, its number of checkpoints, its times, and its end."""
     rollups = [each for each in state.open if each.level]
     said = f"{_PREFIX}messages 0-{state.end - 1} in {state.number} checkpoint{'s' * (state.number != 1)}"
     if rollups:
@@ -176,5 +178,5 @@ def _section(heading: re.Match[str], lines: Iterable[str]) -> Checkpoint:
 
 
 def _indented(summary: str) -> str:
-    """*summary* without a line that could pass for the heading of another checkpoint."""
+    """*summary* with an indent before each line that looks like the heading of a checkpoint."""
     return "\n".join(f"  {line}" if line.startswith("[Checkpoint") else line for line in summary.split("\n"))

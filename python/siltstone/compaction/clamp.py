@@ -1,6 +1,7 @@
-"""Cuts a tool result that is too large.
+"""Cuts tool results that are too large.
 
-It keeps its head and its tail; between them stands a line that says how much was cut, and how to read it.
+A cut result keeps its head and its tail. A line between them tells the number of tokens that were cut, and
+how to read them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = [
 
 CLAMPED = "clamped"  #: the kind of a substitute that is a cut result
 
-SHORTEST_TEXT = 40  # code points of a text that are kept whatever room there is
+SHORTEST_TEXT = 40  # code points: the minimum part of each text that is kept
 
 _CUT = pattern(r"^\[… ([\d,]+) tokens cut\b", re.MULTILINE)
 
@@ -33,14 +34,14 @@ _CUT = pattern(r"^\[… ([\d,]+) tokens cut\b", re.MULTILINE)
 def clamp(
     history: Iterable[tuple[int, Message]], tokens: int, token_rule: TokenRule, trigger: Trigger
 ) -> dict[int, Substitute]:
-    """Substitutes for those of *history* whose results are larger than *tokens*, by position.
+    """Substitutes for the messages with results that are larger than *tokens*, by position.
 
     Args:
         history: Messages with their positions.
-        tokens: The most that one message with results shall have.
-        token_rule: How tokens are counted.
-        trigger: Its pins are left alone; its ``reader`` is named as what reads what was cut. Where its caller
-            keeps no substitutes, there are none.
+        tokens: The maximum tokens of one message with results.
+        token_rule: The token rule.
+        trigger: Its pinned messages are not cut. Its ``reader`` is named as the tool that reads the cut
+            part. If its caller keeps no substitutes, the result is empty.
     """
     found: dict[int, Substitute] = {}
     if not trigger.keeps_substitutes:
@@ -54,13 +55,13 @@ def clamp(
 
 
 def clamp_result(message: Message, tokens: int, token_rule: TokenRule, reader: str = "") -> Message | None:
-    """*message* with its results cut so that it has at most *tokens*; None if nothing needs a cut.
+    """*message* with its results cut, so that it has at most *tokens*; None if it needs no cut.
 
-    It may stay larger, where what is beside the results (words, media) is: each text keeps
-    ``SHORTEST_TEXT`` code points.
+    None also if no cut makes it smaller. Each text keeps at least ``SHORTEST_TEXT`` code points, and words
+    and media beside the results are not cut. So the message may stay larger than *tokens*.
     """
     if not any(part.kind == "tool_result" for part in message.parts):
-        return None  # most messages: they need no count
+        return None  # true for most messages, so the tokens are not counted
     before = token_rule.count([message])
     if before <= tokens:
         return None
@@ -85,12 +86,12 @@ def clamp_result(message: Message, tokens: int, token_rule: TokenRule, reader: s
 
 
 def tokens_cut(text: str) -> int:
-    """The tokens that were cut from *text* before: what is cut now is gone with them."""
+    """The tokens that earlier cuts took out of *text*, by the notes in it; a new cut adds to them."""
     return sum(int(earlier[1].replace(",", "")) for earlier in _CUT.finditer(text))
 
 
 def clamped_alone(history: Sequence[Message], substitutes: Mapping[int, Substitute]) -> Compaction:
-    """A rewrite that discards nothing: the *substitutes* replace their originals."""
+    """A rewrite that discards nothing: the *substitutes* replace their originals, by position."""
     retained = _whole(history)
     return Compaction(
         messages=with_substitutes(retained, substitutes.values()),
@@ -140,7 +141,7 @@ def _cut_to(message: Message, length: int, token_rule: TokenRule, reader: str) -
 
 
 def _cut_text(text: str, length: int, token_rule: TokenRule, handle: str) -> str:
-    """Head and tail of *text*, two thirds and one, and between them a line that says what was cut."""
+    """The head of *text* (two thirds of *length*), a line about the cut part, and the tail (one third)."""
     if len(text) <= length:
         return text
     head = near_end(text, length * 2 // 3)
@@ -153,7 +154,7 @@ def _cut_text(text: str, length: int, token_rule: TokenRule, handle: str) -> str
 
 
 def _line_start(text: str, start: int) -> int:
-    """Where a line begins at or after *start*, no further than a quarter of what is left."""
+    """The first beginning of a line in the first quarter of the text after *start*; else *start*."""
     end = start + (len(text) - start) // 4
     found = text.find("\n", start, end)
     return start if found < 0 else found + 1

@@ -1,4 +1,4 @@
-"""Old results of tools leave the view: a receipt stands in the place of each."""
+"""Replaces old tool results in the view by receipts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ CLEARED = "cleared"  #: the kind of a substitute that is a receipt
 
 
 class ClearToolResults(InPlace):
-    """Replaces old results by receipts: how much each was, and the handle that reads it.
+    """Replaces old results by receipts. A receipt tells the size of the result and the handle that reads it.
 
-    The newest results stay, and so do those that are still in use, pinned ones, and small ones. Calls keep
-    their arguments. Nothing is lost: ``memory_get`` reads a result by range or pattern, a search finds it,
-    and an undo brings it back.
+    The newest results, results still in use, pinned results and small results stay. Calls keep their
+    arguments. Nothing is lost: ``memory_get`` reads a result by range or pattern, a search finds it, and an
+    undo brings it back.
 
     Args:
-        config: When it is due, and what it spares.
+        config: When the step is due, and which results it spares.
     """
 
     def __init__(self, config: ClearConfig | None = None) -> None:
@@ -34,7 +34,7 @@ class ClearToolResults(InPlace):
         return "clear-tool-results"
 
     def replaced(self, results: list[ToolResult], trigger: Trigger) -> list[tuple[ToolResult, Message]]:
-        """All but the newest, and those of tools that are excluded."""
+        """All results except the newest ones and the results of excluded tools."""
         spared = set(self.config.exclude_tools)
         old = results[: len(results) - self.config.keep_results] if self.config.keep_results else results
         found = []

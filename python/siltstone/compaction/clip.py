@@ -1,4 +1,4 @@
-"""Cutting a text to a number of tokens without cutting a character, or a sentence where that is near."""
+"""Cuts a text to a number of tokens, at the end of a sentence or word if one is near."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from siltstone.tokens import TokenRule
 
 __all__ = ["MARK", "clip", "head_and_tail", "near_end"]
 
-MARK = "[…]"  #: where something was left out
+MARK = "[…]"  #: the mark of a part that was left out
 
 _SENTENCE_END = pattern(r"[.!?](?=\s)|[。！？]|\n")
 
 
 def clip(text: str, tokens: int, token_rule: TokenRule) -> str:
-    """*text*, at most *tokens* by *token_rule*; what was cut shows as ``[…]``.
+    """*text* cut to at most *tokens* by *token_rule*; ``[…]`` marks the cut part.
 
-    It ends with the last line or sentence that begins in the last quarter of what fits, else with the
-    last word there, else with the last code point that fits. Empty where not even the mark fits.
+    The cut is at the last end of a line or sentence in the last quarter of the part that fits, else at the
+    last end of a word there, else at the last code point that fits. Empty if not even the mark fits.
     """
     if token_rule.count_text(text) <= tokens:
         return text
@@ -34,9 +34,9 @@ def clip(text: str, tokens: int, token_rule: TokenRule) -> str:
 
 
 def head_and_tail(text: str, length: int, indent: str = "") -> str:
-    """*text*, at most about *length* code points of it: two thirds from its head, one from its tail.
+    """About *length* code points of *text*: two thirds from its head, one third from its tail.
 
-    What begins a line only because of the cut has *indent* before it.
+    Lines that begin only because of the cut have *indent* before them.
     """
     if len(text) <= length:
         return text
@@ -47,7 +47,7 @@ def head_and_tail(text: str, length: int, indent: str = "") -> str:
 
 
 def near_end(text: str, end: int) -> int:
-    """A good place to cut at or before *end*, no further back than a quarter of it."""
+    """The best place to cut in the last quarter before *end*: a sentence's end, else a space, else *end*."""
     start = end - end // 4
     ends = [match.end() for match in _SENTENCE_END.finditer(text, start, end)]
     if ends:

@@ -1,4 +1,4 @@
-"""New results of tools are made shorter by their structure, before the model sees them."""
+"""Makes new tool results shorter by their structure, before the model sees them."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from siltstone.values import dataclass, replace
 __all__ = ["ACTION", "COMPRESSED", "CompressConfig", "CompressToolOutput"]
 
 COMPRESSED = "compressed"  #: the kind of a substitute that is a shorter result
-ACTION = "compress"  #: the action of the trigger: no other step of a chain is due because of it
-NEVER = 1 << 62  # tokens: nothing is over its threshold
+ACTION = "compress"  #: the action of the trigger; it makes no other step of a chain due
+NEVER = 1 << 62  # tokens: a threshold that no history reaches
 
 
 @dataclass(frozen=True, slots=True)
 class CompressConfig:
-    """What :class:`CompressToolOutput` touches.
+    """The settings of :class:`CompressToolOutput`.
 
     Attributes:
-        least_tokens: A result with fewer stays as it is.
-        min_saving: The least share of its tokens that a result must lose, above 0; one that loses less stays.
-        seen_bytes: The number of UTF-8 bytes of earlier results that are looked at. The newest results come
-            first, and the first result that has no room ends the list.
+        least_tokens: A result with fewer tokens stays as it is.
+        min_saving: The minimum share of its tokens that a result must lose, above 0; else it stays as it is.
+        seen_bytes: The maximum UTF-8 bytes of earlier results that are compared with the new ones. The
+            newest results come first; the first result that has no room ends the list.
         exclude_tools: Tools whose results stay.
-        estimator: How tokens are counted, as in :class:`CompactionConfig`.
-        in_use: Says of a result that it is needed word for word, and stays as it is.
+        estimator: The token rule, as in :class:`CompactionConfig`.
+        in_use: A function that tells whether a result is needed word for word; such a result stays as it is.
 
     Raises:
         ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
@@ -56,18 +56,18 @@ class CompressConfig:
 
 
 class CompressToolOutput:
-    """Makes results shorter that no model has seen yet, by structure and without a model.
+    """Shortens tool results that no model has seen yet, by their structure and without a model.
 
-    Keys that every row of JSON repeats are said once, runs of log lines and unchanged stretches of diffs
-    keep their ends, lines that an earlier result in the view has are named, and inline base64 is cut. A
-    first line says how ``memory_get`` reads the original. Bytes of earlier messages never change, so a
-    provider's cached prefix stays.
+    JSON keys that every row repeats are written once. Runs of log lines and unchanged stretches of diffs keep
+    only their ends. Lines that are already in an earlier result in the view become a reference to it. Inline
+    base64 is cut. The first line tells how ``memory_get`` reads the original. Earlier messages never change,
+    so the provider's cached prefix stays valid.
 
-    It is due at every boundary, and skips where no new result has anything to lose. Without a tool that
-    reads the original it does nothing.
+    The step is due at every boundary, and skips if no new result can be shortened. Without a tool that reads
+    the original it does nothing.
 
     Args:
-        config: What it touches.
+        config: Which results it shortens.
     """
 
     def __init__(self, config: CompressConfig | None = None) -> None:
@@ -88,7 +88,7 @@ class CompressToolOutput:
         return self._token_rule
 
     def should_compact(self, context: CompactionContext) -> Trigger | None:
-        """The trigger, at every boundary: what a result holds is looked at there."""
+        """The trigger, at every boundary: only ``flow`` reads the results."""
         return Trigger(
             "history_tokens",
             ACTION,
@@ -99,7 +99,7 @@ class CompressToolOutput:
         )
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
-        """Compresses the results behind the last message of the assistant. It yields no request."""
+        """Compresses the results after the last message of the assistant. It yields no request."""
         yield from ()
         if not (trigger.keeps_substitutes and trigger.reader):
             return Skip("nothing_to_discard", "there is no tool that reads an original")
@@ -162,7 +162,7 @@ class CompressToolOutput:
 
 
 def _unseen(history: Sequence[Message], trigger: Trigger) -> list[ToolResult]:
-    """The results behind the last message of the assistant: no model has been sent them."""
+    """The results after the last message of the assistant: no model has received them yet."""
     start = len(history)
     while start and history[start - 1].role != "assistant":
         start -= 1

@@ -58,9 +58,10 @@ class CompactionConfig:
         call_timeout: Seconds that one model call may take; None for no limit. An async driver cancels the
             call then; a sync driver passes the limit on as ``request.deadline``.
         attempts: The maximum calls of one model for one answer; a call that raises is repeated.
-        retry_delay: Seconds between the first call and the second; each further one waits twice as long,
-            eight at most. 0: no pause.
-        min_summary_tokens: A summary shorter than this, of at least 1,000 tokens, is marked ``suspect``.
+        retry_delay: Seconds between the first call and the second; each further call waits twice as long,
+            at most eight seconds. 0: no pause.
+        min_summary_tokens: A summary with fewer tokens is marked ``suspect`` if it replaces at least 1,000
+            tokens.
         on_model_failure: The reaction if every model has failed. ``"fail"``: the attempt fails.
             ``"fallback_summary"``: the extractive model writes a summary, marked ``degraded``.
         on_summarizer_overflow: The reaction if even small requests are too large for the provider.
@@ -71,9 +72,9 @@ class CompactionConfig:
         max_result_tokens: The maximum tokens of tool results in one message of the rewrite. A larger result
             keeps its head and its tail. If that frees enough, nothing is discarded and no model is asked.
             ``"auto"``: a sixth of the effective threshold. None: no bound.
-        max_summary_level: A summary above this level is written again from its original messages, if the
-            caller can read them (``Trigger.originals``), and if they are twice as many as at the last such
-            time. None: never.
+        max_summary_level: If the new summary would be above this level, it is written from the original
+            messages again, if the caller can read them (``Trigger.originals``), and if they are at least
+            twice as many as at the last such time. None: never.
         request_rule: Decides whether a user's text beside tool results is a request. The default: it is one,
             unless it begins with one of ``siltstone.messages.REMINDER_TAGS``.
         prefix_preserving: Whether the request for the summary is the live request with the instruction as its
@@ -159,10 +160,11 @@ class CompactionConfig:
         return rule(self.estimator)
 
     def effective_threshold(self, context_window: int | None) -> int:
-        """The tokens at which a compaction is due under a window; None for an unknown window.
+        """The tokens at which a compaction is due under a window; pass None for an unknown window.
 
-        With ``trigger_fraction`` that share of a known window; else ``auto_compact_threshold`` where it is
-        a number; else four fifths of the window, or ``UNKNOWN_WINDOW_THRESHOLD`` without one.
+        The first of these that applies: the share ``trigger_fraction`` of a known window;
+        ``auto_compact_threshold``, if it is a number; four fifths of a known window;
+        ``UNKNOWN_WINDOW_THRESHOLD``.
         """
         if context_window is not None and self.trigger_fraction is not None:
             from siltstone.compaction.share import reached_at
@@ -173,7 +175,7 @@ class CompactionConfig:
         return UNKNOWN_WINDOW_THRESHOLD if context_window is None else max(1, context_window * 4 // 5)
 
     def summary_cap(self, context_window: int | None) -> int:
-        """The smallest of ``max_summary_tokens`` and an eighth of each known window."""
+        """The smallest of ``max_summary_tokens`` and an eighth of each known window, at least 1 token."""
         windows = [window for window in (context_window, self.summarizer_window) if window is not None]
         return max(SHORTEST_SUMMARY, min([self.max_summary_tokens, *(window // 8 for window in windows)]))
 
@@ -184,11 +186,11 @@ class CompactionConfig:
         return max(checks.LEAST_RESULT, threshold // RESULT_SHARE)
 
     def user_message_tokens(self, threshold: int) -> int | None:
-        """The budget of kept user messages under an effective *threshold*; None where there is no bound."""
+        """The budget of kept user messages in tokens, for an effective *threshold*; None: no bound."""
         if self.user_message_budget != AUTO:
             return self.user_message_budget
         return max(1, threshold // USER_MESSAGE_SHARE)
 
     def retained_tokens(self, threshold: int) -> int | None:
-        """The budget of retained turns under an effective *threshold*; None where there is no bound."""
+        """The budget of retained turns in tokens, for an effective *threshold*; None: no bound."""
         return threshold // 2 if self.retained_token_budget == AUTO else self.retained_token_budget

@@ -1,4 +1,4 @@
-"""A dry run of a policy: its flow runs with made-up answers in place of a model's and a curator's."""
+"""A dry run of a policy: its flow gets made-up answers instead of answers of a model or curator."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from siltstone.messages import Message
 
 __all__ = ["dry_run"]
 
-_HALVINGS = 12  # of a summary's budget, when a plan looks for one with which the history shrinks
+_HALVINGS = 12  # sizes of made-up summaries: the full budget, a half of it, a quarter ...
 
 
 def dry_run(policy: Compactor, history: Sequence[Message], trigger: Trigger) -> tuple[int, Compaction | Skip]:
-    """The requests to a model that it takes, and the rewrite.
+    """The number of requests to a model, and the rewrite.
 
-    Each summary fills its budget, or the largest halving of it with which the history shrinks.
+    Each made-up summary fills its whole budget. If the history does not shrink with it, the run is repeated
+    with a half of the budget, then with a quarter, and so on.
     """
     requests = 0
     result: Compaction | Skip = Skip("nothing_to_discard")

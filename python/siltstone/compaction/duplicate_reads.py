@@ -1,4 +1,4 @@
-"""A text that was read twice stands once in the view, where it was read last."""
+"""Keeps a text that was read several times only once in the view, at its last reading."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from siltstone.messages import Message, read_substitute, with_results
 
 __all__ = ["SUPERSEDED", "DropDuplicateReads"]
 
-SUPERSEDED = "superseded"  #: the kind of a substitute for what was read again later
+SUPERSEDED = "superseded"  #: the kind of a substitute for a result that a later result replaces
 
 _READS: Final = re.compile(
     r"(?:^|[_\W])(?:read|cat|view|open|get|fetch|list|ls|glob|grep|search|find|show|load|notebookread)"
@@ -23,14 +23,14 @@ _READS: Final = re.compile(
 
 
 class DropDuplicateReads(InPlace):
-    """Replaces what was read again later by a receipt that names the later result.
+    """Replaces a result that was read again later by a receipt, which names the later result.
 
-    Two results are of one reading where a tool that reads was asked the same, or where they are the same
-    text. The last one stays whole, and one that failed supersedes none. So what a file said before it
-    changed leaves the view; ``memory_get`` reads it.
+    Two results belong together if a reading tool was called with the same arguments, or if they have the
+    same text. The last result stays whole. A failed result replaces no other. So the old content of a file
+    that has changed leaves the view; ``memory_get`` still reads it.
 
     Args:
-        config: When it is due, and which tools read.
+        config: When the step is due, and which tools are reading tools.
     """
 
     def __init__(self, config: DuplicatesConfig | None = None) -> None:
@@ -43,8 +43,8 @@ class DropDuplicateReads(InPlace):
         return "drop-duplicate-reads"
 
     def replaced(self, results: list[ToolResult], trigger: Trigger) -> list[tuple[ToolResult, Message]]:
-        """All that a later result repeats, or has read anew."""
-        later: dict[object, int] = {}  # what was asked, or a text: the message that has it last
+        """The results that a later result repeats, or has read again."""
+        later: dict[object, int] = {}  # a tool with its arguments, or a text: the last message with it
         found = []
         for result in reversed(results):
             message = self._superseded(result, later, trigger)

@@ -19,12 +19,12 @@ class Emergency:
     """Makes a history fit its window by discarding the oldest groups. Every summary is ``degraded``.
 
     Args:
-        context_window: The window in tokens, for callers that do not name it with the call; where both
-            are known the smaller one counts.
-        estimator: How tokens are counted: ``"blocks"``, ``"bytes/4"`` or ``"chars/3"``, or a rule of one's
-            own, such as :class:`siltstone.TokenizerRule`.
-        summary_prefix: What a summary message begins with, before a blank line.
-        request_rule: Which text beside tool results is a request.
+        context_window: The window in tokens, for callers that do not name it with the call; if both are
+            known, the smaller one counts.
+        estimator: The token rule: ``"blocks"``, ``"bytes/4"`` or ``"chars/3"``, or your own rule, such as
+            :class:`siltstone.TokenizerRule`.
+        summary_prefix: The first text of a summary message, before a blank line.
+        request_rule: Decides which text beside tool results is a request.
 
     Raises:
         ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
@@ -63,7 +63,7 @@ class Emergency:
 
     @property
     def request_rule(self) -> RequestRule:
-        """The rule for texts beside tool results: which of them are requests."""
+        """The rule that decides which texts beside tool results are requests."""
         return self._request_rule
 
     def should_compact(self, context: CompactionContext) -> Trigger | None:
@@ -85,7 +85,7 @@ class Emergency:
         """Fits *history* into the window. It yields no request.
 
         Raises:
-            ContextOverflowError: what must stay is larger than the window by itself.
+            ContextOverflowError: the messages that must stay are larger than the window by themselves.
         """
         yield from ()
         window = self._window(trigger.context_window)

@@ -1,9 +1,9 @@
-"""The emergency net: whatever came before, a history is made to fit its window, without a model.
+"""The emergency net: makes any history fit its window, without a model.
 
-Results that are too large are cut first. Where that is not enough the oldest groups leave. What must stay
-stays: system and developer messages, pinned ones, the user's newest words, groups with a pending call. Of the
-rest the newest groups stay longest; a group that is too large by itself even when its results are cut goes
-even if it is the newest, and is quoted in the mechanical summary that takes the place of what left.
+Large results are cut first. If that is not enough, the oldest groups leave. Some messages always stay: system
+and developer messages, pinned messages, the user's newest request, and groups with a pending call. Of the
+other groups the newest stay. But a group that is too large by itself leaves even if it is the newest. A
+mechanical summary replaces all groups that left, and quotes the newest of them.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ from siltstone.tokens import TokenRule
 
 __all__ = ["WORDS", "check_room", "fit"]
 
-WORDS = "words"  #: the kind of a substitute that is a user's words without the results they stood beside
+WORDS = "words"  #: the kind of a substitute with the user's words only, without the results beside them
 
-# Eighths of the window. Where results alone are cut, what stays is aimed at six. Where groups leave, it is
-# aimed at five and the summary has one. So a quarter is left, and the next message is not an emergency again.
+# Eighths of the window. If only results are cut, the aim for the history is six. If groups leave, the aim for
+# the messages that stay is five, and the summary has one. So a quarter of the window is free, and the next
+# message is not an emergency again.
 CUT_EIGHTHS = 6
 STAYING_EIGHTHS = 5
 SUMMARY_EIGHTHS = 1
-RESULT_EIGHTHS = 1  # the least that the largest results are cut to before any group leaves
+RESULT_EIGHTHS = 1  # the smallest size to which large results are cut before any group leaves
 
 
 def fit(
@@ -53,19 +54,19 @@ def fit(
     trigger: Trigger | None = None,
     request_rule: RequestRule = is_request,
 ) -> Compaction | None:
-    """A rewrite of *history* that fits the window; None where it fits as it is.
+    """A rewrite of *history* that fits the window; None if the history fits as it is.
 
     Args:
         history: The view to rewrite.
         context_window: The model's window in tokens.
-        token_rule: How tokens are counted: the result has at most ``context_window - reserved_tokens``.
-        reserved_tokens: Tokens of what is sent beside the history.
-        summary_prefix: What the summary message begins with.
-        trigger: What it holds stays too.
-        request_rule: Which text beside tool results is a request.
+        token_rule: The token rule. By it the result has at most ``context_window - reserved_tokens``.
+        reserved_tokens: Tokens that are sent beside the history.
+        summary_prefix: The first text of the summary message.
+        trigger: Its pinned messages stay too.
+        request_rule: Decides which text beside tool results is a request.
 
     Raises:
-        ContextOverflowError: what must stay is larger than the window by itself.
+        ContextOverflowError: the messages that must stay are larger than the window by themselves.
     """
     net = _Net(history, context_window - reserved_tokens, token_rule, summary_prefix, trigger, request_rule)
     if token_rule.tokens(sum(net.units)) <= net.window:
@@ -83,10 +84,10 @@ def check_room(
     trigger: Trigger,
     request_rule: RequestRule = is_request,
 ) -> None:
-    """Refuses a *history* that :func:`fit` could not fit, whatever else is done to it before.
+    """Refuses a *history* that :func:`fit` could not make fit, even after another compaction.
 
     Raises:
-        ContextOverflowError: what must stay is larger than the window by itself.
+        ContextOverflowError: the messages that must stay are larger than the window by themselves.
     """
     net = _Net(
         history, context_window - trigger.reserved_tokens, token_rule, SUMMARY_PREFIX, trigger, request_rule
@@ -96,7 +97,7 @@ def check_room(
 
 
 class _Net:
-    """One history against one window."""
+    """The net for one history and one window."""
 
     def __init__(
         self,
@@ -117,9 +118,9 @@ class _Net:
         self._fixed = self._must_stay()
 
     def cut(self) -> Compaction | None:
-        """The history with its largest results cut, where that is enough; None where groups have to leave.
+        """The history with its largest results cut; None if that is not enough.
 
-        The largest are cut to one size, an eighth of the window at least.
+        All of them are cut to the same size, at least an eighth of the window.
         """
         substitutes = self._clamped(range(len(self.history)), self._common_size())
         if not substitutes:
@@ -132,7 +133,7 @@ class _Net:
         """The history without its oldest groups, and with large results cut.
 
         Raises:
-            ContextOverflowError: what must stay is larger than the window by itself.
+            ContextOverflowError: the messages that must stay are larger than the window by themselves.
         """
         self.make_room(reserved_tokens, context_window)
         kept = self._with_room_for_its_note(self._select())
@@ -143,10 +144,10 @@ class _Net:
         )
 
     def make_room(self, reserved_tokens: int, context_window: int) -> None:
-        """Cuts results until what must stay fits the window with the shortest note on everything else.
+        """Cuts results until the messages that must stay fit, together with the shortest note on the others.
 
         Raises:
-            ContextOverflowError: it does not, whatever is cut.
+            ContextOverflowError: they do not fit after all cuts.
         """
         size = max(LEAST_RESULT, self.window * RESULT_EIGHTHS // 8)
         self._replace(self._clamped(range(len(self.history)), size))
@@ -160,7 +161,7 @@ class _Net:
 
     @property
     def _least(self) -> int:
-        """Tokens of what must stay, and of the shortest note on everything else."""
+        """Tokens of the messages that must stay, and of the shortest note on the others."""
         return self._rule.tokens(self._fixed_units + self._least_summary)
 
     @property
@@ -169,11 +170,11 @@ class _Net:
 
     @property
     def _least_summary(self) -> int:
-        """Units of the shortest note on what need not stay."""
+        """Units of the shortest note on the messages that may leave."""
         return self._least_note(self._fixed)
 
     def _least_note(self, kept: set[int]) -> int:
-        """Units of the shortest note on everything but *kept*: the more ranges leave, the longer it is."""
+        """Units of the shortest note on all messages except *kept*. More ranges make it longer."""
         going = [message for at, message in enumerate(self.history) if at not in kept]
         if not going:
             return 0
@@ -181,13 +182,13 @@ class _Net:
         return self._rule.units(summary_message(framed(self._prefix, roomiest_note(covers)), covers))
 
     def _common_size(self) -> int:
-        """Tokens to which the largest messages with results are cut, so that all is well below the window."""
+        """The size in tokens to which the largest results are cut, so that all is well below the window."""
         size = max(LEAST_RESULT, self.window * RESULT_EIGHTHS // 8)
         results = [at for at in range(len(self.history)) if self._has_results(at)]
         sizes = sorted((self._rule.tokens(self.units[at]) for at in results), reverse=True)
         beside = self._rule.tokens(sum(self.units)) - sum(sizes)
         room = self.window * CUT_EIGHTHS // 8 - beside
-        for count in range(1, len(sizes) + 1):  # the largest so many share what the others leave
+        for count in range(1, len(sizes) + 1):  # the `count` largest share the room beside the others
             share = (room - sum(sizes[count:])) // count
             if share >= (sizes[count] if count < len(sizes) else 0):
                 return max(size, share)
@@ -207,7 +208,7 @@ class _Net:
             self.units[at] = self._rule.units(substitute.message)
 
     def _let_words_stand_alone(self) -> None:
-        """Parts the user's newest words from the results they stand beside, whose group may then leave."""
+        """Separates the user's newest words from the results beside them, so that their group may leave."""
         request = self._request
         if request is None or not self._trigger.keeps_substitutes:
             return
@@ -222,7 +223,7 @@ class _Net:
         self._replace({request: Substitute(self.history[request], message)})
 
     def _select(self) -> set[int]:
-        """The positions that stay: the newest groups that fit the aim, the very newest if it fits at all."""
+        """The positions that stay: the newest groups up to the aim; the very newest up to the window."""
         kept, used = set(self._fixed), self._fixed_units
         least_summary = self._least_summary
         aim = self.window * STAYING_EIGHTHS // 8
@@ -234,12 +235,12 @@ class _Net:
                 kept.update(positions)
                 used += units
             elif self._rule.tokens(self._fixed_units + units) <= aim:
-                break  # it would fit by itself: what is older must not stay in its place
+                break  # it would fit by itself, so no older group may stay instead of it
             is_newest = False
         return kept
 
     def _with_room_for_its_note(self, kept: set[int]) -> set[int]:
-        """*kept* without as many of its oldest groups as the note on all that leaves needs room."""
+        """*kept* without its oldest groups, as many as necessary to make room for the note."""
         loose = [positions for positions in self._newest_first() if kept.issuperset(positions)]
         while loose:
             staying = sum(self.units[at] for at in kept)
@@ -249,7 +250,7 @@ class _Net:
         return kept
 
     def _summary(self, selection: Selection, kept: set[int]) -> str:
-        """The mechanical summary, as detailed as its share and the window allow."""
+        """The mechanical summary, with as much detail as its share and the window allow."""
         covers = covered(selection.discarded)
         staying = sum(self.units[at] for at in kept)
         share = self.window * SUMMARY_EIGHTHS // 8
@@ -258,7 +259,7 @@ class _Net:
             units = self._rule.units(summary_message(framed(self._prefix, text), covers))
             return self._rule.tokens(units) <= share and self._rule.tokens(staying + units) <= self.window
 
-        # A token is about four characters; `fits` has the last word.
+        # First guess: four characters a token. `fits` decides.
         return mechanical_summary(selection.told, covers, self._prefix, 4 * share, fits)
 
     def _must_stay(self) -> set[int]:
@@ -272,7 +273,7 @@ class _Net:
         return closed(self._groups, kept)
 
     def _newest_first(self) -> list[tuple[int, ...]]:
-        """The groups that may stay or go. An earlier summary always goes."""
+        """The groups that may stay or leave, newest first, without earlier summaries, which always leave."""
         loose = [group.positions for group in self._groups if self._fixed.isdisjoint(group.positions)]
         loose = [at for at in loose if self._may_stay(self.history[at[0]])]
         return sorted(loose, key=lambda positions: positions[-1], reverse=True)

@@ -1,4 +1,4 @@
-"""The estimated cost of a call whose model reports none: of the request and of the answer."""
+"""The estimated cost of a model call, for models that report none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["estimated_usage"]
 
 
 def estimated_usage(rule: TokenRule, request: CompletionRequest, completion: Completion) -> UsageRecord:
-    """The tokens of *request* and of *completion* by *rule*."""
+    """The tokens of *request* and of *completion*, by *rule*."""
     return UsageRecord(
         input_tokens=_request_tokens(rule, request),
         output_tokens=rule.count_text(completion.text),
@@ -20,7 +20,7 @@ def estimated_usage(rule: TokenRule, request: CompletionRequest, completion: Com
 
 
 def _request_tokens(rule: TokenRule, request: CompletionRequest) -> int:
-    """An estimate of the request. A request that renders a long history may be larger than any message."""
+    """The tokens of the request. Very long texts are counted by themselves: no message may be that large."""
     texts = [message.get("content") for message in request.messages if not request.prefix_preserving]
     if sum(len(text) for text in texts if isinstance(text, str)) > MAX_MESSAGE_BYTES // 8:
         return sum(rule.count_text(text) for text in texts if isinstance(text, str))

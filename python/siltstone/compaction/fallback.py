@@ -1,4 +1,4 @@
-"""The summary that windows fall back on when a model fails: deterministic, in labelled lines."""
+"""The summary of the window policy if the model fails: deterministic, in labelled lines."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from siltstone.messages import Message, opens_turn
 
 __all__ = ["smart_fallback_summary"]
 
-RESULT_BYTES = 80  # of a tool's result, what its line shows
-END = "..."  # where a text was cut
+RESULT_BYTES = 80  # the bytes of a tool result that its line shows
+END = "..."  # the mark of a cut text
 
 
 def smart_fallback_summary(messages: Sequence[Message], max_bytes: int) -> str:
     """The texts of *messages*, in at most ``max_bytes + 3`` bytes of UTF-8, without a model.
 
-    A line with the first request, a line for each tool call (its name) and each result (its first 80
-    bytes), and a line with the latest text. The first and the latest line have a quarter of the bytes each
-    for their text and stay whole; what lies between is cut, and ``...`` says so. No messages give ``""``.
+    It has a line with the first request, a line for each tool call (its name) and each result (its first 80
+    bytes), and a line with the latest text. The text of the first line and of the last line has at most a
+    quarter of the bytes each. If the whole is too long, the lines between them are cut, and end with
+    ``...``. No messages give ``""``.
 
     Args:
-        messages: What is to be summarised, in order. All parts of each are read.
-        max_bytes: The most bytes, without the three dots; 0 or more.
+        messages: The messages to summarise, in order. All parts of each are read.
+        max_bytes: The maximum bytes, without the three dots; 0 or more.
     """
     if not messages:
         return ""
@@ -36,7 +37,7 @@ def smart_fallback_summary(messages: Sequence[Message], max_bytes: int) -> str:
     if size(whole) <= max_bytes:
         return whole
     ends = "\n".join(filter(None, (head, tail)))
-    room = max_bytes - size(ends) - 2  # two line breaks around what lies between
+    room = max_bytes - size(ends) - 2  # the two line breaks around the middle
     if not middle or room < 1:
         return ends if size(ends) <= max_bytes else f"{_cut(ends, max_bytes)}{END}"
     return "\n".join(filter(None, (head, f"{_cut(middle, room)}{END}", tail)))
@@ -73,7 +74,7 @@ def size(text: str) -> int:
 
 
 def _cut(text: str, size: int) -> str:
-    """As many whole characters of *text* as have *size* bytes."""
+    """The longest beginning of *text* of at most *size* bytes, in whole characters."""
     data = text.encode("utf-8", "surrogatepass")
     if len(data) <= size:
         return text

@@ -17,10 +17,10 @@ __all__ = ["check_legal", "guided", "injected"]
 
 
 def guided(trigger: Trigger, said: Any, history: Sequence[Message]) -> tuple[Trigger, str]:
-    """*trigger* as ``on_before_compact`` wants it, and why nothing shall be compacted (empty: it shall).
+    """*trigger* with the wishes of ``on_before_compact``, and the reason of its veto (empty: no veto).
 
     Raises:
-        HookError: *said* is neither None nor a guidance, or pins what is not in *history*.
+        HookError: *said* is neither None nor a guidance, or it pins a message that is not in *history*.
     """
     if said is None:
         return trigger, ""
@@ -37,12 +37,12 @@ def guided(trigger: Trigger, said: Any, history: Sequence[Message]) -> tuple[Tri
 
 
 def injected(compaction: Compaction, said: Any, history: Sequence[Message], rule: TokenRule) -> Compaction:
-    """*compaction* with what ``on_after_compact`` gave, at the end of its messages.
+    """*compaction* with the messages *said* of ``on_after_compact`` at the end of the view.
 
     Raises:
         HookError: *said* is neither None nor a list of user messages, or the provider would refuse them
             there.
-        CompactionError: with them the history would not shrink.
+        CompactionError: with them the history would not become smaller.
     """
     if said is None:
         return compaction
@@ -74,7 +74,7 @@ def check_legal(compaction: Compaction) -> None:
     """Refuses a rewrite that its provider would refuse.
 
     Raises:
-        CompactionError: with reason ``rewrite_invalid``; it names the first finding and how many there are.
+        CompactionError: ``rewrite_invalid``; it names the first finding and the number of findings.
     """
     found = validate_history(compaction.messages)
     if found:

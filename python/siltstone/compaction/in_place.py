@@ -1,4 +1,4 @@
-"""Steps that discard nothing: shorter results stand in the place of longer ones, and a handle reads them."""
+"""Steps that discard no message: they replace long results by short ones with a handle to the original."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["InPlace", "receipt"]
 
 
 class InPlace(ABC):
-    """A policy that puts substitutes in the place of results, and asks no model.
+    """A policy that replaces results by substitutes, and asks no model.
 
-    It is due from a share of the window on, at any boundary. The originals are in the log, so nothing is
-    lost, and an undo brings them back.
+    It is due at any boundary if the history fills a share of the window. The originals are in the log, so
+    nothing is lost, and an undo brings them back.
     """
 
     def __init__(self, config: InPlaceConfig) -> None:
@@ -41,7 +41,7 @@ class InPlace(ABC):
         return self._token_rule
 
     def should_compact(self, context: CompactionContext) -> Trigger | None:
-        """The trigger, where the history has grown to the share of the window; at any boundary."""
+        """The trigger, if the history has reached the share of the window; at any boundary."""
         tokens = context.estimated_history_tokens + context.reserved_tokens
         threshold = self._config.threshold(context.context_window)
         if tokens < threshold or self._config.waits(context, tokens):
@@ -56,7 +56,7 @@ class InPlace(ABC):
         )
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
-        """Puts the substitutes in. It yields no request."""
+        """Replaces results by substitutes. It yields no request."""
         yield from ()
         if not trigger.keeps_substitutes:
             return Skip("nothing_to_discard", "results are replaced in a session alone, which keeps them")
@@ -76,15 +76,15 @@ class InPlace(ABC):
 
     @abstractmethod
     def replaced(self, results: list[ToolResult], trigger: Trigger) -> list[tuple[ToolResult, Message]]:
-        """The results that are replaced, each with the text in its place."""
+        """The results that are replaced, each with its substitute message."""
 
     def _results(self, history: Sequence[Message], trigger: Trigger) -> list[ToolResult]:
-        """The results that may be replaced at all: of what is in use none."""
+        """The results that may be replaced: all that are not in use."""
         return [each for each in tool_results(history, trigger) if not self._config.in_use(each)]
 
 
 def receipt(text: str, what: str, message: Message, token_rule: TokenRule, reader: str) -> str:
-    """A line in the place of *text*: what became of it, how much it was, and how to read it."""
+    """The line that replaces *text*: *what* happened to it, its size, and the handle that reads it."""
     tokens = token_rule.count_text(text) + tokens_cut(text)
     lines = text.count("\n") + 1
     handle = f'; {reader}("m{message.seq}") reads it' if reader else ""

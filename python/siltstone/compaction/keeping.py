@@ -1,4 +1,4 @@
-"""Parts a history into kept and discarded messages, and puts summaries into the gap."""
+"""Separates a history into kept and discarded messages, and puts summaries into the gaps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["composed", "end_of", "held", "kept_apart", "layered", "originals", "
 
 
 def held(history: History, trigger: Trigger, *, request: bool = True) -> set[int]:
-    """The positions that no policy gives up: rules in force, pins, pending groups, the request in flight."""
+    """The positions that no policy discards: rules in force, pins, pending groups, the request in flight."""
     kept = {*rules_in_force(history), *history.outline.pending, *history.positions_of(trigger.pins)}
     if request and history.outline.in_flight:
         kept.add(history.outline.turn(history.outline.turn_count - 1)[2])
@@ -24,7 +24,7 @@ def held(history: History, trigger: Trigger, *, request: bool = True) -> set[int
 
 
 def kept_apart(history: Sequence[Message], read: History, kept: Iterable[int]) -> Selection:
-    """*history* in what stands at *kept*, groups whole, and the rest. *read* is *history* in outline."""
+    """A selection that retains the whole groups of the positions *kept*. *read* is *history* in outline."""
     spans = read.outline.closed(sorted(kept))
     starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(read)]
     gaps = [(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
@@ -36,13 +36,13 @@ def kept_apart(history: Sequence[Message], read: History, kept: Iterable[int]) -
 
 
 def originals(read: History) -> list[int]:
-    """The positions of messages that are neither rules nor summaries."""
+    """The positions of all messages that are neither rules nor summaries."""
     apart = {*read.rules, *read.summaries}
     return [at for at in range(len(read)) if at not in apart]
 
 
 def superseded(read: History, trigger: Trigger) -> set[int]:
-    """The positions of rules that a later version has replaced, and that nobody pinned."""
+    """The positions of rules that a later version has replaced, without pinned ones."""
     return set(read.rules) - rules_in_force(read) - set(read.positions_of(trigger.pins))
 
 
@@ -52,7 +52,7 @@ def summaries_of(read: History) -> list[Message]:
 
 
 def end_of(read: History) -> int:
-    """How many messages there ever were: one more than the highest number that any of them has."""
+    """The number of messages ever appended: one more than the highest sequence number in *read*."""
     ends = (span[1] for span in read.numbers(0, len(read)))
     return max(ends, default=0)
 
@@ -68,7 +68,7 @@ def layered(
     usage: tuple[UsageRecord, ...] = (),
     degraded: bool = False,
 ) -> Compaction:
-    """A rewrite with each of the summaries *made* where the first message stood that it covers."""
+    """A layered rewrite: each summary in *made* takes the place of the first message that it covers."""
     return Compaction(
         messages=_view(history, selection, made),
         retained=selection.retained,
@@ -85,7 +85,7 @@ def layered(
 
 
 def composed(history: Sequence[Message], done: Sequence[Compaction], state: State | None) -> Compaction:
-    """The rewrites *done* as one of *history*: each has rewritten what the one before has left."""
+    """All rewrites in *done* as one rewrite of *history*. Each began with the view of the one before."""
     origin: dict[int, Message] = {}
     for each in done:
         for substitute in each.substitutes:
@@ -135,7 +135,7 @@ def _view(history: Sequence[Message], selection: Selection, made: Sequence[Messa
 def _placed(
     discarded: Iterable[tuple[int, Message]], made: Sequence[Message]
 ) -> Iterator[tuple[int, Message]]:
-    """Where each of *made* goes: to the place of the first discarded message that it covers."""
+    """The new place of each summary in *made*: the place of the first discarded message that it covers."""
     waiting = list(made)
     for at, message in discarded:
         for summary in waiting:

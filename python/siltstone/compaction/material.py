@@ -1,4 +1,4 @@
-"""The messages to be summarised, in pieces: whole groups while they fit, and every character once.
+"""The messages to summarise, in pieces: whole groups while they fit, and every character exactly once.
 
 The material is a queue of segments. A segment is a stretch of messages that belongs together, as items: no
 group reaches over its borders. A piece takes whole segments, oldest first, while their lines fit. A segment
@@ -22,12 +22,13 @@ from siltstone.values import dataclass
 
 __all__ = ["Material", "Piece", "at_most"]
 
-# Lines are indented, so a message of line breaks alone grows threefold; and each part gets its name.
+# Bounds of a rendering. Lines are indented, so a message of line breaks only grows threefold. Each part gets
+# a label.
 GROWTH = 3
 TOKENS_PER_PART = 16
 CHARACTERS_PER_TOKEN = 4  # no token rule has more code points in a token
 
-SMALLEST_PIECE = 16  # tokens: below this the indent of what goes on would eat up what was gained
+SMALLEST_PIECE = 16  # tokens: in a smaller piece the indent of a split line would take most of the room
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,10 @@ class Piece:
     segments: tuple[Segment | Run, ...]
 
     def __len__(self) -> int:
-        """How many messages it shows, or shows a part of."""
+        """The number of messages that it shows, wholly or in part."""
         shown = {
             id(segment.messages): len(segment.messages) for segment in self.segments
-        }  # lines share theirs
+        }  # the lines of one message share one tuple
         return sum(shown.values())
 
     @property
@@ -59,7 +60,7 @@ class Piece:
 
     @property
     def covers(self) -> tuple[Range, ...]:
-        """The sequence numbers that it shows, or shows a part of."""
+        """The sequence numbers of the messages that it shows, wholly or in part."""
         return joined(span for messages in self._shown() for span in covered(messages))
 
     @property
@@ -73,8 +74,8 @@ class Piece:
         )
 
     def _shown(self) -> list[Sequence[Message]]:
-        """The messages of each segment, once where lines of one message share them."""
-        held = [segment.messages for segment in self.segments]  # a run makes its own, so all are held at once
+        """The messages of each segment; lines that share one message give it once."""
+        held = [segment.messages for segment in self.segments]  # all at once: else an id() may be used again
         return list({id(messages): messages for messages in held}.values())
 
 
@@ -82,9 +83,9 @@ class Material:
     """Discarded messages as a queue of segments, earlier summaries first.
 
     Args:
-        discarded: What is to be summarised, in order.
+        discarded: The messages to summarise, in order.
         summary_prefix: The frame of earlier summaries, which is left out.
-        token_rule: How a piece is measured.
+        token_rule: The rule that measures a piece.
     """
 
     def __init__(self, discarded: Sequence[Message], summary_prefix: str, token_rule: TokenRule) -> None:
@@ -101,7 +102,7 @@ class Material:
         return bool(self._waiting) or bool(self._unread)
 
     def take(self, tokens: int) -> Piece:
-        """The next piece, of at most *tokens*, or ``SMALLEST_PIECE`` where that is more."""
+        """The next piece, of at most *tokens*, or of ``SMALLEST_PIECE`` if that is more."""
         tokens = max(tokens, SMALLEST_PIECE)
         taken = [self._first(tokens)]
         used = self._tokens(taken[0])
@@ -115,7 +116,7 @@ class Material:
         return Piece(tuple(taken))
 
     def give_back(self, piece: Piece) -> None:
-        """Puts *piece* back to the front, to be taken in smaller pieces."""
+        """Puts *piece* back at the front of the queue, to be taken in smaller pieces."""
         self._waiting.extendleft(reversed(piece.segments))
 
     def _first(self, tokens: int) -> Segment | Run:
@@ -129,7 +130,7 @@ class Material:
         return segment
 
     def _parted(self, segment: Segment | Run, tokens: int) -> Sequence[Segment | Run]:
-        """A segment that is too large, one step smaller: its stretches, its messages, its lines, its line."""
+        """Splits a segment one step: into its stretches, else its messages, else its lines, else its line."""
         if isinstance(segment, Run) and segment.end - segment.first > 1:
             return segment.stretches()
         if isinstance(segment, Run) or len(segment.messages) > 1:
@@ -160,7 +161,10 @@ class Material:
 
 
 def at_most(discarded: Sequence[Message], token_rule: TokenRule) -> int:
-    """No less than the rendering of *discarded* has, without rendering it: planning stays free."""
+    """An upper bound for the tokens of the rendering of *discarded*, without rendering it.
+
+    So a plan costs no rendering.
+    """
     if isinstance(discarded, Excerpt):
         parts = discarded.parts
     else:
@@ -179,7 +183,7 @@ def _segments(discarded: Sequence[Message], prefix: str) -> Iterator[Segment]:
 
 
 def _stretches(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:
-    """*messages* in as many stretches as there can be without parting a group."""
+    """*messages* in the smallest stretches that split no group."""
     last = {group.positions[0]: group.positions[-1] for group in groups(messages)}
     start = end = 0
     for at in range(len(messages)):

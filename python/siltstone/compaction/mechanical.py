@@ -1,4 +1,4 @@
-"""The summary that needs no model: what left, the earlier summary, excerpts of the newest that left."""
+"""The summary without a model: a note, the earlier summary, and excerpts of the newest discarded messages."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from siltstone.messages import INDENT, Message
 
 __all__ = ["mechanical_summary", "note", "roomiest_note"]
 
-SHORTEST_DETAIL = 80  # code points: below this an excerpt says nothing
-MOST_EXCERPTS = 4  # messages: the newest discarded ones that are quoted
+SHORTEST_DETAIL = 80  # code points: a shorter excerpt is of no use
+MOST_EXCERPTS = 4  # the number of newest discarded messages that are quoted
 
 _NOTE = "Earlier messages no longer shown:"
 _EARLIER = "Before them:"
@@ -23,13 +23,13 @@ _HEADINGS = frozenset({_EARLIER, _NEWEST})
 
 
 def note(covers: Sequence[Range]) -> str:
-    """How many messages a summary stands for, which, and where they are."""
+    """The note: the number of discarded messages, their sequence numbers, and how to find them."""
     count = sum(end - start for start, end in covers)
     return _note(count, covers[0][0], covers[-1][1] - 1)
 
 
 def roomiest_note(covers: Sequence[Range]) -> str:
-    """A note no shorter than that of any part of *covers*."""
+    """A note at least as long as the note on any part of *covers*."""
     last = covers[-1][1] - 1
     return _note(last + 1, last, last)
 
@@ -41,9 +41,9 @@ def mechanical_summary(
     length: int,
     fits: Callable[[str], bool],
 ) -> str:
-    """The note, with as much detail as *fits*, about *length* code points of it at most.
+    """The note with as many details as *fits* allows, about *length* code points at most.
 
-    The note alone is the least, whether it fits or not.
+    If no detail fits, the note stands alone, even if it does not fit.
     """
     head = note(covers)
     while length >= SHORTEST_DETAIL:
@@ -62,7 +62,7 @@ def _note(count: int, first: int, last: int) -> str:
 
 
 def _details(discarded: Sequence[Message], prefix: str, length: int) -> list[str]:
-    """Paragraphs of *length* code points together: half for the earlier summary where there is one."""
+    """Paragraphs of *length* code points together: half of it for an earlier summary, if there is one."""
     summaries = [message for message in discarded if message.provenance == "compaction_summary"]
     others = [message for message in discarded if message.provenance != "compaction_summary"]
     earlier = "\n".join(_substance(message, prefix) for message in summaries).strip()
@@ -78,7 +78,7 @@ def _details(discarded: Sequence[Message], prefix: str, length: int) -> list[str
 
 
 def _excerpts(messages: Sequence[Message], prefix: str, length: int) -> list[str]:
-    """Excerpts of the newest messages, oldest first; a newer one has twice the room of the one before."""
+    """Excerpts of the newest messages, oldest first. Each has twice the room of the message before it."""
     excerpts: list[str] = []
     for message in reversed(messages):
         share = length // 2
@@ -92,7 +92,10 @@ def _excerpts(messages: Sequence[Message], prefix: str, length: int) -> list[str
 
 
 def _substance(message: Message, prefix: str) -> str:
-    """An earlier summary; of a mechanical one the quotations alone, so that its own words do not pile up."""
+    """The text of an earlier summary. A mechanical summary gives only its quotations, not its own words.
+
+    So the notes of several emergencies do not add up.
+    """
     summary = unframed(message.text, prefix)
     if not summary.startswith(_NOTE):
         return summary

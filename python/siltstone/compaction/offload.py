@@ -1,4 +1,4 @@
-"""A result that is too large for a context: its head and tail stay, and the log has all of it."""
+"""Offloads one tool result: its head and tail stay in the view, and the log keeps all of it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["Offload"]
 
 
 class Offload:
-    """Cuts the results of one message to *tokens*, and touches nothing else. It asks no model.
+    """Cuts the results of one message to *tokens*, and changes nothing else. It asks no model.
 
     Args:
         seq: The message's sequence number.
-        tokens: The most tokens of it that stay in view.
-        token_rule: How they are counted.
+        tokens: The maximum tokens of the message that stay in view.
+        token_rule: The token rule.
     """
 
     def __init__(self, seq: int, tokens: int, token_rule: TokenRule) -> None:
@@ -32,11 +32,11 @@ class Offload:
 
     @property
     def token_rule(self) -> TokenRule:
-        """The rule that was given."""
+        """The given token rule."""
         return self._token_rule
 
     def should_compact(self, context: CompactionContext) -> Trigger | None:  # noqa: ARG002
-        """Nothing is due: a call asks for it."""
+        """None: it is never due by itself, only by a call."""
         return None
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:

@@ -16,7 +16,7 @@ __all__ = [
     "unframed",
 ]
 
-# The prompt that users of threshold compaction know, word for word.
+# The documented prompt of threshold compaction, word for word.
 PROMPT = """\
 You are performing a CONTEXT COMPACTION. Your job is to create a handoff \
 summary so work can continue seamlessly.
@@ -32,7 +32,7 @@ Include:
 Be concise and structured. Prioritize information the next context needs to \
 act, not narrate."""
 
-# What precedes the prompt where a request is not the rendering of everything.
+# Notes before the prompt, for requests that are not the plain rendering of all discarded messages.
 PART_NOTE = (
     "The messages above are one part of a longer conversation; its other parts are summarised separately. "
     "Summarise this part."
@@ -59,21 +59,21 @@ SUMMARY_PREFIX = (
 
 
 def instruction(prompt: str, focus: str | None, note: str = "", more: str = "") -> str:
-    """The last message of a request: *prompt*, after a *note* on what stands above, and what to look at.
+    """The last message of a request: a *note* on the material above it, the *prompt*, and the *focus*.
 
-    *more* are instructions of the host, for this compaction alone.
+    *more* are further instructions of the host, for this compaction only.
     """
     said = "\n\n".join(filter(None, (note, prompt, more.strip())))
     return f"{said}\n\nPay particular attention to: {focus}" if focus else said
 
 
 def framed(prefix: str, summary: str) -> str:
-    """The content of a summary message, but for its mark."""
+    """The content of a summary message, without its mark."""
     return f"{prefix}\n\n{summary}"
 
 
 def unframed(content: str, prefix: str) -> str:
-    """The summary in the content of a summary message, whichever prefix it was written with."""
+    """The summary in the content of a summary message, written with *prefix* or with another known prefix."""
     content = unmarked(content)
     if content.startswith(f"{prefix}\n\n"):
         return content[len(prefix) + 2 :]

@@ -1,4 +1,4 @@
-"""The query of a trim: the last requests as one text, without the words that a host put before them."""
+"""The query of a trim: the newest requests as one text, without the lines that a host put before them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from siltstone.messages.recalled_block import is_recalled
 
 __all__ = ["REQUESTS", "recent_query"]
 
-REQUESTS: Final = 3  #: of the newest requests, so many are the query
+REQUESTS: Final = 3  #: the number of newest requests that are the query
 
 
 def recent_query(read: History, most: int = REQUESTS) -> str:

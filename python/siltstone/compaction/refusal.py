@@ -1,8 +1,8 @@
-"""Is an answer a refusal instead of a summary?
+"""Tells whether an answer is a refusal instead of a summary.
 
-A model that will not summarise says so in its first sentence, and says little else. So an answer is a
-refusal if the provider calls it one, or if it is short and begins with one of the phrases below. A
-summary may well tell of a refusal ("The user asked for X; I cannot do that, …"): it begins otherwise.
+A model that refuses says so in its first sentence, and says little else. So an answer is a refusal if the
+provider calls it one, or if it is short and begins with one of the phrases below. A summary may tell of a
+refusal ("The user asked for X; I cannot do that, …"), but it begins in another way.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from siltstone.patterns import pattern
 __all__ = ["is_refusal"]
 
 STOP_REASONS: Final = frozenset({"refusal", "content_filter", "safety"})
-"""The names of providers for a stop that was a refusal: Anthropic, OpenAI, Gemini in lower case."""
+"""The stop reasons of providers for a refusal: Anthropic, OpenAI, Gemini, in lower case."""
 
-LONGEST_REFUSAL = 600  #: code points: whoever writes more than this has summarised something
+LONGEST_REFUSAL = 600  #: code points: a longer answer is a summary
 
 _CANNOT = r"(?:can(?:no|['’])t|can not|won['’]t|will not|(?:am|['’]m) (?:not able|unable) to)"
 _DOING = (
@@ -36,7 +36,7 @@ _BEGINS: Final = pattern(
 
 
 def is_refusal(text: str, stop_reason: str | None = None) -> bool:
-    """Whether *text*, an answer without blank space around it, declines to summarise."""
+    """Whether *text* refuses to summarise. It is an answer without blank space around it."""
     if stop_reason is not None and stop_reason.lower() in STOP_REASONS:
         return True
     return len(text) <= LONGEST_REFUSAL and _BEGINS.match(text) is not None

@@ -1,4 +1,4 @@
-"""The policies by name, for files and the command line: how each is made of its settings."""
+"""The policies by name, for files and the command line, and how each is made from its settings."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from siltstone.values import dataclass, fields, replace
 __all__ = ["POLICIES", "make_policy", "nearest", "policy_names", "settings_of", "settings_table"]
 
 IN_CODE: Final = frozenset({"curator", "in_use", "is_summary", "request_rule"})
-"""Settings that are functions: a file cannot say them."""
+"""Settings that are functions: a file cannot give them."""
 
 TABLES: Final[dict[str, type[Any]]] = {"chronicle": ChronicleConfig}
 """Settings that are tables of their own, such as ``[tiered.chronicle]``."""
 
 DOCUMENTED: Final = "documented"
-"""The setting that begins with the documented numbers, where a policy has such a form."""
+"""The setting that chooses the documented numbers, for policies with a documented form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,14 @@ class _ChainSettings:
 
 @dataclass(frozen=True, slots=True)
 class PolicyKind:
-    """How a policy is made.
+    """The way to make a policy of one name.
 
     Attributes:
         settings: The class whose fields a file may set.
-        make: The policy, of the settings, and of the others that a chain names.
+        make: A function that makes the policy from the settings, from ``more``, and from a function that
+            makes another policy by name, for a chain.
         more: Settings beside those fields, with their defaults.
-        documented: The settings in their documented form, where they differ.
+        documented: A function that gives the documented settings; None if the policy has no such form.
     """
 
     settings: type[Any]
@@ -140,7 +141,7 @@ POLICIES: Final[dict[str, PolicyKind]] = {
     "emergency": PolicyKind(_EmergencySettings, _emergency, {}),
     "chain": PolicyKind(_ChainSettings, _chain, {}),
 }
-"""Every policy that a file or the command line may name."""
+"""All policies that a file or the command line may name."""
 
 
 def policy_names() -> list[str]:
@@ -171,12 +172,12 @@ def make_policy(
 
     Args:
         name: One of :func:`policy_names`.
-        settings: Its settings; what is left out has its default. ``documented = true`` begins with the
-            documented numbers instead.
-        others: The settings of policies that a chain names.
+        settings: Its settings. A missing setting has its default, or with ``documented = true`` its
+            documented number.
+        others: The settings of the policies that a chain names, by name.
 
     Raises:
-        ConfigError: an unknown name or setting, with the nearest known one; or a value out of its bounds.
+        ConfigError: an unknown name or setting, with the nearest known word; or a value out of its bounds.
     """
     kind, given = _kind(name), dict(settings or {})
     known = settings_of(name)
@@ -225,10 +226,10 @@ def _kind(name: str) -> PolicyKind:
 
 
 def settings_table(name: str, given: Mapping[str, Any], form: Any = None) -> Any:
-    """The settings of the table *name*, such as ``[tiered.chronicle]``; what is left out is as in *form*.
+    """The settings of the table *name*, such as ``[tiered.chronicle]``; missing keys are taken from *form*.
 
     Raises:
-        ConfigError: an unknown key, with the nearest known one; or a value out of its bounds.
+        ConfigError: an unknown key, with the nearest known key; or a value out of its bounds.
     """
     kind = TABLES[name]
     known = [each.name for each in fields(kind)]
@@ -239,9 +240,9 @@ def settings_table(name: str, given: Mapping[str, Any], form: Any = None) -> Any
 
 
 def _value(settings: type[Any], key: str, value: Any, form: Any) -> Any:
-    """*value* as code would give it: a list is a tuple, and ``"none"`` is None where None is allowed.
+    """*value* of a file as a value of Python: a list becomes a tuple, ``"none"`` None where None is allowed.
 
-    A table is settings of its own, over those that stand in *form*.
+    A table becomes a settings object; its missing keys are taken from *form*.
     """
     if key in TABLES and isinstance(value, Mapping):
         return settings_table(key, value, form)

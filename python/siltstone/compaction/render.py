@@ -20,7 +20,7 @@ _ROLES: Final[dict[str, Role]] = {
 
 
 def render(messages: Sequence[Message], summary_prefix: str) -> str:
-    """All of *messages* as lines, earlier summaries first; reasoning alone leaves no line."""
+    """All of *messages* as lines, earlier summaries first. A message with only reasoning gives no line."""
     if isinstance(messages, Excerpt):
         return "\n".join(_excerpt_lines(messages, summary_prefix))
     return lines(_listed(messages, summary_prefix))

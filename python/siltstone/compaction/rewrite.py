@@ -1,4 +1,4 @@
-"""The rewritten history: what is retained, and one summary where the first discarded message stood."""
+"""The rewritten history: the retained messages, and one summary in the place of the first discarded one."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def rewrite(
     substitutes: Mapping[int, Substitute] | None = None,
     level: int | None = None,
 ) -> Compaction:
-    """Puts *summary* in the place of what *selection* discards; something must be discarded.
+    """Replaces the discarded messages of *selection* by *summary*. At least one message must be discarded.
 
-    Of *substitutes*, by position, those stand in the view whose originals are retained. Without a *level*
-    the summary has one more than the highest that it replaces.
+    *substitutes* are by position; the view shows those whose originals are retained. If *level* is None, the
+    summary has one level more than the highest of the summaries that it replaces.
     """
     covers = covered(selection.discarded)
     if level is None:
@@ -74,9 +74,9 @@ def summary_message(content: str, covers: tuple[Range, ...], level: int = 1) -> 
 
 
 def covered(discarded: Sequence[Message]) -> tuple[Range, ...]:
-    """The sequence numbers of *discarded*, those that earlier summaries stand for included.
+    """The sequence numbers of *discarded*, including the numbers that its earlier summaries cover.
 
-    Ascending, disjoint, and touching ranges as one.
+    The ranges ascend and are disjoint; adjacent ranges are joined.
     """
     if isinstance(discarded, Excerpt):
         return joined(discarded.numbers)
@@ -90,7 +90,7 @@ def covered(discarded: Sequence[Message]) -> tuple[Range, ...]:
 
 
 def joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
-    """*ranges* ascending and disjoint, touching ones as one."""
+    """*ranges* in ascending order and disjoint; overlapping and adjacent ranges are joined."""
     merged: list[Range] = []
     for start, end in sorted(ranges):
         if merged and start <= merged[-1][1]:

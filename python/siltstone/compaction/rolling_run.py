@@ -1,4 +1,4 @@
-"""Rolling tiered compaction: the oldest messages give way to a summary that joins the stack."""
+"""Rolling tiered compaction: a summary replaces the oldest messages, and joins the stack of summaries."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from siltstone.values import dataclass, replace
 
 __all__ = ["RollingRun"]
 
-SUSPECT: Final = (1_000, 16)  # tokens: of so many a summary of less than so few is suspect
+SUSPECT: Final = (1_000, 16)  # tokens: a summary of >= 1,000 is suspect if it has fewer than 16
 
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """The messages that a run takes out, up to *end*, and the numbers of the live messages after it."""
+    """The cut of a run: the position *end*, the first and last turn that it removes, and the turns begun."""
 
     end: int
     turns: tuple[int, int]
@@ -46,7 +46,7 @@ class RollingRun(TieredRun):
         return self.config.summary_heading.format(n=number, first=turns[0], last=turns[1])
 
     def summarised(self) -> Flow[Compaction | Skip]:
-        """The oldest messages behind the stack give way to a summary after it."""
+        """Replaces the oldest messages after the stack by a summary, which becomes the last of the stack."""
         config = self.config
         gentle = self.trigger.action == "background"
         fraction = config.background_fraction if gentle else config.aggressive_fraction
@@ -112,7 +112,7 @@ class RollingRun(TieredRun):
         )
 
     def folded_alone(self) -> Flow[Compaction | Skip]:
-        """All summaries give way to one of the first level, written anew; nothing else leaves."""
+        """Replaces all summaries by one new summary of the first level; no other message leaves."""
         if not self.stack.positions:
             return Skip("nothing_to_discard", f"there is no summary among {len(self.history)} messages")
         calls = self.calls()
@@ -144,9 +144,9 @@ class RollingRun(TieredRun):
     def _folded(
         self, cut: _Cut, made: Message, text: str, stack: Stack, calls: Calls
     ) -> Flow[Compaction | None]:
-        """The same rewrite with the oldest summaries made one, where all are too large together.
+        """The same rewrite, with the oldest summaries folded into one because the stack is too large.
 
-        None where they are not, or no model could.
+        None if the stack is not too large, if the model failed, or if the fold is not possible.
         """
         count = self._outgrown(made)
         if count == 0:
@@ -156,7 +156,7 @@ class RollingRun(TieredRun):
         gone = [self.read[at] for at in self.folding(oldest)]
         covers = covered(gone)
         if covers[-1][1] > made.covers[0][0]:
-            return None  # what was pinned once lies among them: one summary could not stand before the other
+            return None  # a message that was pinned before lies among them, so the two ranges would overlap
         try:
             meta = yield from self.written(self._sources(gone), calls, META_NOTE)
         except CompactionError as error:
@@ -179,7 +179,7 @@ class RollingRun(TieredRun):
         return compaction if after < before else None
 
     def _outgrown(self, made: Message) -> int:
-        """How many of the oldest summaries have to become one, now that *made* is there; 0 for none."""
+        """The number of oldest summaries to fold into one, now that *made* is added; 0 for none."""
         budget = self.config.stack_budget(self.window)
         stack = self.stack
         rules = set(self.read.rules)
@@ -200,7 +200,7 @@ class RollingRun(TieredRun):
         return len(sizes)
 
     def _sources(self, gone: Sequence[Message]) -> Sequence[Message]:
-        """The sources of a summary of summaries: the messages of the log, else the summaries."""
+        """The source messages of a summary of summaries: the messages of the log, else the summaries."""
         originals = self.trigger.originals
         if originals is None or (self.config.fold_source == "summaries" and not self.trigger.fold):
             return gone
@@ -210,7 +210,7 @@ class RollingRun(TieredRun):
         return sorted([*found, *others], key=lambda message: message.seq) if found else gone
 
     def _joined(self, layers: Sequence[Layer], seq: int) -> Layer:
-        """What is known of the summary that *layers* become, from message *seq* on."""
+        """The layer of the summary that replaces *layers*; it begins with message *seq*."""
         numbers = [number for layer in layers for number in layer.numbers if number]
         turns = [turn for layer in layers for turn in layer.turns if turn]
         return Layer(

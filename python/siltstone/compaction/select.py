@@ -1,8 +1,9 @@
-"""The messages that a compaction retains: newest turns first, whole groups, within its room.
+"""Selects the messages that a compaction retains: newest turns first, in whole groups, within a budget.
 
-System and developer messages, pinned ones, pending groups and the request of the turn in flight always
-stay; an earlier summary always goes. Of the turn in flight the newest groups that fit stay too, at least the
-newest one; and only if all of it fits, the newest complete turns that still fit, never the oldest.
+System and developer messages, pinned messages, pending groups and the request of the turn in flight always
+stay. An earlier summary always leaves. The newest groups of the turn in flight stay if they fit, and at least
+the newest group. If the whole turn in flight fits, the newest complete turns that still fit stay too, but
+never the oldest turn.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = ["Room", "Selection", "closed", "parted", "select"]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A history parted in two, each in order, the same objects."""
+    """A history separated in two parts. Both are in order and have the same message objects."""
 
     retained: Sequence[Message]
     discarded: Sequence[Message]
@@ -34,14 +35,14 @@ class Selection:
 
     @property
     def told(self) -> Sequence[Message]:
-        """The messages for the summariser: all discarded ones but superseded rules."""
+        """The messages for the summariser: all discarded messages except superseded rules."""
         if isinstance(self.discarded, Excerpt):
             return self.discarded.without(self.discarded.history.rules)
         return tuple(message for message in self.discarded if message.role not in RULE_ROLES)
 
 
 class Room:
-    """The room for retained messages. Each limit has a rule to count by, and the most tokens by it."""
+    """The room for retained messages. Each limit is a token rule and the maximum tokens by that rule."""
 
     def __init__(
         self,
@@ -54,9 +55,9 @@ class Room:
         self._substitutes = substitutes or {}
 
     def take(self, positions: Iterable[int], *, anyway: bool = False, cut: bool = False) -> bool:
-        """Takes room for the messages at *positions* if all of them fit, or *anyway*; whether they did.
+        """Takes room for the messages at *positions* if they all fit, or *anyway*. Returns whether they fit.
 
-        Those that have a substitute are measured by it if they are *cut*.
+        With *cut* a message that has a substitute is measured by the substitute.
         """
         positions = tuple(positions)
         units = [
@@ -86,18 +87,19 @@ def select(
     request_rule: RequestRule = is_request,
     substitutes: Mapping[int, Substitute] | None = None,
 ) -> Selection:
-    """Parts *history*: at most *turn_budget* complete turns stay, as far as the room allows.
+    """Separates *history*: at most *turn_budget* complete turns stay, as far as the room allows.
 
     Args:
-        history: What is parted. Of one in outline no message is made.
-        turn_budget: The most complete turns that stay.
-        limits: The room: rules to count by, each with the most tokens.
-        pins: Numbers of messages that stay with their groups, and take no room where their turn goes.
-        request_limits: The room of the messages that open turns: the newest that fit stay, whatever becomes
-            of their turns. None: they leave with their turns.
-        request_rule: Which text beside tool results opens one.
-        substitutes: What would stand in the place of messages that stay, by position. A turn in flight is
-            measured so; a finished turn is as large as it was.
+        history: The history. If it is in outline, no messages are made from it.
+        turn_budget: The maximum number of complete turns that stay.
+        limits: The room: token rules, each with its maximum tokens.
+        pins: Sequence numbers of messages that stay, with their groups. They take no room if their turn
+            leaves.
+        request_limits: The room of the messages that open turns: the newest that fit stay, even if their
+            turns leave. None: they leave with their turns.
+        request_rule: Decides which text beside tool results opens a turn.
+        substitutes: The substitutes of messages that stay, by position. The turn in flight is measured with
+            them; a finished turn is measured as it is.
     """
     read = as_history(history, request_rule)
     choice = _Choice(read, Room(read, limits, substitutes or {}))
@@ -110,7 +112,7 @@ def select(
         start, _, request = read.outline.turn(complete[-1])
         whole = choice.retain_newest_groups(start, request)
         complete = complete[:-1]
-    elif not complete:  # an agent that nobody asked anything: what it does is like a turn in flight
+    elif not complete:  # a history without a request is treated like a turn in flight
         whole = choice.retain_newest_groups(0, None)
     if whole and turn_budget:
         choice.retain_turns(complete[1:][-turn_budget:])
@@ -134,11 +136,11 @@ class _Choice:
     def __init__(self, history: History, room: Room) -> None:
         self._outline, self._room = history.outline, room
         self._unoriginal = frozenset(history.unoriginal)
-        self._fixed = frozenset(history.rules) | frozenset(history.summaries)  # stay or go whatever the room
+        self._fixed = frozenset(history.rules) | frozenset(history.summaries)  # decided without the room
         self.kept = {*rules_in_force(history), *self._outline.pending}
 
     def retain_newest_groups(self, start: int, request: int | None) -> bool:
-        """Adds what stays of the turn in flight from *start* on; whether all of it does."""
+        """Adds the groups of the turn in flight, from *start* on, that stay. Returns whether all stay."""
         if request is not None:
             self._room.take([request], anyway=True, cut=True)
             self.kept.add(request)
@@ -165,14 +167,14 @@ class _Choice:
 
 
 def _excerpts(history: History, kept: Sequence[tuple[int, int]]) -> Selection:
-    """*history* in the ranges of *kept*, and what lies between them."""
+    """A selection that retains the ranges *kept* of positions, and discards the gaps between them."""
     starts, ends = [0, *(end for _, end in kept)], [*(start for start, _ in kept), len(history)]
     gaps = [(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
     return Selection(Excerpt(history, kept), Excerpt(history, gaps))
 
 
 def closed(grouped: Sequence[Group], kept: set[int]) -> set[int]:
-    """*kept* with every group whole that has a part of it, so that no call loses its result."""
+    """*kept*, extended to whole groups, so that no call loses its result."""
     for group in grouped:
         if len(group.positions) > 1 and not kept.isdisjoint(group.positions):
             kept.update(group.positions)
@@ -180,6 +182,6 @@ def closed(grouped: Sequence[Group], kept: set[int]) -> set[int]:
 
 
 def parted(history: Sequence[Message], kept: set[int]) -> Selection:
-    """*history* in what stands at the positions of *kept*, and the rest."""
+    """A selection that retains exactly the positions *kept*."""
     retained = tuple(message for at, message in enumerate(history) if at in kept)
     return Selection(retained, tuple(message for at, message in enumerate(history) if at not in kept))

@@ -1,4 +1,4 @@
-"""Shares of a whole in whole numbers, exact for shares that are written as decimals."""
+"""Computes a share of a whole as a whole number; exact for shares that are written as decimals."""
 
 from __future__ import annotations
 

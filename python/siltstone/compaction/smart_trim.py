@@ -1,4 +1,4 @@
-"""Smart trim: messages that are least relevant to the question leave first, without a model."""
+"""Smart trim: removes the messages that are least relevant to the newest requests, without a model."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ __all__ = ["SmartTrim", "Trimmed", "smart_trim"]
 
 FIRST_PLACES = 3  # where a host's own summary may stand
 
-_K1, _B = 1.2, 0.75  # of BM25, as everywhere
+_K1, _B = 1.2, 0.75  # the parameters of BM25, as in the searches
 
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """A history after a trim; the caller's own objects.
+    """A history after a trim. Its messages are the caller's own objects.
 
     Attributes:
         retained: The messages that stay, in order; the given list if nothing was trimmed.
         trimmed: The messages that left, in order.
         did_trim: Whether messages left.
-        tokens: The size of *retained*, by the estimator.
-        safe_limit: The limit that was aimed at. If protected messages are larger, more stays.
+        tokens: The tokens of *retained*, by the estimator.
+        safe_limit: The limit of the trim, in tokens. Protected messages stay even if they are larger.
         reason: Why nothing was trimmed: ``within_limit``, ``query_too_short``, ``all_protected``; else "".
     """
 
@@ -52,17 +52,17 @@ class Trimmed:
 class SmartTrim:
     """Trims a history to its safe limit: the least relevant groups leave first, then the oldest.
 
-    The safe limit is the window less ``reserve_tokens`` and less what recalled context may take. System
+    The safe limit is the window minus ``reserve_tokens`` and minus the room for recalled context. System
     messages, summaries, the newest messages, the last tool call with its results, recalled context, pinned
-    messages, pending groups and the request in flight stay. Every other group is scored by BM25 for the
-    newest requests; of equal scores the oldest leaves first. No summary takes their place and no model is
-    asked: what leaves is in the archive, and is recalled when it is asked for.
+    messages, pending groups and the request in flight stay. All other groups are scored by BM25 for the
+    newest requests; among equal scores the oldest leaves first. No summary replaces the trimmed messages, and
+    no model is asked: they are in the archive, and recall finds them again.
 
-    A second trim finds nothing to do. What is protected may still be over the limit: then it is for
-    another policy, or for the emergency net.
+    A second trim of the same history does nothing. If the protected messages alone are over the limit,
+    another policy or the emergency net has to act.
 
-    What it has read of the messages that it was shown last is kept, beside their texts: the next trim of the
-    same conversation reads what is new, or was changed. It is 32 MB of hashes of words at most.
+    The policy keeps the word hashes of the last history that it read, at most 32 MB. So the next trim of the
+    same conversation reads only new and changed messages.
     """
 
     def __init__(self, config: SmartTrimConfig | None = None) -> None:
@@ -75,7 +75,7 @@ class SmartTrim:
 
     @classmethod
     def documented(cls, config: SmartTrimConfig | None = None) -> SmartTrim:
-        """The documented form: its estimate in UTF-16 units, tokenizer and scores; trims of a request."""
+        """The documented form: an estimate in UTF-16 units, its own tokenizer and scores, request scope."""
         return cls(
             replace(
                 config or SmartTrimConfig(),
@@ -101,14 +101,14 @@ class SmartTrim:
 
     @property
     def shapes_request(self) -> bool:
-        """Whether a trim is of one request alone."""
+        """Whether a trim changes only one request, and not the history."""
         return self.config.trim_scope == "request"
 
     def check_overhead(self, reserved_tokens: int, context_window: int | None) -> None:
         """Checks that the window has room for a history.
 
         Raises:
-            ConfigError: the safe limit is 0 or less, or no more than *reserved_tokens*.
+            ConfigError: the safe limit is 0 or less, or not larger than *reserved_tokens*.
         """
         if context_window is None:
             return
@@ -165,9 +165,10 @@ class SmartTrim:
         return Skip(_SKIPS[reason], f"{run.tokens} tokens, the safe limit is {limit}: {reason}")
 
     def trim(self, messages: Sequence[RawMessage], safe_limit: int) -> Trimmed:
-        """Trims a list of *messages* to *safe_limit* tokens, without a session. It is not changed.
+        """Trims a list of *messages* to *safe_limit* tokens, without a session. The list is not changed.
 
-        As ``smart_trim``; of a list that has grown since the last call, what is new or changed is read alone.
+        It gives the same result as ``smart_trim``. If the list has grown since the last call, only new and
+        changed messages are read.
 
         Raises:
             InvalidMessageError: one of *messages* is not a message.
@@ -177,9 +178,10 @@ class SmartTrim:
         return run.trimmed(messages)
 
     def _limit(self, window: int) -> int | None:
-        """The safe limit; None where there is none, as in a window that was learned from the provider.
+        """The safe limit; None if the window is too small for one.
 
-        One that was given is refused when a session is opened.
+        Such a window was learned from an error of the provider: a given window is checked when a session is
+        opened.
         """
         try:
             return self.config.safe_limit(window)
@@ -197,12 +199,12 @@ _SKIPS = {
 def smart_trim(
     messages: Sequence[RawMessage], safe_limit: int, config: SmartTrimConfig | None = None
 ) -> Trimmed:
-    """Trims a list of *messages* to *safe_limit* tokens, without a session. It is not changed.
+    """Trims a list of *messages* to *safe_limit* tokens, without a session. The list is not changed.
 
     Args:
         messages: A history in any dialect.
         safe_limit: The maximum tokens, by the estimator of *config*.
-        config: The protected messages, and the query.
+        config: The settings: the protected messages, the query and the estimator.
 
     Raises:
         InvalidMessageError: one of *messages* is not a message.
@@ -213,10 +215,7 @@ def smart_trim(
 
 
 class _Trim:
-    """One history against one limit.
-
-    A group is named by the position of its first message.
-    """
+    """The trim of one history to one limit."""
 
     def __init__(
         self,
@@ -233,11 +232,11 @@ class _Trim:
 
     @property
     def tokens(self) -> int:
-        """The whole history."""
+        """The tokens of the whole history."""
         return self._rule.tokens(self._units)
 
     def reason(self) -> str:
-        """Why nothing is to be trimmed; empty where something is."""
+        """The reason why nothing is trimmed; empty if a trim is due."""
         if self.tokens <= self._limit:
             return "within_limit"
         if len(self._query.strip()) < self._config.shortest_query:
@@ -245,9 +244,10 @@ class _Trim:
         return ""
 
     def trimmed(self, messages: Sequence[RawMessage]) -> Trimmed:
-        """*messages*, which were read, without what leaves.
+        """*messages* after the trim; the run has read them before.
 
-        The least relevant groups leave, then the oldest blank ones, until the limit is kept.
+        The least relevant groups leave first, then the oldest groups without text, until the rest fits the
+        limit.
         """
         reason = self.reason()
         gone, tokens = ([], 0) if reason else self._left_out(self._ranked(), self._limit)
@@ -257,7 +257,7 @@ class _Trim:
         return Trimmed(retained, left, True, tokens, self._limit)
 
     def kept_opened(self, target: int) -> set[int]:
-        """The positions that stay; and where the user has opened the history, the user opens those.
+        """The positions that stay. If the history begins with a user message, so does the rest.
 
         A provider refuses a request that begins with an answer.
         """
@@ -269,7 +269,7 @@ class _Trim:
         return set(range(len(self._read))).difference(gone)
 
     def _ranked(self) -> Leaving:
-        """The groups that may leave, in the order of leaving; groups without a text last."""
+        """The groups that may leave, in the order of leaving; groups without text come last."""
         read = self._read
         recalled = OPEN, lambda at: is_recalled(read[at])
         about = read.outline, read.raws, list(self._protected()), self._rendered, recalled
@@ -281,9 +281,9 @@ class _Trim:
         return Leaving.of_known(self._known, *about, self._query, _K1, _B)
 
     def _left_out(self, ranked: Leaving, target: int, spared: int | None = None) -> tuple[list[int], int]:
-        """The positions of as many as have to leave, ascending; and the tokens that are left.
+        """The positions that must leave, ascending, and the tokens of the rest.
 
-        The group that has *spared* stays.
+        The group of the position *spared* stays.
         """
         units = range(self._units + 1)
         most = bisect_right(units, target, key=self._rule.tokens) - 1
@@ -295,7 +295,7 @@ class _Trim:
         return recent_query(self._read) if self._config.query is None else self._config.query
 
     def _opening(self, gone: set[int]) -> int | None:
-        """The user's message that has to stay, so that what stays begins with one; None where none has to."""
+        """The position of a user message that must stay, so that the rest begins with it; else None."""
         read, rules = self._read, set(self._read.rules)
         spoken = (at for at in range(len(read)) if at not in rules)
         opener = next(spoken, None)

@@ -14,7 +14,7 @@ from siltstone.values import dataclass
 __all__ = ["SmartTrimConfig"]
 
 SCOPES = ("request", "history")
-HARD_CAP_TENTHS = 10  # recalled context has at most the window divided by this number
+HARD_CAP_TENTHS = 10  # recalled context has at most a tenth of the window
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,20 +22,23 @@ class SmartTrimConfig:
     """The settings of :class:`SmartTrim`: when it trims, and which messages it protects.
 
     Attributes:
-        reserve_tokens: Tokens left free for the answer. None: 4,000, or the part outside
+        reserve_tokens: Tokens left free for the answer. None: 4,000, or the part of the window outside
             ``max_history_share``.
         hard_cap_tokens: The maximum tokens of recalled context; never more than a tenth of the window.
-        max_history_share: The share of the window that the history may have, 0..1.
-        protected_recent: The number of newest messages of user and assistant that stay, without tool results.
-        query: The text to which relevant messages are similar. None: the newest two or three requests.
+        max_history_share: The share of the window that the history may have, 0..1; it counts only if
+            ``reserve_tokens`` is None.
+        protected_recent: The number of newest messages of user and assistant that stay. Messages with only
+            tool results are not counted.
+        query: The text against which messages are scored. None: the newest three requests.
         shortest_query: The minimum characters of a query; with a shorter one nothing is trimmed.
-        is_summary: A function: whether a message among the first three is the host's own summary.
+        is_summary: A function that tells whether a message among the first three is the host's own summary;
+            such a message stays.
         target_share: Share of the safe limit that a trim aims at, above 0. Below 1, the next message does not
             need a trim again, and the provider's cache stays valid for a while.
         trim_scope: ``"history"``: trimmed messages stay out of view, as after any compaction. ``"request"``:
-            they are missing in this request alone, and the next one begins with the whole history again; a
+            they are missing in this request only, and the next request begins with the whole history again; a
             session indexes them first, and leaves its history as it is.
-        documented: Whether to use the documented tokenizer and scores, in Python; else the core's.
+        documented: Whether to use the documented tokenizer and scores, in Python; else those of the core.
         estimator: The token rule, as in :class:`CompactionConfig`.
 
     Raises:
@@ -76,16 +79,16 @@ class SmartTrimConfig:
         return min(self.hard_cap_tokens, context_window // HARD_CAP_TENTHS)
 
     def safe_limit(self, context_window: int) -> int:
-        """The maximum tokens of a history: the window without the reserve and without recalled context.
+        """The maximum tokens of a history: the window minus the reserve and minus the hard cap.
 
         Raises:
-            ConfigError: nothing is left.
+            ConfigError: the result is 0 or less.
         """
         reserve = self.reserve_tokens
         if reserve is None:
             reserve = 4000
             if self.max_history_share is not None:
-                from fractions import Fraction  # with decimal
+                from fractions import Fraction  # slow to import: it imports decimal
 
                 share = 1 - Fraction(str(self.max_history_share))
                 reserve = int(context_window * share + Fraction(1, 2))  # a half is rounded up

@@ -1,9 +1,8 @@
-"""From what is discarded to one summary: in one request, or in pieces that are merged.
+"""Makes one summary of all discarded messages: in one request, or in pieces that are merged.
 
-The summariser is shown all of it. Where it does not fit the summariser's window, each piece is summarised
-in order and the summaries are merged, as often as it takes to be one. A piece that is finished is never
-asked for again, whatever happens to the next; a provider that finds a request too large is asked again
-with smaller ones.
+The summariser reads all of the messages. If they do not fit its window, they are summarised in pieces, in
+order, and the summaries are merged until one is left. A finished piece is never requested again, even if a
+later piece fails. If the provider finds a request too large, smaller requests follow.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ from siltstone.values import dataclass
 
 __all__ = ["Brief", "summarise"]
 
-LEAST_PIECE = 256  # tokens: smaller ones would make hundreds of calls, and each would say nothing
-MOST_HALVINGS = 6  # of a piece, in answer to a provider that finds it too large
-MARGIN = 20  # one part in twenty of the window is left free: an estimate is none
+LEAST_PIECE = 256  # tokens: smaller pieces would make hundreds of calls with empty summaries
+MOST_HALVINGS = 6  # the maximum number of times that a piece is halved after an overflow
+MARGIN = 20  # a twentieth of the window stays free, because token counts are estimates
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +44,15 @@ class Brief:
 
     Attributes:
         prompt: The instruction.
-        focus: What it should look at in particular.
-        more: What the host wants beside the prompt, this time.
-        cap: The most tokens of an answer.
-        window: The summariser's window in tokens, None where unknown: then all goes into one request.
+        focus: The subject that the summary should keep in particular; None for no such subject.
+        more: Further instructions of the host, for this compaction only.
+        cap: The maximum tokens of an answer.
+        window: The summariser's window in tokens. None if unknown; then there is one request.
         summary_prefix: The frame of earlier summaries.
-        token_rule: How tokens are counted.
-        live: The whole history, for a request that begins like the live one; None for a rendering.
+        token_rule: The token rule.
+        live: The whole history, for a request that begins like the live request; None for a rendering.
         tools: The tool definitions of the live request.
-        offered: Tools that whoever summarises may call; what it called is in ``Calls.tool_calls``.
+        offered: The tools that the summarising model may call; its calls are in ``Calls.tool_calls``.
     """
 
     prompt: str
@@ -72,7 +71,10 @@ class Brief:
         return instruction(self.prompt, self.focus, note, self.more)
 
     def piece(self) -> int | None:
-        """Tokens of material in one request: the window less the prompt, the answer and the margin."""
+        """Tokens of material in one request: the window minus the prompt, the answer and the margin.
+
+        At least ``LEAST_PIECE``; None for an unknown window.
+        """
         if self.window is None:
             return None
         notes = MERGE_NOTE, _notes(PART_NOTE, UPDATE_NOTE)
@@ -81,10 +83,10 @@ class Brief:
 
 
 def summarise(discarded: Sequence[Message], brief: Brief, calls: Calls) -> Flow[str]:
-    """One summary of all of *discarded*, of at most ``brief.cap`` tokens.
+    """A single summary of all *discarded* messages, of at most ``brief.cap`` tokens.
 
     Raises:
-        CompactionError: no model gave one.
+        CompactionError: no model gave a summary.
         SummarizerOverflow: even small requests were too large for the provider.
     """
     piece = brief.piece()
@@ -93,7 +95,7 @@ def summarise(discarded: Sequence[Message], brief: Brief, calls: Calls) -> Flow[
         try:
             return _clipped((yield from calls.ask(_live_request(brief.live, brief, update))), brief)
         except SummarizerOverflow:
-            pass  # the rendering of what is discarded is smaller, and can be parted
+            pass  # the rendering of the discarded messages is smaller, and can be split
     if piece is None or at_most(discarded, brief.token_rule) <= piece:
         shown = discarded, brief.summary_prefix
         messages = RequestMessages(len(discarded), partial(render, *shown), brief.instruction(update))
@@ -112,7 +114,7 @@ def summarise(discarded: Sequence[Message], brief: Brief, calls: Calls) -> Flow[
 def _in_pieces(
     discarded: Sequence[Message], tokens: int, brief: Brief, calls: Calls
 ) -> Flow[list[tuple[tuple[Range, ...], str]]]:
-    """A summary of each piece with what it covers, in order."""
+    """A summary of each piece with the ranges that it covers, in order."""
     material = Material(discarded, brief.summary_prefix, brief.token_rule)
     written: list[tuple[tuple[Range, ...], str]] = []
     halvings = 0
@@ -140,7 +142,7 @@ def _in_pieces(
 def _merged(
     written: list[tuple[tuple[Range, ...], str]], tokens: int, brief: Brief, calls: Calls
 ) -> Flow[str]:
-    """Merges neighbours, as many as fit a request and two at least, until one is left."""
+    """Merges neighbouring summaries until one is left: as many as fit a request, and at least two."""
     most = len(written)
     while len(written) > 1:
         waiting, merged = deque(written), list[tuple[tuple[Range, ...], str]]()
@@ -192,7 +194,7 @@ def _merge_request(summaries: list[MaterialItem], brief: Brief) -> CompletionReq
 
 
 def _can_go_on(live: Sequence[Message], piece: int | None, token_rule: TokenRule) -> bool:
-    """Whether *live* can be sent with an instruction: it fits, and no call in it waits for its result."""
+    """Whether *live* can be sent with an instruction at its end: it fits, and no call is pending."""
     if any(group.pending for group in groups(live)):
         return False
     return piece is None or token_rule.count(live) <= piece

@@ -1,4 +1,4 @@
-"""Threshold compaction: past a threshold, one summary replaces old turns."""
+"""Threshold compaction: one summary replaces old turns when the history has reached a threshold."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ __all__ = ["ThresholdCompactor"]
 
 _OF_TOKENS = frozenset({"history_tokens", "fraction", "input_tokens", "forecast"})
 
-SUSPECT_FROM = 1_000  # tokens discarded: a short summary of less is no surprise
-READ_AGAIN = "read_again"  # in the state: how many messages a summary was last written anew from
+SUSPECT_FROM = 1_000  # discarded tokens: a short summary of fewer is not suspect
+READ_AGAIN = "read_again"  # key of the state: the number of messages that were last read again
 
 
 class ThresholdCompactor:
-    """Replaces old turns by one summary when the history has grown past a threshold.
+    """Replaces old turns by one summary when the history has reached a threshold.
 
     Args:
-        config: When to act and how much to retain.
+        config: The settings: when it compacts, and how much it retains.
         prompt: The instruction that ends the request for a summary.
         tools: The tool definitions that the agent sends with its requests. A ``prefix_preserving`` request
             must send the same ones.
@@ -76,7 +76,7 @@ class ThresholdCompactor:
 
     @property
     def request_rule(self) -> RequestRule:
-        """Which text beside tool results is a request, as the configuration says."""
+        """The rule of the configuration that decides which text beside tool results is a request."""
         return self.config.request_rule
 
     def should_compact(self, context: CompactionContext) -> Trigger | None:
@@ -177,7 +177,7 @@ class ThresholdCompactor:
         """The content of a summary message for *messages*, with its frame, and the model calls it cost.
 
         Raises:
-            CompactionError: no model gave one.
+            CompactionError: no model gave a summary.
         """
         from siltstone.compaction.calls import Calls, SummarizerOverflow
         from siltstone.compaction.summarise import summarise
@@ -214,12 +214,12 @@ class ThresholdCompactor:
             return self.token_rule.count_text(text) <= brief.cap
 
         covers = covered(selection.discarded)
-        # A token is about four characters; `fits` has the last word, and clip where the note is longer.
+        # First guess: four characters a token. `fits` decides, and clip cuts a note that is too long.
         text = mechanical_summary(selection.told, covers, brief.summary_prefix, 4 * brief.cap, fits)
         return clip(text, brief.cap, self.token_rule)
 
     def _summaries(self, history: Sequence[Message]) -> Selection:
-        """A selection that discards the earlier summaries alone."""
+        """A selection that discards only the earlier summaries."""
         from siltstone.compaction.select import parted
 
         kept = {at for at, message in enumerate(history) if message.provenance != "compaction_summary"}
@@ -241,10 +241,10 @@ class ThresholdCompactor:
         return sorted([*trigger.originals(ranges), *others], key=lambda message: message.seq), True
 
     def _is_folded(self, earlier: Sequence[Message], trigger: Trigger) -> bool:
-        """Whether the level of summaries is so high that the original messages must be read again.
+        """Whether the level of summaries is so high that their original messages are read again.
 
-        After that they are read again only when they are twice as many. So a session of any length reads no
-        more than twice its messages again.
+        The next time they must be at least twice as many. So a session of any length reads at most twice the
+        number of its messages again.
         """
         from siltstone.messages import summary_level
 
@@ -359,7 +359,7 @@ class ThresholdCompactor:
         tokens = self.config.retained_tokens(room)
         if tokens is not None:
             limits.append((self.token_rule, tokens))
-        if self.config.max_request_bytes is not None:  # a quarter of the cap in bytes, four bytes a token
+        if self.config.max_request_bytes is not None:  # a quarter of the maximum, at four bytes a token
             limits.append((rule("bytes/4"), -(-self.config.max_request_bytes // 16)))
 
         def within(limits: Sequence[tuple[TokenRule, int]]) -> Selection:
@@ -374,19 +374,19 @@ class ThresholdCompactor:
             )
 
         selection = within(limits)
-        if tokens is None and not selection.is_worthwhile:  # a turn in flight is all there is
+        if tokens is None and not selection.is_worthwhile:  # the history is only a turn in flight
             return within([*limits, (self.token_rule, room // 2)])
         return selection
 
     def _request_limits(self, threshold: int) -> list[tuple[TokenRule, int]] | None:
-        """The room of kept user messages under an effective *threshold*; None where none are kept."""
+        """The room of kept user messages for an effective *threshold*; None if none are kept."""
         if not self.config.keep_user_messages:
             return None
         most = self.config.user_message_tokens(threshold)
         return [] if most is None else [(self.token_rule, most)]
 
     def _requests_left(self, selection: Selection) -> int:
-        """The number of user messages that leave because the budget of kept ones is used up."""
+        """The number of user messages that leave because the budget of kept messages is used up."""
         from siltstone.messages import opens_turn
 
         if not self.config.keep_user_messages:
@@ -434,5 +434,5 @@ def _overflow(error: SummarizerOverflow, calls: Calls) -> CompactionError:
 
 
 def _covered_count(earlier: Sequence[Message]) -> int:
-    """The number of messages behind these summaries."""
+    """The number of messages that these summaries cover."""
     return sum(end - start for message in earlier for start, end in message.covers)

@@ -1,4 +1,4 @@
-"""Tiered compaction: old turns are summarised in the background; if that is too late, they leave at once."""
+"""Tiered compaction: summarises old turns in the background; in an emergency discards them at once."""
 
 from __future__ import annotations
 
@@ -37,22 +37,23 @@ WRITTEN_LATER: Final = (
 class TieredCompactor:
     """Watches the share of the window that is in use, and acts in three tiers.
 
-    From 0.80 of the window the oldest 30 % of the messages are summarised, from 0.85 half of them. A session
-    does that in the background: the conversation goes on, and the summary is put in their place at a later
-    boundary. From 0.95 the oldest half leaves at once and a marker stands in its place; no model is asked.
+    From 0.80 of the window the oldest 30 % of the messages are summarised, from 0.85 the oldest half. A
+    session does this in the background: the conversation goes on, and the summary replaces the messages at a
+    later boundary. From 0.95 a marker replaces the oldest half at once; no model is asked.
 
-    Summaries stack in order before the live messages. When the stack has outgrown its budget, its oldest
-    become one summary of the next level. A cut never parts a call from its result and never swallows the
-    stack.
+    Summaries stack in order before the live messages. If the stack is larger than its budget, its oldest
+    summaries become one summary of the next level. A cut never separates a call from its result, and never
+    removes the stack.
 
-    With ``TieredConfig(mode="chronicle")`` it writes checkpoints instead: every 40 messages, or sooner, what
-    came since the last one becomes a checkpoint, which is never changed. One message in view shows them.
+    With ``TieredConfig(mode="chronicle")`` it writes checkpoints instead. Every 40 messages, or sooner, the
+    messages since the last checkpoint become a new checkpoint, which is never changed. One message in view
+    shows the checkpoints.
 
     Args:
         config: Thresholds, fractions and budgets. ``TieredConfig.documented()`` has the documented form.
         prompt: The instruction that ends a request for a summary; by default the prompt of the mode.
-        extract: Called with the summarised messages, once for each compaction. If it raises, the compaction
-            goes on, and hooks hear ``ExtractionFailed``.
+        extract: A function, sync or async, that is called with the summarised messages, once for each summary
+            or checkpoint. If it raises, the compaction continues, and hooks get ``ExtractionFailed``.
         tools: Definitions of tools that the summarising model may call. A session carries out only calls of
             ``memory_save``, after the commit.
     """
@@ -109,7 +110,7 @@ class TieredCompactor:
         return self.config.overflow_retries
 
     def window(self, named: int | None) -> int:
-        """The window to use, if the caller names *named*; a guess is logged, once."""
+        """The window in tokens, for a caller that names *named*. The fallback is logged once."""
         window = self.config.window(named)
         if named is None and self.config.context_window is None and not self._told_of_window:
             self._told_of_window = True
@@ -117,10 +118,11 @@ class TieredCompactor:
         return window
 
     def check_overhead(self, reserved_tokens: int, context_window: int | None) -> None:
-        """Checks that the reserved tokens alone reach no tier.
+        """Checks that the reserved tokens without any history reach no tier.
 
         Raises:
-            ConfigError: they are at or above the first threshold, so every boundary would compact.
+            ConfigError: they are at or above the first threshold, so the policy would compact at every
+                boundary.
         """
         window = self.config.window(context_window)
         threshold = self._first_threshold(window)
@@ -135,10 +137,10 @@ class TieredCompactor:
     def should_compact(self, context: CompactionContext) -> Trigger | None:
         """The trigger of the highest tier that is reached; at any boundary.
 
-        What is in use is the estimate of the history and of what is sent beside it, or what the provider's
-        count forecasts, where that is more. After a job that failed the same tier waits
-        ``retry_after_turns`` boundaries, a higher one does not; after three attempts of low yield the breaker
-        is open. Nothing holds an emergency back.
+        The tokens in use are the estimate of the history plus the reserved tokens, or the forecast from the
+        provider's count, if that is larger. After a failed job the same tier waits ``retry_after_turns``
+        boundaries; a higher tier does not wait. After three attempts of low yield the breaker is open. An
+        emergency never waits.
         """
         window = self.window(context.context_window)
         tokens = max(context.estimated_history_tokens + context.reserved_tokens, context.forecast_tokens)
@@ -159,17 +161,17 @@ class TieredCompactor:
         )
 
     def _tier(self, window: int, tokens: int) -> tuple[str, int]:
-        """The highest tier that *tokens* reach and where it begins; no name below all."""
+        """The highest tier that *tokens* reach, and its threshold in tokens; ``("", 0)`` below all tiers."""
         tier = self.config.tier(tokens, window)
         if self.keeps_checkpoints and tier != EMERGENCY:
             tier = None
         return ("", 0) if tier is None else (tier, self.config.threshold(tier, window))
 
     def _checkpoint_due(self, context: CompactionContext, window: int, tokens: int) -> tuple[str, int] | None:
-        """Whether a checkpoint is due, why, and at how many tokens; None in an emergency too.
+        """The action and the threshold of a due checkpoint; None if none is due, or in an emergency.
 
-        By the interval it is due where so much came since the last one, and at least half of that in turns
-        that are over: a checkpoint ends with a turn.
+        A checkpoint is due by the interval if that many messages or tokens came since the last one, and at
+        least half of them are in finished turns, because a checkpoint ends with a turn.
         """
         config, settings = self.config, self.config.chronicle
         if tokens >= config.threshold(EMERGENCY, window):
@@ -190,7 +192,7 @@ class TieredCompactor:
         return None
 
     def _first_threshold(self, window: int) -> int:
-        """Tokens from which the window is short: a chronicle leaves room for what is said next."""
+        """The threshold of the first tier; in chronicle mode lower by ``fork_reserve`` of the window."""
         threshold = self.config.threshold("background", window)
         if not self.keeps_checkpoints:
             return threshold
@@ -199,8 +201,9 @@ class TieredCompactor:
     def fork_trigger(self, tokens: int, prompt_tokens: int, context_window: int | None) -> Trigger | None:
         """The trigger of a fork's compaction before its first call; None if it fits.
 
-        By ``"usage"`` half of it is summarised, once, above ``fork_usage_threshold`` of the window, not at
-        it. By ``"budget"`` the oldest leave until the history fits beside the prompt and the reserve.
+        With ``"usage"`` half of the fork is summarised once, if it is above ``fork_usage_threshold`` of the
+        window. With ``"budget"`` the oldest messages leave until the rest fits beside the prompt and the
+        reserve.
         """
         window, config = self.window(context_window), self.config
         if config.fork_preflight == "usage":
@@ -214,7 +217,7 @@ class TieredCompactor:
         return Trigger("overflow", FORK, tokens, budget, context_window=context_window)
 
     def runs_in_background(self, trigger: Trigger) -> bool:
-        """Whether the compaction may run in the background: only in the first two tiers."""
+        """Whether the compaction may run in the background: the first two tiers, and due checkpoints."""
         return trigger.action in IN_BACKGROUND
 
     def usage_of(self, trigger: Trigger) -> float:
@@ -222,9 +225,9 @@ class TieredCompactor:
         return trigger.tokens / self.config.window(trigger.context_window)
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
-        """Summarises the oldest messages behind the stack, or takes them out where no model may be asked.
+        """Summarises the oldest messages after the stack, or discards them if no model may be asked.
 
-        Called for by somebody, half of them are summarised; after an overflow three quarters leave.
+        A call of ``compact`` summarises half of them. After an overflow three quarters are discarded.
 
         Raises:
             CompactionError: ``llm_failed``, ``empty_summary``, ``refused_summary``, ``summarizer_overflow``
@@ -242,7 +245,7 @@ class TieredCompactor:
         return run.truncated() if truncates else (yield from run.summarised())
 
     def checkpoints(self, written: Iterable[tuple[State | None, Sequence[Message]]]) -> list[Checkpoint]:
-        """All checkpoints, in order, of the state and the summaries that each run has left."""
+        """All checkpoints, in order, from the state and the summaries of each run in *written*."""
         return checkpoints_of(written)
 
     def resummarize(
@@ -251,13 +254,13 @@ class TieredCompactor:
         """The content of a summary message for *messages*, with its first line, and the calls it cost.
 
         Raises:
-            CompactionError: no model gave one.
+            CompactionError: no model gave a summary.
         """
         run = RollingRun(self, messages, Trigger("manual", context_window=context_window))
         calls = run.calls()
         if self.keeps_checkpoints:
             if len(messages) > self.config.chronicle.max_messages_per_checkpoint:
-                return WRITTEN_LATER, ()  # the chronicle in view, which the next checkpoint writes anew
+                return WRITTEN_LATER, ()  # the chronicle in view: the next checkpoint writes it anew
             answer = yield from run.written(messages, calls, more=CHECKPOINT_NOTE)
             return answer, tuple(calls.usage)
         text = yield from run.written(messages, calls)
@@ -266,7 +269,7 @@ class TieredCompactor:
         return framed(heading, text), tuple(calls.usage)
 
     def _waits(self, context: CompactionContext, threshold: int) -> bool:
-        """Whether a job failed only recently, and no higher *threshold* is reached since."""
+        """Whether the last job failed recently, at this *threshold* or a higher one."""
         if context.failed_at is None or context.last_attempt_boundary is None:
             return False
         if context.boundary - context.last_attempt_boundary >= self.config.retry_after_turns:

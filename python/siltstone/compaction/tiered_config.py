@@ -19,7 +19,7 @@ Tier = Literal["background", "aggressive", "emergency"]
 FALLBACK_WINDOW: Final = 200_000
 """The window in tokens that is assumed for an unknown model."""
 
-LEAST_SUMMARY: Final = 16  # tokens: fewer hold no sentence
+LEAST_SUMMARY: Final = 16  # tokens: the minimum of a cap, enough for one sentence
 
 _SHARES: Final = (
     "background_fraction",
@@ -34,10 +34,10 @@ _SHARES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TieredConfig:
-    """The settings of :class:`TieredCompactor` and its workers: when they compact, and how much they discard.
+    """The settings of :class:`TieredCompactor` and :class:`WorkerCompactor`.
 
-    All shares of the window are reached at it (``>=``); all fractions are of the messages behind the
-    summaries, rounded down.
+    A share of the window is reached at ``>=``. A fraction is of the messages after the summaries, rounded
+    down.
 
     Attributes:
         context_window: The window in tokens, for callers that name none; if both are known, the smaller one
@@ -55,29 +55,32 @@ class TieredConfig:
             but at least 16.
         summary_heading: The first line of a summary, with the places ``{n}``, ``{first}`` and ``{last}``:
             its number, and the first and last turn.
-        summary_stack_fraction: Share of the window that all summaries may have, 0.01..0.5. Beyond it the
-            oldest become one summary.
-        fold_source: The source of such a summary of summaries: the ``"messages"`` of the log, as far as they
-            exist; or the ``"summaries"``, which costs one short request.
+        summary_stack_fraction: Share of the window that all summaries together may have, 0.01..0.5. Above it
+            the oldest summaries become one summary.
+        fold_source: The source of such a summary of summaries: ``"messages"``, the messages of the log, as
+            far as they still exist; or ``"summaries"``, which costs one short request.
         emergency_marker: The text that replaces messages in an emergency; ``{n}`` is their number.
         attempts: Calls of one model for one answer.
         call_timeout: Seconds that a call may take; None for no limit.
-        retry_delay: Seconds before the second call for one answer; each further one waits twice as long.
+        retry_delay: Seconds before the second call for one answer; each further call waits twice as long.
         summarizer_window: The window of the model that writes summaries, in tokens; None: the session's.
-        retry_after_turns: Boundaries between a failed job and the next; a higher tier does not wait.
-        fork_preflight: The compaction of a fork: ``"budget"``: the oldest leave until it fits; ``"usage"``:
-            half of it is summarised, once, above a share of the window (the documented form).
-        fork_reserve: Share of the window that a fork leaves free.
+        retry_after_turns: Boundaries between a failed job and the next job; a higher tier does not wait.
+        fork_preflight: The compaction of a fork before its first call. ``"budget"``: the oldest messages
+            leave until it fits. ``"usage"``: half of it is summarised once, above a share of the window (the
+            documented form).
+        fork_reserve: Share of the window that a fork leaves free; also the distance between the
+            ``background_threshold`` and the tokens at which a chronicle acts.
         fork_floor: The minimum number of messages that a fork keeps.
         fork_fraction: The fraction that a fork discards in one step.
-        fork_usage_threshold: The share of ``"usage"``; a fork is compacted above it, not at it.
+        fork_usage_threshold: The share of ``"usage"``, above 0; a fork is compacted above it, not at it.
         overflow_retries: The maximum number of retries of a request that the provider found too large.
         overflow_fraction: The fraction discarded before each retry.
         worker_turns_per_segment: Model calls in a segment of a worker.
         worker_max_segments: The maximum number of segments of a worker.
         worker_threshold: Share of the window at which messages are discarded at the end of a segment.
         worker_fraction: The fraction discarded then.
-        worker_strict: Whether the window must be fuller than that share (the documented form).
+        worker_strict: Whether the window must be fuller than ``worker_threshold``, not just as full (the
+            documented form).
         superseding_tools: Names of tools of which only the newest result is useful.
         mode: ``"rolling"``: summaries that stack and fold. ``"chronicle"``: checkpoints, each written once,
             and one message in view that shows them.
@@ -160,10 +163,11 @@ class TieredConfig:
 
     @classmethod
     def documented(cls, **settings: Any) -> TieredConfig:
-        """The documented form, where ours differs: *settings* go before it.
+        """The documented form. *settings* override it.
 
-        Flat sizes of calls and results, a marker without the number, one step for a fork, segments of 25, and
-        checkpoints that never part a turn.
+        It differs from the defaults in these points: flat sizes of calls and results, a marker without the
+        number, one step for a fork, segments of 25 calls with a strict threshold, and checkpoints that never
+        split a turn.
         """
         form: Mapping[str, Any] = {
             "estimator": "flat_tools",
@@ -176,7 +180,7 @@ class TieredConfig:
         return cls(**{**form, **settings})
 
     def _check_thresholds(self) -> None:
-        """0 < background <= aggressive <= emergency <= 1."""
+        """Checks that 0 < background <= aggressive <= emergency <= 1."""
         least, name = 0.0, "0"
         for tier in ("background", "aggressive", "emergency"):
             field = f"{tier}_threshold"
@@ -187,7 +191,7 @@ class TieredConfig:
             least, name = value, field
 
     def window(self, named: int | None) -> int:
-        """The window to use, if the caller names *named*."""
+        """The window in tokens, for a caller that names *named*: the smaller known one, else the fallback."""
         known = [window for window in (self.context_window, named) if window is not None]
         return min(known, default=FALLBACK_WINDOW)
 
@@ -196,7 +200,7 @@ class TieredConfig:
         return reached_at(window, getattr(self, f"{tier}_threshold"))
 
     def tier(self, tokens: int, window: int) -> Tier | None:
-        """The highest tier that *tokens* reach; None below all."""
+        """The highest tier that *tokens* reach; None below all tiers."""
         tiers: tuple[Tier, ...] = ("emergency", "aggressive", "background")
         return next((tier for tier in tiers if tokens >= self.threshold(tier, window)), None)
 
@@ -211,12 +215,12 @@ class TieredConfig:
         return share_of(window, self.summary_stack_fraction)
 
     def summary_cap(self, window: int) -> int:
-        """The most tokens of one summary: four have room beside one another, if a sentence fits at all."""
+        """The maximum tokens of one summary: a quarter of the stack's budget at most, but at least 16."""
         return max(LEAST_SUMMARY, min(self.max_summary_tokens, self.stack_budget(window) // 4))
 
 
 def _check_template(field: str, value: object, places: Mapping[str, object]) -> None:
-    """Refuses what is no text of one line with these places, or what has others."""
+    """Refuses a value that is not one line of text, or that has other places than *places*."""
     said = ", ".join(f"{{{name}}}" for name in places)
     if not isinstance(value, str) or not value.strip() or "\n" in value:
         checks.refuse(field, "a line of text that is not blank", value)

@@ -1,4 +1,4 @@
-"""Where a history can be cut without parting what belongs together."""
+"""Finds places to cut a history that do not split a group."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["aligned_cut", "cut_positions"]
 
 
 def aligned_cut(messages: Sequence[Message], fraction: float, floor: int, *, or_earlier: bool = False) -> int:
-    """How many of the oldest *messages* may leave; 0 where no cut is possible.
+    """The number of the oldest *messages* that may leave; 0 if no cut is possible.
 
-    ``min(max(1, floor(n * fraction)), n - floor)``, and from there on to the first place where no group lies
-    on both sides and no call before it waits for its result. A place beyond ``n - floor`` is none.
+    The wanted cut is ``min(max(1, floor(n * fraction)), n - floor)``. The result is the first place from
+    there on, up to ``n - floor``, at which no group lies on both sides and no call before it is pending.
 
     Args:
-        messages: What may leave, oldest first, without rules and summaries before it.
-        fraction: The share that shall leave, above 0 and below 1.
-        floor: Messages that stay.
-        or_earlier: Where there is no such place, the largest cut before it.
+        messages: The messages that may leave, oldest first, without the rules and summaries before them.
+        fraction: The wanted share, above 0 and below 1.
+        floor: The minimum number of messages that stay.
+        or_earlier: Whether the largest possible cut below the wanted one is taken if there is no other.
     """
     return cut_positions(len(messages), groups(messages), fraction, floor, or_earlier=or_earlier)
 
@@ -29,7 +29,7 @@ def aligned_cut(messages: Sequence[Message], fraction: float, floor: int, *, or_
 def cut_positions(
     count: int, found: Sequence[Group], fraction: float, floor: int, *, or_earlier: bool = False
 ) -> int:
-    """:func:`aligned_cut` of *count* messages whose groups were *found* before."""
+    """The cut of :func:`aligned_cut` for *count* messages, whose groups *found* are known."""
     most = count - floor
     if most < 1:
         return 0

@@ -1,4 +1,4 @@
-"""The texts of tiered compaction: for the worker that summarises, and at the head of a compacted history."""
+"""The texts of tiered compaction: prompts of the summariser, headings of summaries, and markers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
     "WORKER_PROMPT",
 ]
 
-# The prompt of the worker that has a tool to save memories with, word for word.
+# The documented prompt of a worker with a tool that saves memories, word for word.
 WORKER_PROMPT: Final = """\
 You are a compaction worker.
 Your job:

@@ -27,11 +27,11 @@ from siltstone.tokens import TokenRule
 __all__ = ["EMERGENCY", "FORK", "Extract", "TieredRun", "TieredWorker"]
 
 Extract = Callable[[Sequence[RawMessage]], Any]
-"""Told the messages that a compaction summarises, to take from them what shall be remembered."""
+"""A function, sync or async, of the messages that a compaction summarises. It extracts memories from them."""
 
 EMERGENCY: Final = "emergency"
 FORK: Final = "fork"
-LEAST_OF_OVERFLOW: Final = 4  # messages: of fewer an overflow takes nothing
+LEAST_OF_OVERFLOW: Final = 4  # live messages: with no more than this an overflow discards nothing
 
 
 class TieredWorker(Protocol):
@@ -47,22 +47,22 @@ class TieredWorker(Protocol):
 
     @property
     def extract(self) -> Extract | None:
-        """Told what is summarised."""
+        """The caller's extraction, if there is one."""
 
     @property
     def tools(self) -> tuple[Any, ...]:
-        """Tools that whoever summarises may call."""
+        """The tools that the summarising model may call."""
 
     @property
     def token_rule(self) -> TokenRule:
-        """How tokens are counted."""
+        """The token rule."""
 
     def window(self, named: int | None) -> int:
-        """The window that counts."""
+        """The window in tokens, for a caller that names *named*."""
 
 
 class TieredRun(ABC):
-    """One run: where the live messages begin, what has to stay, and how a model is asked."""
+    """One run: the start of the live messages, the positions that must stay, and the calls of the model."""
 
     def __init__(self, policy: TieredWorker, history: Sequence[Message], trigger: Trigger) -> None:
         self.policy, self.history, self.trigger = policy, history, trigger
@@ -93,7 +93,11 @@ class TieredRun(ABC):
         more: str = "",
         offers_tools: bool = False,
     ) -> Flow[str]:
-        """A summary of *told*, of at most *cap* tokens."""
+        """A summary of *told*, of at most *cap* tokens.
+
+        Raises:
+            CompactionError: no model gave a summary, or even small requests were too large.
+        """
         most = self.config.summary_cap(self.window)
         brief = Brief(
             prompt=self.policy.prompt,
@@ -115,7 +119,7 @@ class TieredRun(ABC):
             ) from error.__cause__
 
     def extracted(self, told: Sequence[Message]) -> Flow[None]:
-        """Hands *told* to the caller's extraction. Its failure is told by whoever drives this."""
+        """Hands *told* to the caller's extraction. The driver of the flow reports a failure to the hooks."""
         extract = self.policy.extract
         if extract is None:
             return
@@ -134,9 +138,10 @@ class TieredRun(ABC):
             yield CompletionRequest((), 1, "extraction", deadline=self.config.call_timeout, curator=asked)
 
     def truncated(self) -> Compaction | Skip:
-        """The oldest messages leave, and a marker tells how many. No model is asked.
+        """Discards the oldest messages; a marker tells their number. No model is asked.
 
-        Half of them in an emergency, three quarters after an overflow, and of a fork what does not fit.
+        In an emergency half of them leave, after an overflow three quarters. In a fork as many leave as are
+        necessary for the rest to fit.
         """
         config = self.config
         if self.trigger.action == FORK:
@@ -154,7 +159,7 @@ class TieredRun(ABC):
         return self.no_cut() if end is None else self.marked(end, marker)
 
     def _forked(self, budget: int) -> Compaction | Skip:
-        """The oldest messages leave until the others fit *budget*; the floor of a fork goes before it."""
+        """Discards the oldest messages until the rest fits *budget*, but keeps at least ``fork_floor``."""
         config, start = self.config, self.start
         live = self.read[start:]
         tokens = self.rule.count(self.history)
@@ -173,25 +178,28 @@ class TieredRun(ABC):
         return self.marked(start + gone, FORK_MARKER)
 
     def _tokens_without(self, gone: set[int]) -> int:
-        """The tokens of a fork whose messages at *gone* have given way to the marker."""
+        """The tokens of a fork after the marker has replaced its messages at *gone*."""
         covers = covered([self.read[at] for at in sorted(gone)])
         made = [summary_message(FORK_MARKER.format(n=len(gone)), covers)] if gone else []
         return self.rule.count([*made, *(each for at, each in enumerate(self.read) if at not in gone)])
 
     def cut(self, fraction: float, floor: int, *, or_earlier: bool = False) -> int | None:
-        """The position up to which live messages may leave; None where no place is right."""
+        """The position up to which live messages leave; None if there is no valid place for the cut."""
         live = self.read[self.start :]
         count = cut_positions(len(live), groups(live), fraction, floor, or_earlier=or_earlier)
         return None if count == 0 else self.start + count
 
     def selection(self, end: int, folded: Sequence[int] = ()) -> Selection:
-        """Live messages before *end* leave, and the summaries at *folded*, with what stands among them."""
+        """A selection that discards the live messages before *end* and the summaries at *folded*.
+
+        Loose messages among these summaries and superseded rules leave too.
+        """
         gone = {*range(self.start, end), *self.folding(folded), *superseded(self.read, self.trigger)}
         kept = self.held | (set(range(len(self.history))) - gone)
         return kept_apart(self.history, self.read, kept)
 
     def folding(self, summaries: Sequence[int]) -> list[int]:
-        """*summaries*, and messages before the last of them that nothing holds any more, in whole groups."""
+        """*summaries*, and the messages before the last of them that may leave now, in whole groups."""
         if not summaries:
             return []
         fixed = {*self.read.rules, *self.read.summaries, *self.held}
@@ -202,7 +210,7 @@ class TieredRun(ABC):
         return sorted({*summaries, *loose})
 
     def first_live(self, end: int) -> int:
-        """The number that the first message behind position *end* has, or would have."""
+        """The sequence number of the message at position *end*, or of the next message to come."""
         live = self.read[end].seq if end < len(self.read) else None
         return live if live is not None else self.read[end - 1].seq + 1
 

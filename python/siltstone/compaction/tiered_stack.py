@@ -1,4 +1,4 @@
-"""The summaries before the live messages of a view: their numbers, their turns, and where they end."""
+"""The stack of summaries before the live messages of a view: their numbers, their turns, and their end."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ class Layer:
     """A summary of the stack.
 
     Attributes:
-        seq: The first message that it stands for: by it the summary is known.
-        numbers: Its first and last number: of one that was folded those of its sources. (0, 0) of a marker.
-        turns: The first and last turn in it, from 1; (0, 0) where nobody knows.
+        seq: The first message that it covers; it identifies the summary.
+        numbers: Its first and last number; they differ for a summary that was folded from several. (0, 0)
+            for a marker.
+        turns: The first and last turn in it, from 1; (0, 0) if unknown.
     """
 
     seq: int
@@ -33,14 +34,14 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """The summaries of a view in order, and what came before the live messages.
+    """The summaries of a view in order, and counters of the messages before the live ones.
 
     Attributes:
-        positions: Where the summaries stand.
-        layers: What is known of each.
-        start: Where the live messages begin: behind the last summary, else behind the leading rules.
+        positions: The positions of the summaries.
+        layers: The layer of each summary.
+        start: The position of the first live message: after the last summary, else after the leading rules.
         number: The highest number that a summary ever had.
-        turns: Turns that began before ``start``.
+        turns: The number of turns that began before ``start``.
     """
 
     positions: tuple[int, ...]
@@ -51,7 +52,7 @@ class Stack:
 
     @classmethod
     def of(cls, read: History, trigger: Trigger, heading: str) -> Stack:
-        """The stack of *read*: by the state that was kept, else by the words of the summaries' *heading*."""
+        """The stack of *read*, from the stored state, else from the headings of the summaries."""
         positions = tuple(read.summaries)
         start = live_start(read)
         known = _Kept.read(trigger.policy_state)
@@ -71,7 +72,7 @@ class Stack:
 
 
 def live_start(read: History) -> int:
-    """Where the live messages of a view begin: behind its last summary, else behind the leading rules."""
+    """The position of the first live message: after the last summary, else after the leading rules."""
     if read.summaries:
         return read.summaries[-1] + 1
     rules = set(read.rules)
@@ -80,7 +81,7 @@ def live_start(read: History) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """Reads a state: layers by their first message, the highest number, the turns up to message *end*."""
+    """A stored state: layers by their first message, the highest number, the turns up to message *end*."""
 
     layers: dict[int, Layer]
     number: int
@@ -119,7 +120,10 @@ def _layer(read: History, at: int, known: _Kept | None, heading: str) -> Layer:
 
 
 def _turns_since(read: History, trigger: Trigger, start: int, end: int) -> int:
-    """Requests before *start* that are not in the count up to message *end*: others have compacted them."""
+    """The number of requests before position *start* that the count up to message *end* does not have.
+
+    Another policy has compacted them since. Their messages are read from the log, if the caller can.
+    """
     shown = sum(1 for at in read.outline.requests if at < start and read[at].seq >= end)
     if trigger.originals is None:
         return shown

@@ -1,4 +1,4 @@
-"""The results of tools in a history, with the calls that they answer, and whether they are still in use."""
+"""The tool results in a history, with the calls that they answer, and a test whether they are in use."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ __all__ = ["InUse", "ToolResult", "loads_what_is_used", "tool_results"]
 LOADERS: Final = frozenset(
     {"skill", "load_skill", "use_skill", "tool_search", "toolsearch", "load_tool", "load_tools"}
 )
-"""Tools, in small letters, whose answer says how to go on: a skill's text, a tool's definition."""
+"""Names of tools, in lower case, whose results stay in use: the text of a skill, the definition of a tool."""
 
 _REFERENCE: Final = "tool_reference"
-_DEEPEST: Final = 6  # a block of a result of a message
+_DEEPEST: Final = 6  # the maximum depth of nested blocks that are searched
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """A message with the results of tools.
+    """A message with tool results.
 
     Attributes:
         at: Its position in the history.
         message: The message.
-        calls: The calls that it answers, by their ids, as far as the history has them.
+        calls: The calls that it answers, by their ids, as far as they are in the history.
     """
 
     at: int
@@ -43,7 +43,7 @@ class ToolResult:
         return tuple(dict.fromkeys(call.name for call in self.calls.values() if call.name))
 
     def asked(self, call_id: str | None) -> tuple[str, str] | None:
-        """The tool and its arguments in one form, whatever the order of their keys; None where unknown."""
+        """The tool and its arguments, with the keys in one order; None if the call is unknown."""
         call = self.calls.get(call_id)
         if call is None or not call.name:
             return None
@@ -51,11 +51,14 @@ class ToolResult:
 
 
 InUse: TypeAlias = Callable[[ToolResult], bool]
-"""Whether a result is still in use, and stays as it is: a host's own, or :func:`loads_what_is_used`."""
+"""A function that tells whether a result is still in use, and stays as it is.
+
+The default is :func:`loads_what_is_used`.
+"""
 
 
 def tool_results(history: Sequence[Message], trigger: Trigger) -> list[ToolResult]:
-    """The messages of *history* that hold results and may be changed: said by a tool, and not pinned."""
+    """The messages of *history* with results that may be changed: parts of the conversation, not pinned."""
     return [
         each
         for each in _results(history)
@@ -64,7 +67,7 @@ def tool_results(history: Sequence[Message], trigger: Trigger) -> list[ToolResul
 
 
 def loads_what_is_used(result: ToolResult) -> bool:
-    """Whether it loaded something that the next steps need: a skill, or the definition of a tool."""
+    """Whether the result loaded a skill or the definition of a tool, which the next steps need."""
     if any(name.lower() in LOADERS for name in result.tools):
         return True
     fields = as_fields(result.message.raw)

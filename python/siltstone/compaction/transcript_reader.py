@@ -1,8 +1,8 @@
-"""Messages that are not rendered yet, handed out by their size.
+"""A queue of messages that are not rendered yet, taken by size.
 
-A stretch is as few messages as can be parted from the rest without parting a group. The core knows what
-each would be as lines, so a piece of a thousand stretches is found by its sum, and nothing is rendered
-before a model asks for it.
+A stretch is the smallest run of messages that splits no group. The core counts the tokens of its lines
+without rendering them. So a piece of a thousand stretches is found by sums, and a message is rendered only
+when a model reads it.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Stretches that follow one another, and are rendered when somebody reads them.
+    """Consecutive stretches, which are rendered when their text is read.
 
     Attributes:
-        source: Where they are of.
-        first: The first of them.
-        end: One past the last.
+        source: The queue of the stretches.
+        first: The number of the first stretch.
+        end: The number after the last stretch.
     """
 
     source: Unread
@@ -48,12 +48,12 @@ class Run:
 
     @property
     def messages(self) -> Excerpt:
-        """What they show."""
+        """The messages of the stretches."""
         return self.source.messages(self.first, self.end)
 
     @property
     def text(self) -> str:
-        """The lines as they are shown."""
+        """The rendered lines of the messages."""
         return render(self.messages, "")
 
     @property
@@ -63,21 +63,21 @@ class Run:
 
     @property
     def tokens(self) -> int:
-        """All lines together, each with its line break."""
+        """The tokens of all lines, each with its line break."""
         return self.source.tokens(self.first, self.end)
 
     def stretches(self) -> list[Run]:
-        """Each by itself; those without a line are left out."""
+        """Each stretch as a run of its own; stretches without a line are left out."""
         each = (Run(self.source, number, number + 1) for number in range(self.first, self.end))
         return [run for run in each if run.tokens]
 
 
 class Unread:
-    """Messages of a history without the summaries among them, as a queue of stretches.
+    """Messages of a history, without its summaries, as a queue of stretches.
 
     Args:
-        messages: What is handed out.
-        token_rule: How lines are counted; one that the core knows.
+        messages: The messages.
+        token_rule: The rule that counts lines; the core must know it.
     """
 
     def __init__(self, messages: Excerpt, token_rule: TokenRule) -> None:
@@ -91,29 +91,29 @@ class Unread:
         return self._sums[-1] > self._sums[self._at]
 
     def take(self, tokens: int) -> Run | None:
-        """The next stretches, as many as have at most *tokens*; None where not even one has."""
+        """As many of the next stretches as fit *tokens*; None if not even one fits."""
         first = self._at
         self._at = bisect_right(self._sums, self._sums[first] + tokens) - 1
         run = Run(self, first, self._at)
         return run if run.tokens else None
 
     def next(self) -> Run:
-        """The next stretch, whatever it has."""
+        """The next stretch, of any size."""
         self._at += 1
         return Run(self, self._at - 1, self._at)
 
     def messages(self, first: int, end: int) -> Excerpt:
-        """The messages of some of the stretches."""
+        """The messages of the stretches from *first* to before *end*."""
         start = self._ends[first - 1] if first else 0
         return self._messages.between(start, self._ends[end - 1] if end else 0)
 
     def tokens(self, first: int, end: int) -> int:
-        """What some of the stretches have."""
+        """The tokens of the stretches from *first* to before *end*."""
         return self._sums[end] - self._sums[first]
 
 
 def _tokens(messages: Excerpt, token_rule: TokenRule) -> Iterator[int]:
-    """What the lines of each message have, each with its line break."""
+    """The tokens of the lines of each message, each line with its line break."""
     for at, end in messages.spans:
         while at < end:
             counts, at = rendered_tokens(messages.history.raws, at, end, token_rule.measure or "")

@@ -1,4 +1,4 @@
-"""Whether a rewrite is one: refuses every rewrite that loses, changes, splits or invents something."""
+"""Validates rewrites: refuses a rewrite that loses, changes, splits or invents a message."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ __all__ = ["validate"]
 def validate(
     history: Sequence[Message], compaction: Compaction, content: str, trigger: Trigger | None = None
 ) -> None:
-    """Checks *compaction* against the *history* it rewrites.
+    """Checks *compaction* against the *history* that it rewrites.
 
-    *content* is the new summary's framed text, with its mark or without.
+    *content* is the framed text of the new summary, with or without its mark.
 
-    What *trigger* holds must be retained. Where the rewrite is ``layered``, earlier summaries may stay and
-    there may be several new ones or none; *content* is that of the last. What they cover still has to be
-    discarded.
+    The pinned messages of *trigger* must be retained. In a ``layered`` rewrite earlier summaries may stay,
+    and there may be several new summaries or none; *content* is the text of the last one. The messages that
+    they cover must be discarded.
 
-    Messages are told apart by identity, so equal ones are never confused.
+    Messages are compared by identity, so equal messages are never confused.
 
     Raises:
         CompactionError: with reason ``rewrite_invalid``, for the first fault found.
@@ -56,7 +56,7 @@ def validate(
 def _faults(
     history: Sequence[Message], compaction: Compaction, content: str, trigger: Trigger | None
 ) -> Iterator[str]:
-    """Every check in turn. A later one may rest on the earlier ones, so only the first fault counts."""
+    """All checks in order. A later check may rely on the earlier ones, so only the first fault is valid."""
     places = _Places(history)
     yield from _strangers(places, compaction)
     retained, discarded = places.of(compaction.retained), places.of(compaction.discarded)
@@ -85,14 +85,14 @@ def _faults(
 
 
 class _Places:
-    """Where messages stand in a history: they are told apart by identity."""
+    """The positions of messages in a history. Messages are compared by identity."""
 
     def __init__(self, history: Sequence[Message]) -> None:
         self._history = history
         self._known: dict[int, int] | None = None
 
     def of(self, messages: Sequence[Message]) -> list[int]:
-        """The position of each; -1 for one that is not of the history."""
+        """The position of each message; -1 for a message that is not in the history."""
         if isinstance(messages, Excerpt) and messages.history is self._history:
             return messages.positions
         if self._known is None:
@@ -100,7 +100,7 @@ class _Places:
         return [self._known.get(id(message), -1) for message in messages]
 
     def of_view(self, compaction: Compaction) -> list[int]:
-        """The same for a view: a substitute stands where its original does."""
+        """The positions of a view. A substitute has the position of its original."""
         found = self.of(compaction.messages)
         if compaction.substitutes:
             originals = self.of([each.original for each in compaction.substitutes])
@@ -168,7 +168,7 @@ def _group_of(history: History, position: int) -> tuple[int, ...]:
 
 
 def _without_ties(places: _Places, compaction: Compaction) -> set[int]:
-    """Where originals stand whose substitutes neither call nor answer, so that their groups may leave."""
+    """The positions of originals whose substitutes neither call nor answer: their groups may leave."""
     cut = [
         each.original for each in compaction.substitutes if _ties(each.original) and not _ties(each.message)
     ]
@@ -178,7 +178,7 @@ def _without_ties(places: _Places, compaction: Compaction) -> set[int]:
 def _false_substitute(
     places: _Places, substitute: Substitute, stays: set[int], pinned: Sequence[int], alone: set[int]
 ) -> Iterator[str]:
-    """A substitute has the place, the ties and the words of its original, or words and no ties."""
+    """Checks a substitute: it has the place, the words, and all ties or no ties of its original."""
     original, message = substitute.original, substitute.message
     (at,) = places.of([original])
     if at not in stays:
@@ -210,7 +210,10 @@ def _without_summary(places: _Places, compaction: Compaction, retained: list[int
 
 
 def _misplaced(places: _Places, compaction: Compaction, retained: list[int], place: int) -> Iterator[str]:
-    """All that stands before *place*, where the first discarded message stood, is retained."""
+    """Checks that the view is the retained messages, with the summary at *place*.
+
+    *place* is the position of the first discarded message.
+    """
     view = places.of_view(compaction)
     if len(view) != len(retained) + 1:
         yield f"{len(view)} messages are not the {len(retained)} retained and one summary"
@@ -227,7 +230,10 @@ def _false_summary(compaction: Compaction, place: int, content: str) -> Iterator
 
 
 def _false_layers(places: _Places, history: History, compaction: Compaction, content: str) -> Iterator[str]:
-    """What new summaries cover ascends, and is discarded; each is where its first message was."""
+    """Checks the new summaries.
+
+    Their ranges ascend and have only discarded messages; each stands in the place of its first message.
+    """
     view, covers = places.of_view(compaction), covered(compaction.discarded)
     made = [message for message, at in zip(compaction.messages, view, strict=True) if at < 0]
     for message in made:
@@ -250,7 +256,7 @@ def _false_layers(places: _Places, history: History, compaction: Compaction, con
 
 
 def _layers(history: History, stays: set[int], made: list[Message]) -> list[int]:
-    """The positions of a view: what stays, and -1 where the first message stood that a new summary covers."""
+    """The expected positions of a view: the retained ones, and -1 at the first message of a new summary."""
     view: list[int] = []
     waiting = list(made)
     for at in range(len(history)):

@@ -1,4 +1,4 @@
-"""Waterfall summaries: the newest messages whole, a recent summary of what just aged, a long-term one."""
+"""Waterfall summaries: the newest messages verbatim, a recent summary of older ones, a long-term summary."""
 
 from __future__ import annotations
 
@@ -25,23 +25,25 @@ from siltstone.values import dataclass, replace
 
 __all__ = ["WaterfallCompactor", "WaterfallRestored"]
 
-BOOTSTRAP = "bootstrap"  #: the action of a trigger that begins with a long history at once
+BOOTSTRAP = "bootstrap"  #: the action of a trigger that takes in a long history without summaries
 
 
 class WaterfallCompactor:
-    """Shows a session at three scales: messages word for word, a recent summary, a long-term summary.
+    """Shows a session at three scales: messages verbatim, a recent summary, a long-term summary.
 
-    A run is due when both windows have filled, and then every ``step`` messages, counted from the size that
-    the last run began with. It takes all messages before the immediate window that no summary has, in pieces
-    of the recent window. For each piece the recent summary goes into long-term first, then a new recent one
-    is made. What a run covers is exact; of a tool call whose results lie on the border the messages stay in
-    view until the next run.
+    The first run is due when there are more messages than both windows hold, later runs after every ``step``
+    messages, counted from the size at which the last run began. A run summarises all messages before the
+    immediate window that no summary covers, in pieces of the recent window. For each piece the recent summary
+    is merged into the long-term summary first, then the piece becomes the new recent summary. If the border
+    separates a tool call from its results, the messages before it are summarised, but stay in view until the
+    next run.
 
-    Both summaries change together or not at all. The counters are the policy's state; where they are gone,
-    the summaries in the view say the same.
+    Both summaries change together or not at all. The counters are the policy's state. If they are lost, they
+    are read from the summaries in view.
 
     Args:
-        config: Windows, prompts, bounds. ``WaterfallConfig.documented()`` has the documented form.
+        config: The settings: windows, prompts and bounds. ``WaterfallConfig.documented()`` has the
+            documented form.
     """
 
     def __init__(self, config: WaterfallConfig | None = None) -> None:
@@ -62,7 +64,7 @@ class WaterfallCompactor:
         return self._token_rule
 
     def should_compact(self, context: CompactionContext) -> Trigger | None:
-        """The trigger if enough messages came since the last run began, and since a failed one."""
+        """The trigger, if enough messages came since the last run began, and since a failed run."""
         config, size = self.config, context.next_seq or context.message_count
         state = WaterfallState.read(context.policy_state) or WaterfallState()
         failures = [at for at in (context.failed_at, state.failed_at) if at is not None]
@@ -81,15 +83,16 @@ class WaterfallCompactor:
         )
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
-        """Asks for the summaries of all that has left the immediate window, and puts them before the rest.
+        """Asks for summaries of all messages before the immediate window, and puts them before the rest.
 
-        A trigger with the action ``bootstrap`` begins with a history that has no summary: long-term of all
-        but the newest two windows, then recent. Long-term is made of the recent summaries in
-        ``trigger.past``, as far as there are any, and of the messages behind them, in pieces.
+        A trigger with the action ``bootstrap`` takes in a history that has no summary. The long-term summary
+        is made first, of all messages except the newest two windows: of the recent summaries in
+        ``trigger.past``, as far as there are any, and of the messages after them, in pieces. Then the recent
+        summary is made.
 
         Raises:
             CompactionError: ``llm_failed``, ``empty_summary``, ``refused_summary`` or
-                ``summarizer_overflow``, where not even the first piece was summarised.
+                ``summarizer_overflow``; only if not even the first piece was summarised.
         """
         read = as_history(history)
         run = _Run(self.config, history, read, trigger)
@@ -129,14 +132,14 @@ class WaterfallCompactor:
         times: Sequence[float | None] | None = None,
         now: float | None = None,
     ) -> MemoryStatus:
-        """How the memory stands that *view* shows, and whether anything is missing.
+        """A report on the memory in *view*, and on missing messages.
 
         Args:
             view: The messages in view.
-            state: What was kept of the last run.
-            next_seq: How many messages there ever were; None: as many as the view tells of.
-            times: When each message of the view was said, in seconds since 1970, None where unknown.
-            now: The present, in the same seconds; None: ages are not looked at.
+            state: The state that the last run left.
+            next_seq: The number of messages ever appended; None: the highest number that the view covers.
+            times: The time of each message of the view, in seconds since 1970; None for an unknown time.
+            now: The current time, in the same seconds; None: ages are not checked.
         """
         counters = WaterfallState.read(state)
         return memory_status(view, counters, self.config, next_seq=next_seq, times=times, now=now)
@@ -160,12 +163,12 @@ class WaterfallCompactor:
 
 
 class WaterfallRestored(WaterfallCompactor):
-    """Begins a history with summaries that were written before. It asks no model.
+    """Begins a history with existing summaries. It asks no model.
 
     Args:
         config: The session's settings.
         memory: The summaries and their counters.
-        copies: Earlier recent summaries, with the messages that each replaced.
+        copies: Earlier recent summaries, each with the range of messages that it replaced.
     """
 
     def __init__(
@@ -187,7 +190,7 @@ class WaterfallRestored(WaterfallCompactor):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Messages that one pass summarises, and the numbers it covers."""
+    """The messages that one pass summarises, and the range of numbers that it covers."""
 
     messages: tuple[Message, ...]
     start: int
@@ -215,7 +218,7 @@ class _Run:
         return self._cut - self._before.covered
 
     def refusal(self) -> Skip | None:
-        """The reason why there is nothing to do; None if there is work."""
+        """The reason why there is nothing to do; None if a run is possible."""
         size, immediate, recent = self._size, self._config.immediate_window, self._config.recent_window
         is_bootstrap = self._trigger.action == BOOTSTRAP
         if is_bootstrap and (self._memory.longterm or self._memory.recent):
@@ -241,10 +244,10 @@ class _Run:
         return [each for each in messages if self._before.covered <= each.seq < self._cut]
 
     def pieces(self) -> Iterator[Piece]:
-        """The messages that are due, in portions for one pass each, oldest first."""
+        """The due messages in pieces for one pass each, oldest first."""
         due, size = self._due(), self._config.recent_window
         shown = (span[1] for message in summaries_of(self._read) for span in message.covers)
-        start = max([self._before.covered, *shown])  # the net may have summarised more
+        start = max([self._before.covered, *shown])  # the emergency net may have covered more
         if self._trigger.action == BOOTSTRAP:
             last = [each for each in due if each.seq >= self._cut - size]
             due = due[: len(due) - len(last)]
@@ -264,7 +267,7 @@ class _Run:
             yield Piece(tuple(last), last[0].seq, self._cut)
 
     def _told(self) -> int:
-        """The number up to which the stored recent summaries stand for every message."""
+        """The end of the range from message 0 on that the stored recent summaries cover without a gap."""
         end = 0
         for first, last in joined(span for each in self._past for span in each.covers):
             if first > end:
@@ -273,7 +276,10 @@ class _Run:
         return end
 
     def summarise(self, piece: Piece, writer: Writer) -> Flow[None]:
-        """One pass: recent into long-term, then *piece* into recent. Both count, or neither."""
+        """One pass: merges the recent summary into the long-term one, then makes *piece* the recent summary.
+
+        If a request fails, both summaries stay as they were.
+        """
         memory, state = self._memory, self._memory.state
         longterm, level = memory.longterm, memory.longterm_level
         recents = [*self._past, *self._asides()]
@@ -293,7 +299,7 @@ class _Run:
         self._done.append((piece, recent))
 
     def _asides(self) -> list[Message]:
-        """The recent summaries of this run that a later piece has already put into long-term."""
+        """The recent summaries of this run that are already merged into the long-term summary."""
         return [_recent_message(piece, text) for piece, text in self._done[:-1]]
 
     def compaction(self, *, failed: bool, usage: Calls) -> Compaction | None:
@@ -332,13 +338,13 @@ class _Run:
         return layered(self._history, selection, made, text, state=state, asides=asides)
 
     def _messages(self, discarded: Sequence[Range]) -> tuple[list[Message], str]:
-        """The summaries of the view with what each stands for, and the text of the last."""
+        """The summaries of the view with the ranges that each covers, and the text of the last one."""
         memory = self._memory
         if not memory.longterm:
             return [summary_message(framed(RECENT_PREFIX, memory.recent), tuple(discarded))], memory.recent
         older, newer = _parted(discarded, memory.state.longterm_end)
         level = max(1, memory.longterm_level)
-        if not older or not newer:  # pins or a group hold all of one: a message that covers nothing is none
+        if not older or not newer:  # pins or a group hold one part whole, and a summary must cover a message
             text = f"{memory.longterm}\n\n{memory.recent}"
             return [summary_message(framed(LONGTERM_PREFIX, text), tuple(discarded), level)], text
         return [
@@ -347,7 +353,7 @@ class _Run:
         ], memory.recent
 
     def _selection(self, cut: int) -> Selection:
-        """The messages that stay: those from *cut* on, and those that no policy gives up."""
+        """A selection that retains the messages from number *cut* on, and those that no policy discards."""
         kept = held(self._read, self._trigger)
         kept.update(at for at in originals(self._read) if self._read[at].seq >= cut)
         return kept_apart(self._history, self._read, kept)
@@ -358,6 +364,6 @@ def _recent_message(piece: Piece, text: str) -> Message:
 
 
 def _parted(ranges: Sequence[Range], border: int) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
-    """*ranges* before *border*, and from there on."""
+    """*ranges* split at *border*: the parts before it, and the parts from there on."""
     older = tuple((start, min(end, border)) for start, end in ranges if start < border)
     return older, tuple((max(start, border), end) for start, end in ranges if end > border)

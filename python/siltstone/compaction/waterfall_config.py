@@ -21,9 +21,9 @@ class WaterfallConfig:
         step: New messages between two runs, counted from the size at which the last run began. None: the
             same as ``recent_window``.
         prompt_style: ``base`` is the documented prompt: one plain text that base and chat models continue.
-            ``instruct`` gives an instruction and names the speakers.
-        stop: Texts at which the provider ends an answer. None by default, since a line break would leave a
-            summary of one line.
+            ``instruct`` is an instruction, with the names of the speakers.
+        stop: Texts at which the provider ends an answer. Empty by default: a stop at a line break, for
+            example, would leave a summary of one line.
         temperature: The sampling temperature of an answer, 0..1.
         max_tokens: The maximum tokens of a summary.
         attempts: Calls of one model for one answer; a call that raises is repeated.
@@ -84,11 +84,11 @@ class WaterfallConfig:
 
     @classmethod
     def documented(cls) -> WaterfallConfig:
-        """The documented numbers without siltstone's bounds: the long-term summary only grows."""
+        """The documented numbers, without siltstone's bounds: the long-term summary may only grow."""
         return cls(longterm_budget_tokens=None, longterm_refresh=0, cap_share=1)
 
     def for_prompt(self, shown: int) -> WaterfallConfig:
-        """The same with both windows as large as the *shown* entries of the host's own prompt."""
+        """The same settings with both windows of *shown* messages, the entries in the host's own prompt."""
         return replace(self, immediate_window=shown, recent_window=shown)
 
     @property

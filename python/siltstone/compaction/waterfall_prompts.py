@@ -1,4 +1,4 @@
-"""The prompts of waterfall summaries: the documented texts to be continued, and instructions."""
+"""The prompts of waterfall summaries: the documented texts that a model continues, and instructions."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ _FIRST_PERSON = (
 
 
 def slice_of(memories: Sequence[str]) -> str:
-    """The documented prompt for a slice: each memory on lines of its own, and the beginning of the answer."""
+    """The documented prompt for a slice: each memory on its own lines, then the beginning of the answer."""
     lines = "".join(f"{memory}\n" for memory in memories)
     return f"# Memories:\n{lines}\n# Summary {_PERSPECTIVE}:\n> "
 
 
 def combining(recent: str, longterm: str) -> str:
-    """The documented prompt for long-term: the newer text first; no older section while it is empty."""
+    """The documented prompt for the long-term summary: the newer text, then the older one if there is one."""
     older = f"# Older Summary:\n{longterm}\n\n" if longterm else ""
     return f"# Recent Summary:\n{recent}\n\n{older}# Combined Summary {_PERSPECTIVE}:\n> "
 
 
 def instruct_slice(memories: Sequence[str]) -> str:
-    """The same for a model that follows instructions."""
+    """The prompt for a slice, for a model that follows instructions."""
     lines = "".join(f"{memory}\n" for memory in memories)
     return f"# Memories\n{lines}\nSummarise these memories {_FIRST_PERSON}"
 
 
 def instruct_combining(recent: str, longterm: str) -> str:
-    """The same for two summaries."""
+    """The prompt for the long-term summary, for a model that follows instructions."""
     older = f"# Older summary\n{longterm}\n\n" if longterm else ""
     return (
         f"# Recent summary\n{recent}\n\n{older}"

@@ -1,4 +1,4 @@
-"""Where waterfall summaries stand: counters that are kept with the session, and texts that the view has."""
+"""The state of waterfall summaries: counters that are stored with the session, and texts in the view."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["Memory", "WaterfallState"]
 
 @dataclass(frozen=True, slots=True)
 class WaterfallState:
-    """The counters. Long-term stands for [0, longterm_end), recent for [longterm_end, covered).
+    """The counters. Long-term covers messages [0, longterm_end), recent covers [longterm_end, covered).
 
     Attributes:
-        last: How many messages there were when the last run began; 0 before the first.
-        covered: Up to where messages are summarised: a run that stopped halfway has not come to ``last``.
-        longterm_end: Where the recent summary begins.
-        passes: Summaries of slices that were ever made.
-        failed_at: How many messages there were at a run that stopped halfway; None after any other.
+        last: The number of messages when the last complete run began; 0 before the first.
+        covered: The end of the summarised messages. A run that stopped halfway advances it, but not ``last``.
+        longterm_end: The first message of the recent summary.
+        passes: The number of passes ever made; each makes one recent summary.
+        failed_at: The number of messages at the last run, if it stopped halfway; else None.
     """
 
     last: int = 0
@@ -47,13 +47,13 @@ class WaterfallState:
         return cls(**known, failed_at=failed_at)
 
     def to_json(self) -> dict[str, int | None]:
-        """As it is kept."""
+        """The counters as stored JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The two summaries of a view, without their frames; empty where there is none."""
+    """The two summaries of a view, without their frames; an empty text if there is none."""
 
     state: WaterfallState
     longterm: str = ""
@@ -62,9 +62,9 @@ class Memory:
 
     @classmethod
     def of(cls, read: History, trigger: Trigger, immediate: int) -> Memory:
-        """What *read* shows of them, by the state that was kept, or by the summaries' own words.
+        """The summaries in *read*, with the stored counters, or with counters derived from the summaries.
 
-        A summary that another policy wrote, or the emergency net, is what there is of long-term.
+        A summary of another policy or of the emergency net counts as long-term.
         """
         shown = summaries_of(read)
         state = WaterfallState.read(trigger.policy_state)
@@ -85,7 +85,7 @@ class Memory:
 
 
 def _inferred(shown: list[Message], first_only: bool, immediate: int, end: int) -> WaterfallState:
-    """The counters of a view whose state is gone: a run covers all but the immediate window."""
+    """The counters of a view without a stored state: a run covers all before the immediate window."""
     covered = min(max(span[1] for message in shown for span in message.covers), end)
     border = 0 if first_only else covered
     if len(shown) > 1:

@@ -1,4 +1,4 @@
-"""How waterfall memory stands: what each summary stands for, and whether anything is missing."""
+"""The status of waterfall memory: the range of each summary, and missing messages."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from siltstone.values import dataclass
 
 __all__ = ["MemoryStatus", "memory_status"]
 
-STALE_SECONDS = 3_600  # the newest entry is older than this
-FULL, FILLING = 0.9, 0.75  # of ``ram_cap``
+STALE_SECONDS = 3_600  # a warning is due if the newest entry is older
+FULL, FILLING = 0.9, 0.75  # shares of ``ram_cap``
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryStatus:
-    """The memory of a session, and what is wrong with it. Ranges are half-open.
+    """The state of a session's memory, and its faults. Ranges are half-open.
 
     Attributes:
-        entries: Messages there ever were.
-        longterm: What the long-term summary stands for; None while there is none.
-        recent: What the recent summary stands for; None while there is none.
-        pending: Messages that wait for the next run.
-        immediate: The newest messages, which stay as they are.
-        last_run: How many messages there were when the last run began; 0 before the first.
-        next_run: How many there are at the next one.
-        warnings: What may be wrong.
-        errors: What is wrong: a message is neither shown nor summarised.
+        entries: The number of messages ever appended.
+        longterm: The range of the long-term summary; None if there is none.
+        recent: The range of the recent summary; None if there is none.
+        pending: The range of messages that wait for the next run.
+        immediate: The range of the newest messages, which stay as they are.
+        last_run: The number of messages when the last run began; 0 before the first.
+        next_run: The number of messages at which the next run is due.
+        warnings: Possible faults.
+        errors: Faults: messages that are neither shown nor summarised.
     """
 
     entries: int
@@ -44,13 +44,13 @@ class MemoryStatus:
 
     @property
     def line(self) -> str:
-        """``[Memory: OK]``, or how many issues there are."""
+        """``[Memory: OK]``, or the number of faults."""
         issues = len(self.warnings) + len(self.errors)
         return f"[Memory: WARNING - {issues} issues]" if issues else "[Memory: OK]"
 
     @property
     def markdown(self) -> str:
-        """A report."""
+        """A report for people, in Markdown."""
         rows = (
             ("Entries", str(self.entries)),
             ("Long-term summary", _words(self.longterm)),
@@ -77,15 +77,15 @@ def memory_status(
     times: Sequence[float | None] | None = None,
     now: float | None = None,
 ) -> MemoryStatus:
-    """The memory that *view* shows.
+    """The status of the memory in *view*.
 
     Args:
         view: The messages in view.
         state: The counters; None before the first run.
-        config: The windows.
-        next_seq: How many messages there ever were; None: as many as the view tells of.
-        times: When each message of the view was said, in seconds since 1970, None where unknown.
-        now: The present, in the same seconds; None: ages are not looked at.
+        config: The settings of the policy.
+        next_seq: The number of messages ever appended; None: the highest number that the view covers.
+        times: The time of each message of the view, in seconds since 1970; None for an unknown time.
+        now: The current time, in the same seconds; None: ages are not checked.
     """
     state = state or WaterfallState()
     shown = {message.seq for message in view if message.provenance != "compaction_summary"}

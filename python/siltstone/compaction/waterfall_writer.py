@@ -1,4 +1,4 @@
-"""Asking for the summaries of waterfall memory, in as many requests as the summariser's window takes."""
+"""Asks for the summaries of waterfall memory, in requests that fit the summariser's window."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from siltstone.tokens import TokenRule
 
 __all__ = ["Writer", "memory_of"]
 
-LEAST_SUMMARY = 64  # tokens: half of a slice of three words is no room for a sentence
-LEAST_PIECE = 256  # tokens: smaller requests would say nothing
-MOST_HALVINGS = 6  # of a request, in answer to a provider that finds it too large
-MARGIN = 20  # one part in twenty of the window is left free: an estimate is none
+LEAST_SUMMARY = 64  # tokens: the minimum of a cap, so that a very short slice still gets a sentence
+LEAST_PIECE = 256  # tokens: smaller requests would give empty summaries
+MOST_HALVINGS = 6  # the maximum number of times that a request is halved after an overflow
+MARGIN = 20  # a twentieth of the window stays free, because token counts are estimates
 
 
 class Writer:
     """The model calls of one run.
 
     Args:
-        config: Prompts and bounds.
-        calls: Who is asked, and how often.
-        rule: How tokens are counted.
-        trigger: The window, and what the host wants to have looked at.
+        config: The prompts and bounds.
+        calls: The calls of the models.
+        rule: The token rule.
+        trigger: The session's window, and the focus and instructions of the host.
     """
 
     def __init__(self, config: WaterfallConfig, calls: Calls, rule: TokenRule, trigger: Trigger) -> None:
@@ -49,7 +49,7 @@ class Writer:
         self._window = config.summarizer_window or trigger.context_window
 
     def slice(self, messages: Sequence[Message]) -> Flow[str]:
-        """A summary of *messages*, as their recent memory."""
+        """A recent summary of *messages*."""
         memories = [text for message in messages if (text := memory_of(message, speakers=self._speakers))]
         cap = self._config.max_tokens
         if self._config.cap_share < 1:
@@ -58,7 +58,7 @@ class Writer:
         return (yield from self._in_portions(memories, items_of(messages, ""), cap))
 
     def combined(self, recent: str, longterm: str) -> Flow[str]:
-        """Long-term with *recent* in it, within its budget."""
+        """The long-term summary with *recent* merged in, within its budget."""
         cap = self._config.max_tokens
         material = [_quoted(text) for text in (longterm, recent) if text]
         prompt = self._combining(recent, longterm)
@@ -70,7 +70,7 @@ class Writer:
         return (yield from self._within_budget(answer))
 
     def remade(self, recents: Sequence[Message], newest: str) -> Flow[str]:
-        """Long-term of the stored *recents* and the *newest* one, not of what it was."""
+        """A long-term summary made anew from the stored *recents* and the *newest* recent summary."""
         texts = [unframed(message.text, RECENT_PREFIX).strip() for message in recents]
         texts = [text for text in (*texts, newest) if text]
         material = [_quoted(text) for text in texts]
@@ -110,7 +110,7 @@ class Writer:
         return summary
 
     def _portion(self, text: str, tokens: int) -> str:
-        """As much of *text* as has *tokens*, cut where a line or a sentence ends; one character at least."""
+        """The beginning of *text*, at most *tokens*, cut after a line or sentence; at least one character."""
         low, high = 1, len(text)
         if self._rule.count_text(text) <= tokens:
             return text
@@ -123,7 +123,7 @@ class Writer:
         return text[: max(1, near_end(text, low))]
 
     def _room(self, cap: int) -> int | None:
-        """Tokens of a prompt: the window less the answer and the margin; None where no window is known."""
+        """Tokens of a prompt: the window minus the answer and the margin; None for an unknown window."""
         if self._window is None:
             return None
         return max(LEAST_PIECE, self._window - cap - self._window // MARGIN)
@@ -145,7 +145,7 @@ class Writer:
         return answer if config.cap_share == 1 else clip(answer, cap, self._rule)
 
     def _told(self, prompt: str) -> str:
-        """*prompt* after what the host wants besides. The documented text alone where it wants nothing."""
+        """*prompt* after the host's instructions and focus. Without them it is the documented text alone."""
         wishes = [self._trigger.instructions.strip()]
         if self._trigger.focus:
             wishes.append(f"Pay particular attention to: {self._trigger.focus}")
@@ -153,7 +153,7 @@ class Writer:
 
 
 def memory_of(message: Message, *, speakers: bool = False) -> str:
-    """What *message* says, as a memory: its content, or with *speakers* the lines that name who says it."""
+    """The text of *message* as a memory: its content, or with *speakers* lines that name the speaker."""
     if speakers or any(part.kind not in ("text", "reasoning") for part in message.parts):
         return render([message], "")
     return message.text

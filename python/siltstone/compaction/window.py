@@ -1,4 +1,4 @@
-"""Windows: a few messages in view, a summary of the rest, and a search over all messages that left."""
+"""The window policy: a few messages in view, a summary of the others, and a search over all that left."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from siltstone.values import dataclass, replace
 
 __all__ = ["Tiers", "WindowCompactor", "tiers"]
 
-LEAST_SUMMARY = 64  # tokens: half of three words is no room for a sentence
-LEAST_LEFT = 2  # messages: fewer are not worth a call
+LEAST_SUMMARY = 64  # tokens: the minimum of a cap, so that very few words still get a sentence
+LEAST_LEFT = 2  # messages: with no more than this a call of `compact` does nothing
 
 PROMPT = (
     "Summarise the conversation above in 3 to 5 sentences. Keep the decisions that were made, the facts and "
@@ -42,15 +42,15 @@ PROMPT = (
 
 
 class WindowCompactor:
-    """Keeps the newest messages in view and one summary of what left; all that left stays searchable.
+    """Keeps the newest messages in view, and one summary of the others, which stay searchable.
 
-    A run is due when there are more messages than ``working_limit``, or when they fill 0.7 of the window,
-    at any boundary. System messages, pinned ones with their groups, groups with a pending call and the
-    request in flight stay in any case. Where the model fails, ``smart_fallback_summary`` takes its place and
-    the compaction is ``degraded``.
+    A run is due at any boundary if there are more messages than ``working_limit``, or if they fill 0.7 of the
+    window. System messages, pinned messages with their groups, groups with a pending call and the request in
+    flight always stay. If the model fails, ``smart_fallback_summary`` writes the summary, and the compaction
+    is ``degraded``.
 
     Args:
-        config: Limits, shares and budgets.
+        config: The settings: limits, shares and budgets.
         prompt: The instruction that ends a request for a summary.
     """
 
@@ -87,10 +87,10 @@ class WindowCompactor:
         return None
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
-        """Summarises the oldest messages, and puts the summary after what earlier ones said.
+        """Summarises the oldest messages, and appends the summary to the text of the earlier one.
 
         Raises:
-            CompactionError: ``no_reduction``, where a run due by tokens would not make the view smaller.
+            CompactionError: ``no_reduction``, if a run due by tokens would not make the view smaller.
         """
         read = as_history(history)
         loose = [at for at in originals(read) if read[at].seq not in trigger.pins]
@@ -123,7 +123,7 @@ class WindowCompactor:
     def _select(
         self, history: Sequence[Message], read: History, loose: list[int], trigger: Trigger
     ) -> Selection:
-        """The newest messages stay: as many as the limit leaves, fewer where they are too large."""
+        """A selection that retains the newest messages: as many as the limit leaves, or fewer large ones."""
         fixed = held(read, trigger)
         left = self.config.left if trigger.reason == "count" else self.config.working_limit
         count = min(len(loose), left)
@@ -133,7 +133,7 @@ class WindowCompactor:
         return kept_apart(history, read, {*fixed, *newest})
 
     def _fitting(self, read: History, loose: list[int], count: int, fixed: set[int], trigger: Trigger) -> int:
-        """How many of the newest *count* messages fit the target; the newest group always does."""
+        """The number of the newest messages, at most *count*, that fit the target; at least 1."""
         window = trigger.context_window or 0
         target = self.config.target(window) - trigger.reserved_tokens
         sums = read.sums(self._token_rule)
@@ -150,7 +150,7 @@ class WindowCompactor:
     def _summary(
         self, selection: Selection, earlier: str, calls: Calls, trigger: Trigger
     ) -> Flow[tuple[str, bool]]:
-        """The text of the new summary, and whether no model wrote its newest part."""
+        """The text of the new summary, and whether the fallback wrote its newest part."""
         config = self.config
         budget = self._budget(trigger)
         half = self._token_rule.count(selection.discarded) // 2
@@ -179,19 +179,19 @@ class WindowCompactor:
         return clip(text, budget, self._token_rule), degraded
 
     def _budget(self, trigger: Trigger) -> int:
-        """The most tokens of the summary in view: an eighth of the window at most."""
+        """The maximum tokens of the summary in view: the budget, but at most an eighth of the window."""
         budget = self.config.summary_budget_tokens
         return budget if trigger.context_window is None else max(1, min(budget, trigger.context_window // 8))
 
 
 @dataclass(frozen=True, slots=True)
 class Tiers:
-    """Where each message of a session is, as half-open ranges of sequence numbers.
+    """The tier of each message of a session, as half-open ranges of sequence numbers.
 
     Attributes:
-        working: In view.
-        short_term: The newest of those that left the view.
-        long_term: All older ones.
+        working: The messages in view.
+        short_term: The newest messages outside the view.
+        long_term: All older messages outside the view.
     """
 
     working: tuple[Range, ...]
@@ -199,7 +199,7 @@ class Tiers:
     long_term: tuple[Range, ...]
 
     def of(self, seq: int) -> Literal["working", "short_term", "long_term"] | None:
-        """The tier of a message; None for a number that no message has."""
+        """The tier of message *seq*; None if there is no such message."""
         if _within(self.working, seq):
             return "working"
         if _within(self.short_term, seq):
@@ -212,8 +212,8 @@ def tiers(view: Iterable[Message], next_seq: int, short_term_limit: int = 100) -
 
     Args:
         view: The messages in view.
-        next_seq: How many messages there ever were.
-        short_term_limit: The most messages of short-term.
+        next_seq: The number of messages ever appended.
+        short_term_limit: The maximum number of short-term messages.
     """
     shown = {message.seq for message in view if message.provenance != "compaction_summary"}
     left = [seq for seq in range(next_seq) if seq not in shown]

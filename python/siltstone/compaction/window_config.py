@@ -35,7 +35,7 @@ class WindowConfig:
         summary_temperature: The sampling temperature of the answer, 0..1.
         summary_budget_tokens: The maximum tokens of the summary in view. If a new summary has no room after
             the earlier ones, it is made from them and the messages together.
-        fallback_bytes: Size of the summary that needs no model.
+        fallback_bytes: The maximum bytes of the fallback summary, which needs no model.
         attempts: Calls of one model for one answer.
         call_timeout: Seconds that a call may take; None for no limit.
         retry_delay: Seconds before the second call for one answer.
@@ -95,7 +95,7 @@ class WindowConfig:
 
     @classmethod
     def documented(cls) -> WindowConfig:
-        """The documented slack: a run is due at twice the limit, and leaves the limit."""
+        """The documented slack of 20: a run is due at twice the limit, and leaves the limit."""
         return cls(working_slack=20)
 
     @property
@@ -106,15 +106,15 @@ class WindowConfig:
         return self.working_limit if self.working_slack else max(1, self.working_limit // 2)
 
     def due_at(self, count: int) -> bool:
-        """Whether *count* messages are due for a run."""
+        """Whether a run is due with *count* messages in view."""
         if self.working_slack:
             return count >= self.working_limit + self.working_slack
         return count > self.working_limit
 
     def threshold(self, context_window: int) -> int:
-        """The tokens at which a run is due: the least number that is at least its share of the window."""
+        """The tokens at which a run is due: its share of the window, rounded up."""
         return reached_at(context_window, self.auto_summarize_threshold)
 
     def target(self, context_window: int) -> int:
-        """The most tokens that a run due by tokens aims at: its share of the window, rounded down."""
+        """The maximum tokens that a run due by tokens aims at: its share of the window, rounded down."""
         return share_of(context_window, self.auto_summarize_target)

@@ -1,4 +1,4 @@
-"""A worker's own history: a long task loop in segments, whose oldest tool traffic becomes a recap."""
+"""The history of a worker: a long task loop in segments. A recap replaces its oldest calls and results."""
 
 from __future__ import annotations
 
@@ -24,21 +24,22 @@ __all__ = ["WorkerCompactor", "recap"]
 
 SEGMENT: Final = "segment"
 SUPERSEDE: Final = "supersede"
-LEAST: Final = 4  # messages: of fewer nothing leaves
-FLOOR: Final = 2
-MOST_BYTES: Final = 200  # of the arguments of a call, and of a result
+LEAST: Final = 4  # live messages: with no more than this nothing leaves
+FLOOR: Final = 2  # live messages that always stay
+MOST_BYTES: Final = 200  # the maximum bytes of the arguments of a call, and of a result
 NOTHING: Final = "- nothing significant happened"
 
 
 class WorkerCompactor:
-    """Keeps the history of a worker small without a model.
+    """Keeps the history of a worker small, without a model.
 
-    A worker has one task and many model calls: the boundaries of a session. After a segment of them, where
-    0.70 of the window is in use, the oldest half of the messages leaves. The task stays always, and so do
-    the newest messages. A marker tells how many left, and a recap what was called, noted and answered.
+    A worker has one task and many model calls; each call is a boundary of its session. At the end of a
+    segment of calls, if 0.70 of the window is in use, the oldest half of the messages leaves. The task and
+    the newest messages always stay. A marker tells the number of messages that left, and a recap lists their
+    calls, notes and results.
 
-    Of the results of tools in ``superseding_tools`` only the newest stays whole; the others become a line.
-    That is done before each call, where the caller keeps substitutes, as a session does.
+    Only the newest result of each tool in ``superseding_tools`` stays whole; a line replaces the others. This
+    is done before each call, if the caller stores substitutes, as a session does.
 
     Args:
         config: The settings whose names begin with ``worker_``, and ``superseding_tools``.
@@ -63,7 +64,7 @@ class WorkerCompactor:
 
     @property
     def overflow_retries(self) -> int:
-        """How often a session may send a request again that the provider found too large."""
+        """The maximum number of retries of a request that the provider found too large."""
         return self.config.overflow_retries
 
     def segment(self, boundary: int) -> int:
@@ -71,11 +72,11 @@ class WorkerCompactor:
         return boundary // self.config.worker_turns_per_segment
 
     def is_over(self, boundary: int) -> bool:
-        """Whether the worker has had all its segments when model call *boundary* comes."""
+        """Whether all segments of the worker are over before model call *boundary*."""
         return self.segment(boundary) >= self.config.worker_max_segments
 
     def should_compact(self, context: CompactionContext) -> Trigger | None:
-        """The trigger at the end of a segment that leaves the window too full; else of stale results."""
+        """The trigger, if the window is too full at the end of a segment; else that for stale results."""
         config = self.config
         window = config.window(context.context_window)
         tokens = max(context.estimated_history_tokens + context.reserved_tokens, context.forecast_tokens)
@@ -88,7 +89,7 @@ class WorkerCompactor:
         return None
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
-        """Takes the oldest messages out, and stale results first. It yields no request."""
+        """Replaces stale results first, then discards the oldest messages. It yields no request."""
         yield from ()
         stale = self._stale(history, trigger)
         first = clamped_alone(history, stale) if stale else None
@@ -103,7 +104,7 @@ class WorkerCompactor:
         if not isinstance(result, Skip):
             return composed(history, [first, result], None)
         count = self._token_rule.count
-        # A receipt may be as long as the result in whose place it stands: that alone is no run.
+        # A line may be as long as the result that it replaces. Such a rewrite alone is useless.
         return first if count(first.messages) < count(history) else result
 
     def _trigger(
@@ -142,7 +143,7 @@ class WorkerCompactor:
         return layered(history, selection, [made], text, degraded=True)
 
     def _text(self, number: int, discarded: Sequence[Message], window: int) -> str:
-        """The marker and as many of the newest lines of the recap as have room."""
+        """The marker, and as many of the newest lines of the recap as fit."""
         marker = WORKER_MARKER.format(n=number)
         earlier = [
             line
@@ -164,7 +165,7 @@ class WorkerCompactor:
         return "\n".join([marker, *(reversed(shown) if lines else [NOTHING])])
 
     def _stale(self, history: Sequence[Message], trigger: Trigger) -> dict[int, Substitute]:
-        """Results of superseding tools that a newer one has made stale, by position."""
+        """Substitutes for results of superseding tools that have a newer result, by position."""
         if not trigger.keeps_substitutes:
             return {}
         seen: set[str] = set()
@@ -183,7 +184,7 @@ class WorkerCompactor:
     def _superseded(
         self, names: Mapping[str | None, str | None], stale: frozenset[str], text: str, call_id: str | None
     ) -> str:
-        """What stands in the place of a result's *text*: a line, where a newer one of the tool is there."""
+        """The replacement of a result's *text*: a line if the tool has a newer result, else the text."""
         name = names.get(call_id)
         line = f"[superseded: a newer result of {name} is below]"
         count = self._token_rule.count_text
@@ -191,9 +192,9 @@ class WorkerCompactor:
 
 
 def recap(messages: Sequence[Message]) -> list[str]:
-    """What happened in *messages*, a line for each call, text of the assistant and result.
+    """The events in *messages*: a line for each call, each result, and each text of the assistant.
 
-    Arguments and results are cut at 200 bytes; what ends a line inside of them is a space.
+    Arguments and results are cut at 200 bytes. Line breaks and runs of blank space become one space.
     """
     return list(_lines(messages)) or [NOTHING]
 
@@ -210,6 +211,6 @@ def _lines(messages: Sequence[Message]) -> Iterator[str]:
 
 
 def _cut(text: str) -> str:
-    """*text* in one line, of 200 bytes at most, cut between two characters."""
+    """*text* in one line of at most 200 bytes, cut between two characters."""
     line = " ".join(text.split())
     return line.encode("utf-8", "replace")[:MOST_BYTES].decode("utf-8", "ignore")

@@ -1,4 +1,4 @@
-"""Makes questions that a conversation does not answer: those of other conversations, without names."""
+"""Makes questions that a conversation does not answer: questions of other conversations, without names."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _SPACES = re.compile(r"\s{2,}")
 
 
 def off_topic(dataset: Dataset) -> dict[str, list[str]]:
-    """For each conversation's id, the questions of all other conversations, without names, in order.
+    """By conversation id: the questions of all other conversations, without names, in order.
 
-    Categories that are reported apart are left out: a question without an answer in its own conversation
-    proves nothing in another one.
+    Categories that are reported apart are left out: a question that has no answer in its own conversation
+    proves nothing in another conversation.
     """
     asked = {
         each.id: [
@@ -43,8 +43,8 @@ def without_names_in(conversation: Conversation) -> list[str]:
 def without_names(text: str, names: frozenset[str] = frozenset()) -> str:
     """*text* without capitalised words; "I" stays, and so does the first word unless it is in *names*.
 
-    A name would give away a question of another conversation at once, and real users do not ask about people
-    who are not there. The rest of the question is its subject.
+    A name would show at once that the question is from another conversation, and real users do not ask about
+    absent people. The rest of the question is its subject.
     """
 
     def kept(match: re.Match[str]) -> str:

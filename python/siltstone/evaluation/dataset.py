@@ -57,13 +57,13 @@ class Conversation:
 
     Attributes:
         id: The session's id in the store.
-        turns: In the order in which they were said.
+        turns: The turns, in the order in which they were said.
         questions: The questions about this conversation.
         ordered: Whether the turns follow one another. In a collection of facts they do not: the entries then
             get the empty source range, so that no ranker uses the entry before as context.
 
     Raises:
-        DatasetError: two turns with one id, a question without evidence, or evidence that is not a turn.
+        DatasetError: two turns have the same id, a question has no evidence, or its evidence is not a turn.
     """
 
     id: str
@@ -88,7 +88,10 @@ class Conversation:
         return bool(self.turns) and all(turn.session is not None for turn in self.turns)
 
     def entries(self) -> list[Entry]:
-        """The entries for a store: one a turn, in order, the nth with the source range ``(n, n + 1)``."""
+        """The entries for a store: one for each turn, in order. The nth has the source range ``(n, n + 1)``.
+
+        The source range is ``(0, 0)`` if the turns are not ordered.
+        """
         return [
             Entry(
                 content=turn.text,
@@ -113,7 +116,7 @@ class Dataset:
             without an answer.
 
     Raises:
-        DatasetError: two conversations with one id.
+        DatasetError: two conversations have the same id.
     """
 
     name: str
@@ -157,7 +160,7 @@ class Dataset:
 
 
 def _once(ids: Iterable[str], what: str) -> set[str]:
-    """The *ids* as a set; an error if one occurs twice."""
+    """The *ids* as a set; an error if an id occurs twice."""
     counts = Counter(ids)
     twice = [each for each, count in counts.items() if count > 1]
     if twice:

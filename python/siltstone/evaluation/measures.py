@@ -56,7 +56,7 @@ def first_rank(ranked: Sequence[str], evidence: Collection[str]) -> int:
 
 
 def area_under_curve(positive: Sequence[float], negative: Sequence[float]) -> float:
-    """How often a positive score exceeds a negative one, 0..1; equal ones count one half.
+    """How often a positive score exceeds a negative score, 0..1; equal scores count one half.
 
     ``(sum of the positives' ranks - p (p + 1) / 2) / (p n)``, where equal scores share their mean rank: the
     area under the ROC curve, by Mann and Whitney. Guessing reaches 0.5. Both arguments must have at least one

@@ -35,7 +35,7 @@ class Ranked(Protocol):
 
 
 class Measurable(Protocol):
-    """A store that can be measured: ``MemoryStore``, ``SimpleMemoryStore``, or one of your own.
+    """A store that can be measured: ``MemoryStore``, ``SimpleMemoryStore``, or your own store.
 
     A store that works in the background also has a method ``flush``, which waits for that work and returns
     whether it is done; it is called before the first search.

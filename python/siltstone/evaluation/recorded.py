@@ -102,7 +102,7 @@ def _agent(name: str, given: Any) -> Dataset:
 
 
 def _madial(name: str, given: Any) -> Dataset:
-    """MADial-Bench: ``{entries: [{id, text, date}], questions}``; facts, which are not a conversation."""
+    """MADial-Bench: ``{entries: [{id, text, date}], questions}``; the entries are facts, not a dialogue."""
     turns = tuple(
         Turn(id=str(each["id"]), text=each["text"], kind="fact", created_at=when(each["date"]))
         for each in given["entries"]
@@ -112,7 +112,7 @@ def _madial(name: str, given: Any) -> Dataset:
 
 
 def _xquad(name: str, given: Any) -> Dataset:
-    """XQuAD: ``{conversations: [{id, language, turns: [{id, text}], questions}]}``; a sentence a turn.
+    """XQuAD: ``{conversations: [{id, language, turns: [{id, text}], questions}]}``; each sentence is a turn.
 
     The sentences have no speaker and no time: all get the same time, the epoch. The category is the language.
     """

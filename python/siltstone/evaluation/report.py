@@ -46,7 +46,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Abstention:
-    """How well the score of the best hit tells a question with an answer from one without.
+    """The quality of the best hit's score as a test whether a question has an answer.
 
     Attributes:
         auc: How often a conversation's own question scores higher than a question of another conversation

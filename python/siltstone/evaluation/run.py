@@ -43,13 +43,13 @@ def evaluate(
 ) -> Report:
     """The figures of a store on *dataset*; all of them except the times are the same in every run.
 
-    Each conversation gets a store of its own, with one entry for each turn, and each of its questions is a
-    query as it stands. An entry that a store returns twice counts at its first place.
+    Each conversation gets a store of its own, with one entry for each turn. Each of its questions is a query,
+    unchanged. An entry that a store returns twice counts at its first place.
 
     Args:
-        store_factory: Makes an empty store: a ``MemoryStore`` in a new directory, a ``SimpleMemoryStore``, or
-            anything with their ``index``, ``search`` and ``close``. It is called once for each conversation,
-            and the store is closed afterwards.
+        store_factory: A function that makes an empty store: a ``MemoryStore`` in a new directory, a
+            ``SimpleMemoryStore``, or another object with ``index``, ``search`` and ``close``. It is called
+            once for each conversation, and the store is closed afterwards.
         dataset: The conversations and questions; ``siltstone.evaluation`` has readers of datasets.
         ranker: Passed to every search; None leaves the choice to the store.
         min_score: Passed to every search; 0 leaves nothing out.
@@ -61,8 +61,8 @@ def evaluate(
         The figures by category and pooled. Pooled means are over the questions of all conversations together.
 
     Raises:
-        DatasetError: the dataset has no question outside the categories apart.
-        ConfigError: a ``min_score`` out of 0..1, unknown ``ties``, or a ranker that the store does not have.
+        DatasetError: all questions are in categories that the dataset reports apart.
+        ConfigError: ``min_score`` is out of 0..1, ``ties`` is unknown, or the store does not have the ranker.
         StoreError: ``index`` did not return an id for every entry, or a hit has an id that it did not return.
     """
     if not 0.0 <= min_score <= 1.0:
@@ -141,7 +141,7 @@ class _Session:
                 f"and named {len(receipt.entry_ids)}"
             )
         flush = getattr(store, "flush", None)
-        if flush is not None and not flush():  # vectors that come later would make every run different
+        if flush is not None and not flush():  # later vectors would make every run different
             raise StoreError(f"flush() left entries of {conversation.id!r} without vectors")
         self._store = store
         self._id = conversation.id
@@ -154,7 +154,7 @@ class _Session:
         self._sessions = (
             {turn.id: str(turn.session) for turn in conversation.turns} if conversation.has_sessions else {}
         )
-        if conversation.questions:  # the first search may prepare the store: not part of a search's time
+        if conversation.questions:  # the first search may prepare the store; its time does not count
             self.search(conversation.questions[0].text, TIMED)
 
     def search(self, query: str, limit: int) -> Sequence[Ranked]:

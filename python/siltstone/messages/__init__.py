@@ -1,4 +1,4 @@
-"""Messages of any dialect, annotated and never translated."""
+"""Messages of any dialect. They are described, and never translated or changed."""
 
 from siltstone.late import names_of
 

@@ -1,8 +1,8 @@
-"""The canonical bytes of a message, which are equal for all spellings of the same message."""
+"""The canonical bytes of a message: equal bytes for all spellings of the same message."""
 
 from __future__ import annotations
 
-from _blake2 import blake2b  # that of hashlib, which loads OpenSSL as well
+from _blake2 import blake2b  # not from hashlib, which also loads OpenSSL
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -12,18 +12,18 @@ from siltstone.messages.kinds import RawMessage
 
 __all__ = ["DIGEST", "begins_alike", "canonical_bytes", "canonical_digest", "text_digests"]
 
-DIGEST = 16  #: bytes of one of the digests of :func:`text_digests`
+DIGEST = 16  #: bytes of one digest of :func:`text_digests`
 
-_MARK: Final = "cache_control"  # of a message, a block, or a block in a tool's result: it moves every turn
+_MARK: Final = "cache_control"  # a key of messages and blocks; hosts move it to another message every turn
 
 
 def canonical_bytes(raw: RawMessage) -> bytes:
     r"""The JSON of a message in one form: the same bytes whenever the same message is sent again.
 
-    The order of keys does not count, nor whether a key is there with null or is not there, nor whether a
-    number that is whole is written ``1`` or ``1.0``, nor how JSON escapes a text, nor the marks of a
-    provider's cache, nor whether the message is a dict or an SDK's object. Everything else does: an
-    argument that is text, and a text beside a list of one text block.
+    These differences do not count: the order of keys, a key with null or without it, ``1`` or ``1.0``, the
+    escapes of JSON, the marks of a provider's cache, a dict or an SDK's object. All other differences count.
+    For example, a content that is a text differs from a list of one text block, and arguments that are JSON
+    text are compared as text.
 
     Raises:
         InvalidMessageError: it holds a value that JSON cannot carry; carries ``path``.
@@ -32,7 +32,7 @@ def canonical_bytes(raw: RawMessage) -> bytes:
 
 
 def canonical_digest(raw: RawMessage, salt: bytes = b"") -> bytes:
-    """A digest of :func:`canonical_bytes`, 16 bytes, which recognises the message if it is sent again.
+    """The digest of :func:`canonical_bytes`, 16 bytes. It recognises a message that is sent again.
 
     Args:
         raw: The message.
@@ -45,9 +45,9 @@ def canonical_digest(raw: RawMessage, salt: bytes = b"") -> bytes:
 
 
 def text_digests(raws: list[RawMessage]) -> bytes | None:
-    """For each message a digest of its JSON text, one after the other: ``begins_alike`` compares by it.
+    """The digests of the JSON texts of all messages, ``DIGEST`` bytes each, for ``begins_alike``.
 
-    None where one cannot be written as JSON.
+    None if a message cannot be written as JSON.
     """
     try:
         return json_digests(raws)

@@ -12,11 +12,11 @@ __all__ = ["broken_tool_groups"]
 
 
 def broken_tool_groups(history: Iterable[RawMessage | Message]) -> int:
-    """The number of messages with a result without a call before it, or with a call that can get no result.
+    """The number of messages with a result without an earlier call, or with a call that can get no result.
 
-    A provider refuses such a history. A call without a result is fine only at the very end, where
-    nothing but results, and further calls of the same answer, follow it. This is a check on :func:`groups`
-    and shares no code with it: it knows ids and places, and nothing else.
+    A provider refuses such a history. A call may lack its result only at the very end, where only results
+    and further calls of the same answer follow it. This function checks :func:`groups`, so it shares no code
+    with it: it looks only at ids and positions.
     """
     messages = [_read(item, place) for place, item in enumerate(history)]
     called: set[object] = set()
@@ -36,7 +36,7 @@ def broken_tool_groups(history: Iterable[RawMessage | Message]) -> int:
                 if key not in called and not referred:
                     broken.add(place)
             elif part.kind == "other" and part.name == REFERENCE:
-                referred = True  # the reference may be to any call
+                referred = True  # the reference may stand for any call
     end = _start_of_last_exchange(messages)
     return len(broken | {place for place in unanswered.values() if place < end})
 
@@ -52,14 +52,14 @@ def _start_of_last_exchange(messages: list[Message]) -> int:
 
 
 def _is(message: Message, kind: PartKind) -> bool:
-    """Whether *message* is an assistant's with calls, or another's with results."""
+    """Whether *message* is of the assistant and has calls, or of another role and has results."""
     if (message.role == "assistant") != (kind == "tool_call"):
         return False
     return any(part.kind == kind for part in message.parts)
 
 
 def _is_item(message: Message) -> bool:
-    """Whether *message* is one item of an assistant's answer, which may have others before it."""
+    """Whether *message* is one item of an assistant's answer; other items may stand before it."""
     return message.role == "assistant" and message.dialect == "openai.responses"
 
 

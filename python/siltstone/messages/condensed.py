@@ -13,8 +13,8 @@ def condensed(text: str, earlier: Sequence[tuple[str, str]] = ()) -> str:
     """*text* with fewer bytes, if its structure allows that; else the same text.
 
     Args:
-        text: The answer of a tool.
-        earlier: Handles and texts that the reader already sees. Lines that one of them has are replaced by
-            its handle and their line numbers there.
+        text: The result of a tool.
+        earlier: Handles and texts that the reader already sees. Lines that are in one of these texts are
+            replaced by its handle and their line numbers there.
     """
     return condense(text, list(earlier))

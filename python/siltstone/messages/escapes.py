@@ -1,10 +1,10 @@
-r"""Finds a text inside another one, also if the other one is JSON inside JSON.
+r"""Finds a text inside another text, also inside JSON in JSON.
 
-JSON may stand anywhere: in a message's own text, between the fences of Markdown, a line of many, behind the
-headers of a web server, in a string of other JSON. So nothing is parsed. The escapes of JSON are undone
-wherever they stand (``\n``, ``\"``, ``\u00e9`` in either case, pairs of surrogates), then those that were
-inside of these, and so on; the text is looked for in each of these readings. Base64, the escapes of
-addresses (``%C3%A9``) and of markup (``&eacute;``), and what is compressed are not undone.
+JSON may stand anywhere: in a message's text, in a Markdown fence, in one line among many, after the headers
+of a web server, in a string of other JSON. So nothing is parsed. The escapes of JSON are undone everywhere
+(``\n``, ``\"``, ``\u00e9`` in upper or lower case, pairs of surrogates), then the escapes inside the result,
+and so on. The text is searched in each of these readings. Base64, the escapes of URLs (``%C3%A9``) and of
+markup (``&eacute;``), and compressed data are not undone.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def holds(text: str, sought: str, depth: int = DEEPEST) -> bool:
     if "\\" not in text:
         return False
     if "\\u" not in text:
-        # Without \u no escape stands for a letter or a digit, so the longest run of them would be there.
+        # Only \u escapes letters and digits. Without it the longest run of them must stand there as it is.
         run = max(_PLAIN.findall(sought), key=len, default="")
         if run not in text:
             return False

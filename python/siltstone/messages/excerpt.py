@@ -15,7 +15,7 @@ __all__ = ["Excerpt"]
 
 
 class Excerpt(Sequence[Message]):
-    """Messages of a history in their order, and possibly a new message: a summary.
+    """Messages of a history in their order, and possibly new messages, such as a summary.
 
     It compares like a tuple of the same messages.
 
@@ -25,7 +25,7 @@ class Excerpt(Sequence[Message]):
     """
 
     __slots__ = ("_ends", "history", "pieces")
-    __hash__ = None  # type: ignore[assignment]  # messages hold what can change
+    __hash__ = None  # type: ignore[assignment]  # messages have mutable raws
 
     def __init__(self, history: History, pieces: Iterable[Span | Message]) -> None:
         self.history = history
@@ -95,7 +95,7 @@ class Excerpt(Sequence[Message]):
 
     @property
     def summaries(self) -> list[Message]:
-        """The summaries among them, in order."""
+        """The summaries in the excerpt, in order."""
         known, found = self.history.summaries, list[Message]()
         for piece in self.pieces:
             if not isinstance(piece, Message):
@@ -106,7 +106,7 @@ class Excerpt(Sequence[Message]):
         return found
 
     def without(self, positions: Sequence[int]) -> Excerpt:
-        """The same without the messages at the ascending *positions* of the history."""
+        """The excerpt without the messages at the ascending *positions* of the history."""
         pieces: list[Span | Message] = []
         for piece in self.pieces:
             if isinstance(piece, Message):
@@ -126,7 +126,7 @@ class Excerpt(Sequence[Message]):
 
     @property
     def numbers(self) -> Iterator[Span]:
-        """Their sequence numbers, as half-open ranges in order; a summary has the ranges that it covers."""
+        """The sequence numbers, as half-open ranges in order; a summary has the ranges that it covers."""
         for piece in self.pieces:
             if not isinstance(piece, Message):
                 yield from self.history.numbers(*piece)
@@ -137,7 +137,7 @@ class Excerpt(Sequence[Message]):
 
     @property
     def parts(self) -> int:
-        """The total number of their parts."""
+        """The total number of parts of the messages."""
         return sum(
             len(piece.parts) if isinstance(piece, Message) else self.history.outline.parts(*piece)
             for piece in self.pieces
@@ -145,7 +145,7 @@ class Excerpt(Sequence[Message]):
 
     @property
     def has_original(self) -> bool:
-        """Whether one of them was not written by siltstone."""
+        """Whether the excerpt has a message of the conversation, whole or cut."""
         others = self.history.unoriginal
         return any(
             piece.provenance in ("original", "substitute")
@@ -170,7 +170,7 @@ class Excerpt(Sequence[Message]):
         return Excerpt(self.history, pieces if start < end else ())
 
     def units(self, rule: Measure) -> int:
-        """The units of all of them, by *rule*."""
+        """The units of all messages, by *rule*."""
         sums = self.history.sums(rule)
         return sum(
             rule.units(piece) if isinstance(piece, Message) else sums[piece[1]] - sums[piece[0]]

@@ -16,8 +16,8 @@ class Group:
     """Messages that are retained or discarded as a whole.
 
     Attributes:
-        positions: Their positions in the history, ascending; other messages may lie between.
-        pending: A call among them has no result yet.
+        positions: Their positions in the history, ascending; other messages may lie between them.
+        pending: Whether a call among them has no result yet.
     """
 
     positions: tuple[int, ...]
@@ -27,17 +27,16 @@ class Group:
 def groups(history: Sequence[Message]) -> list[Group]:
     """The groups of a history, in the order of their first messages; every message is in exactly one.
 
-    A call, all its results and the reasoning bound to it are one group. A result belongs to the latest
-    call before it that has its id, so an id may be used again; one without a call belongs to the latest
-    reference before it, which may stand for its call. A message that several calls share joins their
-    groups, and so do unknown parts that have the id of a call, or of one another, and items of calls that
-    stand side by side. An assistant message of
-    nothing but reasoning is bound to the assistant messages that directly follow it. Any other message is
-    a group of its own. Time is linear.
+    A call, all its results and the reasoning bound to it are one group. A result belongs to the latest call
+    before it with its id, so an id may be used again. A result without a call belongs to the latest reference
+    before it, which may stand for its call. These join groups: a message with several calls, unknown parts
+    with the same id or with the id of a call, and adjacent items with calls. An assistant message with only
+    reasoning is bound to the assistant messages directly after it. Any other message is a group of its own.
+    Time is linear.
     """
     links = _Links(len(history))
     calls = _Calls()
-    sharing: dict[str, int] = {}  # id: where an unknown part had it last
+    sharing: dict[str, int] = {}  # id: the position of the latest unknown part with it
     reference: int | None = None
     for position, message in enumerate(history):
         for part in message.parts:
@@ -84,7 +83,7 @@ class _Calls:
         self._waiting: dict[int, int] = {}  # position: calls in it without a result
 
     def open(self, key: Hashable, position: int) -> None:
-        """A call. It takes over its key, but calls without ids that still wait queue up."""
+        """Takes a call. It replaces an earlier call with its key; waiting calls without ids form a queue."""
         queue = self._by_key.setdefault(key, deque())
         if not isinstance(key, tuple) or (queue and not queue[0][1]):
             queue.clear()
@@ -126,7 +125,7 @@ class _Links:
     def _first(self, position: int) -> int:
         parents = self._parents
         while parents[position] != position:
-            parents[position] = parents[parents[position]]  # halves the way for the next
+            parents[position] = parents[parents[position]]  # path halving: later searches are shorter
             position = parents[position]
         return position
 
@@ -138,10 +137,10 @@ class _Links:
 
 
 def _bind_reasoning(history: Sequence[Message], links: _Links) -> None:
-    """Joins an assistant message of nothing but reasoning to the rest of the same answer.
+    """Joins an assistant message with only reasoning to the rest of the same answer.
 
-    Some transcripts have a message for each block of an answer. Its reasoning is signed for the whole
-    of it, so the provider refuses a call whose reasoning is gone.
+    Some transcripts have one message for each block of an answer. The reasoning is signed for the whole
+    answer, so the provider refuses a call without its reasoning.
     """
     bound = False
     for position, message in enumerate(history):
@@ -164,7 +163,7 @@ def _bind_parallel_items(history: Sequence[Message], links: _Links) -> None:
 
 
 def is_reasoning_only(message: Message) -> bool:
-    """Whether *message* has reasoning and nothing else."""
+    """Whether *message* has reasoning and nothing else, except empty text parts."""
     reasons = False
     for part in message.parts:
         if part.kind == "reasoning":

@@ -13,18 +13,19 @@ __all__ = ["read_history"]
 
 
 def read_history(raws: Iterable[RawMessage], *, first_seq: int = 0) -> list[Message]:
-    """The messages of a list, numbered from *first_seq* as they stood before anything was summarised.
+    """The messages of a list, numbered from *first_seq* on, as before any message was summarised.
 
-    A summary has the number of the first message it covers, and stands for all that it covers: the
-    messages after it take the numbers that no summary covers. So a history that was compacted keeps
-    its numbers when it is read again, pins between covered ranges included. Numbers always increase.
-    Where they could not, because messages were added before a summary, its ranges are moved up as a whole:
-    of the very object that we made, and of a copy that stands behind nothing but rules. Any other copy
-    whose ranges do not fit its place is a message.
+    A summary has the number of the first message that it covers. The messages after it take the numbers that
+    no summary covers. So a compacted history keeps its numbers when it is read again, also for pinned
+    messages between covered ranges. Numbers always increase.
+
+    If messages were added before a summary, its ranges no longer fit its place. Then all its ranges are moved
+    up, if it is the object that siltstone made, or a copy with only rules before it. Any other copy whose
+    ranges do not fit its place is read as a plain message.
 
     Raises:
         InvalidMessageError: one of *raws* is not a message; carries ``index``, its place in the list.
-        MessageTooLargeError: one is over the limit.
+        MessageTooLargeError: a message is over the size limit.
     """
     known = list(raws)
     reader = SummaryReader(known, Numbers(first_seq))

@@ -13,18 +13,17 @@ _RULES = frozenset({"system", "developer"})
 
 
 def indexable_text(message: Message, *, index_tools: bool = True, own: Collection[int] | None = None) -> str:
-    """The text of a message that is indexed: what was said, and the tools' names, arguments and results.
+    """The text of a message that is indexed: its texts, and the names, arguments and results of tools.
 
-    Reasoning and media are not indexed. System messages, and everything that is not original
-    (summaries, injected and recalled text), give ``""``. Calls and answers of siltstone's own tools are left
-    out.
+    Reasoning and media are not indexed. System messages and messages that are not original (summaries,
+    injected and recalled text) give ``""``. Calls and results of siltstone's own tools are left out.
 
     Args:
         message: The message.
-        index_tools: False leaves calls and results out.
-        own: The places among its parts that are of our own tools. Left out, they are found by the names in
-            the message alone; most dialects name a tool in the call and not in the answer, so for a whole
-            history there is :func:`indexable_texts`.
+        index_tools: Whether calls and results are indexed.
+        own: The places of its parts that belong to siltstone's own tools. None: they are found by the names
+            in this message only. Most dialects name a tool in the call and not in the result, so use
+            :func:`indexable_texts` for a whole history.
     """
     if message.provenance != "original" or message.role in _RULES:
         return ""
@@ -37,12 +36,12 @@ def indexable_text(message: Message, *, index_tools: bool = True, own: Collectio
 def indexable_texts(
     messages: Iterable[Message], *, index_tools: bool = True, own_tools: Iterable[str] = OWN_TOOLS
 ) -> Iterator[str]:
-    """:func:`indexable_text` of each of *messages*. A result of siltstone's own tools is known by its call.
+    """:func:`indexable_text` of each message. A result of siltstone's own tools is known by its call.
 
     Args:
-        messages: Messages in the order in which they were said; calls stand before their answers.
-        index_tools: As there.
-        own_tools: The names of our own tools. Hosts may prefix them.
+        messages: Messages in their order; calls stand before their results.
+        index_tools: As for :func:`indexable_text`.
+        own_tools: The names of siltstone's own tools. Hosts may put a prefix before them.
     """
     tools = OwnTools(own_tools)
     for message in messages:

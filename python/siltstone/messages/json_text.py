@@ -22,7 +22,7 @@ __all__ = ["MAX_DEPTH", "OWN_KEY", "decode", "dump", "encode", "unwritable", "we
 
 OWN_KEY = "siltstone:message"  #: the key for data that a message type has beside its dict
 
-MAX_DEPTH = 200  #: levels of nesting in one message; readers of JSON are known to stop at 1,000 or earlier
+MAX_DEPTH = 200  #: the maximum levels of nesting in a message; some readers of JSON stop at 1,000 or earlier
 
 _SURROGATE = pattern("[\ud800-\udfff]")
 
@@ -30,9 +30,9 @@ _SURROGATE = pattern("[\ud800-\udfff]")
 def encode(raw: RawMessage) -> str:
     r"""The JSON text of a message: compact, without ASCII escapes, always valid UTF-8.
 
-    A lone surrogate is written as ``\udXXX``. Two adjacent halves that a str holds apart come back
-    from :func:`decode` as the one code point they stand for: JSON cannot tell the two forms apart.
-    The key and the version of a :class:`KeyedSystemMessage` are written beside its fields.
+    A lone surrogate is written as ``\udXXX``. Two adjacent surrogates in a str that form a pair come back
+    from :func:`decode` as one code point, because JSON cannot distinguish the two forms. The key and the
+    version of a :class:`KeyedSystemMessage` are written beside its fields.
 
     Raises:
         InvalidMessageError: it holds a value that JSON cannot carry; carries ``path``.
@@ -91,14 +91,14 @@ def _decoded(text: str) -> object:
 
 
 def without_own_key(text: str) -> str:
-    """The JSON text of the message as a plain dict, as a host has it after JSON of its own."""
+    """The JSON text of the message as a plain dict, without siltstone's own key."""
     return dump(dict(decode(text))) if f'"{OWN_KEY}":' in text else text
 
 
 def _with_own_key(raw: RawMessage) -> object:
     if isinstance(raw, KeyedSystemMessage):
         return {OWN_KEY: {"key": raw.key, "version": raw.version}, **raw}
-    if isinstance(raw, Mapping) and OWN_KEY in raw:  # a caller's own key of that name
+    if isinstance(raw, Mapping) and OWN_KEY in raw:  # the caller has a key of the same name
         return {OWN_KEY: {}, "raw": dict(raw)}
     return raw
 
@@ -147,7 +147,7 @@ def unwritable(raw: object, *, name: str = "the message", **fields: Any) -> Inva
 
 
 def _first_unwritable(value: object, path: str, depth: int) -> tuple[str, str] | None:
-    """The place of the first such value, and the reason. The search is slow, and only for errors."""
+    """The place of the first such value, and the reason. The search is slow, and used only for errors."""
     if depth > MAX_DEPTH:
         return path[:80] + "…", f"nested more than {MAX_DEPTH} deep, or containing itself"
     if value is None or isinstance(value, (str, bool)):

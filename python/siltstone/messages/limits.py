@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_MESSAGE_BYTES", "check_carried", "message_size"]
 
-#: The most bytes of JSON that one message may have: what the largest provider takes as a whole request.
+#: The maximum bytes of JSON in one message: as many as the largest provider accepts in a whole request.
 MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 
 _MOST_BYTES_PER_CODE_POINT = 6  # a control character is written as \u0001
 
 
 def message_size(raw: RawMessage) -> tuple[int, int]:
-    """Bytes and code points of a message's JSON text, a lone surrogate counting three bytes.
+    """The bytes and the code points of a message's JSON text. A lone surrogate counts as three bytes.
 
     Raises:
         InvalidMessageError: it holds a value that JSON cannot carry; carries ``path``.
@@ -30,7 +30,7 @@ def message_size(raw: RawMessage) -> tuple[int, int]:
     try:
         return json_size(raw)
     except (TypeError, ValueError):
-        # An SDK's own object, or a mapping that is not a dict: measured by what it dumps.
+        # An SDK's own object, or a mapping that is not a dict: its dump is measured.
         return json_size(json.loads(encode(raw)))
 
 
@@ -56,9 +56,9 @@ def check_carried(raw: RawMessage, index: int) -> None:
 
 
 def _weight(value: object, depth: int) -> int | None:
-    """An upper bound of the code points of *value* as JSON before escapes; None if only a dump can tell.
+    """An upper bound of the code points of *value* as JSON before escapes; None if a dump is necessary.
 
-    One cheap walk instead of a dump of every message: nearly all are far below the limit.
+    This walk is cheaper than a dump, and nearly all messages are far below the limit.
     """
     kind = type(value)
     if kind is str:

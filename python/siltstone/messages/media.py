@@ -14,7 +14,7 @@ __all__ = ["Modality", "media_part", "without_inline_data"]
 Modality: TypeAlias = Literal["image", "audio", "video", "document"]
 Fields: TypeAlias = Mapping[str, Any]
 
-# The media type of a block that states none: any type of its kind; for a document, plain bytes.
+# The media type for a block without one: any type of its kind; for a document, plain bytes.
 _UNKNOWN: dict[Modality, str] = {
     "image": "image/*",
     "audio": "audio/*",
@@ -23,8 +23,8 @@ _UNKNOWN: dict[Modality, str] = {
 }
 _DATA_KEYS = frozenset({"data", "file_data", "b64_json"})
 _PICTURE_CALL = "image_generation_call"  # an item of the Responses API; its ``result`` is the picture
-_TEXT_TYPES = ("text", "redacted_thinking")  # their ``data`` is text, or opaque text
-_BASE64 = pattern(r"[A-Za-z0-9+/_\-\r\n]{64,}={0,2}\s*")  # shorter ones cost nothing worth the doubt
+_TEXT_TYPES = ("text", "redacted_thinking")  # types whose ``data`` is text, not media
+_BASE64 = pattern(r"[A-Za-z0-9+/_\-\r\n]{64,}={0,2}\s*")  # a shorter run may be a word, and saves little
 
 _MODALITIES: dict[str, Modality] = {
     "image": "image",
@@ -43,10 +43,10 @@ _MODALITIES: dict[str, Modality] = {
 
 
 def media_part(kind: str, block: Fields, call_id: str | None = None) -> Part | None:
-    """The part of a block of type *kind* that holds a picture, a sound, a film or a document.
+    """The part of a block of type *kind* with a picture, a sound, a film or a document; else None.
 
-    Each dialect has its own spelling (``image`` with a ``source``, ``image_url``, ``input_audio``,
-    ``file`` and so on); all are read in every dialect. None for any other block.
+    Each dialect has its own spelling: ``image`` with a ``source``, ``image_url``, ``input_audio``, ``file``
+    and so on. All spellings are read in every dialect.
     """
     modality = _MODALITIES.get(kind)
     if modality is None:
@@ -58,7 +58,7 @@ def media_part(kind: str, block: Fields, call_id: str | None = None) -> Part | N
     if source is None:
         source = {}
     if source.get("type") in ("text", "content"):
-        return None  # a document that is text is read as text
+        return None  # a text document is read as text
     media_type, data = _data(source)
     media_type = media_type or _stated_type(source, modality)
     return Part(
@@ -72,7 +72,7 @@ def media_part(kind: str, block: Fields, call_id: str | None = None) -> Part | N
 
 
 def _data(source: Fields) -> tuple[str | None, str]:
-    """The media type, if a data URL states it, and the base64 text; empty for a reference."""
+    """The media type, if a data URL has it, and the base64 text, which is empty for a reference."""
     for key in ("data", "file_data", "url", "image_url"):
         value = source.get(key)
         if not isinstance(value, str):
@@ -95,7 +95,10 @@ def _stated_type(source: Fields, modality: Modality) -> str | None:
 
 
 def _refined(modality: Modality, media_type: str | None) -> Modality:
-    """The modality by the media type, which is more exact than the block: a ``file`` may be a picture."""
+    """The modality by the media type, which is more exact than the type of the block.
+
+    For example, a ``file`` may be a picture.
+    """
     if modality != "document" or media_type is None:
         return modality
     major = media_type.partition("/")[0]
@@ -108,10 +111,10 @@ def _duration(fields: Fields) -> int:
 
 
 def without_inline_data(value: Any) -> tuple[Any, int]:
-    """*value* as plain JSON with every piece of base64 cut out, and the number of characters cut.
+    """*value* as plain JSON without its base64 data, and the number of characters that were cut.
 
-    Cut is what follows ``data:…;base64,`` in a data URL, and base64 under the keys that carry it.
-    *value* itself is not changed.
+    The data after ``data:…;base64,`` in a data URL is cut, and base64 under the keys that carry it. *value*
+    itself is not changed.
     """
     if isinstance(value, str):
         return _without_data_url(value)

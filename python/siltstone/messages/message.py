@@ -1,4 +1,4 @@
-"""A message: a small, uniform description of the caller's own object."""
+"""A message: a small description of the caller's own object, in the same form for all dialects."""
 
 from __future__ import annotations
 
@@ -34,21 +34,20 @@ class Part:
     """A piece of a message.
 
     Attributes:
-        kind: What it is.
-        text: Its text projection: what is indexed, counted and shown to a summariser. A blob's is
-            ``[image: image/png]`` and the like; reasoning keeps its text, but is never indexed.
-        call_id: Of a tool call or a tool result: the id that ties them together. Media inside a
-            result are parts of their own that follow it, with its id. An ``other`` part that has one
-            belongs to the same group.
-        name: Of a tool call: the tool's name (of a result too, where the dialect says it).
-        arguments: Of a tool call: its arguments as JSON text, as received where they were text.
-        is_error: Of a tool result: the tool failed.
-        modality: Of a blob: ``image``, ``audio``, ``video`` or ``document``. Of an ``other`` part:
-            ``document`` where it carries inline data.
-        size: Of a blob: bytes of inline data as sent (base64), 0 for a reference. Of reasoning: bytes of
-            its signature, or of what is encrypted or redacted. Of an ``other`` part without a text: bytes of
-            its JSON, inline data left out.
-        duration_ms: Of an audio or video blob, where known.
+        kind: The kind of the part.
+        text: The text that is indexed, counted and shown to a summariser. A blob has a placeholder such as
+            ``[image: image/png]``. Reasoning keeps its text, but is never indexed.
+        call_id: For a tool call or a tool result, the id that ties them together. Media inside a result are
+            separate parts after it, with its id. An ``other`` part with an id belongs to the same group.
+        name: For a tool call, the tool's name; for a result too, if the dialect has it there.
+        arguments: For a tool call, its arguments as JSON text; a text is kept as received.
+        is_error: For a tool result, whether the tool failed.
+        modality: For a blob ``image``, ``audio``, ``video`` or ``document``; for an ``other`` part
+            ``document`` if it carries inline data.
+        size: For a blob, the bytes of inline data as sent (base64), 0 for a reference; for reasoning, the
+            bytes of its signature, or of its encrypted or redacted data; for an ``other`` part without a
+            text, the bytes of its JSON without inline data.
+        duration_ms: For an audio or video blob, its duration in milliseconds, 0 if unknown.
     """
 
     kind: PartKind
@@ -79,9 +78,9 @@ class Message(_Said):
     caller changes ``raw``.
 
     Attributes:
-        seq: Absolute sequence number, for the life of the session. A summary has the number of the first
-            message it covers.
-        role: The role of the speaker, in the words of the dialect.
+        seq: Absolute sequence number, which never changes. A summary has the number of the first message that
+            it covers.
+        role: The role of the speaker, by the common names of ``Role``.
         parts: Its parts, in order.
         raw: The caller's own object.
         dialect: The dialect of ``raw``.
@@ -149,8 +148,8 @@ _SET_SEQ, _SET_ROLE, _SET_PARTS, _SET_RAW, _SET_DIALECT, _SET_PROVENANCE, _SET_C
 class SummaryMessage(dict[str, "Any"]):
     """The raw message of a summary: a plain dict for every SDK, recognised by the last line of its text.
 
-    That line, its mark, tells the level and what it stands for, and has a digest of the text; so a summary
-    is one after JSON, a copy or a database too. A text that looks like one is a message.
+    That line is its mark. It has the level, the covered ranges and a digest of the text. So a summary is
+    still recognised after JSON, a copy or a database. A text that only looks like a summary is a message.
 
     Args:
         text: The text of the message. The mark is added at its end, and replaces an older one.
@@ -181,8 +180,8 @@ class RepairedMessage(dict[str, "Any"]):
 class SubstituteMessage(dict[str, "Any"]):
     """The raw message that replaces a larger one: a plain dict for every SDK.
 
-    It is known to us by its type, and read with the provenance ``substitute``: it opens a turn where its
-    original does, and is never indexed. Through JSON it is a message as any other.
+    It is read with the provenance ``substitute``: it opens a turn if its original does, and is never indexed.
+    After JSON it is an ordinary message.
 
     Attributes:
         kind: The kind of the replacement: ``clamped``, ``words``, or a policy's own word.
@@ -214,9 +213,10 @@ class RecalledMessage(dict[str, "Any"]):
 class KeyedSystemMessage(dict[str, "Any"]):
     """A versioned system text: of all texts with one key the highest version holds, the first of equal ones.
 
-    It is a plain dict to every SDK, known to us by its type: an older version leaves with the next
-    compaction, and no summariser is shown it. A session's log keeps key and version. Through a JSON text of
-    the host's own they are lost, and then it is a system message as any other, which is never discarded.
+    Among equal versions the first is in force. The message is a plain dict for every SDK, recognised by its
+    type. Older versions leave with the next compaction, and no summariser reads them. The log of a session
+    keeps key and version. JSON text of the host loses them; then it is an ordinary system message, which is
+    never discarded.
 
     Args:
         content: The text.

@@ -1,4 +1,4 @@
-"""Numbers the messages of a list as before any of them was summarised."""
+"""Numbers the messages of a list as they were numbered before any of them was summarised."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ __all__ = ["Numbers"]
 
 
 class Numbers:
-    """Gives increasing numbers that no summary covers, from *first* on."""
+    """Gives increasing numbers, from *first* on, that no summary covers."""
 
     def __init__(self, first: int) -> None:
         self._free = first
-        self._covered: list[tuple[int, int]] = []  # ascending; only those that end beyond ``_free``
+        self._covered: list[tuple[int, int]] = []  # ascending; only ranges that end after ``_free``
 
     def next(self) -> int:
         """The next number."""
@@ -30,9 +30,9 @@ class Numbers:
             count -= run
 
     def cover(self, covers: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-        """Takes the ranges of a summary out of what is handed out; the ranges, moved up if need be.
+        """Reserves the ranges of a summary, and returns them, moved up if they overlap earlier numbers.
 
-        *covers* ascend and are disjoint, and there is one at least.
+        *covers* ascend and are disjoint; there is at least one range.
         """
         if covers[0][0] < self._free or self._overlaps(covers):
             end = max([self._free, *(end for _, end in self._covered)])

@@ -1,9 +1,9 @@
 """Reads a history without creating an object for each message.
 
-Reading a message in Python takes as long as writing ten of them as JSON, and a policy looks at few. So the
-core walks over the caller's dicts once and keeps a line for each: who speaks, what belongs together, the
-sizes by every rule. What it does not know (media, unknown blocks, SDK objects, subclasses, whatever is an
-error) is read in Python at once.
+Reading a message in Python takes as long as writing ten of them as JSON, and a policy reads few messages. So
+the core walks over the caller's dicts once, and keeps a line for each message: its role, its ties to other
+messages, its sizes by every rule. Messages that the core does not know are read in Python at once: media,
+unknown blocks, SDK objects, subclasses, and messages with errors.
 """
 
 from __future__ import annotations
@@ -69,26 +69,26 @@ class Measure(Protocol):
 
 
 class History(Sequence[Message]):
-    """The messages of a list, as :func:`read_history` reads them, each made when it is first asked for.
+    """The messages of a list, as :func:`read_history` reads them. Each is made when it is first read.
 
-    What was asked for stays: the same position gives the same object. The list is copied, its messages are
-    not: who changes a message meanwhile gets a projection of what it is then, beside sizes of what it was.
+    The same position always gives the same object. The list is copied, its messages are not. So do not change
+    a message meanwhile: its parts would be new, but its sizes old.
 
     Args:
         raws: The caller's messages.
-        first_seq: The number of the first.
-        rule: Which text beside tool results is a request.
-        known: What was read of the list before, with the same rule: of what is in it as it was, nothing is
-            read again. It knows this one afterwards.
+        first_seq: The number of the first message.
+        rule: Decides which text beside tool results is a request.
+        known: The memory of earlier readings of the list, with the same rule. Unchanged messages in it are
+            not read again. Afterwards it also knows this list.
 
     Attributes:
-        raws: The same messages, in a list of its own.
-        outline: The core's description of them.
-        rule: Which text beside tool results is a request.
+        raws: The same messages, in a new list.
+        outline: The core's description of the messages.
+        rule: Decides which text beside tool results is a request.
 
     Raises:
         InvalidMessageError: one of *raws* is not a message; carries ``index``, its place in the list.
-        MessageTooLargeError: one is over the limit.
+        MessageTooLargeError: a message is over the size limit.
     """
 
     def __init__(
@@ -102,24 +102,24 @@ class History(Sequence[Message]):
         self.raws: list[RawMessage] = list(raws)
         self.rule = rule
         self._made: dict[int, Message] = {}
-        self._sums: dict[int, tuple[Measure, Sequence[int]]] = {}  # by identity; the rule is held with them
+        self._sums: dict[int, tuple[Measure, Sequence[int]]] = {}  # by id; the rule is kept alive
         self._numbers = Numbers(first_seq)
         self._reader = SummaryReader(self.raws, self._numbers)
-        self._numbered = 0  # positions that have their numbers
-        self._runs: list[tuple[int, int]] = []  # the position where a run of numbers begins, and its first
+        self._numbered = 0  # the number of positions that have their sequence numbers
+        self._runs: list[tuple[int, int]] = []  # for each run of numbers: its first position and first number
         self.outline = Outline(self.raws, self._describe, self._opens_turn, known)
         self._number(len(self.raws))
 
     @classmethod
     def of(cls, messages: Sequence[Message], rule: RequestRule = is_request) -> History:
-        """A history of messages that were read before."""
+        """A history of messages that are already read."""
         history = cls.__new__(cls)
         history.rule = rule
         history.raws = [message.raw for message in messages]
         history._made = dict(enumerate(messages))
         history._sums = {}
         history._runs = []
-        # What was said as it stands is read by the core; of the rest the messages know more than their raws.
+        # The core reads the raws of original messages. Other messages know more than their raws tell.
         shown: list[Any] = [each.raw if each.provenance == "original" else each for each in messages]
         history.outline = Outline(
             shown, lambda position: _line(messages[position], rule), history._opens_turn
@@ -163,7 +163,7 @@ class History(Sequence[Message]):
         return self.outline.unoriginal
 
     def sums(self, rule: Measure) -> Sequence[int]:
-        """The units of the first 0, 1, 2 … messages by *rule*; counted once."""
+        """The sums of units of the first 0, 1, 2 … messages, by *rule*; they are computed once."""
         known = self._sums.get(id(rule))
         if known is not None:
             return known[1]
@@ -182,7 +182,11 @@ class History(Sequence[Message]):
         return self.outline.total(rule.measure, self._odd_units(rule))
 
     def units_of_each(self, rule: Measure) -> CoreUnits | list[int]:
-        """What the core needs for the units of each message by *rule*: of a rule of one's own their sums."""
+        """The units of each message by *rule*, in the form that the core takes.
+
+        For a rule of the core: its name, and the units of the messages that the core does not read. For the
+        caller's own rule: the sums.
+        """
         if rule.measure is None:
             return list(accumulate(map(rule.units, self), initial=0))
         return rule.measure, self._odd_units(rule)
@@ -200,11 +204,11 @@ class History(Sequence[Message]):
         return [position for position, seq in numbered if seq in wanted and position not in summaries]
 
     def numbers(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """The numbers of the messages from *start* up to *end*, as half-open ranges in their order.
+        """The numbers of the messages at positions *start* to *end*, as half-open ranges in their order.
 
         A summary has the ranges that it covers.
         """
-        if not self._runs:  # they were read before, and know their own
+        if not self._runs:  # the messages were read before, and know their numbers
             for message in self[start:end]:
                 yield from message.covers or ((message.seq, message.seq + 1),)
             return
@@ -213,7 +217,7 @@ class History(Sequence[Message]):
             position, seq = self._runs[run]
             run += 1
             stop = min(end, self._runs[run][0]) if run < len(self._runs) else end
-            if count_between(self.summaries, start, stop):  # a run of its own
+            if count_between(self.summaries, start, stop):  # a summary is a run of its own
                 yield from self._at(start).covers
                 start = stop
                 continue
@@ -233,7 +237,7 @@ class History(Sequence[Message]):
         if made is None:
             run_start, seq = self._runs[bisect_right(self._runs, position, key=_position) - 1]
             made = read_message(self.raws[position], position).numbered(seq + position - run_start)
-            made = self._made.setdefault(position, made)  # two threads see one object
+            made = self._made.setdefault(position, made)  # two threads get the same object
         return made
 
     def _describe(self, position: int) -> LineRow:
@@ -246,7 +250,7 @@ class History(Sequence[Message]):
         return _line(message, self.rule)
 
     def _opens_turn(self, position: int) -> bool:
-        """Whether a message that the core reads opens a turn with words beside results."""
+        """Whether a message with text beside results, which the core reads, opens a turn."""
         return opens_turn(read_message(self.raws[position], position), self.rule)
 
     def _number(self, position: int) -> None:
@@ -257,11 +261,11 @@ class History(Sequence[Message]):
 
 
 def as_history(messages: Sequence[Message], rule: RequestRule | None = None) -> History:
-    """*messages* as a history in outline: the same object, if they are one.
+    """*messages* as a history in outline; the same object, if it is already one.
 
     Args:
-        messages: What was read before.
-        rule: Which text beside tool results is a request, for a caller that asks for turns.
+        messages: Messages that are already read.
+        rule: Decides which text beside tool results is a request. Give it if you need the turns.
     """
     if isinstance(messages, History) and (rule is None or rule is messages.rule):
         return messages
@@ -269,7 +273,7 @@ def as_history(messages: Sequence[Message], rule: RequestRule | None = None) -> 
 
 
 def count_between(positions: Sequence[int], start: int, end: int) -> int:
-    """The number of the ascending *positions* that lie in a range."""
+    """The number of ascending *positions* that lie in a range."""
     return bisect_left(positions, end) - bisect_left(positions, start)
 
 
@@ -278,7 +282,7 @@ def _position(run: tuple[int, int]) -> int:
 
 
 def _line(message: Message, rule: RequestRule) -> LineRow:
-    """The line of a message, as the core keeps it."""
+    """The line of a message, in the form that the core keeps."""
     ties = [tie for part in message.parts if (tie := _tie(part)) is not None]
     return (
         message.role,

@@ -1,7 +1,7 @@
-"""Finds the calls and answers of siltstone's own tools.
+"""Finds the calls and results of siltstone's own tools.
 
-Their answers quote what was said before. Were they remembered in turn, a search would find the answers of
-earlier searches in the place of what was said, and each answer would hold the former ones.
+Their results quote earlier messages. If they were indexed too, a search would find the results of earlier
+searches instead of the messages, and each result would contain the results before it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ OWN_TOOLS: Final = frozenset(
         "summary_expand",
     }
 )
-"""The names of the tools that a session offers, and those that the MCP server has beside them."""
+"""The names of the tools of a session, and of the further tools of the MCP server."""
 
-# What a host puts before a name: `mcp__siltstone__memory_search`, `siltstone.memory_search`,
-# `siltstone_memory_search`. A single underscore separates words of a name as well, so our name must be in it.
+# The prefix of a host: `mcp__siltstone__memory_search`, `siltstone.memory_search`, `siltstone_memory_search`.
+# A single underscore also separates the words of a name, so there the prefix must end with `siltstone_`.
 _PREFIX: Final = pattern(r"(?:.*(?:__|[.:/-])|.*siltstone_)", re.DOTALL | re.IGNORECASE)
 
 
@@ -47,15 +47,15 @@ def _is_prefix(text: str) -> bool:
 
 
 class OwnTools:
-    """Walks over messages in their order, and tells which of their parts are calls and answers of *tools*.
+    """Walks over messages in their order, and finds the parts that are calls and results of *tools*.
 
-    A call is known by its tool's name; an answer by its call, the latest before it that has its id, as in
-    :func:`~siltstone.messages.groups`. Where no call was seen, the name that an answer may have decides.
+    A call is known by its tool's name; a result by its call, which is the latest call before it with its id,
+    as in :func:`~siltstone.messages.groups`. If no call was seen, the name in the result decides.
     """
 
     def __init__(self, tools: Iterable[str] = OWN_TOOLS) -> None:
         self._tools = frozenset(tools)
-        self._calls: dict[Hashable, bool] = {}  # key of a call, to whether its tool is ours
+        self._calls: dict[Hashable, bool] = {}  # key of a call: whether its tool is ours
 
     def parts_of(self, message: Message) -> frozenset[int]:
         """The places of the parts of the next message that belong to *tools*."""
@@ -83,5 +83,5 @@ _TIED: Final[dict[str, Callable[[OwnTools, Part], bool]]] = {
     "tool_call": OwnTools._called,
     "tool_result": OwnTools._answered,
     "other": OwnTools._shared,
-    "blob": OwnTools._shared,  # media in an answer
+    "blob": OwnTools._shared,  # media in a result
 }

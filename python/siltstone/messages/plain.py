@@ -1,4 +1,4 @@
-"""Turns an SDK's own object, or an odd mapping, into a plain dict."""
+"""Turns an SDK's own object, or a mapping that is not a dict, into a plain dict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["as_fields", "as_json_value"]
 
 
 def as_fields(value: object) -> Mapping[str, Any] | None:
-    """*value* as a mapping to read from: itself, or what it dumps; None for anything else.
+    """*value* as a mapping: a mapping itself, or the dump of an SDK's object; None for any other value.
 
     Raises:
         TypeError: it is an object that should dump itself, and cannot.
@@ -23,7 +23,7 @@ def as_fields(value: object) -> Mapping[str, Any] | None:
 
 
 def as_json_value(value: object) -> Any:
-    """The ``default`` hook of the encoder: mappings as dicts, live objects as what they dump.
+    """The ``default`` hook of the JSON encoder: mappings become dicts, SDK objects become their dumps.
 
     Raises:
         TypeError: *value* is neither, or cannot dump itself.
@@ -41,8 +41,8 @@ def _dumped(value: object) -> dict[str, Any] | None:
     if dump is None or isinstance(value, type):
         return None
     try:
-        # What was set is what the SDKs themselves send back. An object that was built by hand may owe
-        # its type or its role to a default, and then the defaults count.
+        # The SDKs themselves send back only the fields that were set. An object that was built by hand may
+        # have its type or its role from a default; then the defaults are dumped too.
         fields = dump(mode="json", exclude_unset=True)
         if isinstance(fields, dict) and "type" not in fields and "role" not in fields:
             fields = dump(mode="json", exclude_none=True)

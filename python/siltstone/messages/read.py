@@ -1,4 +1,4 @@
-"""Reads a caller's message as a ``Message``, and refuses anything that is no message."""
+"""Reads a caller's message as a ``Message``, and refuses any other value."""
 
 from __future__ import annotations
 
@@ -40,21 +40,22 @@ def read_message(
     provenance: Provenance = "original",
     is_stored: bool = False,
 ) -> Message:
-    """The ``Message`` of a caller's message. *raw* is kept as it is, and never changed.
+    """The ``Message`` for a caller's message. *raw* is kept as it is, and never changed.
 
     Args:
         raw: A dict, any other mapping, or an SDK's own object.
         seq: Its absolute sequence number.
         dialect: Its dialect; by default :func:`detect` decides.
-        provenance: Where it came from. A :class:`RepairedMessage` is ``repaired`` by itself, an
-            :class:`InjectedMessage` ``injected_context``. A message is never a summary by itself: its
-            place in a list makes it one (:func:`read_history`), or who made it (:func:`read_summary`).
-        is_stored: Whether it comes from the log. Its size was then checked when it was appended.
+        provenance: Its origin. With ``original`` the type of *raw* decides: a :class:`RepairedMessage` is
+            ``repaired``, an :class:`InjectedMessage` is ``injected_context``. This function never reads a
+            summary: use :func:`read_history` for a summary in a list, and :func:`read_summary` for a known
+            one.
+        is_stored: Whether it comes from the log. Its size was checked when it was appended.
 
     Raises:
-        InvalidMessageError: not a message; carries ``index`` (*seq*), ``key`` and ``value_type``, or
+        InvalidMessageError: it is not a message; carries ``index`` (*seq*), ``key`` and ``value_type``, or
             ``role``, or ``path``.
-        MessageTooLargeError: over ``MAX_MESSAGE_BYTES``; carries ``size`` and ``limit``.
+        MessageTooLargeError: it is over ``MAX_MESSAGE_BYTES``; carries ``size`` and ``limit``.
     """
     if type(raw) is dict and len(raw) == _PLAIN and provenance == "original" and dialect in _NO_DIALECT:
         said = raw.get("content")
@@ -79,10 +80,10 @@ def validate(raw: RawMessage, *, index: int = 0, dialect: Dialect | None = None)
 
 
 def detect(raw: RawMessage) -> Dialect:
-    """The dialect of one message, by the first distinctive feature; ``any`` if it has none.
+    """The dialect of one message, by its first distinctive feature; ``any`` if it has none.
 
-    A type in the place of a role, or the type of an item, is the Responses API; then a role or a key that
-    only OpenAI chat has, then a block type that only one dialect has.
+    The features are checked in this order: a type instead of a role, or the type of an item (the Responses
+    API); a role or a key that only OpenAI chat has; a block type that only one dialect has.
 
     Raises:
         InvalidMessageError: *raw* is not a mapping, nor an object that dumps itself as one.
@@ -157,7 +158,7 @@ def _detect_blocks(blocks: Iterable[object]) -> Dialect:
 
 
 def _is_block(kind: str) -> bool:
-    """Whether *kind* is a block of a message in some dialect. A block alone is no message."""
+    """Whether *kind* is the type of a block in some dialect. A block alone is not a message."""
     blocks = (anthropic.TYPES, openai_chat.TYPES, openai_responses.TYPES, {"text", "message"})
     return anthropic.is_result(kind) or any(kind in types for types in blocks)
 

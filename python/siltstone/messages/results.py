@@ -17,10 +17,10 @@ _TEXT_BLOCKS: Final = frozenset({"text", "input_text", "output_text"})
 
 
 def with_result_texts(message: Message, change: Callable[[str], str]) -> dict[str, Any] | None:
-    """The fields of *message* with each text of a tool result changed; None if it has none.
+    """The fields of *message* with each text of its tool results changed; None if nothing changes.
 
-    Everything else is as it was: ids, words beside the results, media, the order of blocks. What a provider
-    answered in a message of the assistant is signed or bound to it, and is never changed.
+    Everything else stays: ids, words beside the results, media, the order of blocks. Results inside a message
+    of the assistant come from the provider, and may be signed; they are never changed.
     """
     return with_results(message, lambda text, _: change(text))
 
@@ -49,9 +49,9 @@ def with_results(message: Message, change: Callable[[str, str | None], str]) -> 
 
 
 def words_alone(message: Message) -> dict[str, Any] | None:
-    """The fields of a user *message* with its words and without the results they stand beside.
+    """The fields of a user *message* with its words, without the results beside them.
 
-    None where it has no words, or no results.
+    None if it has no words, or no results.
     """
     fields = as_fields(message.raw)
     content = fields.get("content") if fields is not None and message.role == "user" else None
@@ -64,10 +64,10 @@ def words_alone(message: Message) -> dict[str, Any] | None:
 
 
 def read_substitute(original: Message, fields: Mapping[str, Any], kind: str) -> Message:
-    """The message with *fields* that stands in the place of *original*, of a *kind* that a policy names.
+    """The message with *fields* that replaces *original*; *kind* is the policy's name for such substitutes.
 
     Raises:
-        InvalidMessageError: *fields* are no message.
+        InvalidMessageError: *fields* are not a message.
     """
     return read_message(SubstituteMessage(fields, kind), original.seq, dialect=original.dialect)
 
@@ -86,7 +86,7 @@ def _is_result(item: Any) -> bool:
 
 
 def _changed(content: Any, change: Callable[[str], str]) -> Any:
-    """A result's content with its texts changed, and everything else as it is."""
+    """The content of a result with its texts changed; everything else stays."""
     if isinstance(content, str):
         return change(content)
     if not isinstance(content, list | tuple):

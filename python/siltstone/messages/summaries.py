@@ -1,12 +1,12 @@
 """Finds siltstone's own summaries in a list of messages.
 
-One that we made and nobody has copied is known by its type and its mark together. Any other is known by its
-mark alone, and only where it can stand: a text that quotes a summary, or imitates one, is what it is, a
-message. So it has to be consistent with its place:
+A summary object that siltstone made is recognised by its type and its mark together. A copy of it is
+recognised by its mark alone, and only in a place where a summary can stand. A text that quotes or imitates a
+summary is a plain message. So a copy must fit its place:
 
-- its ranges begin with the number that its place has, or nothing but rules stands before it;
-- it is not the last message of the list, which was just said;
-- it is not the only thing that a user said: then it would be the request.
+- its ranges begin with the number of its place, or only rules stand before it;
+- it is not the last message of the list, which the user has just sent;
+- it is not the only user message: then it would be the request.
 """
 
 from __future__ import annotations
@@ -46,21 +46,21 @@ def summary_level(message: Message) -> int:
 
 
 class SummaryReader:
-    """Reads the messages of one list in their order, and tells the summaries among them.
+    """Reads the messages of one list in their order, and recognises the summaries among them.
 
     Args:
         raws: The whole list.
-        numbers: Gives the numbers of the messages.
+        numbers: The source of sequence numbers.
     """
 
     def __init__(self, raws: Sequence[RawMessage], numbers: Numbers) -> None:
         self._raws, self._numbers = raws, numbers
         self._refused: set[int] = set()  # places of messages that only look like a summary
-        self._request: int | None = None  # the place of a certain message of the user
+        self._request: int | None = None  # the place of a user message that is certainly not a summary
         self._looked = False
 
     def read(self, index: int) -> Message:
-        """The message at *index* with its number. Every place before it has been numbered."""
+        """The message at *index* with its number. All places before it must be numbered."""
         message = read_message(self._raws[index], index)
         covers = self._covers(message, index)
         if not covers:
@@ -76,7 +76,7 @@ class SummaryReader:
         )
 
     def _covers(self, message: Message, index: int) -> tuple[tuple[int, int], ...]:
-        """The ranges that the message at *index* replaces; empty if it is no summary."""
+        """The ranges that the message at *index* replaces; empty if it is not a summary."""
         mark = mark_of(message)
         if mark is None or message.provenance != "original":
             return ()
@@ -95,7 +95,7 @@ class SummaryReader:
         return self._is_asked()
 
     def _is_asked(self) -> bool:
-        """Whether the list has a user message that is certainly no summary."""
+        """Whether the list has a user message that is certainly not a summary."""
         if self._refused:
             return True
         if not self._looked:
@@ -109,7 +109,7 @@ class SummaryReader:
             return False
         try:
             message = read_message(self._raws[at], at)
-        except InvalidMessageError:  # its own turn to be read will tell
+        except InvalidMessageError:  # the error is raised when this message itself is read
             return False
         return opens_turn(message) and mark_of(message) is None
 

@@ -1,17 +1,16 @@
-"""The mark of a summary: a last line of text by which it is recognised after any store or network.
+"""The mark of a summary: the last line of its text, by which it is recognised after any store or network.
 
-Its last line names its level and the messages that it stands for, and has a digest of all that stands
-before it::
+The line has the level, the numbers of the covered messages, and a digest of the text before it::
 
     [Summary level 2, messages 1-40, 43: 9f3ac1d2e4]
 
-So a summary is still one after JSON, a copy or a database, where nothing but a role and a text is kept; and
-a text that was cut, edited or made up is none.
+So a summary is still recognised after JSON, a copy or a database, which keep only a role and a text. A text
+that was cut, edited or invented does not match its digest, and is not a summary.
 """
 
 from __future__ import annotations
 
-from _blake2 import blake2b  # that of hashlib, which loads OpenSSL as well
+from _blake2 import blake2b  # not from hashlib, which also loads OpenSSL
 from collections.abc import Sequence
 
 from siltstone.patterns import pattern
@@ -46,7 +45,7 @@ class SummaryMark:
 def marked(text: str, covers: Sequence[tuple[int, int]], level: int) -> str:
     """*text* with its mark as the last line. An older mark is replaced.
 
-    What stands for nothing (*covers* are empty) has no mark.
+    If *covers* are empty, the text gets no mark.
     """
     body = unmarked(text)
     if not covers:
@@ -56,7 +55,7 @@ def marked(text: str, covers: Sequence[tuple[int, int]], level: int) -> str:
 
 
 def unmarked(text: str) -> str:
-    """*text* without its mark. A line that only looks like one stays."""
+    """*text* without its mark. A line that only looks like a mark stays."""
     found = _read(text)
     return text if found is None else found[0]
 
@@ -68,12 +67,12 @@ def read_mark(text: str) -> SummaryMark | None:
 
 
 def ranges_in_words(ranges: Sequence[tuple[int, int]]) -> str:
-    """Half-open ranges as people write them: ``3-17, 20``."""
+    """Half-open ranges in words, with both ends included: ``3-17, 20``."""
     return ", ".join(str(start) if end - start == 1 else f"{start}-{end - 1}" for start, end in ranges)
 
 
 def ascend(covers: Sequence[tuple[int, int]]) -> bool:
-    """Whether half-open ranges ascend and are disjoint, from 0 on; touching ones may stand apart."""
+    """Whether half-open ranges ascend from 0 on and are disjoint; adjacent ranges need not be joined."""
     last = 0
     for start, end in covers:
         if not last <= start < end:

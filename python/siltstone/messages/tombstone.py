@@ -1,8 +1,8 @@
 """The tombstone of a message: it replaces a forgotten message.
 
-A tombstone keeps the type of a message, of its items and of its blocks, and the ids that tie calls to
-results; so a history stays one that a provider takes. Texts, arguments, outputs, media and everything else
-is gone. Signed reasoning is never edited: as a block it is left out whole, as an item it keeps its id alone.
+A tombstone keeps the type of the message, of its items and of its blocks, and the ids that tie calls to
+results. So a provider still accepts the history. Texts, arguments, outputs, media and everything else are
+gone. Signed reasoning is never edited: a block of it is left out whole, an item of it keeps only its id.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ __all__ = ["FORGOTTEN", "Identifier", "identifiers", "renamed", "tombstone"]
 
 _ALIKE = ("role", "tool_call_id")  #: fields that stay: they tie a message to its place, and have no text
 
-_IDS: Final = frozenset({"id", "approval_request_id", "caller_id"})  # and every other key that ends in _id
+_IDS: Final = frozenset({"id", "approval_request_id", "caller_id"})  # and all keys that end in _id
 _NAMES: Final = frozenset({"name", "server_name", "server_label"})
 
 
 def tombstone(raw: Mapping[str, Any], dialect: Dialect | None = None) -> dict[str, Any]:
     """*raw* without its texts: only its type, its role, and the ids that tie calls to results.
 
-    A call keeps its id and the tool's name, a result its call. It reads in the dialect of *raw*, which is
-    found out where it is not given.
+    A call keeps its id and the tool's name, a result keeps the id of its call. The tombstone has the dialect
+    of *raw*, which is detected if *dialect* is None.
     """
     dialect = dialect or detect(raw)
     if dialect == openai_responses.NAME:
         return emptied(raw)
     kept = {key: raw[key] for key in _ALIKE if key in raw}
     if raw.get("role") == "function" and "name" in raw:
-        kept["name"] = raw["name"]  # the name alone ties such a result to its call
+        kept["name"] = raw["name"]  # only the name ties such a result to its call
     content = raw.get("content")
     if isinstance(content, list | tuple):
         kept["content"] = _blocks(content)
@@ -52,10 +52,10 @@ def tombstone(raw: Mapping[str, Any], dialect: Dialect | None = None) -> dict[st
 
 
 class Identifier(NamedTuple):
-    """The identifiers that a tombstone still has.
+    """An identifier that a tombstone still has.
 
-    An ``id`` of a call or an item ties it to others; a ``name`` is that of a tool or a server; a ``tying
-    name`` is all that ties a call to its result where neither has an id.
+    An ``id`` ties a call or an item to others. A ``name`` is the name of a tool or a server. A ``tying name``
+    is a name that ties a call to its result, because neither has an id.
     """
 
     kind: Literal["id", "name", "tying name"]
@@ -63,7 +63,7 @@ class Identifier(NamedTuple):
 
 
 def identifiers(forgotten: Mapping[str, Any]) -> Iterator[Identifier]:
-    """The ids and the names that a tombstone still has, in order."""
+    """The ids and the names in a tombstone, in order."""
     is_tied_by_name = forgotten.get("role") == "function" or "function_call" in forgotten
     for key, value in _identifying(forgotten):
         kind: Literal["id", "name"] = "name" if key in _NAMES else "id"
@@ -71,7 +71,7 @@ def identifiers(forgotten: Mapping[str, Any]) -> Iterator[Identifier]:
 
 
 def renamed(forgotten: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """A tombstone with its ids and names replaced by *names*. Both halves of a pair need the same new one."""
+    """A tombstone with its ids and names replaced by *names*. A call and its result need the same new id."""
     return {key: _renamed(key, value, names) for key, value in forgotten.items()}
 
 
@@ -100,7 +100,7 @@ def _identifies(key: str, value: object) -> bool:
 
 
 def _blocks(content: list[Any] | tuple[Any, ...]) -> list[dict[str, Any]]:
-    """The emptied blocks to which others refer, and one text if there was any, or if no block is left."""
+    """The emptied blocks to which others refer, and one text if there was a text, or if no block is left."""
     blocks: list[dict[str, Any]] = []
     has_text = False
     for item in content:
@@ -115,7 +115,7 @@ def _blocks(content: list[Any] | tuple[Any, ...]) -> list[dict[str, Any]]:
 
 
 def _block(item: Mapping[str, Any], kind: str) -> dict[str, Any] | None:
-    """A block to which others refer, or that replaces earlier content, emptied; None for any other."""
+    """The emptied form of a block to which others refer, or of a compaction; None for any other block."""
     if kind in anthropic.CALLS:
         kept = {key: item[key] for key in ("id", "name", "server_name") if key in item}
         return {"type": kind, **kept, "input": {}}
@@ -125,7 +125,7 @@ def _block(item: Mapping[str, Any], kind: str) -> dict[str, Any] | None:
     if kind == "mcp_tool_result":
         content = [{"type": "text", "text": FORGOTTEN}]
         return {"type": kind, "tool_use_id": item.get("tool_use_id"), "is_error": False, "content": content}
-    if anthropic.is_result(kind):  # of a tool that the provider ran: it takes its own content, or an error
+    if anthropic.is_result(kind):  # a provider's tool: content of its own type, or an error
         error = {"type": f"{kind}_error", "error_code": "unavailable"}
         return {"type": kind, "tool_use_id": item.get("tool_use_id"), "content": error}
     return {"type": kind, "content": FORGOTTEN} if kind == "compaction" else None

@@ -1,6 +1,6 @@
 """The tombstones of items of the OpenAI Responses API.
 
-Each type of item has fields that the provider demands. They stay, with the least that it takes for a value.
+Each type of item has fields that the provider requires. They stay, with the smallest value that it accepts.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from siltstone.messages.dialects.openai_responses import item_type
 
 __all__ = ["FORGOTTEN", "emptied"]
 
-FORGOTTEN = "[forgotten]"  #: the text that replaces a forgotten one
+FORGOTTEN = "[forgotten]"  #: the text that replaces a forgotten text
 
-_PIXEL: Final = (  # 1 x 1, transparent: the screen of a computer is a picture, or the provider refuses it
+_PIXEL: Final = (  # 1 x 1, transparent: the provider accepts only a picture as the screen of a computer
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgAAIAAAUAAXpeqz8AAAAASUVORK5CYII="
 )
 
-# What is demanded beside the type, the ids and the names, by type of item.
+# The required fields beside the type, the ids and the names, by type of item.
 _DEMANDED: Final[Mapping[str, Mapping[str, Any]]] = {
     "function_call": {"arguments": "{}"},
     "function_call_output": {"output": FORGOTTEN},
@@ -51,7 +51,7 @@ _DEMANDED: Final[Mapping[str, Mapping[str, Any]]] = {
     "compaction_summary": {"encrypted_content": ""},
     "additional_tools": {"tools": []},
 }
-_KEPT: Final = {  # words of the provider, which say nothing
+_KEPT: Final = {  # words of the provider that tell nothing about the content
     "role": frozenset({"system", "developer", "user", "assistant"}),
     "status": frozenset({"completed", "failed", "in_progress", "incomplete"}),
     "execution": frozenset({"client", "server"}),
@@ -75,7 +75,7 @@ def emptied(item: Mapping[str, Any]) -> dict[str, Any]:
 def _stays(key: str, value: object) -> bool:
     if key in _KEPT:
         return value in _KEPT[key] if isinstance(value, str) else False
-    if key == "caller":  # which program made the call
+    if key == "caller":  # the program that made the call
         return isinstance(value, Mapping) and value.keys() <= {"type", "caller_id"}
     names = ("type", "id", "name", "server_label")
     return isinstance(value, str) and (key in names or key.endswith("_id"))

@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 REMINDER_TAGS: Final = ("<system-reminder>",)
-"""The first words of a host's own text beside tool results."""
+"""The first words of a host's own texts beside tool results."""
 
 ITEMS: Final[Dialect] = "openai.responses"
 _INJECTED = frozenset({"injected_context", "recalled_context"})
@@ -35,9 +35,9 @@ class Turn:
     """A user message and all messages up to the next one, as half-open positions in the history.
 
     Attributes:
-        start: Its first message: the request, or injected messages directly before it.
-        end: One past its last.
-        request: The user message that it answers.
+        start: Its first message: the request, or the first of the injected messages directly before it.
+        end: The position after its last message.
+        request: The user message that the turn answers.
     """
 
     start: int
@@ -46,15 +46,18 @@ class Turn:
 
 
 def is_request(text: str) -> bool:
-    """Whether *text*, beside tool results, is from the user: it begins with none of ``REMINDER_TAGS``."""
+    """Whether *text*, beside tool results, is from the user: it does not begin with a reminder tag.
+
+    The tags are ``REMINDER_TAGS``.
+    """
     return not text.lstrip().startswith(REMINDER_TAGS)
 
 
 def opens_turn(message: Message, rule: RequestRule = is_request) -> bool:
     """Whether *message* is a user's request.
 
-    It is a user message that was said by itself, or one that carries tool results and beside them a text
-    that *rule* takes for the user's. Tool results alone are no request.
+    A user message without tool results is a request. A user message with tool results is a request if it
+    also has a text that is the user's by *rule*. Tool results alone are not a request.
     """
     if message.role != "user" or message.provenance not in _SAID:
         return False
@@ -66,7 +69,7 @@ def opens_turn(message: Message, rule: RequestRule = is_request) -> bool:
 
 
 def has_words_beside_results(message: Message, rule: RequestRule = is_request) -> bool:
-    """Whether *message* is a request and carries tool results too."""
+    """Whether *message* is a request that also carries tool results."""
     return opens_turn(message, rule) and any(part.kind == "tool_result" for part in message.parts)
 
 
@@ -75,7 +78,7 @@ def turns(history: Sequence[Message], rule: RequestRule = is_request) -> list[Tu
 
     Args:
         history: The messages.
-        rule: Which text beside tool results is a request.
+        rule: Decides which text beside tool results is a request.
     """
     requests = [position for position, message in enumerate(history) if opens_turn(message, rule)]
     starts = [_start(history, request) for request in requests]
@@ -93,8 +96,8 @@ def _start(history: Sequence[Message], request: int) -> int:
 def in_flight(history: Sequence[Message], rule: RequestRule = is_request) -> bool:
     """Whether the newest turn is still going on.
 
-    It is, unless the history ends with an assistant message without pending calls; what was injected after
-    it does not count. A history without a turn has none in flight.
+    A turn is over if the history ends with an assistant message without pending calls. Injected messages at
+    the end do not count. A history without a turn has no turn in flight.
     """
     if not any(opens_turn(message, rule) for message in reversed(history)):
         return False

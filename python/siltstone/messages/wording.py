@@ -1,4 +1,4 @@
-"""Writes messages as lines that people and models can read."""
+"""Writes a message as lines for people and models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["in_words"]
 
 
 def in_words(message: Message) -> str:
-    """The lines of *message*, one a part: calls and results by their names; its JSON where there is none."""
+    """The lines of *message*, one for each part, with names of calls; its JSON if there is no line."""
     return "\n".join(filter(None, map(_part, message.parts))) or encode(message.raw)
 
 

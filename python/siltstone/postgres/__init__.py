@@ -1,6 +1,6 @@
-"""The store in PostgreSQL, for hosts with several machines: the same contract, the same ranking.
+"""The store in PostgreSQL, for applications on several machines: the same contract, the same ranking.
 
-It comes with the extra ``postgres``. docs/design/postgres.md says how it works.
+It needs the extra ``postgres``. docs/design/postgres.md describes the design.
 """
 
 from siltstone.late import names_of

@@ -77,7 +77,7 @@ def address(conninfo: str) -> str:
     """*conninfo* without its secrets.
 
     Raises:
-        StoreOpenError: it is none. What it says is not told: a piece of it may be a password.
+        StoreOpenError: it is not an address. The error does not quote it, because a part may be a password.
     """
     try:
         given = conninfo_to_dict(conninfo)
@@ -93,7 +93,7 @@ def look(conninfo: str, schema: str = "siltstone") -> Standing:
     """The durability of a store in this schema.
 
     Raises:
-        StoreOpenError: nobody answers, there are no tables, or they are not the role's.
+        StoreOpenError: the server does not answer, there are no tables, or the role may not read them.
     """
     with _connected(conninfo, schema) as connection:
         server, standby, fsync, commit, standbys, version = _one(
@@ -114,10 +114,10 @@ def erase(conninfo: str, schema: str = "siltstone") -> Erased:
     """Rewrites the tables of a store, so that their files lose deleted bytes, and writes a checkpoint.
 
     Each table is locked meanwhile, and needs room for a second copy of it. The server's log, its archive,
-    standbys and backups keep what they have.
+    standbys and backups keep the old bytes.
 
     Raises:
-        StoreOpenError: nobody answers, there are no tables, or they are not the role's.
+        StoreOpenError: the server does not answer, there are no tables, or the role does not own them.
     """
     with _connected(conninfo, schema) as connection:
         before = _size(connection, schema)

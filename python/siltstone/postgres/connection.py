@@ -32,16 +32,16 @@ __all__ = [
 ]  # fmt: skip
 
 _DISK: Final = ("53100", "58030", "53200")  # disk full, input or output failed, out of memory
-#: The server took the statement back by itself: on a standby, for what the primary removes meanwhile.
+#: The server cancelled the statement by itself: a deadlock, or on a standby rows that its primary removes.
 _TAKEN_BACK: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 
 
 class LostError(Exception):
-    """A connection was lost, or a statement taken back: whether it was done is to be found out."""
+    """A connection was lost, or the server cancelled a statement. Whether it was done is still unknown."""
 
 
 def values_of(row: Any) -> tuple[Any, ...]:
-    """The values of a row, of whatever kind the rows of a caller's own pool are."""
+    """The values of a row. The rows of a caller's own pool may be tuples or dicts."""
     return tuple(row.values()) if isinstance(row, dict) else tuple(row)
 
 
@@ -60,7 +60,7 @@ def run_all(
     prepared: set[bytes] | None,
     until: float,
 ) -> bool:
-    """Runs statements in one transaction; whether each gave a row. Otherwise nothing is done."""
+    """Runs statements in one transaction. Returns whether each gave a row; if not, nothing is done."""
     if len(statements) == 1:
         return bool(ask(connection, *statements[0], prepared=prepared, until=until))
     with connection.transaction() as transaction:
@@ -83,7 +83,11 @@ def is_direct(connection: Connection, until: float) -> bool:
 
 @contextmanager
 def losing(connection: Connection) -> Iterator[None]:
-    """Tells a connection that was lost from a statement that was refused."""
+    """Turns the errors of PostgreSQL into those of a store.
+
+    Raises:
+        LostError: the connection was lost. Any other error means that the statement was refused.
+    """
     try:
         yield
     except (errors.DataError, UnicodeEncodeError) as error:
@@ -113,12 +117,12 @@ def losing(connection: Connection) -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """What went wrong, without the values that PostgreSQL tells of."""
+    """The first line of an error. The other lines may quote values."""
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def is_dead(connection: Connection) -> bool:
-    """Whether the server has hung up. It takes no round trip: nothing is to be read of one that is idle."""
+    """Whether the server has closed the connection. No round trip: an idle connection has nothing to read."""
     with suppress(psycopg.Error, OSError, ValueError):
         if connection.closed:
             return True

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: borrowed for a statement, and what is known when one is lost on the way."""
+"""Connections to PostgreSQL: each is borrowed for one statement. If one is lost, the outcome is looked up."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ UniqueViolation = errors.UniqueViolation
 _T = TypeVar("_T")
 Settled = Literal["done", "moved", "again"]
 
-DEADLINE: Final = 30.0  #: seconds that a write may take, with all that is done to find out what became of it
+DEADLINE: Final = 30.0  #: seconds that a write may take, including the steps that find out its outcome
 POOL: Final = 8  #: connections of a pool of our own, at most
 _PAUSES: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 _UNREPLICATED: Final = "01000"  # a warning during a write: the wait for a standby was cancelled
@@ -89,7 +89,7 @@ class Database:
         self.name = quoted(schema)
         self.statements = Statements(self.name)
         self.read_only = read_only
-        self.language = language  #: that was settled, as the core names it
+        self.language = language  #: the settled language, as the core names it
         self.deadline = deadline
         # Whether statements are prepared; None: on connections that are direct. A libpq before 14 cannot.
         self._prepare = prepare if psycopg.Pipeline.is_supported() else False
@@ -99,9 +99,9 @@ class Database:
         self._closed = False
         self._lock = threading.Lock()
         self._threads: ThreadPoolExecutor | None = None
-        self._calls: set[Future[Any]] = set()  # that are under way
-        self._lent: dict[int, Connection] = {}  # by the thread that borrowed it
-        self._block = range(0)  # ids of entries that were taken, and not given to a mirror
+        self._calls: set[Future[Any]] = set()  # running calls
+        self._lent: dict[int, Connection] = {}  # borrowed connections, by thread
+        self._block = range(0)  # reserved ids of entries that no mirror has yet
 
     @classmethod
     def open(
@@ -115,10 +115,10 @@ class Database:
         hash_rule: str | None,
         prepare: bool | None = None,
     ) -> Database:
-        """Looks at the database once, and opens a pool where *conninfo* is none.
+        """Checks the database once, and opens a pool, unless *conninfo* is a pool.
 
         Raises:
-            StoreOpenError: nobody answers, no rights, or no tables.
+            StoreOpenError: the server does not answer, a right is missing, or the tables are missing.
             StoreVersionError: another version of siltstone has made the tables.
         """
         quoted(schema)
@@ -170,9 +170,9 @@ class Database:
         )
 
     def close(self) -> None:
-        """Lets go of the pool. In a fork nothing is touched: it is the parent's.
+        """Closes the store's own pool. In a forked child it does nothing, because the pool is the parent's.
 
-        A write that an interrupt left behind has as long as the deadline; then nobody waits for its answer.
+        It waits up to the deadline for writes that an interrupt left behind.
         """
         if os.getpid() != self._process:
             return
@@ -189,10 +189,10 @@ class Database:
             self.pool.close()
 
     def check(self) -> None:
-        """Refuses a store that may not be used.
+        """Checks that the store may be used.
 
         Raises:
-            StoreForkedError: in a process that was forked since it was opened.
+            StoreForkedError: the process was forked after the store was opened.
             StoreClosedError: after ``close``.
         """
         if os.getpid() != self._process:
@@ -293,17 +293,18 @@ class Database:
         return lacking
 
     def follow_language(self) -> str | None:
-        """The language that was settled, by whomever."""
+        """Reads the settled language, which another process may have changed."""
         rows = self.rows(f"SELECT value FROM {self.name}.meta WHERE key = 'language'")
         self.language = next((str(value) for (value,) in rows), None)
         return self.language
 
     def settle_language(self, asked: str, *, anew: bool) -> str:
-        """Settles the language, unless another one was; the one that holds.
+        """Settles the language, and returns the settled one. Without *anew* an earlier one stays.
+
+        If none is settled, a store that is open for reading uses *asked* for itself alone.
 
         Raises:
-            ReadOnlyStoreError: another one was settled, and the store is open for reading. Where none was, a
-                store that is open for reading takes it for itself.
+            ReadOnlyStoreError: another one is settled, *anew* is set, and the store is open for reading.
         """
         known = self.follow_language()
         if known != asked and (known is None or anew):
@@ -335,7 +336,7 @@ class Database:
             raise another(self.schema, version)
 
     def ids(self, count: int, above: int) -> range:
-        """Ids for entries: at least *count*, all of them above *above*, which nobody else gets."""
+        """Reserves *count* ids for entries, all above *above*. No other store gets them."""
         with self._lock:
             if len(self._block) >= count and self._block.start > above:
                 taken, self._block = self._block[:count], self._block[count:]
@@ -347,7 +348,7 @@ class Database:
             starts = sorted(row[0] for row in self._write_rows(sql, [-(-count // size)]))
             block = range(starts[0], starts[0] + size)
             for start in starts[1:]:
-                # Another store may have taken a block in between: the longest run from the end counts.
+                # Another store may have taken a block in between, so only the last run of blocks is used.
                 block = (
                     range(block.start, start + size) if start == block.stop else range(start, start + size)
                 )
@@ -359,15 +360,17 @@ class Database:
     # -- writing
 
     def write(self, *writes: Write) -> bool:
-        """Writes what mirrors change, in one transaction: durable when this returns True, else nothing is.
+        """Writes the changes of mirrors in one transaction.
 
-        Several are in the order of their keys, so that no two wait for each other. A connection that is lost
-        meanwhile leaves open what became of it: the row of the first mirror is locked then, which waits for
-        whatever is under way, and the mark that it has tells.
+        Several writes must be in the order of their keys, so that two callers never wait for each other. If
+        the connection is lost, the outcome is looked up: the row of the first mirror is locked, which waits
+        for transactions in progress, and its mark tells the outcome.
+
+        Returns:
+            True if all is written and durable; False if a mirror has moved on, and nothing was written.
 
         Raises:
-            StoreUnavailableError: that could not be found out in time (``outcome="unknown"``), or nobody
-                answered at all.
+            StoreUnavailableError: the outcome could not be found out in time (``outcome="unknown"``).
         """
         statements = [self.statements.write(write) for write in writes]
         until = time.monotonic() + self.deadline
@@ -433,7 +436,7 @@ class Database:
             raise LostError(str(error)) from error
 
     def _settle(self, write: Write, until: float) -> Settled:
-        """What became of a write whose answer was lost."""
+        """Finds out the outcome of a write whose answer was lost."""
         most = max(1, round((until - time.monotonic()) * 1_000))
         with self._borrowed(until) as connection, losing(connection), connection.transaction():
             connection.execute(f"SET LOCAL lock_timeout = {most}", prepare=False)
@@ -458,7 +461,7 @@ class Database:
         return "moved"
 
     def _write_rows(self, sql: str, values: Sequence[Any]) -> list[Row]:
-        """Rows of a statement that may be repeated, whatever became of it before."""
+        """The rows of a writing statement that may be repeated, whether it was done before or not."""
         if self.read_only:
             raise self.refusal()
         return self.rows(sql, values)
@@ -476,10 +479,10 @@ class Database:
         *,
         outcome: Literal["unknown", "not written"] = "unknown",
     ) -> _T:
-        """Runs *work* in a thread: an interrupt of the caller must not cancel a write.
+        """Runs *work* in a thread, so that an interrupt of the caller does not cancel a write.
 
-        PostgreSQL answers a cancelled wait for a standby with success, and psycopg cancels what an interrupt
-        finds it waiting for.
+        psycopg cancels a statement if an interrupt comes while it waits, and PostgreSQL answers a cancelled
+        wait for a standby with success.
         """
         self.check()
         at: list[int] = []
@@ -504,7 +507,7 @@ class Database:
             raise (self._open_end() if outcome == "unknown" else self._silence("")) from None
 
     def _hang_up(self, thread: int) -> None:
-        """Ends the wait of a thread for an answer. The server finishes what it has begun."""
+        """Closes the socket of a thread's connection, so that it stops waiting. The server may go on."""
         with self._lock:
             connection = self._lent.get(thread)
             if connection is None:
@@ -535,7 +538,7 @@ class Database:
         finally:
             with self._lock:
                 self._lent.pop(thread, None)
-            if connection is not None:  # also where an interrupt came before anything was done with it
+            if connection is not None:  # also if an interrupt came before its first use
                 self.pool.putconn(connection)
 
     def _lent_by_pool(self, until: float) -> Connection:

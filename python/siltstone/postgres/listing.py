@@ -1,4 +1,4 @@
-"""What is asked of all mirrors at once: where a session is, which there are, and what they hold together."""
+"""Queries over the tables of all mirrors: the mirror of a session, lists of sessions, and totals."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from siltstone.postgres.schema import TABLES
 __all__ = ["Listing", "Place"]
 
 Place: TypeAlias = tuple[str, bool]
-"""Whose mirror: the name of a session, or of a namespace, and whether it is one."""
+"""The owner of a mirror: the name of a session or of a namespace, and whether it is a namespace."""
 
 
 class Listing:
-    """Questions to a database that no mirror answers."""
+    """Queries to a database that no single mirror can answer."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._schema = database.name
 
     def place(self, session_id: str) -> Place | None:
-        """The mirror of a session; None where nothing was ever written of it."""
+        """The mirror of a session; None if the session was never written."""
         number = _native.word_hash(session_id)
         rows = self._rows(
             "SELECT s.name, r.name, r.spaced FROM {s}.session s JOIN {s}.root r ON r.k = s.k "
@@ -44,7 +44,7 @@ class Listing:
         return None
 
     def place_of(self, table: Literal["entry", "stage"], column: str, value: int | str) -> Place | None:
-        """The mirror that has such a row."""
+        """The mirror whose *table* has a row with this value; None if there is no such row."""
         if isinstance(value, str) and "\x00" in value:
             return None
         rows = self._rows(
@@ -55,7 +55,7 @@ class Listing:
         return next(((name.decode(), spaced) for name, spaced in rows), None)
 
     def places(self, entry_ids: Collection[int] | None) -> list[Place]:
-        """The mirrors of those entries; all there are where None is given."""
+        """The mirrors of those entries; for None, all mirrors."""
         if entry_ids is None:
             rows = self._rows("SELECT name, spaced FROM {s}.root ORDER BY k")
         else:
@@ -80,13 +80,13 @@ class Listing:
         return [(name.decode(), spaced) for name, spaced in rows]
 
     def arrivals(self) -> Callable[[str], int]:
-        """What tells of a batch that waits when it was handed over, beside others."""
+        """A function that gives the place of a waiting batch, by its token, in the order of staging."""
         rows = self._rows("SELECT token FROM {s}.stage WHERE state = 0 ORDER BY born")
         order = {token: number for number, (token,) in enumerate(rows)}
         return lambda token: order.get(token, len(order))
 
     def tokens(self, k: int) -> set[str]:
-        """The batches of a mirror, whatever became of them."""
+        """The tokens of all batches of a mirror, in every state."""
         return {token for (token,) in self._rows("SELECT token FROM {s}.stage WHERE k = %s", k)}
 
     def sessions(self, namespace: str | None, offset: int, limit: int) -> list[SessionInfo]:
@@ -102,7 +102,7 @@ class Listing:
         return [_info(row) for row in rows]
 
     def session_with_settings(self, has: str, lacks: str) -> tuple[str, str] | None:
-        """The first session whose settings have the text *has*, and not *lacks*, where that is one."""
+        """The first session whose settings contain the text *has*, and do not contain a non-empty *lacks*."""
         rows = self._rows(
             "SELECT name, settings FROM {s}.session WHERE settings <> '' AND dropped = 0 "
             "AND strpos(settings, %s) > 0 AND (%s = '' OR strpos(settings, %s) = 0) ORDER BY born LIMIT 1",
@@ -113,7 +113,7 @@ class Listing:
         return next(((name.decode(), settings) for name, settings in rows), None)
 
     def stats(self) -> StoreStats:
-        """What the store holds."""
+        """The totals of the store."""
         names = ", ".join(
             f"('{self._schema.replace(chr(39), chr(39) * 2)}.{table}')" for table in (*TABLES, "root", "step")
         )

@@ -1,4 +1,4 @@
-"""The log of a session in PostgreSQL: that of its mirror, which is brought up to date as it is asked."""
+"""The log of a session in PostgreSQL. Each call goes to the session's mirror, which is brought up to date."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Place(Protocol):
-    """Runs what is to be done in the mirror of a session."""
+    """Runs work in the mirror of a session."""
 
     def __call__(
         self, session_id: str, work: Callable[[Mirror], T], *, namespace: str | None = None
@@ -40,8 +40,8 @@ class Place(Protocol):
 class PostgresLog(SessionLog):
     """A log whose rows are in PostgreSQL.
 
-    A write goes to PostgreSQL at once, and is refused there where others wrote. What is read has all that was
-    written before the call.
+    A write goes to PostgreSQL at once, and is refused there if others wrote meanwhile. A read includes every
+    write from before the call.
     """
 
     is_remote = True
@@ -63,7 +63,7 @@ class PostgresLog(SessionLog):
         return self._read(lambda log: log.version())
 
     def one_look(self) -> AbstractContextManager[None]:
-        """Within it the server is asked once whether anything is new."""
+        """Inside this context the server is asked only once for new rows."""
         return one_look()
 
     def append(

@@ -1,4 +1,4 @@
-"""A mirror: what PostgreSQL has of a session, or of a namespace, in a store of the core in memory."""
+"""A mirror: the rows of a session or of a namespace in PostgreSQL, in a store of the core in memory."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ T = TypeVar("T")
 BUSY: Final = 5.0  #: seconds that a write is tried again while others write
 IDS: Final = (64, BLOCK)  # ids that a mirror takes at once: the first time, and at most later
 EMPTY: Final = 512 << 10  #: about how many bytes a mirror takes before it has rows
-_REWRITTEN: Final = ("session", "embedder", "stage")  # tables whose rows are written over again and again
+_REWRITTEN: Final = ("session", "embedder", "stage")  # tables whose rows are overwritten often
 
 _LOOKED: ContextVar[set[Mirror] | None] = ContextVar("looked", default=None)
 
 
 @contextmanager
 def one_look() -> Iterator[None]:
-    """Within it the server is asked once for each mirror whether anything is new: reads are of one moment.
+    """Inside this context, each mirror asks the server only once for new rows, so all reads see one moment.
 
-    A write names the version that it stands on in any case, and what it is refused for is asked anew.
+    Writes always name the version that they are based on. A refused write reads the new rows first.
     """
     before = _LOOKED.set(set())
     try:
@@ -51,7 +51,7 @@ def one_look() -> Iterator[None]:
 
 
 def key_of(name: str, *, spaced: bool) -> int:
-    """The key of a session's mirror, or of a namespace's: xxh3-64, as PostgreSQL has it."""
+    """The key of the mirror of a session or of a namespace: xxh3-64 as a signed number, for PostgreSQL."""
     number = _native.word_hash(("n:" if spaced else "s:") + name)
     return number - 2**64 if number >= 2**63 else number
 
@@ -61,13 +61,13 @@ _HELD: ContextVar[tuple[Database, list[tuple[Mirror, Write]]] | None] = ContextV
 
 @contextmanager
 def together(database: Database) -> Iterator[None]:
-    """What mirrors write within it is written at its end, in one transaction: all of it, or nothing.
+    """Collects the writes of mirrors, and writes all of them at its end in one transaction.
 
-    Until then it is in memory alone. Who looks meanwhile finds that a mirror is not what PostgreSQL has, and
-    reads it anew; so does everybody where it comes to nothing.
+    Until then the changes are only in memory. Another call then finds that the mirror differs from
+    PostgreSQL, and reads it again. If the transaction fails, all these mirrors are read again.
 
     Raises:
-        StaleError: others wrote to one of them meanwhile. Nothing was written.
+        StaleError: others wrote to one of the mirrors meanwhile. Nothing was written.
     """
     held: list[tuple[Mirror, Write]] = []
     before = _HELD.set((database, held))
@@ -84,15 +84,15 @@ def together(database: Database) -> Iterator[None]:
 
 
 class StaleError(Exception):
-    """Others wrote meanwhile: the mirror catches up, and the call is made again."""
+    """Others wrote meanwhile. The mirror reads the new rows, and the call runs again."""
 
 
 class ElsewhereError(Exception):
-    """A session that the call begins is there already, in another mirror."""
+    """The call begins a session that already exists in another mirror."""
 
 
 class LacksIdsError(Exception):
-    """The call gives more entries ids than the mirror has."""
+    """The call needs more ids for entries than the mirror has reserved."""
 
     def __init__(self, count: int) -> None:
         super().__init__(count)
@@ -102,8 +102,9 @@ class LacksIdsError(Exception):
 class Mirror:
     """The rows of one key, and the store of the core over them.
 
-    What a call writes is done in memory, handed to PostgreSQL before it is committed there, and taken back
-    where PostgreSQL has moved on. So memory has nothing that PostgreSQL has not.
+    A call changes the store in memory. Before the core commits, the changes are written to PostgreSQL. If
+    PostgreSQL has a newer version, the core rolls them back. So the mirror never has a row that PostgreSQL
+    lacks.
     """
 
     def __init__(
@@ -112,8 +113,8 @@ class Mirror:
         self.k = key_of(name, spaced=spaced)
         self.name = name
         self.spaced = spaced
-        self._bytes = 0  # that its rows take, about
-        self._rows = 0  # how many they are
+        self._bytes = 0  # the approximate size of its rows
+        self._rows = 0  # their number
         self._logs: dict[str, DatabaseLog] = {}
         self._database = database
         self._made = made
@@ -139,18 +140,22 @@ class Mirror:
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes in memory."""
+        """The approximate number of bytes that it takes in memory."""
         return 0 if self._native is None else EMPTY + self._bytes
 
     @property
     def is_written(self) -> bool:
-        """Whether PostgreSQL has anything of it."""
+        """Whether PostgreSQL has rows of it."""
         return self._n > 0
 
     def run(self, work: Callable[[MemoryStore], T], *, fresh: bool = True) -> T:
-        """What *work* makes of the store, which has all that was written before the call.
+        """Calls *work* with the store, and returns its answer. The store has all writes before the call.
 
-        Without *fresh* it may lack what others wrote, until something is written, or goes wrong.
+        Without *fresh* the store may lack new rows of others; they are read when *work* writes or fails.
+
+        Raises:
+            StoreBusyError: others wrote again and again for 5 seconds.
+            StoreUnavailableError: PostgreSQL does not answer, or the outcome of a write is unknown.
         """
         self._database.check()
         until = time.monotonic() + BUSY
@@ -175,14 +180,14 @@ class Mirror:
                 except LacksIdsError as lacking:
                     self._take_ids(lacking.count)
                 except (StoreUnavailableError, StoreClosedError):
-                    raise  # what became of a write is not known: it must not be made again
+                    raise  # the outcome of a write is unknown, so it must not be repeated
                 except StoreError:
                     if self._shipped:
                         self._forget()
                         raise
                     if self._is_new:
                         raise
-                    self._is_new = True  # it may be wrong of what the mirror had alone
+                    self._is_new = True  # the error may come from old rows of the mirror
                     if not self._catch_up():
                         raise
                 except BaseException:
@@ -191,11 +196,11 @@ class Mirror:
                     raise
 
     def read(self, work: Callable[[MemoryStore], T], *, fresh: bool = True) -> T:
-        """The same, of work that writes nothing: others may be at work meanwhile."""
+        """The same for work that only reads. Other threads may use the mirror meanwhile."""
         return work(self.run(_itself, fresh=fresh))
 
     def close(self) -> None:
-        """Lets go of the rows, for good."""
+        """Drops the rows and closes the store."""
         with self._lock:
             store = self._store
             self._forget()
@@ -203,9 +208,9 @@ class Mirror:
                 store.close()
 
     def log(self, session_id: str, store: MemoryStore) -> DatabaseLog:
-        """The log of a session over *store*, kept as long as the mirror has that one.
+        """The log of a session over *store*; it is kept as long as the mirror has this store.
 
-        Whoever has a session open asks here for each call, so that no rows are kept for them.
+        An open session asks for its log at each call, so the session itself holds no rows.
         """
         known = self._logs.get(session_id)
         if known is not None and store is self._store:
@@ -224,7 +229,7 @@ class Mirror:
             self._forget()
 
     def is_idle(self) -> bool:
-        """Whether nobody is at work; then it is let go of."""
+        """Drops the rows if no call is running; returns whether it did."""
         if not self._lock.acquire(blocking=False):
             return False
         try:
@@ -234,7 +239,7 @@ class Mirror:
         return True
 
     def _of(self) -> MemoryStore:
-        # The store of a mirror that nothing was written of knows no embedder: to remember one is to write.
+        # The store of a mirror without rows has no embedder, because to remember an embedder is a write.
         if self._store is None or (self._is_bare and self.is_written):
             self._is_bare = not self.is_written
             with self._making():
@@ -244,7 +249,7 @@ class Mirror:
 
     @contextmanager
     def _making(self) -> Iterator[None]:
-        """What is written meanwhile is not PostgreSQL's, but for the embedder that is remembered there."""
+        """Meanwhile empty changes are not compared with PostgreSQL: the store is only being set up."""
         self._is_making = True
         try:
             yield
@@ -252,14 +257,14 @@ class Mirror:
             self._is_making = False
 
     def _forget(self) -> None:
-        # Who reads it goes on with what it is; it ends with the last of them.
+        # Running reads continue with the old store, which is freed after the last of them.
         self._native, self._store, self._logs = None, None, {}
         self._n, self._mark = 0, None
         self._bytes = self._rows = 0
         self._high_water = self._last_id = 0
 
     def _catch_up(self) -> bool:
-        """Takes in what others wrote; whether there was anything."""
+        """Reads the new rows of others. Returns whether there were any."""
         if self._native is None:
             self._load()
             return True
@@ -268,7 +273,7 @@ class Mirror:
             return False
         found = self._database.lacking(self.k, self._n) if 0 < self._n < n else None
         if found is None or found.was != self._mark:
-            # Another lineage, as of a backup that was put back, or too far behind: everything anew.
+            # Another lineage, such as a restored backup, or too far behind: everything is read again.
             self._forget()
             self._load()
             return True
@@ -299,7 +304,7 @@ class Mirror:
             (row[0] for name, rows, _ in found.tables if name == "entry" for row in rows), default=0
         )
         if highest > self._high_water:
-            # Ids must rise in the order of the writes, so those that were taken before are of no use here.
+            # Ids must grow in the order of the writes, so ids that were reserved before cannot be used.
             self._high_water = self._last_id = highest
             _native.mirror_ids_above(self.native, highest)
 
@@ -318,7 +323,7 @@ class Mirror:
     def _keep(
         self, tables: list[Changed], high_water: int, sequences: list[tuple[str, int]], salt: str
     ) -> None:
-        """What the core calls before it commits."""
+        """Called by the core before it commits: writes the changes to PostgreSQL."""
         if self._is_making and not tables:
             return
         if self._database.read_only:
@@ -326,7 +331,7 @@ class Mirror:
         if high_water > self._last_id:
             raise LacksIdsError(high_water - self._high_water)
         if not tables:
-            # What changes nothing must be true of what PostgreSQL has.
+            # The answer of a call without changes must be right for the current rows of PostgreSQL.
             if not self._is_new and self._database.where(self.k) != (self._n, self._mark):
                 raise StaleError
             return
@@ -349,7 +354,7 @@ class Mirror:
         self._count(tables, sum(weight(row) for rows in taken for row in rows))
 
     def _count(self, tables: list[Changed], taken: int) -> None:
-        """Reckons with rows that came, of *taken* bytes, and with those that left, of the mean size."""
+        """Updates the size: adds new rows of *taken* bytes, and subtracts deleted rows at the mean size."""
         left = min(self._rows, sum(len(keys) for _, _, keys in tables))
         self._bytes += taken - (self._bytes * left // self._rows if left else 0)
         self._rows += sum(len(rows) for table, rows, _ in tables if table not in _REWRITTEN) - left

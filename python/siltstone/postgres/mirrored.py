@@ -1,4 +1,4 @@
-"""What of a store in a directory is another thing over a mirror: its files, and who makes its vectors."""
+"""The parts of a store in a directory that differ over a mirror: its files, and the access to its vectors."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class MirrorStore(MemoryStore):
 
 
 class MirrorVectors:
-    """What the worker that makes vectors needs of a store, each call in its mirror."""
+    """The calls that the worker for vectors makes to a store. Each runs in the mirror."""
 
     def __init__(self, mirror: Mirror) -> None:
         self._mirror = mirror
 
     def embedded(self) -> tuple[int | None, int]:
-        """As the core has it."""
+        """The same call of the core."""
         return self._mirror.read(lambda store: store._native.embedded(), fresh=False)
 
     def missing_vectors(self, after: int, limit: int) -> Any:
-        """As the core has it."""
+        """The same call of the core."""
         return self._mirror.read(lambda store: store._native.missing_vectors(after, limit), fresh=False)
 
     def store_vectors(self, key: int, rows: list[tuple[int, bytes]]) -> int:
-        """As the core has it."""
+        """The same call of the core."""
         return self._mirror.run(lambda store: store._native.store_vectors(key, rows), fresh=False)

@@ -1,4 +1,4 @@
-"""The mirrors of a store, within a bound: those used longest ago go, and are read again when asked for."""
+"""The mirrors of a store, up to a limit of memory. The least recently used are dropped, and read again."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from siltstone.postgres.mirror import Mirror
 
 __all__ = ["ROUTES", "Mirrors"]
 
-CALLS: Final = 64  # between two looks at what they take: each grows by what is written
-ROUTES: Final = 65_536  #: sessions whose place is remembered: of another one it is asked again
+CALLS: Final = 64  # calls between two checks of the memory: mirrors grow with every write
+ROUTES: Final = 65_536  #: sessions whose mirror is remembered; for others PostgreSQL is asked again
 
 Make: TypeAlias = Callable[[str, bool], Mirror]
 
@@ -23,13 +23,13 @@ class Mirrors:
 
     Args:
         make: Makes the mirror of a place.
-        most: About how many bytes they may take together, beside those at work: these stay, however large.
+        most: The approximate limit of their bytes together. Mirrors that run a call stay, even above it.
     """
 
     def __init__(self, make: Make, most: int) -> None:
         self._make = make
         self._most = most
-        self._held: OrderedDict[Place, Mirror] = OrderedDict()  # the one used last at the end
+        self._held: OrderedDict[Place, Mirror] = OrderedDict()  # the most recently used at the end
         self._calls = 0
         self._routes: dict[str, Place] = {}
         self._lock = threading.Lock()
@@ -39,7 +39,7 @@ class Mirrors:
 
     @property
     def size(self) -> int:
-        """About how many bytes they take."""
+        """The approximate number of bytes that they take."""
         with self._lock:
             return self._taken()
 
@@ -56,23 +56,23 @@ class Mirrors:
             return mirror
 
     def all(self) -> list[Mirror]:
-        """Those in memory."""
+        """The mirrors in memory."""
         with self._lock:
             return list(self._held.values())
 
     def clear(self) -> list[Mirror]:
-        """Lets go of all of them, and says which there were."""
+        """Removes all mirrors, and returns them."""
         with self._lock:
             there = list(self._held.values())
             self._held.clear()
             return there
 
     def route(self, session_id: str) -> Place | None:
-        """Where the session is known to be."""
+        """The place of a session, if it is known."""
         return self._routes.get(session_id)
 
     def settle(self, session_id: str, place: Place) -> None:
-        """Remembers where a session is that was written: it stays there."""
+        """Remembers the place of a session that was written. The place never changes."""
         with self._lock:
             if len(self._routes) >= ROUTES:
                 del self._routes[next(iter(self._routes))]

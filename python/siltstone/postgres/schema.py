@@ -1,11 +1,11 @@
-"""The tables in PostgreSQL, and how they are made.
+"""Defines and makes the tables in PostgreSQL.
 
-A row of a table is the row that the core has in SQLite, to the value, checksum included: the core made it,
-and the core judges it when it is read. Before its columns stand ``k``, the key of the mirror that it belongs
-to, and ``n``, the version of the mirror that wrote it last.
+A row of a table has exactly the values of the core's row in SQLite, with its checksum: the core made the row,
+and checks it when it is read. Two columns stand before them: ``k``, the key of its mirror, and ``n``, the
+version of the mirror after the last write of the row.
 
-What a user wrote is ``bytea`` (UTF-8), since ``text`` refuses NUL. JSON, and our own words, are ``text``,
-never ``jsonb``, which refuses what JSON allows.
+Texts of users are ``bytea`` (UTF-8), because ``text`` refuses NUL. JSON and our own words are ``text``, not
+``jsonb``, because ``jsonb`` refuses some values that JSON allows.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ SCHEMA_VERSION: Final = 2
 TOKENIZER: Final = "words-1"
 HASH_RULES: Final = ("xxh3", "poly31")
 BLOCK: Final = 1_024  #: ids of entries that a store takes at once
-_LOCK: Final = 0x73746E65  # "stne": set-ups wait for one another
+_LOCK: Final = 0x73746E65  # "stne": the lock by which set-ups wait for each other
 
 WHOLE, TEXT, USER, BYTES = "bigint", "text", "user", "bytes"
 
 
 class Column(NamedTuple):
-    """A column: its name, what it holds, and whether that may be nothing."""
+    """A column: its name, the kind of its values, and whether they may be NULL."""
 
     name: str
     holds: str  #: ``bigint``, ``text`` (ours, or JSON), ``user`` (text as bytea) or ``bytes``
@@ -44,7 +44,7 @@ class Column(NamedTuple):
 
 
 def _table(words: str) -> tuple[Column, ...]:
-    """``name`` is a bigint, ``:t`` text, ``:u`` a user's text, ``:b`` bytes; ``?`` may be nothing."""
+    """Parses columns: ``name`` bigint, ``:t`` text, ``:u`` a user's text, ``:b`` bytes, ``?`` may be NULL."""
     kinds = {"": WHOLE, "t": TEXT, "u": USER, "b": BYTES}
     columns = []
     for word in words.split():
@@ -82,22 +82,22 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
     "recall": _table("id created_at body:t checksum"),
     "forgotten": _table("session seq digest:b checksum"),
 }
-"""The mirrored tables, with the columns that they have in the core, in its order."""
+"""The mirrored tables with their columns, in the order of the core."""
 
 KEYS: Final[dict[str, tuple[str, ...]]] = {
     table: {"vector": ("entry",), "forgotten": ("session", "seq", "digest")}.get(table, ("id",))
     for table in TABLES
 }
-"""What tells rows of a mirror's table apart."""
+"""The key columns of each table, within a mirror."""
 
-_BORN = ("session", "stage")  # tables whose rows are listed in the order in which they came
+_BORN = ("session", "stage")  # tables whose rows are listed in the order of their insertion
 
 
 def quoted(name: str) -> str:
-    """*name* as SQL has it.
+    """*name* as a quoted identifier of SQL.
 
     Raises:
-        StoreOpenError: PostgreSQL takes no such name.
+        StoreOpenError: PostgreSQL does not allow such a name.
     """
     if not name or "\x00" in name or len(name.encode("utf-8", "surrogatepass")) > 63:
         raise StoreOpenError(f"a schema has a name of 1 to 63 bytes, got {name!r}", path=name)
@@ -105,19 +105,19 @@ def quoted(name: str) -> str:
 
 
 def setup(connection: psycopg.Connection[Any], schema: str = "siltstone", hash_rule: str = "xxh3") -> None:
-    """Makes the tables in *schema*, where they are not there; several processes may do so at once.
+    """Makes missing tables in *schema*. Several processes may call it at the same time.
 
-    Tables of an earlier version are brought up to this one, and keep all that they have. Whoever has them
-    open with an earlier siltstone is refused by name from then on.
+    Tables of an earlier version are upgraded, and keep all rows. An earlier siltstone that has them open then
+    gets ``StoreVersionError``.
 
     Args:
-        connection: A connection that is in no transaction, of a role that may create. Tables of an earlier
-            version must be its own.
-        schema: Where they are made. It is made if need be.
-        hash_rule: How words are hashed for ``cosine``, of tables that are made.
+        connection: A connection outside any transaction, of a role that may create tables. To upgrade tables,
+            the role must own them.
+        schema: The schema of the tables. It is created if it is missing.
+        hash_rule: The rule of new tables by which words are hashed for ``cosine``.
 
     Raises:
-        StoreVersionError: a newer siltstone has made them. They stay as they are.
+        StoreVersionError: a newer siltstone has made the tables. They stay unchanged.
     """
     name = quoted(schema)
     with connection.transaction():
@@ -127,7 +127,7 @@ def setup(connection: psycopg.Connection[Any], schema: str = "siltstone", hash_r
             exists = connection.execute(
                 "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = %s", [schema], prepare=False
             )
-            if exists.fetchone() is None:  # who has its schema already need not be allowed to make one
+            if exists.fetchone() is None:  # with an existing schema the role needs no right to create one
                 connection.execute(f"CREATE SCHEMA {name}", prepare=False)
             connection.execute(_definition(name), prepare=False)
             connection.execute(
@@ -143,7 +143,7 @@ def setup(connection: psycopg.Connection[Any], schema: str = "siltstone", hash_r
 
 
 def version_of(connection: psycopg.Connection[Any], schema: str) -> int | None:
-    """The version of the tables in *schema*; None where there are none."""
+    """The version of the tables in *schema*; None if there are no tables."""
     there = connection.execute(
         "SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace "
         "WHERE s.nspname = %s AND c.relname = 'version' AND c.relkind = 'r'",
@@ -157,7 +157,7 @@ def version_of(connection: psycopg.Connection[Any], schema: str) -> int | None:
 
 
 def another(schema: str, version: int) -> StoreVersionError:
-    """The error of tables that another version of siltstone has made."""
+    """The error for tables that another version of siltstone has made."""
     way = (
         "use a newer siltstone"
         if version > SCHEMA_VERSION
@@ -171,7 +171,7 @@ def another(schema: str, version: int) -> StoreVersionError:
 
 
 def _bring_up_to_date(connection: psycopg.Connection[Any], schema: str) -> None:
-    """Gives tables of version 1 what version 2 has: accounts of recalls and of compactions."""
+    """Upgrades tables from version 1 to 2: adds the table ``recall`` and the column ``compaction.notes``."""
     name = quoted(schema)
     statements = [
         *_table_statements(name, "recall"),
@@ -179,7 +179,7 @@ def _bring_up_to_date(connection: psycopg.Connection[Any], schema: str) -> None:
         f"UPDATE {name}.version SET version = {SCHEMA_VERSION}",
     ]
     connection.execute(";\n".join(statements), prepare=False)
-    # Who may use the other tables may use the new one.
+    # Roles that may use the other tables may use the new one too.
     granted = connection.execute(
         "SELECT r.rolname, a.privilege_type FROM pg_catalog.pg_class c, pg_catalog.aclexplode(c.relacl) a "
         "JOIN pg_catalog.pg_roles r ON r.oid = a.grantee "
@@ -194,17 +194,17 @@ def _bring_up_to_date(connection: psycopg.Connection[Any], schema: str) -> None:
 
 def _definition(schema: str) -> str:
     statements = [
-        # A client reads the version with everything that it asks or writes: one that is too old does neither.
+        # Every statement of a client reads the version, so a client that is too old reads and writes nothing.
         f"CREATE TABLE {schema}.version (version integer NOT NULL)",
         f"INSERT INTO {schema}.version VALUES ({SCHEMA_VERSION})",
         f'CREATE TABLE {schema}.meta (key text COLLATE "C" PRIMARY KEY, value text COLLATE "C" NOT NULL)',
         f"CREATE SEQUENCE {schema}.entry_ids AS bigint INCREMENT BY {BLOCK} MAXVALUE {2**53}",
         f"CREATE SEQUENCE {schema}.arrivals AS bigint",
-        # Where a mirror stands: who writes names n and mark, and a mark is drawn for every write.
+        # The state of each mirror: a writer names n and mark, and every write has a new random mark.
         f"""CREATE TABLE {schema}.root (
             k bigint PRIMARY KEY, name bytea NOT NULL, spaced boolean NOT NULL, n bigint NOT NULL,
             mark uuid NOT NULL, salt text NOT NULL, sequences text NOT NULL)""",
-        # The last writes, by which a client knows what it lacks, and whether a write of its own was done.
+        # The last writes: a client finds the rows that it lacks, and the outcome of its own write.
         f"""CREATE TABLE {schema}.step (
             k bigint NOT NULL, n bigint NOT NULL, mark uuid NOT NULL, gone text NOT NULL,
             PRIMARY KEY (k, n))""",
@@ -223,7 +223,7 @@ def _definition(schema: str) -> str:
 
 
 def _table_statements(schema: str, table: str) -> list[str]:
-    """What makes a mirrored table in *schema*, which is quoted."""
+    """The statements that make a mirrored table in *schema*, a quoted name."""
     lines = ["k bigint NOT NULL", "n bigint NOT NULL"]
     for column in TABLES[table]:
         kind = "bytea" if column.is_bytea else column.holds

@@ -1,4 +1,4 @@
-"""The SQL of reading and writing a mirror: one statement each, every value bound."""
+"""The SQL that reads or writes a mirror: one statement for each, with every value as a parameter."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from siltstone.postgres.schema import KEYS, SCHEMA_VERSION, TABLES, TEXT, Column
 
 __all__ = ["Changed", "Changes", "Found", "Statements", "Write", "weight"]
 
-KEPT_STEPS: Final = 1_000  #: writes that a mirror may be behind without reading everything anew
+KEPT_STEPS: Final = 1_000  #: writes by which a mirror may be behind; with more, it reads everything again
 
 Row: TypeAlias = tuple[Any, ...]
 Changed: TypeAlias = tuple[str, list[Row], list[int]]
-"""A table, rows of it that are new or others than before, and the keys of those that left."""
+"""A table, its new and changed rows, and the keys of its deleted rows."""
 
 
 class Changes(NamedTuple):
-    """What a write changes, as the core hands it over."""
+    """The changes of a write, as the core passes them."""
 
     tables: list[Changed]
     high_water: int
@@ -29,30 +29,30 @@ class Changes(NamedTuple):
 
 
 class Write(NamedTuple):
-    """A write: where the mirror must stand, and the mark that it leaves."""
+    """A write: the version that the mirror must have, and the new mark."""
 
     k: int
     name: str
     spaced: bool
-    n: int  #: the version that it stands on; 0 for a mirror that nothing was written of
+    n: int  #: the version that it is based on; 0 for a mirror without rows
     was: str | None  #: the mark of that version
     mark: str
     changes: Changes
 
 
 class Found(NamedTuple):
-    """What a mirror lacks.
+    """The rows that a mirror lacks.
 
     Attributes:
-        n: Where it stands in the database; 0 where nothing was written of it.
+        n: The version in the database; 0 if nothing was written yet.
         mark: The mark of that version.
-        name: Whose it is.
-        spaced: Whether that is a namespace.
-        was: The mark of the version that was asked about; None where it is not known any more.
+        name: The name of the session or namespace.
+        spaced: Whether it is a namespace.
+        was: The mark of the mirror's own version; None if ``step`` no longer has it.
         tables: The rows.
-        sequences: The highest keys ever given.
-        salt: Of digests.
-        size: About how many bytes the rows take.
+        sequences: The highest key that each table ever had.
+        salt: The salt of digests.
+        size: The approximate bytes of the rows in memory.
     """
 
     n: int
@@ -68,12 +68,12 @@ class Found(NamedTuple):
 
 _STEP: Final = len(TABLES)
 _ROOT: Final = _STEP + 1
-_ROW_BYTES: Final = 800  # what a row takes in memory beside its texts: in the database, and in its indexes
-_COPIES: Final = 2  # what a byte of a text takes there
+_ROW_BYTES: Final = 800  # bytes of a row in memory without its texts: in the database and in its indexes
+_COPIES: Final = 2  # bytes in memory for each byte of a text
 
 
 def weight(row: Iterable[object]) -> int:
-    """About how many bytes a row takes in memory: measured of entries, see ``benches/postgres/memory.py``."""
+    """The approximate bytes of a row in memory, measured with entries by ``benches/postgres/memory.py``."""
     return _ROW_BYTES + _COPIES * sum(len(value) for value in row if isinstance(value, (str, bytes)))
 
 
@@ -95,7 +95,7 @@ class Statements:
     # -- reading
 
     def _read(self) -> str:
-        """All that is newer than version ``n`` of mirror ``k``, in columns that the tables share."""
+        """Selects the rows of mirror ``k`` above version ``n``. The tables share the result's columns."""
         parts = [
             self._part(
                 _ROOT,
@@ -134,7 +134,7 @@ class Statements:
         return f"(SELECT {', '.join(shown)} FROM {source})"
 
     def found(self, n: int, rows: Iterable[Row]) -> tuple[int, Found]:
-        """The version of the tables, and what a mirror that stands at *n* lacks."""
+        """The version of the tables, and the rows that a mirror of version *n* lacks."""
         names, places = list(TABLES), self._places
         numbers, texts = 1, 1 + self._slots["bigint"]
         bytea = texts + self._slots["text"]
@@ -163,7 +163,7 @@ class Statements:
     # -- writing
 
     def write(self, write: Write) -> tuple[str, dict[str, Any]]:
-        """The statement of a write, and its values. It gives a row, or none where the mirror has moved on."""
+        """The statement of a write, and its values. It gives a row, or none if the version has changed."""
         changes = write.changes
         gone = {table: keys for table, _, keys in changes.tables if keys}
         values: dict[str, Any] = {
@@ -191,16 +191,16 @@ class Statements:
 
 
 class Form(NamedTuple):
-    """What a write has for a table, as far as its statement depends on it."""
+    """The properties of a table's changes that determine the text of the statement."""
 
     table: str
-    rows: int  #: none, one, or 2 for any number
-    leave: bool  #: whether rows leave
+    rows: int  #: 0, 1, or 2 for any larger number
+    leave: bool  #: whether rows are deleted
 
 
 @lru_cache(maxsize=512)
 def _writing(schema: str, begins: bool, ages: bool, forms: tuple[Form, ...]) -> str:
-    """The statement of writes of those forms: a store has few of them, and writes each again and again."""
+    """The statement for changes of these forms. It is cached: a store has few forms, and uses each often."""
     current = f"(SELECT version FROM {schema}.version) = {SCHEMA_VERSION}"
     if begins:
         root = (
@@ -236,10 +236,10 @@ def _writing(schema: str, begins: bool, ages: bool, forms: tuple[Form, ...]) -> 
 
 
 def _upsert(schema: str, table: str, *, is_one: bool) -> str:
-    """Rows of a table, over those of the same key.
+    """Inserts rows of a table, or overwrites rows of the same key.
 
-    One row is bound as it is: most writes have one of each table, and the server takes twice as long to plan
-    a statement with arrays.
+    A single row has plain parameters, and several have arrays: most writes have one row of each table, and
+    the server takes twice as long to plan a statement with arrays.
     """
     columns, keys = TABLES[table], KEYS[table]
     names = [column.name for column in columns]
@@ -261,7 +261,7 @@ def _upsert(schema: str, table: str, *, is_one: bool) -> str:
 
 
 def _bind(table: str, rows: Sequence[Row], values: dict[str, Any]) -> None:
-    """The values of rows, by the names that they have in the statement."""
+    """Adds the values of rows to *values*, by the names of their parameters."""
     for column, cells in zip(TABLES[table], zip(*rows, strict=True), strict=True):
         values[f"{table}_{column.name}"] = cells[0] if len(cells) == 1 else cells
 
@@ -273,5 +273,5 @@ def _kind(column: Column) -> str:
 
 
 def _most(kind: str) -> int:
-    """How many columns of that kind a row has at most."""
+    """The largest number of columns of that kind in a row, at least 3."""
     return max(3, *(sum(_kind(column) == kind for column in columns) for columns in TABLES.values()))

@@ -51,21 +51,22 @@ __all__ = ["PostgresStore"]
 
 T = TypeVar("T")
 
-MIRRORED: Final = 1 << 29  #: bytes that mirrors take together, about, before those used longest ago go
+MIRRORED: Final = 1 << 29  #: approximate bytes of all mirrors; above, the least recently used are dropped
 REMAINING: Final[tuple[Remaining, ...]] = ("pages", "wal", "copies")
 
 
 class PostgresStore(Store):
     """A store with its data in PostgreSQL. Searches run in this process, in indexes of the core.
 
-    Of every session in use the process has a mirror in memory: what PostgreSQL has of it, in a database of
-    the core. A call looks at PostgreSQL first, takes in what others wrote, and answers from memory; what it
-    writes is in PostgreSQL when it returns, or nothing is. So everything is as with :class:`MemoryStore`, to
-    the bit of a score, and any number of processes may have a session open. Sessions of a namespace have one
-    mirror together.
+    The process has a mirror of every session in use: its rows from PostgreSQL, in a database of the core in
+    memory. A call first reads new rows of other processes, and then answers from memory. When a call that
+    writes returns, its write is in PostgreSQL; if it raises, nothing was written, unless the error says that
+    the outcome is unknown. So a search gives the same hits and exactly the same scores as with
+    :class:`MemoryStore`, and any number of processes may have a session open. Sessions of a namespace share
+    one mirror.
 
-    A store is safe to use from many threads, and is refused by name after a fork. No connection is held
-    between calls. See docs/how-to/use-postgres.md for what "in PostgreSQL" means with standbys.
+    A store is safe to use from many threads. After a fork it raises ``StoreForkedError`` in the child. It
+    holds no connection between calls. docs/how-to/use-postgres.md tells how safe a write is with standbys.
     """
 
     def __init__(self, database: Database, searching: Searching, mirrored: int) -> None:
@@ -75,7 +76,7 @@ class PostgresStore(Store):
         self._mirrors = Mirrors(
             lambda name, spaced: Mirror(database, name, spaced=spaced, made=self._made), mirrored
         )
-        self._blank = _native.Store.open_memory()  # judges what every store judges alike
+        self._blank = _native.Store.open_memory()  # checks arguments, as every store does
         self._stop = weakref.finalize(self, database.close)
 
     @classmethod
@@ -111,9 +112,9 @@ class PostgresStore(Store):
             embedder: Makes the vectors of entries and queries.
             schema: The schema of the tables; each schema is one store.
             setup: Creates missing tables, which needs a role with that right.
-            read_only: Refuses writes. With a role that may not write, and on a standby, the store is opened
-                read-only by itself, see :attr:`read_only`.
-            hash_rule: The rule of new tables.
+            read_only: Refuses writes. With a role that may not write, and on a standby, the store is always
+                read-only, see :attr:`read_only`.
+            hash_rule: The rule by which new tables hash words for ``cosine``.
             decay: The decay of scores by age.
             fusion: The rule by which ``fused`` combines two scores.
             reembed: Whether *embedder* may replace another one.
@@ -121,7 +122,7 @@ class PostgresStore(Store):
             reranker: Reorders the best hits.
             hooks: Called with ``EmbeddingFailed`` and ``SearchDegraded``.
             limits: The limits of one call.
-            deadline: Seconds that a call waits for a connection, and for an answer.
+            deadline: The most seconds that a call waits for a connection, and for an answer.
             mirrored: The approximate maximum bytes of the sessions in memory. The least recently used are
                 dropped first.
             language: The languages of texts, as for :meth:`MemoryStore.open`.
@@ -130,9 +131,9 @@ class PostgresStore(Store):
                 statements. Where they turn out to be lost, the store goes on without them.
 
         Raises:
-            StoreOpenError: no answer of the server, missing rights, or no tables.
-            StoreVersionError: another version of siltstone has made the tables; *setup* brings earlier
-                ones up to this one.
+            StoreOpenError: the server does not answer, a right is missing, or there are no tables.
+            StoreVersionError: another version of siltstone has made the tables; *setup* upgrades earlier
+                ones.
             ConfigError: an option out of its bounds.
             ImportError: the extra ``postgres`` is not installed.
         """
@@ -184,31 +185,31 @@ class PostgresStore(Store):
 
     @property
     def hash_rule(self) -> str:
-        """How words are hashed for ``cosine``."""
+        """The rule by which words are hashed for ``cosine``."""
         return self._database.hash_rule
 
     @property
     def language(self) -> str | tuple[str, ...]:
-        """The languages that texts are read in: ``"auto"``, a code, or codes, the usual one first."""
+        """The languages that texts are read in: ``"auto"``, a code, or several codes, the default first."""
         codes = tuple((self._database.language or "auto").split(","))
         return codes if len(codes) > 1 else codes[0]
 
     def settle_language(self, language: str | Sequence[str], *, anew: bool = False) -> None:
-        """Says in which languages texts are read, for good: :meth:`MemoryStore.settle_language`."""
+        """Settles the languages of all texts, as :meth:`MemoryStore.settle_language`."""
         from siltstone.memory.languages import language_name  # few stores say
 
         asked, before = language_name(language), self._database.language
         found = self._database.settle_language(asked, anew=anew)
         if found != asked:
             self._blank.settle_language(found, anew=True)
-            self._blank.settle_language(asked, anew=False)  # it says what is wrong
+            self._blank.settle_language(asked, anew=False)  # raises the error for another language
         if found != before:
             for mirror in self._mirrors.all():
                 mirror.begin_anew()
 
     @property
     def read_only(self) -> bool:
-        """Whether it can only be read: as asked for, of a role that may not write, or on a standby."""
+        """Whether it refuses writes: as asked for, or because of the role's rights, or on a standby."""
         return self._database.read_only
 
     # -- entries
@@ -231,7 +232,7 @@ class PostgresStore(Store):
         order: SearchOrder = "score",
         **filters: Unpack[SearchFilters],
     ) -> list[SearchHit]:
-        """The entries of the session most like *query*: as :meth:`MemoryStore.search`, to the bit."""
+        """The entries of the session that fit *query* best, exactly as :meth:`MemoryStore.search`."""
         asked = session_id, query, limit, ranker, min_score, explain, decay, now
         return self._read(session_id, lambda store: store.search(*asked, scope=scope, order=order, **filters))
 
@@ -245,7 +246,7 @@ class PostgresStore(Store):
         facts: Sequence[str],
         options: BlockOptions,
     ) -> Recalled:
-        """The block of what a session recalls, in one step: as :meth:`MemoryStore.recall`."""
+        """The recalled block of a session, in one step: as :meth:`MemoryStore.recall`."""
         return self._read(
             session_id,
             lambda store: store.recall(session_id, query, limit, asked, writer, facts, options),
@@ -278,10 +279,10 @@ class PostgresStore(Store):
         return self._fresh_write(session_id, lambda store: store.expire(session_id, keep=keep, before=before))
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Waits until the embedder has seen every entry of the sessions in use; at once without an embedder.
+        """Waits until every entry of the sessions in use has its vectors.
 
         Returns:
-            Whether every one of them has its vectors now.
+            Whether all of these entries have vectors now; True without an embedder.
         """
         if self._searching.embedder is None or self.read_only:
             return True
@@ -289,7 +290,7 @@ class PostgresStore(Store):
 
     @property
     def lacking_vectors(self) -> int:
-        """How many entries of the store have no vectors; all of them where no embedder was ever used."""
+        """How many entries of the store have no vectors; all entries if no embedder was ever used."""
         return self._listing.lacking_vectors()
 
     # -- batches that wait
@@ -345,7 +346,7 @@ class PostgresStore(Store):
         return sorted(found, key=lambda stage: arrived(stage.token))
 
     def staged_entries(self, session_id: str) -> list[StoredEntry]:
-        """The entries of the session's batches that wait, which no search finds."""
+        """The entries of the session's waiting batches. No search finds them."""
         return self._read(session_id, lambda store: store.staged_entries(session_id))
 
     # -- forgetting
@@ -364,11 +365,11 @@ class PostgresStore(Store):
         identifiers: bool = False,
         dry_run: bool = False,
     ) -> ForgetReport:
-        """Forgets what was said, as the contract says, in one transaction.
+        """Forgets as :meth:`MemoryStore.forget`, in one transaction.
 
-        The report says what PostgreSQL keeps by itself: ``"pages"``, dead rows until ``VACUUM FULL``
-        (``siltstone postgres erase``); ``"wal"``, until it is recycled; ``"copies"``, standbys and backups.
-        So ``erased`` is always false where anything was forgotten.
+        PostgreSQL itself keeps the old bytes for a while, so ``erased`` is False whenever something was
+        forgotten. ``remaining`` names the places: ``"pages"`` (dead rows, until ``siltstone postgres erase``
+        or ``VACUUM FULL``), ``"wal"`` (the log, until it is recycled) and ``"copies"`` (standbys, backups).
         """
         criteria: dict[str, Any] = {
             "entry_ids": entry_ids,
@@ -400,7 +401,7 @@ class PostgresStore(Store):
         )
 
     def _forgetting(self, session_id: str | None, entry_ids: Collection[int] | None) -> Iterator[Mirror]:
-        """The mirrors of what is to be forgotten, one at least: it says what is wrong with the criteria."""
+        """The mirrors that a forget must change. There is at least one, which checks the criteria."""
         if session_id is not None:
             yield self._mirror(*self._place(session_id))
             return
@@ -416,9 +417,9 @@ class PostgresStore(Store):
         facts: Sequence[tuple[int | None, str, str, str]],
         was: Mapping[int, str] | None = None,
     ) -> list[int]:
-        """Writes facts ``(id, key, state, body)`` of the session in one transaction; their ids.
+        """Writes facts ``(id, key, state, body)`` of the session in one transaction. Returns their ids.
 
-        As :meth:`MemoryStore.put_facts`. Ids are those of the session, or of its namespace.
+        As :meth:`MemoryStore.put_facts`. Ids are unique within the session, or within its namespace.
         """
         return self._write(session_id, lambda store: store.put_facts(session_id, facts, was))
 
@@ -427,7 +428,7 @@ class PostgresStore(Store):
         return self._read(session_id, lambda store: store.facts(session_id, state))
 
     def namespace_facts(self, namespace: str, state: str | None = None) -> list[FactRow]:
-        """The facts of every session of the namespace, as :meth:`facts` gives those of one."""
+        """The facts of every session of the namespace, in the form of :meth:`facts`."""
         if not namespace:
             return []
         return self._mirror(namespace, True).read(lambda store: store.namespace_facts(namespace, state))
@@ -443,18 +444,18 @@ class PostgresStore(Store):
     def sessions(self, namespace: str | None = None, offset: int = 0, limit: int = 100) -> SessionPage:
         self._database.check()
         offset, limit = max(-1, min(offset, MAX_INTEGER)), max(-1, min(limit, MAX_INTEGER - 1))
-        self._blank.sessions(namespace, offset, limit)  # it says what is wrong with them
+        self._blank.sessions(namespace, offset, limit)  # checks the arguments
         found = self._listing.sessions(namespace, offset, limit + 1)
         return SessionPage(tuple(found[:limit]), offset + limit if len(found) > limit else None)
 
     def session_with_settings(self, has: str, lacks: str = "") -> tuple[str, str] | None:
-        """The first session whose settings, a JSON text, have the text *has*, and not *lacks*; and these."""
+        """The first session whose settings, a JSON text, contain *has* and not *lacks*; and its settings."""
         return self._listing.session_with_settings(has, lacks)
 
     def restore_marks(
         self, session_id: str, salt: bytes, digests: Sequence[tuple[int, bytes]], redacted: Sequence[int]
     ) -> None:
-        """Gives a session the marks of what was forgotten of it elsewhere: ``MemoryStore.restore_marks``."""
+        """Writes the digests of texts that were forgotten in another store: ``MemoryStore.restore_marks``."""
         self._write(session_id, lambda store: store.restore_marks(session_id, salt, digests, redacted))
 
     def delete_session(self, session_id: str) -> int:
@@ -494,7 +495,7 @@ class PostgresStore(Store):
         return found
 
     def quarantined(self, session_id: str) -> tuple[int, ...]:
-        # Those that were met here: nothing is asked for them.
+        # Only the entries that this process has found damaged, so PostgreSQL is not asked.
         return self._in_place(
             session_id,
             lambda mirror: mirror.read(lambda store: store.quarantined(session_id), fresh=False),
@@ -521,7 +522,7 @@ class PostgresStore(Store):
     # -- mirrors
 
     def _all_or_none(self, calls: Sequence[Callable[[], T]]) -> list[T]:
-        """The answers of calls to mirrors, whose writes are one transaction."""
+        """Calls several mirrors, and writes all of their changes in one transaction. Returns the answers."""
         if len(calls) == 1:
             return [calls[0]()]
         until = time.monotonic() + BUSY
@@ -542,17 +543,17 @@ class PostgresStore(Store):
         return self._in_place(session_id, lambda mirror: mirror.run(work, fresh=False))
 
     def _fresh_write(self, session_id: str, work: Callable[[MemoryStore], T]) -> T:
-        """The same, of work whose answer tells of what there was."""
+        """The same for work whose answer depends on the current rows."""
         return self._in_place(session_id, lambda mirror: mirror.run(work))
 
     def _in_place(self, session_id: str, work: Callable[[Mirror], T], *, namespace: str | None = None) -> T:
-        """What *work* makes of the mirror of the session."""
+        """Calls *work* with the mirror of the session, and returns its answer."""
         while True:
             place = self._place(session_id, namespace)
             try:
                 return work(self._mirror(*place))
             except ElsewhereError as error:
-                # Another process has begun it just now, with a namespace or without.
+                # Another process has just begun the session, and perhaps with another namespace.
                 if self._place(session_id, namespace) == place:
                     raise StoreOpenError(
                         f"a session that is begun with {session_id!r} has the hash of another one: choose "
@@ -561,11 +562,11 @@ class PostgresStore(Store):
                     ) from error
 
     def _place(self, session_id: str, namespace: str | None = None) -> tuple[str, bool]:
-        """Whose mirror has the session: its own, or that of its namespace."""
+        """The owner of the mirror that has the session: the session itself, or its namespace."""
         self._database.check()
         known = self._mirrors.route(session_id)
         if known is None:
-            self._blank.version(session_id)  # it says what is wrong with the id
+            self._blank.version(session_id)  # checks the id
             known = self._listing.place(session_id)
             if known is not None:
                 self._mirrors.settle(session_id, known)
@@ -577,7 +578,7 @@ class PostgresStore(Store):
         return self._mirrors.at((name, spaced))
 
     def _mirror_with(self, table: Literal["entry", "stage"], column: str, value: int | str) -> Mirror | None:
-        """The mirror that has such a row."""
+        """The mirror whose *table* has a row with this value; None if there is no such row."""
         self._database.check()
         place = self._listing.place_of(table, column, value)
         return None if place is None else self._mirror(*place)

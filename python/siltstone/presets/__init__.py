@@ -1,4 +1,4 @@
-"""The documented systems by name: complete options of a session, with the numbers that each documents.
+"""The documented systems by name: complete options of a session, with the documented numbers of each.
 
 ::
 
@@ -8,7 +8,7 @@
     session = Session.open("agent-data", "chat-2", preset=presets.meerkat(recent_turn_budget=6))
     session = Session.open("agent-data", "chat-3", preset=presets.meerkat.from_config("config.toml"))
 
-``documented=False`` gives ours on the same plan.
+``documented=False`` gives the same kind of session with siltstone's own numbers.
 """
 
 from siltstone.presets.background_stack import spacebot

@@ -1,4 +1,4 @@
-"""``spacebot``: three tiers of a window, summaries in the background, memories saved with them."""
+"""``spacebot``: three tiers of a window, summaries in the background, and memories saved with them."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from siltstone.values import fields
 
 __all__ = ["Spacebot", "spacebot"]
 
-#: Settings of ours and theirs, by the name that both have.
+#: Settings with the same name in siltstone and in the system.
 _TIERS: Final = tuple(
     each.name for each in fields(TieredConfig) if each.name not in ("context_window", "estimator")
 )
 _TOP: Final = {"context_window": "context_window"}
-#: What else stands in the table of defaults, and is about other things.
+#: Other keys of the table ``[defaults]``, which are about other parts of the system.
 _ASIDE: Final = ("max_concurrent_branches", "max_turns", "history_backfill_count")
 
 
 class Spacebot(System):
-    """A monitor of one number, the share of the window in use; nobody waits for a summary.
+    """Watches the share of the window that is in use. Summaries are written in the background.
 
-    A configuration is TOML: the table ``[defaults]`` with ``context_window``, and ``[defaults.compaction]``;
-    ours is the table ``[compaction]`` with the same keys.
+    A configuration is TOML: the table ``[defaults]`` with ``context_window``, and ``[defaults.compaction]``.
+    A table ``[compaction]`` with the same keys is read too, and has precedence.
     """
 
     name: ClassVar[str] = "spacebot"
@@ -76,7 +76,10 @@ class Spacebot(System):
 
 
 def _never(memory: SavedMemory) -> str:
-    """The definition alone is used: a session carries the calls out when it commits."""
+    """The function of ``memory_save``, which is never called: only the tool's definition is used here.
+
+    A session runs the calls when it commits.
+    """
     raise AssertionError(memory)
 
 

@@ -1,4 +1,4 @@
-"""Presets, and their making: in code, or from the configuration of the system that they stand for."""
+"""Presets of documented systems, made in code or from a configuration of the system itself."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ __all__ = ["Live", "Preset", "System", "check_known", "chosen"]
 
 
 class Live(Protocol):
-    """Files beside a store, which are brought in step with it after each commit."""
+    """Files beside a store, which are updated after each commit."""
 
     def found(self) -> Sequence[RawMessage]:
         """The texts in the files, as messages: the beginning of a new session."""
 
     def begun(self) -> Compactor | None:
-        """The policy that puts the files' summaries in the place of those messages; None without such."""
+        """The policy that replaces those messages by the summaries of the files; None without summaries."""
 
     def catch_up(self) -> None:
-        """Writes what the store has and the files lack, and takes out what was forgotten."""
+        """Writes the messages that the files lack, and removes the messages that were forgotten."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +42,17 @@ class Preset:
     """One of the documented systems, ready for ``Session.open(..., preset=...)``.
 
     Attributes:
-        name: The system's.
-        documented: It has the documented numbers and forms; else ours on the same plan.
-        options: What ``Session.open`` is called with.
-        settings: What was set beside the defaults.
-        shared: Options in the place of those, for a session that has a namespace.
-        most_hits: The most hits of a search, where the system bounds them.
-        most_entries: The most entries that a search can find, the newest; None for all.
-        open_store: Opens the store that the system's searches need, in a directory.
-        archive: Opens the documented archive of a store, where the system has one.
-        live: Its files beside the store, where it has some: of the directory, the session's id and its log.
+        name: The name of the system.
+        documented: Whether it has the documented numbers and forms; else it has siltstone's own.
+        options: The arguments for ``Session.open``.
+        settings: The settings that were given.
+        shared: Options that replace those in ``options`` for a session with a namespace.
+        most_hits: The maximum hits of a search; None if the system has no bound.
+        most_entries: The number of newest entries that a search can find; None for all.
+        open_store: A function that opens the store for the system's searches, in a directory.
+        archive: A function that opens the documented archive of a store; None if the system has none.
+        live: A function of the directory, the session's id and its log, which gives the files beside the
+            store; None if the system has none.
     """
 
     name: str
@@ -76,39 +77,39 @@ class Preset:
 
     @property
     def policy(self) -> Compactor:
-        """When and what it gives up."""
+        """The policy of compaction."""
         policy: Compactor = self.options["policy"]
         return policy
 
     @property
     def needs_directory(self) -> str:
-        """What it keeps in a directory beside its store, in words; empty where the store has everything."""
+        """The data that it keeps in a directory beside its store, in words; empty if there are none."""
         if self.open_store is open_documented_store:
             return "its graphs"
         return "its archive" if self.archive is not None else "its vault" if self.live is not None else ""
 
     @property
     def label(self) -> str:
-        """Its name, and whether it is ours."""
+        """Its name, with a note if it does not have the documented form."""
         return self.name if self.documented else f"{self.name} (ours)"
 
 
 class System(ABC):
-    """A documented system: call it for its preset, or read the text that configures it."""
+    """A documented system. Call it for its preset, or read a configuration with ``from_config``."""
 
     name: ClassVar[str]
-    #: What its configuration may say: by table, "" being the top, the key there and the setting that it is.
+    #: The keys of its configuration, by table (``""`` is the top), each with the name of its setting.
     tables: ClassVar[Mapping[str, Mapping[str, str]]]
 
     def __call__(self, *, documented: bool = True, **settings: Any) -> Preset:
         """The preset.
 
         Args:
-            documented: The documented numbers and forms; False gives ours on the same plan.
-            settings: Those of :attr:`settings` that differ from the defaults.
+            documented: Whether to use the documented numbers and forms; False gives siltstone's own.
+            settings: Settings that differ from the defaults; their names are in :attr:`settings`.
 
         Raises:
-            ConfigError: an unknown setting, with the nearest known one; a wrong type, or a value out of its
+            ConfigError: an unknown setting, with the nearest known name; a wrong type, or a value out of its
                 bounds. Carries ``field`` and ``value``.
         """
         checks.boolean("documented", documented)
@@ -119,23 +120,22 @@ class System(ABC):
         return f"<presets.{self.name}>"
 
     def from_config(self, source: str | os.PathLike[str], *, documented: bool = True) -> Preset:
-        """The preset that a configuration of the system itself describes.
+        """The preset from a configuration of the system itself.
 
-        What it leaves out has its default. Texts of other parts of the system are no settings of ours: the
-        page of the system says which tables are read.
+        A missing key has its default. Parts of the configuration about other things are left aside: the page
+        of the system says which tables are read.
 
         Args:
             source: The text, or the path of a file.
             documented: As for a call.
 
         Raises:
-            ConfigError: the file cannot be read, or is not what the system reads; an unknown key, with the
-                nearest known one; a wrong type, or a value out of its bounds. Names the key, the bound and
-                the value.
+            ConfigError: the file cannot be read, or has the wrong format; an unknown key, with the nearest
+                known key; a wrong type, or a value out of its bounds. Names the key, the bound and the value.
         """
         read = self._read(read_text(source))
         given: dict[str, Any] = {}
-        written: dict[str, str] = {}  # by the setting, the key that says it
+        written: dict[str, str] = {}  # by setting: the key that gave it
         for table, values in read.items():
             known = self.tables[table]
             where = f"[{table}] of {self.name}" if table else self.name
@@ -161,33 +161,33 @@ class System(ABC):
 
     @property
     def settings(self) -> list[str]:
-        """The settings that it has."""
+        """The names of its settings."""
         return list(dict.fromkeys(name for known in self.tables.values() for name in known.values()))
 
     @abstractmethod
     def _read(self, text: str) -> Mapping[str, Table]:
-        """The tables that *text* has, of those that are known."""
+        """The known tables in *text*."""
 
     @abstractmethod
     def _made(self, settings: Mapping[str, Any], *, documented: bool) -> Preset:
-        """The preset of *settings*, whose names are known."""
+        """The preset for *settings*, whose names are already checked."""
 
 
 def check_known(given: Mapping[str, Any], known: Sequence[str], where: str) -> None:
-    """Refuses a key that is not known, and names the nearest one.
+    """Refuses unknown keys, and names the nearest known key.
 
     Raises:
-        ConfigError: there is one.
+        ConfigError: a key of *given* is not in *known*.
     """
     for key, value in given.items():
         if key not in known:
-            alike = [each for each in known if each.islower() == key.islower()]  # keys in their own spelling
+            alike = [each for each in known if each.islower() == key.islower()]  # keys of the same spelling
             hint = nearest(key, alike or known)
             raise ConfigError(f"{where} has no setting {key!r}{hint}", field=key, value=value)
 
 
 def chosen(settings: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
-    """Those of *settings* that are fields of *kind*, as code would give them: ``"none"`` is None."""
+    """The *settings* that are fields of *kind*. ``"none"`` becomes None where None is allowed."""
     declared = {each.name: str(each.type) for each in fields(kind)}
     return {
         name: None if value == "none" and "None" in declared[name] else value

@@ -1,4 +1,4 @@
-"""``openclaw``: an archive of messages and facts, recalled before each call; a trim by relevance."""
+"""``openclaw``: an archive of messages and facts with recall before each call, and a trim by relevance."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from siltstone.values import replace
 __all__ = ["FOLDER", "Openclaw", "archives_of", "openclaw"]
 
 FOLDER: Final = Path("memory", "context")
-"""Where the files of the archive are, below the directory of the store."""
+"""The folder of the archive's files, inside the directory of the store."""
 
-#: Where the object may stand inside of the system's own configuration.
+#: The keys that may enclose the object in the system's own configuration.
 _HOMES: Final = ("agents", "defaults", "memoryContext")
 _KEYS: Final = {
     "enabled": "enabled",
@@ -50,10 +50,10 @@ _archives: WeakValueDictionary[tuple[str, int, int, str], ContextArchive] = Weak
 
 
 class Openclaw(System):
-    """Whole messages and short facts, filled as the session goes, and placed before each model call.
+    """An archive of whole messages and short facts, which grows with the session. Recall reads it.
 
-    A configuration is JSON: the object ``memoryContext`` by itself, or under ``agents.defaults``. Keys are as
-    documented, or in our spelling.
+    Recalled texts are placed before each model call. A configuration is JSON: the object ``memoryContext`` by
+    itself, or under ``agents.defaults``. Keys have the documented spelling or that of siltstone.
     """
 
     name: ClassVar[str] = "openclaw"
@@ -93,7 +93,7 @@ class Openclaw(System):
 
 
 def _archive(config: RecallConfig, path: str | os.PathLike[str]) -> ContextArchive:
-    """The archive of the store in *path*; of one folder there is one in a process."""
+    """The archive of the store in *path*; a process has one for each folder and bounds."""
     folder = Path(os.path.realpath(path)) / FOLDER
     key = str(folder), config.max_segments, config.eviction_days, config.embedding_model
     found = _archives.get(key)
@@ -128,7 +128,7 @@ def _embedding(model: str) -> dict[str, Any]:
 
 
 def archives_of(path: str | os.PathLike[str]) -> list[ContextArchive]:
-    """The archives of the store in *path* that are open in this process; a new one, where none is."""
+    """The archives of the store in *path* that are open in this process; a new one if there are none."""
     folder = str(Path(os.path.realpath(path)) / FOLDER)
     found = [archive for (name, *_), archive in list(_archives.items()) if name == folder]
     return found or [ContextArchive(folder, max_segments=_UNBOUNDED, eviction_days=0)]

@@ -1,4 +1,4 @@
-"""Reads what other systems are configured with: TOML, JSON, and Markdown with settings in bold."""
+"""Reads the configurations of other systems: TOML, JSON, and Markdown with settings in bold."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Table", "json_object", "known_tables", "markdown_settings", "read_te
 
 Table: TypeAlias = dict[str, Any]
 
-#: A setting of a Markdown file: its key is a word in lower case. ``**Notes**:`` is prose.
+#: A setting in a Markdown file: its key is a word in lower case. ``**Notes**:`` is prose, not a setting.
 _SETTING: Final = re.compile(r"^\*\*([a-z][a-z0-9_]*)\*\*:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 _FENCED: Final = re.compile(r"^```.*?^```[^\n]*$", re.MULTILINE | re.DOTALL)
 _SUFFIXES: Final = (".toml", ".json", ".md", ".markdown", ".txt")
@@ -25,12 +25,12 @@ _LONGEST_PATH: Final = 4_096
 
 
 def read_text(source: str | os.PathLike[str]) -> str:
-    """The text that *source* is, or that the file has which it names.
+    """The text of a configuration: *source* itself, or the content of the file that it names.
 
-    A text of one line that is the path of a file, or ends as one does, is taken for a path.
+    A text of one line is a path, if a file of that name exists, or if it ends with a known suffix.
 
     Raises:
-        ConfigError: the file cannot be read, or is not UTF-8; or *source* is neither.
+        ConfigError: the file cannot be read, or is not UTF-8; or *source* is neither text nor path.
     """
     if isinstance(source, str):
         line = source.strip()
@@ -51,10 +51,10 @@ def read_text(source: str | os.PathLike[str]) -> str:
 
 
 def toml(text: str) -> Table:
-    """What *text* says as TOML.
+    """The content of *text* as TOML.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not TOML.
     """
     try:
         return tomllib.loads(text)
@@ -63,10 +63,10 @@ def toml(text: str) -> Table:
 
 
 def known_tables(read: Table, known: Sequence[str]) -> dict[str, Table]:
-    """The tables of *known* that *read* has. Those of other parts of a system are left aside.
+    """The tables of *read* whose names are *known*. Tables of other parts of a system are left aside.
 
     Raises:
-        ConfigError: a key at the top that is no table, or a table whose name is nearly a known one.
+        ConfigError: a value at the top is not a table, or an unknown table has nearly a known name.
     """
     found: dict[str, Table] = {}
     for name, value in read.items():
@@ -83,10 +83,10 @@ def known_tables(read: Table, known: Sequence[str]) -> dict[str, Table]:
 
 
 def json_object(text: str) -> Table:
-    """The object that *text* is as JSON. A key twice is an error: nobody can say which one holds.
+    """The object in the JSON *text*. A repeated key is an error, because it is unclear which value counts.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not a JSON object, or it has a key twice.
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> Table:
@@ -112,7 +112,7 @@ def markdown_settings(text: str) -> Table:
     """The lines ``**key**: value`` of *text*: numbers, ``true``, ``false``, ``none`` and words.
 
     Raises:
-        ConfigError: a key stands there twice.
+        ConfigError: a key occurs twice.
     """
     found: Table = {}
     for key, value in _SETTING.findall(_FENCED.sub("", text)):
@@ -123,10 +123,10 @@ def markdown_settings(text: str) -> Table:
 
 
 def table(value: Any, name: str) -> Table:
-    """*value*, which must be a table.
+    """*value* as a new dict. *name* is for the error.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not a table.
     """
     if not isinstance(value, Mapping):
         raise ConfigError(f"{name} must be a table, got {value!r}", field=name, value=value)
@@ -141,7 +141,7 @@ def _is_file(line: str) -> bool:
 
 
 def _value(text: str) -> Any:
-    """A value of a Markdown line as code would give it."""
+    """The value of a Markdown line as a bool, an int, a float or a str."""
     plain = text.strip("`\"'")
     words = {"true": True, "false": False}
     if plain.lower() in words:

@@ -1,4 +1,4 @@
-"""``rustant``: a few messages in view, a hundred more at hand, all others in a memory that sessions share."""
+"""``rustant``: a few messages in view, a hundred more as short-term, the others in a shared memory."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _MEMORY: Final = (
     "max_facts",
     "max_corrections",
 )
-#: The documented bounds of a fact: 10 to 5,000 characters, both inside.
+#: The documented bounds of a fact: 10 to 5,000 characters, both included.
 _FACTS: Final[Mapping[str, Any]] = {"fact_unit": "chars", "fact_inclusive": True}
 
 
 class Rustant(System):
-    """Windows of messages, facts and corrections that later sessions of the namespace know.
+    """Windows of messages; facts and corrections that later sessions of the namespace know.
 
     A configuration is TOML with the tables ``[memory]``, ``[search]`` and ``[knowledge]``.
     """
@@ -80,7 +80,7 @@ class Rustant(System):
             tool_facts=True,
             rules=said["knowledge_enabled"],
             patterns=not documented,
-            knowledge_extraction=not documented,  # it documents no call of a model for facts
+            knowledge_extraction=not documented,  # the system documents no model call for facts
             **facts,
         )
         options: dict[str, Any] = {"policy": WindowCompactor(window)}

@@ -29,7 +29,7 @@ _KEYS: Final = {
         "summary_prefix",
     )
 }
-#: The documented guard, estimate, retained turns and failures. Nothing is cut within a message, or made anew.
+#: The documented guard, estimate, retained turns and failures. No result is cut, no summary is made anew.
 _DOCUMENTED: Final[Mapping[str, Any]] = {
     "strict_guard": True,
     "estimator": "bytes/4",
@@ -41,7 +41,7 @@ _DOCUMENTED: Final[Mapping[str, Any]] = {
 
 
 class Meerkat(System):
-    """Threshold compaction of whole turns, and what was discarded found by hashed words in a graph.
+    """Threshold compaction of whole turns. A search by hashed words in a graph finds discarded messages.
 
     A configuration is TOML: the table ``[compaction]``, or its keys at the top.
     """

@@ -1,4 +1,4 @@
-"""The vault of a session, in step with its log: a file a message, and the two summaries."""
+"""Keeps the vault of a session equal to its log: a file for each message, and the two summaries."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from siltstone.vault import Contents, Vault, VaultMemory, VaultSummary
 __all__ = ["FOLDER", "VaultFiles"]
 
 FOLDER: Final = "vault"
-"""Where the vaults of a store are, below its directory."""
+"""The folder of the vaults, inside the directory of the store."""
 
 POLICY: Final = "waterfall"
-PAGE: Final = 1_000  #: messages of the log that are read at once
+PAGE: Final = 1_000  #: the maximum messages of the log that are read at once
 
 
 class VaultFiles:
-    """Writes what the log of a session has and its vault lacks.
+    """Writes the messages and summaries of a session's log to its vault.
 
-    The log is the truth: a vault that was left behind by a crash is completed, and what was forgotten leaves
-    it. Files that are no memories and no summaries are left alone.
+    The log is the truth: after a crash the vault is completed from it, and forgotten messages leave it. Other
+    files in the folder are left alone.
 
     Args:
         path: The directory of the store.
-        session_id: Whose vault it is.
+        session_id: The session of the vault.
         log: The log of that session.
-        config: How its summaries are made.
+        config: The settings of its summaries.
     """
 
     def __init__(self, path: Path, session_id: str, log: SessionLog, *, config: WaterfallConfig) -> None:
         self._vault = Vault(path / FOLDER, session_id, durable=False)
         self._log, self._config = log, config
-        self._found: Contents | None = None  # what stood there before the session
-        self._end = 0  # messages before it have their file
-        self._redactions: int | None = None  # of the log, when the files were last brought in step
-        self._row: int | None = None  # whose summaries are written
+        self._found: Contents | None = None  # the content of the vault before the session
+        self._end = 0  # all messages before this number have their file
+        self._redactions: int | None = None  # the redactions of the log at the last update of the files
+        self._row: int | None = None  # the compaction whose summaries are written
 
     @property
     def path(self) -> Path:
@@ -57,7 +57,7 @@ class VaultFiles:
         return self._vault.path
 
     def found(self) -> Sequence[RawMessage]:
-        """The memories that stand there, in their order, as messages of their role."""
+        """The memories in the vault, in their order, as messages with their roles."""
         self._found = self._vault.read()
         return [
             {"role": role if role in ("user", "assistant") else "user", "content": memory.content}
@@ -66,23 +66,24 @@ class VaultFiles:
         ]
 
     def begun(self) -> Compactor | None:
-        """Takes the memories over under the numbers that they have in the log; their summaries, as a policy.
+        """Gives the memories their numbers in the log, and returns their summaries as a policy.
 
-        Summaries that do not fit the memories, or one another, are made again.
+        None if there are no summaries, or if they do not fit the memories or one another; then the session
+        makes new ones.
         """
         found, self._found = self._found, None
         if found is None:
             return None
         for number, memory in enumerate(found.memories):
-            if memory.seq != number:  # the file with the other number leaves when the two are compared
+            if memory.seq != number:  # `_reconcile` removes the file with the old number
                 self._vault.add(replace(memory, seq=number))
         return _restored(found, self._config)
 
     def catch_up(self) -> None:
-        """Brings the files in step.
+        """Updates the files from the log.
 
         Raises:
-            StoreIoError: one cannot be written. The next call goes on from there.
+            StoreIoError: a file cannot be written. The next call continues from there.
         """
         state = self._log.state()
         if state.deleted:
@@ -99,7 +100,7 @@ class VaultFiles:
         self._write_summaries(state.head)
 
     def _reconcile(self, end: int) -> set[int]:
-        """Takes out what the log does not say, and what stands there twice; the numbers of what is right."""
+        """Removes memories that differ from the log or occur twice. Returns the numbers of the others."""
         truth: dict[int, str] = {}
         for start in range(0, end, PAGE):
             truth |= {row.seq: _content(row) for row in self._log.read(start, min(start + PAGE, end))}
@@ -124,7 +125,7 @@ class VaultFiles:
             self._vault.add(VaultMemory(content, at, row.seq, {"event_type": "message", "role": row.role}))
 
     def _write_summaries(self, head: CompactionRow | None) -> None:
-        """Writes the summaries of the newest run, where they are not written yet."""
+        """Writes the summaries of the newest run, if they are not written yet."""
         row = head
         while row is not None and not (row.compaction.policy == POLICY and row.compaction.state):
             row = None if row.parent is None else self._log.compaction(row.parent)
@@ -154,7 +155,7 @@ class VaultFiles:
 
 
 def _restored(found: Contents, config: WaterfallConfig) -> Compactor | None:
-    """What begins with the summaries of *found*; None where they do not stand for its oldest memories."""
+    """A policy that begins with the summaries of *found*; None if they do not cover its oldest memories."""
     known = [memory.seq for memory in found.memories]
     numbers = range(len(known)) if None in known else [seq for seq in known if seq is not None]
 

@@ -1,4 +1,4 @@
-"""``waterfall``: messages in full, a recent summary, a long-term one, and a vault of Markdown beside them."""
+"""``waterfall``: messages in full, a recent and a long-term summary, and a vault of Markdown files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from siltstone.presets.vault_files import VaultFiles
 __all__ = ["SUMMARIZER", "Waterfall", "waterfall"]
 
 SUMMARIZER: Final = "summarizer"
-"""The documented profile: the model that the session is opened with."""
+"""The documented profile: the model of the session."""
 
 _KEYS: Final = {
     name: name
@@ -40,11 +40,11 @@ _KEYS: Final = {
 
 
 class Waterfall(System):
-    """Three scales of a session, by the number of its messages.
+    """Shows a session at three scales, by the number of its messages.
 
     A configuration is the documented Markdown, whose lines ``**key**: value`` are settings, or TOML with the
-    same keys, at the top or in the table ``[waterfall]``. ``profile`` names who writes the summaries:
-    ``summarizer`` is the session's model, and ``profiles=`` of a call has others.
+    same keys, at the top or in the table ``[waterfall]``. ``profile`` is the name of the model that writes
+    the summaries: ``summarizer`` is the session's model; other models are given as ``profiles=`` in code.
     """
 
     name: ClassVar[str] = "waterfall"

@@ -1,4 +1,4 @@
-"""How are the messages of Agent Framework read and written?"""
+"""Reads and writes messages of Agent Framework."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ with requires("agent-framework"):
 
 __all__ = ["ORIGIN", "AgentFrameworkDialect"]
 
-ORIGIN: Final = {"origin": "siltstone"}  #: in ``additional_properties`` of what siltstone wrote
+ORIGIN: Final = {"origin": "siltstone"}  #: in ``additional_properties`` of messages that siltstone wrote
 
 _RULES: Final = frozenset({"system", "developer"})
 
@@ -22,14 +22,14 @@ _RULES: Final = frozenset({"system", "developer"})
 class AgentFrameworkDialect:
     """Messages of Agent Framework in Anthropic's dialect.
 
-    Ids of messages, ``additional_properties`` and raw representations are the host's own; no model is sent
-    them, and they stay with the host's object.
+    Ids of messages, ``additional_properties`` and raw representations belong to the host. They are not sent
+    to a model, and stay with the host's object.
     """
 
     def read(self, message: Message) -> Sequence[dict[str, Any]]:
-        """*message* as one of Anthropic's."""
+        """*message* in Anthropic's dialect."""
         role = message.role if message.role in ("assistant", *_RULES) else "user"
-        # The framework gives what an agent says its name when the run is over.
+        # The framework sets the agent's name on its messages only at the end of the run.
         named = {"name": message.author_name} if message.author_name and message.role == "user" else {}
         content = message.contents
         if role in _RULES or (role == "user" and len(content) == 1 and content[0].type == "text"):
@@ -49,11 +49,11 @@ class AgentFrameworkDialect:
         return Message(role, contents, author_name=fields.get("name"), additional_properties=beside)
 
     def part(self, message: Message, pieces: Sequence[int]) -> Message:  # noqa: ARG002 - it has one
-        """*message*: each is one piece."""
+        """*message* itself: every message is one piece."""
         return message
 
     def said(self, messages: Sequence[Message]) -> list[Any]:
-        """The fields of the contents of each, without what a provider's SDK has left there."""
+        """The fields of the contents of each message, without raw representations of the provider's SDK."""
         return [
             (
                 each.role,
@@ -64,12 +64,12 @@ class AgentFrameworkDialect:
         ]
 
     def usage(self, message: Message) -> Any:  # noqa: ARG002
-        """Unknown: the framework counts whole answers, and not messages."""
+        """None: the framework counts whole answers, not messages."""
         return None
 
 
 def _said(content: Content) -> Any:
-    """What a model is sent of *content*; the most frequent ones are read cheaply."""
+    """The fields of *content* that are sent to a model. The most frequent types are read cheaply."""
     match content.type:
         case "text" | "text_reasoning":
             return content.type, content.text, content.protected_data
@@ -99,7 +99,7 @@ def _read(content: Content) -> dict[str, Any]:
 
 
 def _arguments(given: Any) -> Any:
-    """The arguments of a call as an object; the model's own broken JSON stays what it wrote."""
+    """The arguments of a call as an object; broken JSON of the model stays as a text under ``input``."""
     if not isinstance(given, str):
         return dict(given or {})
     try:
@@ -164,9 +164,9 @@ def _written(block: Mapping[str, Any]) -> Content:
 
 
 def _with_results(original: Message, blocks: Sequence[Mapping[str, Any]]) -> Message:
-    """*original* with those of its results that *blocks* say otherwise."""
+    """*original* with the changed results in *blocks*."""
     changed = {each["tool_use_id"]: each for each in blocks if each.get("type") == "tool_result"}
-    contents = [_written(each) for each in blocks]  # its words alone stay
+    contents = [_written(each) for each in blocks]  # without results only the words stay
     if changed:
         contents = [_replaced(each, changed.get(each.call_id or "")) for each in original.contents]
     return Message(

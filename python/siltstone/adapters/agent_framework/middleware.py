@@ -26,32 +26,32 @@ with requires("agent-framework"):
 
 __all__ = ["SiltstoneMiddleware"]
 
-_ATTRIBUTION = "_attribution"  # how the framework says who has put a message into a request
+_ATTRIBUTION = "_attribution"  # the framework's key for the provider that added a message to a request
 
 
 class SiltstoneMiddleware(ChatMiddleware):
-    """Keeps each request within the window, recalls what left it, and gives the model ``memory_search``.
+    """Keeps each request within the window, recalls earlier messages, and gives the model ``memory_search``.
 
     ::
 
         memory = SiltstoneMiddleware(session)
         agent = Agent(client, middleware=[memory], tools=memory.tools)
 
-    The history of an ``AgentSession`` keeps every message, and the model sees the session's view. What is
-    recalled is a part of the request alone. What our own model calls cost is in the usage of the run. A
-    request that is refused as too large is sent again smaller, twice at most; not so one that is streamed,
-    of which the user may have read.
+    The history of an ``AgentSession`` keeps every message, and the model sees the session's view. Recalled
+    text is only in the request. The cost of siltstone's own model calls is in the usage of the run. If the
+    provider refuses a request as too large, a smaller one is sent, at most twice. A streamed request is not
+    sent again, because the user may have read a part of the answer.
 
     Args:
         session: A session for every run of the agent; or a function that opens the session of a
-            conversation, which is told the ``session_id`` of its ``AgentSession``. Sessions that it opens are
-            closed by :meth:`close`.
-        context_from: The ``source_id`` of context providers whose messages belong to one request alone, and
-            were said by nobody.
-        most_open: Sessions that stay open while no run uses them, where *session* is a function.
+            conversation. Its argument is the ``session_id`` of the ``AgentSession``. Its sessions are closed
+            by :meth:`close`.
+        context_from: The ``source_id`` of context providers whose messages are only in one request, and are
+            not stored.
+        most_open: The maximum number of sessions that stay open without a run, if *session* is a function.
 
     Raises:
-        ConfigError: *session* is neither, or *most_open* is below 1.
+        ConfigError: *session* is neither a session nor a function, or *most_open* is below 1.
     """
 
     def __init__(
@@ -70,17 +70,17 @@ class SiltstoneMiddleware(ChatMiddleware):
         session = self._pool.session
         if session is not None:
             return [self._tool(session.memory_search), self._tool(session.memory_get)]
-        # Of each conversation's own session when they are called; before that they describe themselves.
+        # These only describe the tools. A call goes to the session of its conversation.
         return [
             self._tool(memory_search(lambda _query, _limit, **_: [])),
             self._tool(memory_get(lambda _handle: None)),
         ]
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
-        """Sends the session's view, and tells the session of the answer.
+        """Sends the session's view, and gives the answer to the session.
 
         Raises:
-            ConfigError: the service keeps the conversation, so that a request has only what is new.
+            ConfigError: the service keeps the conversation, so a request has only the new messages.
         """
         if (kept := (context.options or {}).get("conversation_id")) is not None:
             raise ConfigError(
@@ -109,7 +109,7 @@ class SiltstoneMiddleware(ChatMiddleware):
                 try:
                     await call_next()
                 except Exception as error:
-                    ready = await door.arecover(error)  # raises the error itself where nothing can be done
+                    ready = await door.arecover(error)  # raises the error itself if it cannot help
                 else:
                     break
         if context.stream:

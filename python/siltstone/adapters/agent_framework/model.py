@@ -16,11 +16,11 @@ __all__ = ["summariser"]
 
 
 def summariser(client: SupportsChatGetResponse) -> Callable[[CompletionRequest], Awaitable[Completion]]:
-    """*client* as the ``model`` of an ``AsyncSession``: it is asked for summaries, beside the agent's run.
+    """*client* as the ``model`` of an ``AsyncSession``: it writes summaries, outside the agent's run.
 
-    Chat clients are asked on an event loop alone, so the session has to be an async one. A client that has
-    the middleware of the session itself is refused by nobody, and asks in a circle: give the agent the
-    middleware, and not its client.
+    Chat clients need an event loop, so the session must be async. The client must not have the middleware of
+    the same session: each summary would ask for another, and no check prevents it. Give the middleware to the
+    agent, not to its client.
     """
 
     async def ask(request: CompletionRequest) -> Completion:

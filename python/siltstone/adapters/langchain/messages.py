@@ -1,4 +1,4 @@
-"""How are LangChain's messages read and written?"""
+"""Reads and writes messages of LangChain."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ _ROLES: Final = {"user": "user", "human": "user", "assistant": "assistant", "ai"
 _FIELDS: Final = attrgetter("__dict__")
 _RULES: Final = frozenset({"system", "developer"})
 
-#: Blocks that say again what stands in ``tool_calls``, and where they have the id of the call.
+#: Types of blocks that repeat a call in ``tool_calls``, each with its key for the id of the call.
 _CALL_BLOCKS: Final = {
     **dict.fromkeys(("tool_use", "tool_call", "tool_call_chunk", "invalid_tool_call"), "id"),
     **dict.fromkeys(("function_call", "custom_tool_call"), "call_id"),
 }
-_NOT_SENT: Final = frozenset({SOURCE, "tool_calls"})  # of additional_kwargs; calls stand in tool_calls
+_NOT_SENT: Final = frozenset({SOURCE, "tool_calls"})  # keys of additional_kwargs
 
 
 class LangChainDialect:
-    """Messages of langchain-core, as what a model is sent of them.
+    """Messages of langchain-core, with the parts that are sent to a model.
 
-    Ids, ``response_metadata``, ``usage_metadata`` and artifacts are the host's own: no model sees them, and a
-    framework sets them when it likes. They stay with the host's object.
+    Ids, ``response_metadata``, ``usage_metadata`` and artifacts belong to the host: no model sees them, and a
+    framework may set them at any time. They stay with the host's object.
     """
 
     def read(self, message: BaseMessage) -> Sequence[dict[str, Any]]:
-        """*message* as one of OpenAI's chat API, with blocks of content as they are."""
+        """*message* in the dialect of OpenAI's chat API; blocks of content stay as they are."""
         fields: dict[str, Any] = {"role": _role(message)}
         if isinstance(message, ToolMessage):
             fields["tool_call_id"] = message.tool_call_id
@@ -84,7 +84,7 @@ class LangChainDialect:
     def write(
         self, fields: Mapping[str, Any], provenance: Provenance, original: BaseMessage | None
     ) -> AnyMessage:
-        """A message with *fields*, with an id of its own or that of the one in whose place it stands."""
+        """A message with *fields*, with a new id, or with the id of the tool message that it replaces."""
         content = fields.get("content")
         if isinstance(original, ToolMessage):
             return original.model_copy(update={"content": content})
@@ -115,11 +115,11 @@ class LangChainDialect:
         return HumanMessage(**named)
 
     def part(self, message: BaseMessage, pieces: Sequence[int]) -> BaseMessage:  # noqa: ARG002 - it has one
-        """*message*: each is one piece."""
+        """*message* itself: every message is one piece."""
         return message
 
     def said(self, messages: Sequence[BaseMessage]) -> list[Any]:
-        """The fields of each, but for the artifact of a tool, which no model sees."""
+        """The fields of each message, without the artifact of a tool, which no model sees."""
         return [
             fields if fields.get("artifact") is None else {**fields, "artifact": None}
             for fields in map(_FIELDS, messages)
@@ -154,7 +154,7 @@ def _call(call_id: str | None, name: str | None, arguments: str) -> dict[str, An
 
 
 def _content(content: Any, calls: set[Any]) -> Any:
-    """*content* without the blocks that say again what is called."""
+    """*content* without the blocks that repeat a call."""
     if isinstance(content, str):
         return content
     return [_plain(each) for each in content if not _repeats(each, calls)]
@@ -168,7 +168,7 @@ def _repeats(block: Any, calls: set[Any]) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """*value* as JSON has it; what JSON cannot carry as its text."""
+    """*value* as plain JSON; a value that JSON cannot carry becomes its text."""
     if value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and isfinite(value)):
         return value
     if isinstance(value, Mapping):
@@ -179,7 +179,7 @@ def _plain(value: Any) -> Any:
 
 
 def _written_calls(calls: Sequence[Mapping[str, Any]]) -> tuple[list[Any], list[Any]]:
-    """Calls whose arguments are an object, and the others, as LangChain holds them apart."""
+    """Calls whose arguments are an object, and the other calls. LangChain keeps them in two lists."""
     valid, invalid = list[Any](), list[Any]()
     for call in calls:
         function = call.get("function") or {}

@@ -24,29 +24,29 @@ with requires("langchain"):
 
 __all__ = ["SiltstoneMiddleware"]
 
-NS_SEPARATOR = "|"  # between the graphs of LangGraph's checkpoint_ns
-NS_END = ":"  # between a node's name and the id of its run
+NS_SEPARATOR = "|"  # separates the graphs in LangGraph's checkpoint_ns
+NS_END = ":"  # separates a node's name from the id of its run
 _ID = attrgetter("id")
-MOST_NESTED = 1_000  # runs inside of other graphs that are remembered
+MOST_NESTED = 1_000  # the maximum number of remembered runs inside other graphs
 
 
 class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Keeps each request within the window, recalls what left it, and gives the model ``memory_search``.
+    """Keeps each request within the window, recalls earlier messages, and gives the model ``memory_search``.
 
     By default the graph's state keeps every message, and the model sees the session's view. Summaries are
-    ``HumanMessage`` with LangChain's own mark, ``additional_kwargs["lc_source"] == "summarization"``. What is
-    recalled is a part of the request alone.
+    ``HumanMessage`` with LangChain's own mark, ``additional_kwargs["lc_source"] == "summarization"``.
+    Recalled text is only in the request.
 
     Args:
         session: A session for every run of the agent; or a function that opens the session of a
-            conversation, which is told LangGraph's ``thread_id`` (of an agent inside of another graph, with
-            its place there). Sessions that it opens are closed by :meth:`close`.
-        rewrite_state: Whether a compaction shortens the messages in the graph's state as well.
+            conversation. Its argument is LangGraph's ``thread_id``; for an agent inside another graph, with
+            the place of the agent in that graph. Its sessions are closed by :meth:`close`.
+        rewrite_state: Whether a compaction also shortens the messages in the graph's state.
         tools: Whether the model gets the tools ``memory_search`` and ``memory_get``.
-        most_open: Sessions that stay open while no run uses them, where *session* is a function.
+        most_open: The maximum number of sessions that stay open without a run, if *session* is a function.
 
     Raises:
-        ConfigError: *session* is neither, or *most_open* is below 1.
+        ConfigError: *session* is neither a session nor a function, or *most_open* is below 1.
     """
 
     def __init__(
@@ -60,11 +60,11 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self._pool = Pool(session, LangChainDialect(), most_open=most_open)
         self.rewrite_state = rewrite_state
-        self._nested: OrderedDict[tuple[str, str], str] = OrderedDict()  # what runs inside of other graphs
+        self._nested: OrderedDict[tuple[str, str], str] = OrderedDict()  # runs inside other graphs
         self.tools = self._memory_tools() if tools else []
 
     def before_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
-        """With ``rewrite_state``: compacts where that is due, and shortens the state."""
+        """With ``rewrite_state``: compacts if a compaction is due, and shortens the state."""
         if not self.rewrite_state or not state["messages"]:
             return None
         stored = _identified(state["messages"])
@@ -82,7 +82,7 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Sends the session's view, and a smaller one where the provider refuses it as too large."""
+        """Sends the session's view, or a smaller view after the provider refused it as too large."""
         stored = _identified(request.state["messages"]) or request.messages
         with self._pool.door(self._conversation(stored)) as door:
             ready = door.prepare(stored)
@@ -90,7 +90,7 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
                 try:
                     return handler(_sent(request, stored, ready))
                 except Exception as error:
-                    ready = door.recover(error)  # raises the error itself where nothing can be done
+                    ready = door.recover(error)  # raises the error itself if it cannot help
 
     async def awrap_model_call(
         self,
@@ -108,7 +108,7 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
                     ready = await door.arecover(error)
 
     def after_agent(self, state: Any, runtime: Runtime[Any]) -> None:  # noqa: ARG002
-        """Tells the session of the final answer."""
+        """Gives the final answer to the session."""
         stored = _identified(state["messages"])
         with self._pool.door(self._conversation(stored)) as door:
             door.observe(stored)
@@ -128,17 +128,18 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
         await self._pool.aclose()
 
     def _conversation(self, messages: Sequence[AnyMessage] = ()) -> str | None:
-        """Which conversation is running.
+        """The id of the running conversation; None without a thread.
 
-        An agent inside of another graph has its own list of messages there. It is known by its place and its
-        first message, since one that is called as a tool begins anew each time, and may run beside itself.
+        An agent inside another graph has its own list of messages. It is identified by its place and its
+        first message, because an agent that is called as a tool begins anew each time, and may run several
+        times at once.
         """
         thread, outer = _place()
         if thread is None or not outer:
             return thread
         if messages and (thread, outer) not in self._nested:
             names = "/".join(part.partition(NS_END)[0] for part in outer.split(NS_SEPARATOR))
-            first = "" if self.rewrite_state else f"/{messages[0].id}"  # a summary may take its place
+            first = "" if self.rewrite_state else f"/{messages[0].id}"  # a summary may replace it
             self._nested[thread, outer] = f"{thread}/{names}{first}"
             if len(self._nested) > MOST_NESTED:
                 self._nested.popitem(last=False)
@@ -148,7 +149,7 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
         session = self._pool.session
         if session is not None:
             return [self._tool(session.memory_search), self._tool(session.memory_get)]
-        # Of each conversation's own session when they are called; before that they describe themselves.
+        # These only describe the tools. A call goes to the session of its conversation.
         return [
             self._tool(memory_search(lambda _query, _limit, **_: [])),
             self._tool(memory_get(lambda _handle: None)),
@@ -175,7 +176,7 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
 
 
 def _called(tool: Tool, arguments: Mapping[str, Any]) -> str:
-    """The answer of *tool*; a refusal becomes one that the model reads."""
+    """The answer of *tool*. An error becomes a ``ToolException``, whose text the model reads."""
     try:
         return tool.call(arguments)
     except ToolError as error:
@@ -183,7 +184,7 @@ def _called(tool: Tool, arguments: Mapping[str, Any]) -> str:
 
 
 def _place() -> tuple[str | None, str]:
-    """The thread that is running, and of a graph inside of another where it stands there."""
+    """The id of the running thread, and the namespace of the outer graphs; empty for the outermost graph."""
     configurable = get_config().get("configurable") or {}
     thread = configurable.get("thread_id")
     outer = str(configurable.get("checkpoint_ns") or "").rpartition(NS_SEPARATOR)[0]
@@ -191,7 +192,7 @@ def _place() -> tuple[str | None, str]:
 
 
 def _identified(messages: list[AnyMessage]) -> list[AnyMessage]:
-    """*messages*, each with an id: LangGraph tells them apart by it."""
+    """*messages*, each with an id, by which LangGraph identifies them."""
     if None in map(_ID, messages):
         for message in messages:
             if message.id is None:
@@ -210,7 +211,7 @@ def _sent(
 
 
 def _rewritten(ready: Ready[AnyMessage], stored: list[AnyMessage]) -> dict[str, Any] | None:
-    """The change of the state that makes it the view; None where it is the view."""
+    """The update that turns the state into the view; None if the state is already the view."""
     history = ready.history
     if is_same(history, stored):
         return None

@@ -19,11 +19,11 @@ __all__ = ["async_summariser", "summariser"]
 
 
 def summariser(model: BaseChatModel) -> Callable[[CompletionRequest], Completion]:
-    """*model* as the ``model`` of a session: it is asked for summaries, out of sight of the user's stream.
+    """*model* as the ``model`` of a session: it writes summaries, which do not appear in the user's stream.
 
-    The call inherits the callbacks of the run that it is part of, so whoever counts usage there counts it too
-    (``get_usage_metadata_callback``, tracers). It has the tag by which LangGraph keeps tokens out of its
-    streams, and the metadata by which LangChain marks a summary.
+    The call inherits the callbacks of its run, so callbacks that count usage count it too
+    (``get_usage_metadata_callback``, tracers). It has the tag that keeps its tokens out of LangGraph's
+    streams, and the metadata of LangChain's own summaries.
     """
 
     def ask(request: CompletionRequest) -> Completion:
@@ -33,7 +33,7 @@ def summariser(model: BaseChatModel) -> Callable[[CompletionRequest], Completion
 
 
 def async_summariser(model: BaseChatModel) -> Callable[[CompletionRequest], Awaitable[Completion]]:
-    """:func:`summariser`, for an ``AsyncSession``: a task that is cancelled ends the call."""
+    """:func:`summariser`, for an ``AsyncSession``. The cancellation of the task ends the call."""
 
     async def ask(request: CompletionRequest) -> Completion:
         answer = await _bound(model, request).ainvoke(_messages(request), config=_config())

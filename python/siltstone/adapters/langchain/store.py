@@ -1,4 +1,4 @@
-"""LangGraph's store over a store of siltstone: items by namespace and key, found by words without a model."""
+"""LangGraph's store over a store of siltstone: items by namespace and key, with a search by words."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["SiltstoneStore"]
 
 Namespace = tuple[str, ...]
 
-PREFIX: Final = "langgraph:"  #: how the sessions of namespaces are named, before the namespace as JSON
+PREFIX: Final = "langgraph:"  #: the prefix of the ids of namespace sessions; the namespace as JSON follows
 CURRENT: Final = "item"
 DELETED: Final = "deleted item"
 PAGE: Final = 1_000
@@ -48,35 +48,35 @@ _COMPARED: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 
 
 class SiltstoneStore(BaseStore):
-    """A ``BaseStore`` for ``create_agent(store=...)``, LangMem and nodes of a graph; it needs no key.
+    """A ``BaseStore`` for ``create_agent(store=...)``, LangMem and nodes of a graph. It needs no API key.
 
-    Values are JSON objects. Namespaces are compared label by label, so no tenant sees another by a name that
-    begins alike. A search with a query gives the items that share words with it, best first, with a score in
-    0..1; ``index`` of a put says which fields count, False leaves an item out. Nothing expires: a ``ttl`` is
-    refused by LangGraph itself.
+    Values are JSON objects. Namespaces are compared label by label, so a tenant never sees a namespace that
+    only begins with the same letters. A search with a query gives the items that share words with it, best
+    first, with a score in 0..1. The ``index`` of a put names the fields that are searched; False leaves the
+    item out. Items do not expire: LangGraph itself refuses a ``ttl``.
 
     Several processes may use one store. In a batch, reads come before writes, as in LangGraph's own stores.
 
     Args:
-        store: Where items are kept. It stays yours to close, and may hold conversations as well.
+        store: The store of the items, which you close yourself. It may also hold conversations.
     """
 
     def __init__(self, store: MemoryStore | SimpleMemoryStore) -> None:
         self._store = store
 
     def batch(self, ops: Iterable[Op]) -> list[Any]:
-        """Carries *ops* out: what each read gave, None for a write.
+        """Runs *ops*. Returns the result of each read, and None for each write.
 
         Raises:
-            InvalidEntryError: a namespace of more than 1,013 bytes of JSON.
-            StoreError: the store could not read or write. Writes of one namespace are made all, or none.
+            InvalidEntryError: a namespace has more than 1,013 bytes of JSON.
+            StoreError: the store could not read or write. Either all writes of a namespace are made, or none.
         """
         asked = list(ops)
         results = [None if isinstance(op, PutOp) else self._read(op) for op in asked]
         writes: dict[Namespace, dict[str, PutOp]] = {}
         for op in asked:
             if isinstance(op, PutOp):
-                writes.setdefault(op.namespace, {})[op.key] = op  # the last one holds
+                writes.setdefault(op.namespace, {})[op.key] = op  # the last write counts
         for namespace, puts in writes.items():
             self._write(namespace, puts)
         return results
@@ -104,7 +104,7 @@ class SiltstoneStore(BaseStore):
         for key, op in puts.items():
             ids: list[int | None] = [*known.get(key, ())]
             *others, own = ids or [None]
-            rows += [(each, key, DELETED, "{}") for each in others]  # two processes made it at the same time
+            rows += [(each, key, DELETED, "{}") for each in others]  # two processes wrote it at once
             if op.value is not None:
                 rows.append((own, key, CURRENT, json.dumps({"value": op.value, "index": op.index})))
             elif own is not None:
@@ -113,7 +113,7 @@ class SiltstoneStore(BaseStore):
             self._store.put_facts(session, rows)
 
     def _items(self, namespace: Namespace, key: str | None = None) -> list[tuple[Item, Any]]:
-        """The items of *namespace*, each with the fields by which it is found."""
+        """The items of *namespace*, each with the fields that are searched."""
         found: dict[str, tuple[Item, Any]] = {}
         for _, _, _, name, body, created_at, changed_at in self._store.facts(_session(namespace), CURRENT):
             if key is None or name == key:
@@ -181,7 +181,7 @@ def _time(milliseconds: int) -> datetime:
 
 
 def _text(value: Any, index: Any) -> str:
-    """The words by which *value* is found: all of its texts, those of some fields, or none."""
+    """The searched text of *value*: all of its texts, the texts of some fields, or none."""
     if index is False:
         return ""
     if not isinstance(index, list):
@@ -201,7 +201,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _matches(value: Any, wanted: Any) -> bool:
-    """Whether *value* has what *wanted* asks for: equal values, or LangGraph's operators."""
+    """Whether *value* matches *wanted*: equal values, or LangGraph's operators."""
     if isinstance(wanted, Mapping):
         if any(str(key).startswith("$") for key in wanted):
             return all(_compares(value, str(name), other) for name, other in wanted.items())

@@ -23,7 +23,7 @@ with requires("pydantic-ai"):
 
 try:
     from pydantic_ai.exceptions import RetryModelRequest as _Retry
-except ImportError:  # before 2.64, where a hook can ask for no second attempt
+except ImportError:  # before 2.64 a hook cannot ask for a second attempt
     _Retry = None
 
 __all__ = ["SiltstoneCapability"]
@@ -33,22 +33,21 @@ DepsT = TypeVar("DepsT")
 
 @dataclass
 class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
-    """Keeps each request within the window, recalls what left it, and gives the model ``memory_search``.
+    """Keeps each request within the window, recalls earlier messages, and gives the model ``memory_search``.
 
     By default the history of a run keeps every message, and the model sees the session's view. A summary is a
-    ``CompactionPart`` in a request of its own; what is recalled is a part of the request alone. What our own
-    model calls cost is in the run's usage.
+    ``CompactionPart`` in a request of its own. Recalled text is only in the request. The cost of siltstone's
+    own model calls is in the run's usage.
 
     Args:
         session: A session for every run of the agent; or a function that opens the session of a
-            conversation, which is told its ``conversation_id``. Sessions that it opens are closed by
-            :meth:`close`.
-        rewrite_history: Whether a compaction shortens the history that the run gives back as well.
+            conversation. Its argument is the ``conversation_id``. Its sessions are closed by :meth:`close`.
+        rewrite_history: Whether a compaction also shortens the history that the run returns.
         tools: Whether the model gets the tools ``memory_search`` and ``memory_get``.
-        most_open: Sessions that stay open while no run uses them, where *session* is a function.
+        most_open: The maximum number of sessions that stay open without a run, if *session* is a function.
 
     Raises:
-        ConfigError: *session* is neither, or *most_open* is below 1.
+        ConfigError: *session* is neither a session nor a function, or *most_open* is below 1.
     """
 
     session: AnySession | OpenSession
@@ -61,12 +60,12 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
         self._pool = Pool(self.session, PydanticAIDialect(), most_open=self.most_open)
         self._smaller: dict[
             str, list[ModelMessage]
-        ] = {}  # by the run: what takes the place of a refused request
+        ] = {}  # by run: the messages that replace a refused request
 
     async def before_model_request(
         self, ctx: RunContext[DepsT], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Puts the session's view in the place of the history, in this request."""
+        """Replaces the history by the session's view in this request."""
         stored = list(ctx.messages)
         async with self._pool.adoor(ctx.conversation_id) as door:
             ready = await door.aprepare(stored)
@@ -79,7 +78,7 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
     async def prepare_model_request(
         self, ctx: RunContext[DepsT], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Sends a smaller request, where the provider refused the last one as too large."""
+        """Sends a smaller request, if the provider refused the last one as too large."""
         smaller = self._smaller.pop(_run(ctx), None)
         if smaller is not None:
             request_context.messages = smaller
@@ -92,14 +91,14 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
         request_context: ModelRequestContext,  # noqa: ARG002
         error: Exception,
     ) -> ModelResponse:
-        """Asks for another attempt with a smaller request, where the provider refused this one as too large.
+        """Asks for another attempt with a smaller request, if the provider refused this one as too large.
 
-        Before pydantic-ai 2.64 there is no second attempt: the error goes to the caller.
+        Before pydantic-ai 2.64 there is no second attempt, and the error goes to the caller.
         """
         if _Retry is None:
             raise error
         async with self._pool.adoor(ctx.conversation_id) as door:
-            ready = await door.arecover(error)  # raises the error itself where nothing can be done
+            ready = await door.arecover(error)  # raises the error itself if it cannot help
         self._account(ctx, ready)
         self._smaller[_run(ctx)] = ready.messages
         if self.rewrite_history:
@@ -107,7 +106,7 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
         raise _Retry
 
     async def after_run(self, ctx: RunContext[DepsT], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
-        """Tells the session of the final answer."""
+        """Gives the final answer to the session."""
         async with self._pool.adoor(ctx.conversation_id) as door:
             await door.aobserve(result.all_messages())
         return result
@@ -144,7 +143,7 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
         return call
 
     def _account(self, ctx: RunContext[DepsT], ready: Ready[ModelMessage]) -> None:
-        """Adds what our own model calls cost to the usage of the run."""
+        """Adds the cost of siltstone's own model calls to the usage of the run."""
         for each in ready.usage:
             ctx.usage.incr(
                 RequestUsage(

@@ -1,4 +1,4 @@
-"""How are the messages of pydantic-ai read and written?"""
+"""Reads and writes messages of pydantic-ai."""
 
 from __future__ import annotations
 
@@ -36,29 +36,29 @@ with requires("pydantic-ai"):
 __all__ = ["ORIGIN", "PydanticAIDialect"]
 
 _PARTS: Final = attrgetter("parts")
-ORIGIN: Final = {"origin": "siltstone"}  #: metadata of what siltstone wrote; no model is sent it
+ORIGIN: Final = {"origin": "siltstone"}  #: metadata of parts that siltstone wrote; it is not sent to a model
 
-#: What a provider needs to be sent of a part beside what it says.
+#: Fields of a part that a provider needs beside its content.
 _BOUND: Final = ("id", "provider_name", "provider_details")
 _ERRORS: Final = frozenset({"failed", "retried"})
 _MEDIA: Final = {"image-url": "image", "audio-url": "audio", "video-url": "video", "document-url": "document"}
 
 
 class PydanticAIDialect:
-    """Messages of pydantic-ai, as what a model is sent of them, in Anthropic's dialect.
+    """Messages of pydantic-ai in Anthropic's dialect, with the parts that are sent to a model.
 
-    A request may hold a system prompt, a summary and what the user said side by side. They leave a history
-    apart, so they are pieces. Timestamps, usage, ids of runs and ``metadata`` are the host's own, and stay
-    with the host's object.
+    A request may hold a system prompt, a summary and texts of the user together. They leave a history
+    separately, so each is a piece. Timestamps, usage, ids of runs and ``metadata`` belong to the host, and
+    stay with the host's object.
     """
 
     def read(self, message: ModelMessage) -> Sequence[dict[str, Any]]:
-        """A response as one dict; a request as one for each run of parts that leaves a history by itself."""
+        """A response as one dict; a request as one dict for each run of parts of one kind."""
         if isinstance(message, ModelResponse):
             blocks = [block for part in message.parts for block in _response_block(part)]
             return ({"role": "assistant", "content": blocks},)
         found = [_request_piece(kind, parts) for kind, parts in _runs(message)]
-        return found or ({"role": "user", "content": ""},)  # a run that goes on without a prompt
+        return found or ({"role": "user", "content": ""},)  # a run that continues without a prompt
 
     def write(
         self, fields: Mapping[str, Any], provenance: Provenance, original: ModelMessage | None
@@ -78,19 +78,19 @@ class PydanticAIDialect:
         return ModelRequest(parts=[UserPromptPart([TextContent(_text(content), metadata=dict(ORIGIN))])])
 
     def part(self, message: ModelMessage, pieces: Sequence[int]) -> ModelMessage:
-        """*message* with some of its runs of parts alone."""
+        """*message* with only some of its runs of parts."""
         runs = list(_runs(message)) if isinstance(message, ModelRequest) else []
         return replace(message, parts=[part for place in pieces for part in runs[place][1]])
 
     def said(self, messages: Sequence[ModelMessage]) -> list[Any]:
-        """Of each part what is read of it, where that is quickly told; else its fields."""
+        """For each part the values that are read from it, if they are few; else all its fields."""
         return [
             _said_by(parts[0]) if len(parts) == 1 else [_said_by(part) for part in parts]
             for parts in map(_PARTS, messages)
         ]
 
     def usage(self, message: ModelMessage) -> Any:
-        """The usage of a response, where the provider counted anything."""
+        """The usage of a response; None if the provider counted nothing."""
         if isinstance(message, ModelResponse) and message.usage.input_tokens:
             return message.usage
         return None
@@ -125,7 +125,7 @@ def _kind(part: Any) -> str:
         return "rule" if getattr(part, "scope", "conversation") == "conversation" else "said"
     if part.part_kind in ("user-prompt", "tool-return", "retry-prompt", "retry-feedback", "speech"):
         return "said"
-    return "rule"  # instructions, tools and capabilities that came or went: the framework reads them again
+    return "rule"  # instructions, and changes of tools and capabilities: the framework reads them again
 
 
 def _request_piece(kind: str, parts: Sequence[Any]) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def _user_block(item: Any) -> Iterable[dict[str, Any]]:
         yield {"type": _MEDIA[item.kind], "source": {"type": "url", "url": item.url}}
     elif isinstance(item, UploadedFile):
         yield {"type": "document", "source": {"type": "file", "file_id": item.file_id}}
-    # A cache point says nothing, and moves from turn to turn.
+    # A cache point has no content, and moves from turn to turn.
 
 
 def _inline(item: BinaryContent) -> dict[str, Any]:
@@ -219,7 +219,7 @@ def _call(kind: str, part: Any, bound: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(called, str):
         try:
             called = json.loads(called)
-        except ValueError:  # the model's own broken JSON: it stays what it wrote
+        except ValueError:  # broken JSON of the model stays as a text
             called = {"input": part.args}
     block = {"type": kind, "id": part.tool_call_id, "name": part.tool_name, "input": called}
     return {**block, **({"provider": dict(bound)} if bound else {})}
@@ -290,9 +290,9 @@ def _response_part(block: Mapping[str, Any]) -> Any:
 
 
 def _with_results(original: ModelRequest, blocks: Sequence[Mapping[str, Any]]) -> ModelRequest:
-    """*original* with the texts of results that *blocks* have."""
+    """*original* with the texts of the results in *blocks*."""
     texts = {each["tool_use_id"]: _text(each.get("content")) for each in blocks if "tool_use_id" in each}
-    if not texts:  # its words alone stay
+    if not texts:  # without results only the words stay
         return ModelRequest(parts=_request_parts(blocks))
     parts = [
         replace(part, content=texts[part.tool_call_id])

@@ -19,9 +19,9 @@ __all__ = ["summariser"]
 
 
 def summariser(model: Model | KnownModelName | str) -> Callable[[CompletionRequest], Awaitable[Completion]]:
-    """*model* as the ``model`` of an ``AsyncSession``: it is asked for summaries, beside the user's run.
+    """*model* as the ``model`` of an ``AsyncSession``: it writes summaries, outside the user's run.
 
-    pydantic-ai asks models on an event loop alone, so the session has to be an async one.
+    Models of pydantic-ai need an event loop, so the session must be async.
     """
 
     async def ask(request: CompletionRequest) -> Completion:

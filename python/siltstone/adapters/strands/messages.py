@@ -1,4 +1,4 @@
-"""How are the messages of Strands read and written?"""
+"""Reads and writes messages of Strands."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _MEDIA: Final = frozenset({"image", "document", "video", "audio"})
 
 
 class StrandsDialect:
-    """Messages of Strands, which are those of Bedrock, in Anthropic's dialect.
+    """Messages of Strands, which have the form of Bedrock, in Anthropic's dialect.
 
-    ``metadata`` and ``tracking_id`` are the host's own, and cache points say nothing; they stay with the
+    ``metadata`` and ``tracking_id`` belong to the host, and cache points have no content. They stay with the
     host's object.
     """
 
     def read(self, message: Message) -> Sequence[dict[str, Any]]:
-        """*message* as one of Anthropic's."""
+        """*message* in Anthropic's dialect."""
         blocks = [block for each in message["content"] for block in _read(each)]
         if len(blocks) == 1 and blocks[0].keys() == {"type", "text"} and message["role"] == "user":
             return ({"role": "user", "content": blocks[0]["text"]},)
@@ -40,15 +40,15 @@ class StrandsDialect:
         return {"role": role, "content": [_written(each) for each in blocks]}
 
     def part(self, message: Message, pieces: Sequence[int]) -> Message:  # noqa: ARG002 - it has one
-        """*message*: each is one piece."""
+        """*message* itself: every message is one piece."""
         return message
 
     def said(self, messages: Sequence[Message]) -> list[Any]:
-        """The blocks of each, with its role."""
+        """The role and the blocks of each message."""
         return [(each["role"], each["content"]) for each in messages]
 
     def usage(self, message: Message) -> Any:
-        """What the provider counted for an answer."""
+        """The provider's usage for an answer; None if it is unknown."""
         used = (message.get("metadata") or {}).get("usage") or {}
         if not used.get("inputTokens"):
             return None
@@ -61,7 +61,7 @@ class StrandsDialect:
 
 
 def alternating(messages: Iterable[Message]) -> list[Message]:
-    """*messages*, where those of one role that follow each other are one: Bedrock takes no others."""
+    """*messages* with consecutive messages of one role joined, because Bedrock requires alternating roles."""
     found = list[Message]()
     for each in messages:
         if found and found[-1]["role"] == each["role"]:
@@ -72,7 +72,7 @@ def alternating(messages: Iterable[Message]) -> list[Message]:
 
 
 def _read(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """*block* as one of Anthropic's; none for a mark of a cache."""
+    """*block* in Anthropic's dialect; nothing for a cache point."""
     for kind, value in block.items():
         if kind == "text":
             yield _said(value)
@@ -129,7 +129,7 @@ def _medium(kind: str, value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _text_of(value: Any) -> str:
-    """What a block of another kind says: its texts."""
+    """The texts of a block of another kind."""
     if isinstance(value, Mapping):
         texts = [
             each if key == "text" and isinstance(each, str) else _text_of(each) for key, each in value.items()
@@ -141,7 +141,7 @@ def _text_of(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """*value* as JSON has it: bytes as base64."""
+    """*value* as plain JSON, with bytes as base64."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, Mapping):
@@ -158,7 +158,7 @@ def _blocks(content: Any) -> list[Mapping[str, Any]]:
 
 
 def _written(block: Mapping[str, Any]) -> dict[str, Any]:
-    """*block* as Strands has it."""
+    """*block* in the form of Strands."""
     match block.get("type"):
         case "tool_use":
             bound = dict(block.get("provider") or {})
@@ -202,9 +202,9 @@ def _bytes(text: Any) -> bytes:
 
 
 def _with_results(original: Message, blocks: Sequence[Mapping[str, Any]]) -> Message:
-    """*original* with those of its results that *blocks* say otherwise."""
+    """*original* with the changed results in *blocks*."""
     changed = {each["tool_use_id"]: each for each in blocks if each.get("type") == "tool_result"}
-    if not changed:  # its words alone stay
+    if not changed:  # without results only the words stay
         return {**original, "content": [_written(each) for each in blocks]}
     content = list[dict[str, Any]]()
     for block in original["content"]:

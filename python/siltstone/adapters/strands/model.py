@@ -17,9 +17,9 @@ __all__ = ["summariser"]
 
 
 def summariser(model: Model) -> Callable[[CompletionRequest], Awaitable[Completion]]:
-    """*model* as the ``model`` of an ``AsyncSession``: it is asked for summaries, beside the agent's run.
+    """*model* as the ``model`` of an ``AsyncSession``: it writes summaries, outside the agent's run.
 
-    Strands asks models on an event loop alone, so the session has to be an async one.
+    Models of Strands need an event loop, so the session must be async.
     """
 
     async def ask(request: CompletionRequest) -> Completion:

@@ -23,21 +23,21 @@ __all__ = ["SiltstonePlugin"]
 
 
 class SiltstonePlugin(Plugin):
-    """Sends the session's view in the place of an agent's messages, and gives the model ``memory_search``.
+    """Sends the session's view instead of an agent's messages, and gives the model ``memory_search``.
 
     ::
 
         agent = Agent(plugins=[SiltstonePlugin(session)], conversation_manager=NullConversationManager())
 
     The agent's own list keeps every message, and so does the log of the session. Without a
-    ``conversation_manager`` Strands drops the oldest from its own list; the session keeps them. What is
-    recalled is a part of the request alone. What our own model calls cost is in the agent's metrics. A
-    request that the provider refuses as too large is sent again smaller, twice at most.
+    ``conversation_manager`` Strands drops the oldest messages from its own list; the session keeps them.
+    Recalled text is only in the request. The cost of siltstone's own model calls is in the agent's metrics.
+    If the provider refuses a request as too large, a smaller one is sent, at most twice.
 
     Args:
-        session: The session of the agent's conversation. It stays yours to close. Called as a function, an
-            agent runs in a thread with a loop of its own, so it needs a ``Session``; ``invoke_async`` and
-            ``stream_async`` take an ``AsyncSession`` as well.
+        session: The session of the agent's conversation, which you close yourself. An agent that is called as
+            a function runs in a thread with its own loop, so it needs a ``Session``. ``invoke_async`` and
+            ``stream_async`` also take an ``AsyncSession``.
         tools: Whether the model gets the tools ``memory_search`` and ``memory_get``.
     """
 
@@ -49,7 +49,7 @@ class SiltstonePlugin(Plugin):
         self._door = Door(session, StrandsDialect())
 
     def init_agent(self, agent: Any) -> None:
-        """Called by Strands: registers what prepares the model calls of *agent*, and the tools."""
+        """Registers the middleware, the hook and the tools with *agent*. Strands calls it."""
         agent.add_middleware(InvokeModelStage, self._invoke)
         agent.add_hook(self._ended, AfterInvocationEvent)
         for tool in self.session.tools if self._has_tools else ():
@@ -59,7 +59,7 @@ class SiltstonePlugin(Plugin):
     async def _invoke(
         self, context: InvokeModelContext, next_fn: Callable[[InvokeModelContext], AsyncIterator[Any]]
     ) -> AsyncIterator[Any]:
-        """Around a model call."""
+        """Runs a model call with the session's view."""
         stored: list[Any] = list(context.agent.messages)
         ready = await self._door.aprepare(stored)
         while True:
@@ -70,14 +70,14 @@ class SiltstonePlugin(Plugin):
                     began = True
                     yield event
             except Exception as error:
-                if began:  # the user has read of it
+                if began:  # the user may have read a part of the answer
                     raise
                 ready = await self._recovered(error)
             else:
                 return
 
     async def _recovered(self, error: Exception) -> Any:
-        """A smaller request; raises *error* where it is no overflow, or nothing can be done."""
+        """A smaller request; raises *error* if it is not an overflow, or after the last retry."""
         if not isinstance(error, ContextWindowOverflowException):
             return await self._door.arecover(error)
         known = RequestRefusedError(f"context_length_exceeded: {error}")
@@ -87,7 +87,7 @@ class SiltstonePlugin(Plugin):
             raise error from None
 
     async def _ended(self, event: AfterInvocationEvent) -> None:
-        """Tells the session of the final answer."""
+        """Gives the final answer to the session."""
         await self._door.aobserve(list(event.agent.messages))
 
     def _charge(self, agent: Any, records: Iterable[UsageRecord]) -> None:
@@ -102,10 +102,10 @@ class SiltstonePlugin(Plugin):
 
 
 def _sent(context: InvokeModelContext, stored: list[Message], view: list[Message]) -> Any:
-    """*view* with what others have changed in this request alone.
+    """*view* with the changes that other middleware made in this request only.
 
-    Strands hands middleware a copy of the agent's messages, so one that nobody changed is equal to its
-    original, and stands for it.
+    Strands gives middleware a copy of the agent's messages. So an unchanged message is equal to its original,
+    and is replaced by it.
     """
     request: list[Any] = list(context.messages)
     names, start = dict[int, int](), 0

@@ -1,1 +1,1 @@
-"""The main job on real text: an agent reads the Python standard library through a small window."""
+"""The demo: an agent reads the Python standard library through a small window."""

@@ -1,4 +1,4 @@
-"""What the demo asks at the end: questions whose evidence was read once, and compacted away since."""
+"""The questions at the end of the demo. Their evidence was read once, and has left the context since."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["QUESTIONS", "Question", "answerable"]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question in plain words, and what a text must hold to be evidence for its answer."""
+    """A question in plain words, and a pattern of the text that is evidence for its answer."""
 
     text: str
     evidence: re.Pattern[str]
@@ -23,8 +23,8 @@ def _question(text: str, evidence: str) -> Question:
     return Question(text, re.compile(evidence))
 
 
-# Evidence is a line of source. Where Python's versions differ, the value is left open or the question
-# is not asked: `answerable` keeps those whose evidence was really read.
+# Evidence is a line of source. If versions of Python differ, the pattern leaves the value open, or the
+# question is not asked: `answerable` keeps only the questions whose evidence was read.
 QUESTIONS = [
     _question("Which port does smtplib use for SMTP over SSL?", r"SMTP_SSL_PORT = 465"),
     _question("What is the default POP3 port?", r"POP3_PORT = 110"),
@@ -73,6 +73,6 @@ QUESTIONS = [
 
 
 def answerable(messages: Sequence[Message]) -> list[Question]:
-    """The questions for which one of *messages* holds the evidence."""
+    """The questions whose evidence is in one of *messages*."""
     texts = list(indexable_texts(messages))
     return [question for question in QUESTIONS if any(question.evidence.search(text) for text in texts)]

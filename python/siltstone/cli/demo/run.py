@@ -1,4 +1,4 @@
-"""Runs the demo: the agent reads through a small window, then is asked what it no longer sees."""
+"""Runs the demo: the agent reads through a small window, then gets questions about texts that left it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HITS = 5
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A question, what ``memory_search`` returned, and the rank of the first hit with the evidence."""
+    """A question, the hits of ``memory_search``, and the rank of the first hit with the evidence."""
 
     question: Question
     hits: list[dict[str, Any]]
@@ -40,25 +40,25 @@ class Answer:
 
 @dataclass(slots=True)
 class Demo:
-    """What the demo came to.
+    """The figures of a demo.
 
     Attributes:
         turns: User turns in the session, earlier runs included.
-        turns_now: Those of this run.
+        turns_now: User turns of this run.
         messages: Messages in the log.
-        tokens_seen: All of them, by the policy's estimator.
-        tokens_in_context: What ``prepare`` returned last.
-        messages_in_context: The same in messages.
-        compactions: Committed in the life of the session.
+        tokens_seen: Tokens of all messages in the log, by the policy's estimator.
+        tokens_in_context: Tokens of the last result of ``prepare``.
+        messages_in_context: Messages of the last result of ``prepare``.
+        compactions: Committed compactions of the session.
         entries: Entries in memory.
-        bytes_on_disk: The store's files.
-        window: The window.
-        threshold: What triggers.
-        over_window: Times that ``prepare`` returned more than the window.
+        bytes_on_disk: Bytes of the store's files.
+        window: The window in tokens.
+        threshold: The tokens at which a compaction is due.
+        over_window: The number of results of ``prepare`` that were larger than the window.
         timeline: The view's tokens after each boundary of this run.
         latencies: Microseconds that siltstone added, a sample for each turn of this run.
-        answers: The questions.
-        seconds: This run.
+        answers: The questions with their answers.
+        seconds: Seconds of this run.
     """
 
     window: int
@@ -84,7 +84,7 @@ class Demo:
         return sum(answer.rank is not None for answer in self.answers) / max(len(self.answers), 1)
 
     def to_json(self) -> dict[str, Any]:
-        """As ``--json`` prints it."""
+        """The object that ``--json`` prints."""
         left_out = {"answers", "latencies", "timeline"}
         values = {name: getattr(self, name) for name in self.__slots__ if name not in left_out}
         values |= {
@@ -120,9 +120,9 @@ def run(
     Args:
         place: The directory of the store, which is made if absent; or the address of a database that has one.
         window: The window in tokens.
-        preset: The documented system that it runs as; else threshold compaction.
-        limit: Turns of the script at most; all where None.
-        progress: Called after each turn with turns done, turns in all, tokens in context.
+        preset: The documented system to run; None: threshold compaction.
+        limit: The maximum number of turns; None for all.
+        progress: Called after each turn with the finished turns, all turns, and the tokens in context.
     """
     started = time.perf_counter()
     policy: Compactor = ThresholdCompactor(CompactionConfig(auto_compact_threshold=window * 4 // 5))
@@ -173,7 +173,7 @@ def _opened(place: Place, **options: Any) -> Iterator[Session]:
 
 
 def _progress(session: Session) -> tuple[int, int]:
-    """Turns that the session has had whole, and messages of one that an earlier run left unfinished."""
+    """The number of finished turns, and of the messages in a turn that an earlier run left unfinished."""
     roles = [raw["role"] for raw in session.log()]
     turns_begun = roles.count("user")
     if not turns_begun:
@@ -187,7 +187,7 @@ def _play(
     session: Session, messages: Iterator[dict[str, Any]], begun: int, demo: Demo, watch: Stopwatch
 ) -> None:
     for message in islice(messages, begun, None):
-        if message["role"] == "assistant":  # a model call: it is sent what prepare returns
+        if message["role"] == "assistant":  # a model call, with the result of prepare
             with watch.running():
                 prepared = session.prepare()
             demo.timeline.append(prepared.tokens)
@@ -198,7 +198,7 @@ def _play(
 
 
 def _questions(session: Session) -> list[Question]:
-    """Questions whose evidence was read and has left the context."""
+    """The questions whose evidence was read and has left the context."""
     visible = {id(question) for question in answerable(read_history(session.history()))}
     log = [read_message(raw, seq) for seq, raw in enumerate(session.log())]
     return [question for question in answerable(log) if id(question) not in visible]

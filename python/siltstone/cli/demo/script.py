@@ -1,4 +1,4 @@
-"""What the demo's agent is asked, and what it does: a script over real files, several hundred turns."""
+"""The script of the demo: requests and tool calls over real files, in several hundred turns."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _Call = tuple[str, dict[str, object]]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A request and the steps the agent takes for it: each step's calls go out together."""
+    """A request, and the steps of the agent for it. The calls of a step are in one message."""
 
     request: str
     steps: tuple[tuple[_Call, ...], ...]
     answer: str
 
     def messages(self, number: int) -> Iterator[dict[str, Any]]:
-        """The turn's messages in OpenAI chat form; the tools run when they are reached."""
+        """The turn's messages in OpenAI chat form. A tool runs when its call is reached."""
         yield {"role": "user", "content": self.request}
         output = ""
         for step, calls in enumerate(self.steps):

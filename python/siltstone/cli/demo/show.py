@@ -1,4 +1,4 @@
-"""Shows what the demo came to: the questions, a table, and tokens over time."""
+"""Shows the results of the demo: the questions, a table, and tokens over time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BARS = " ▁▂▃▄▅▆▇█"
 
 
 def show(demo: Demo, console: Console, *, draw: bool) -> None:
-    """Prints everything; the picture where *draw* is set and this run had turns."""
+    """Prints all results; the picture only if *draw* is set and this run had turns."""
     console.print(f"\n[bold]{len(demo.answers)} questions about what was compacted away[/bold]\n")
     for answer in demo.answers:
         _show_answer(answer, console)
@@ -31,9 +31,9 @@ def show(demo: Demo, console: Console, *, draw: bool) -> None:
 
 
 def picture(timeline: Sequence[int], window: int, threshold: int, width: int) -> list[str]:
-    """*timeline* as rows of text: a column is the peak of its share of the boundaries.
+    """*timeline* as rows of text. Each column is the peak of several boundaries.
 
-    The window is the top of the picture, the threshold a line in it.
+    The top of the picture is the window, and a line in it is the threshold.
     """
     columns = _peaks(timeline, min(width, len(timeline)))
     line = min(round(threshold / window * HEIGHT), HEIGHT)

@@ -1,4 +1,4 @@
-"""The agent's tools: they list, search and read the installed Python standard library, for real."""
+"""The agent's tools: they list, search and read the installed Python standard library."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pathlib import Path
 __all__ = ["TOOLS", "module_file", "run_tool"]
 
 ROOT = Path(sysconfig.get_path("stdlib"))
-MAX_MATCHES = 40  #: lines that one grep returns
-MAX_LINES = 80  #: lines that one read returns
+MAX_MATCHES = 40  #: the maximum lines that one grep returns
+MAX_LINES = 80  #: the maximum lines that one read returns
 
 
 def module_file(module: str) -> str | None:
-    """The path of *module* below the library (``http.client``: ``http/client.py``), None if absent."""
+    """The path of *module* inside the library (``http.client``: ``http/client.py``); None if absent."""
     stem = module.replace(".", "/")
     return next((name for name in (f"{stem}.py", f"{stem}/__init__.py") if (ROOT / name).is_file()), None)
 
 
 def list_directory(path: str) -> str:
-    """Names in a directory of the library, with the size of each file."""
+    """The names in a directory of the library, with the size of each file."""
     entries = sorted((ROOT / path).iterdir())
     return "\n".join(
         f"{entry.name}/" if entry.is_dir() else f"{entry.name}  {entry.stat().st_size} bytes"
@@ -31,7 +31,7 @@ def list_directory(path: str) -> str:
 
 
 def grep(pattern: str, path: str) -> str:
-    """Lines of a file that match a regular expression, with their numbers."""
+    """The lines of a file that match a regular expression, with their numbers."""
     expression = re.compile(pattern)
     found = [f"{path}:{number}: {line}" for number, line in _lines(path) if expression.search(line)]
     more = [f"… {len(found) - MAX_MATCHES} more"] if len(found) > MAX_MATCHES else []
@@ -52,7 +52,7 @@ TOOLS: dict[str, Callable[..., str]] = {
 
 
 def run_tool(name: str, arguments: dict[str, object]) -> str:
-    """What the tool *name* answers; its failure as text, as an agent would be told."""
+    """The answer of the tool *name*. A failure becomes a text, as an agent would get it."""
     try:
         return TOOLS[name](**arguments)
     except OSError as error:

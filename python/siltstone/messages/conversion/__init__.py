@@ -1,4 +1,4 @@
-"""From one dialect to another, on purpose, and with a list of what was lost on the way."""
+"""Converts messages from one dialect to another, and lists every loss."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["Converted", "Loss", "convert"]
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Something that the other dialect cannot say.
+    """A part of a message that has no equal in the other dialect.
 
     Attributes:
-        position: The message's position in the list that was given.
-        part: Which part of it: a key, or a block by its place and type.
-        why: Why it is lost, or what it became.
+        position: The message's position in the given list.
+        part: The part: a key, or a block with its place and type.
+        why: The reason of the loss, or the replacement of the part.
     """
 
     position: int
@@ -38,8 +38,8 @@ class Converted:
     """A history in another dialect.
 
     Attributes:
-        messages: The history. What reads alike in both dialects is the same object.
-        losses: What is not in it, or not as it was; empty for a conversion that can be taken back.
+        messages: The history. A message that is equal in both dialects is the same object.
+        losses: Parts that are missing or changed; empty for a conversion that can be reversed.
     """
 
     messages: list[Any]
@@ -53,19 +53,19 @@ def convert(
     dialect: Dialect | None = None,
     on_loss: Literal["drop", "warn", "error"] = "drop",
 ) -> Converted:
-    """*messages* in the dialect *to*, and everything that was lost.
+    """*messages* in the dialect *to*, and all losses.
 
-    Texts, calls, results, images and documents have a form in every dialect, and an exchange stays one:
-    calls that stand side by side become one message where the dialect wants it, and results that came late
-    are moved to their call. Reasoning, files by their id and what only one provider knows are lost: they
-    are bound to who made them. What is of the dialect *to* already is the same object.
+    Texts, calls, results, images and documents have a form in every dialect. Calls and results stay
+    together: adjacent calls become one message if the dialect requires it, and late results are moved to
+    their call. Reasoning, files by their id, and blocks that only one provider knows are lost, because they
+    are bound to their provider. A history that is already in the dialect *to* keeps its objects.
 
     Args:
         messages: A history, of one dialect or several.
         to: ``"openai.chat"``, ``"openai.responses"`` or ``"anthropic"``.
-        dialect: How to read all of them; found out message by message where not given.
-        on_loss: ``"drop"``: losses are in the answer alone. ``"warn"``: each is logged as well.
-            ``"error"``: the first is raised, and nothing is given.
+        dialect: The dialect of all messages; by default it is detected for each message.
+        on_loss: ``"drop"``: losses are only in the result. ``"warn"``: each is logged as well. ``"error"``:
+            the first is raised, and nothing is returned.
 
     Raises:
         InvalidMessageError: one of *messages* is not a message, or there is no such dialect.
@@ -106,7 +106,7 @@ def _dialect(raw: RawMessage, place: int, dialect: Dialect | None) -> Dialect:
     if is_plain(fields):
         return "any"
     found = dialect or detect(raw)
-    return "openai.chat" if found == "any" else found  # blocks of text alone: written anew
+    return "openai.chat" if found == "any" else found  # a list of text blocks is written anew
 
 
 def _read(raw: RawMessage, place: int, dialect: Dialect, losses: Losses) -> list[Neutral]:
@@ -117,7 +117,7 @@ def _read(raw: RawMessage, place: int, dialect: Dialect, losses: Losses) -> list
 
 
 def _gathered(messages: Sequence[Neutral], losses: Losses) -> list[Neutral]:
-    """Calls that stand side by side as one message, and the results of each directly after it."""
+    """*messages* with adjacent calls as one message, and with their results directly after it."""
     merged = _side_by_side(messages)
     results: dict[str, list[int]] = {}
     for at, message in enumerate(merged):
@@ -140,7 +140,7 @@ def _gathered(messages: Sequence[Neutral], losses: Losses) -> list[Neutral]:
 
 
 def _with_ids_of_their_own(messages: Sequence[Neutral], losses: Losses) -> list[Neutral]:
-    """*messages* in which no two calls have one id: in a whole history it may be used once."""
+    """*messages* with a different id for each call: Anthropic allows an id only once in a history."""
     used: set[str] = set()
     current: dict[str, str] = {}
 

@@ -1,4 +1,4 @@
-"""The neutral form that a conversion goes through, and the parts that it had to give up."""
+"""The neutral form of messages between two dialects, and the record of losses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """An image, a sound or a document: its base64 data, its address, or the provider's id of it."""
+    """An image, a sound or a document: its base64 data, its URL, or its file id at the provider."""
 
     kind: Literal["image", "audio", "document"]
     data: str = ""
@@ -35,7 +35,7 @@ class Media:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a tool, with the place of its message; *free* where its arguments are any text."""
+    """A tool call, with the position of its message; *free* if its arguments are plain text, not JSON."""
 
     place: int
     call_id: str
@@ -59,7 +59,7 @@ Block: TypeAlias = Text | Media | Call | Result
 
 @dataclass(frozen=True, slots=True)
 class Neutral:
-    """One message: who speaks, and what; *raw* where it may stay the object that it is."""
+    """One message: its role and its blocks; *raw* is the original, if both dialects can share it."""
 
     place: int
     role: Speaker
@@ -68,17 +68,17 @@ class Neutral:
 
 
 class Losses:
-    """Takes down what is lost: which message, which part of it, and why."""
+    """Records losses: the message, the part, and the reason."""
 
     def __init__(self) -> None:
         self.found: list[tuple[int, str, str]] = []
 
     def add(self, place: int, part: str, why: str) -> None:
-        """One loss."""
+        """Records one loss."""
         self.found.append((place, part, why))
 
     def leftover(self, place: int, part: str, fields: Mapping[str, Any], known: Iterable[str]) -> None:
-        """Every key of *fields* that says something and is not among the *known* ones."""
+        """Records a loss for every key of *fields* with a value that is not among the *known* keys."""
         known = set(known)
         for key, value in fields.items():
             if key not in known and value not in (None, [], {}, ""):
@@ -86,12 +86,12 @@ class Losses:
 
 
 def data_url(media: Media) -> str:
-    """The address of *media*; a data URL where it is inline."""
+    """The URL of *media*; a data URL if the media are inline."""
     return f"data:{media.media_type};base64,{media.data}" if media.data else media.url
 
 
 def from_url(url: str) -> dict[str, str]:
-    """The fields of a :class:`Media` that an address gives."""
+    """The fields of a :class:`Media` from a URL: type and data of a data URL, else the URL."""
     head, comma, data = url.partition(",")
     if url.startswith("data:") and comma and head.endswith(";base64"):
         return {"media_type": head[len("data:") : -len(";base64")], "data": data}

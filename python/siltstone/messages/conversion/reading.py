@@ -1,4 +1,4 @@
-"""How does a message of each dialect become neutral?"""
+"""Reads a message of each dialect into the neutral form."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def responses(raw: RawMessage, place: int, losses: Losses) -> list[Neutral]:
 
 
 def anthropic(raw: RawMessage, place: int, losses: Losses) -> list[Neutral]:
-    """A message of Anthropic: its results first, each as a message of its own, then what was said."""
+    """A message of Anthropic: its results first, each as a message of its own, then the other blocks."""
     fields = as_fields(raw) or {}
     losses.leftover(place, "", fields, ("role", "content", "id", "type", "model", "stop_reason", "usage"))
     blocks = list(_anthropic_blocks(fields.get("content"), place, losses))
@@ -99,7 +99,7 @@ READERS = {"openai.chat": chat, "openai.responses": responses, "anthropic": anth
 
 
 def _is_rule(fields: Mapping[str, Any]) -> bool:
-    """Whether the two dialects of OpenAI share a message as it is: text of the developer."""
+    """Whether both dialects of OpenAI accept the message as it is: it has only a role and a text."""
     return fields.keys() == {"role", "content"} and isinstance(fields["content"], str)
 
 
@@ -114,7 +114,7 @@ def _listed(content: object) -> Sequence[Any]:
 
 
 def _each(content: object) -> Iterable[tuple[str, Mapping[str, Any]]]:
-    """The blocks of *content*, each with its place; a str is a block of text in every dialect."""
+    """The blocks of *content*, each with its place; a str counts as a text block."""
     for at, block in enumerate(_listed(content)):
         yield f"content[{at}]", {"type": "text", "text": block} if isinstance(block, str) else _fields(block)
 

@@ -1,4 +1,4 @@
-"""How is a neutral message written in each dialect?"""
+"""Writes neutral messages in each dialect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BOUND = "it is bound to the provider that has the file"
 
 
 def chat(messages: Sequence[Neutral], losses: Losses) -> list[RawMessage]:
-    """As OpenAI chat: calls that stand side by side are one message, and their results follow it."""
+    """*messages* as OpenAI chat; adjacent calls are one message, and their results follow it."""
     written: list[RawMessage] = []
     for message in messages:
         if message.raw is not None:
@@ -36,7 +36,7 @@ def chat(messages: Sequence[Neutral], losses: Losses) -> list[RawMessage]:
 
 
 def responses(messages: Sequence[Neutral], losses: Losses) -> list[RawMessage]:
-    """As items of the Responses API: each call and each result is one of its own."""
+    """*messages* as items of the Responses API; each call and each result is an item of its own."""
     written: list[RawMessage] = []
     for message in messages:
         if message.raw is not None:
@@ -61,7 +61,7 @@ def responses(messages: Sequence[Neutral], losses: Losses) -> list[RawMessage]:
 
 
 def anthropic(messages: Sequence[Neutral], losses: Losses) -> list[RawMessage]:
-    """As Anthropic messages: rules stand before all else, and every call's arguments are an object."""
+    """*messages* as Anthropic messages; rules come first, and the arguments of every call are an object."""
     rules: list[RawMessage] = []
     written: list[RawMessage] = []
     for message in messages:
@@ -166,7 +166,7 @@ def _item(block: Text | Media, message: Neutral, losses: Losses) -> dict[str, An
 def _said_item(message: Neutral, blocks: list[Any]) -> Any:
     if len(blocks) == 1 and blocks[0]["type"] == "input_text":
         return blocks[0]["text"]
-    if message.role == "assistant":  # what an assistant said has no id here, so it is one text
+    if message.role == "assistant":  # blocks of an assistant need an item with an id; a text does not
         return "\n".join(block["text"] for block in blocks)
     return blocks
 
@@ -207,7 +207,7 @@ def _anthropic_block(block: Block, message: Neutral, losses: Losses) -> list[dic
 
 
 def _object(call: Call, losses: Losses) -> dict[str, Any]:
-    """The arguments as an object: as they are written, or under one key where they are none."""
+    """The arguments as an object: the parsed JSON object, or the text under the key ``input``."""
     try:
         value = json.loads(call.arguments)
     except (ValueError, RecursionError):

@@ -1,1 +1,1 @@
-"""The dialects we read, one file each."""
+"""The readers of the dialects, one file each."""

@@ -1,4 +1,4 @@
-"""How is a message of the Anthropic Messages API read?"""
+"""Reads messages of the Anthropic Messages API."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ __all__ = ["CALLS", "NAME", "ROLES", "TYPES", "is_result", "read"]
 
 NAME: Final[Dialect] = "anthropic"
 
-#: Its roles, and ours for each. System text is usually a parameter of the request; a history that is
-#: kept whole has it as a message.
+#: The roles of this dialect, each with the common role. System text is usually a parameter of the request;
+#: in a complete history it is a message.
 ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
 
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
-#: Block types that no other dialect has; ``is_result`` knows the open family of results.
+#: Block types that no other dialect has. Types of results are not listed: ``is_result`` knows them.
 TYPES = CALLS | {
     *("thinking", "redacted_thinking", "image", "document"),
     *("search_result", "container_upload", "compaction"),
@@ -69,7 +69,7 @@ def _read_block(kind: str, block: Fields, path: str) -> Iterable[Part]:
 
 
 def _server_result(block: Fields, path: str) -> Iterable[Part]:
-    """The result of a tool that the provider ran: an object, or a list of objects, of many shapes."""
+    """The result of a tool that the provider ran: an object or a list of objects, in many shapes."""
     content = block.get("content")
     outcome = as_fields(content)
     kind = outcome.get("type") if outcome is not None else None

@@ -1,8 +1,8 @@
 """The common part of the readers of all dialects.
 
-A reader is a module with a ``NAME``, its ``ROLES``, the block types that give it away (``TYPES``), and
-``read(fields) -> (role, parts)``. It never changes what it reads, and it drops nothing: a block of a
-type that it does not know becomes a part of kind ``other``.
+A reader is a module with a ``NAME``, its ``ROLES``, the block types that only its dialect has (``TYPES``),
+and ``read(fields) -> (role, parts)``. It never changes the message, and it drops nothing: a block of an
+unknown type becomes a part of kind ``other``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Fields: TypeAlias = Mapping[str, Any]
 BlockReader: TypeAlias = Callable[[str, Fields, str], Iterable[Part]]
 """``(type, block, path) -> parts``: reads the blocks of one dialect."""
 
-# Where blocks keep what can be read, in reading order. Encrypted texts and addresses are not among them.
+# The keys of blocks with readable text, in reading order. Encrypted texts and URLs are not among them.
 _TEXT_KEYS = (
     *("title", "context", "text", "refusal", "transcript"),
     *("stdout", "stderr", "logs", "output", "content", "source"),
@@ -42,7 +42,7 @@ _TEXT_KEYS = (
 
 
 class Malformed(Exception):  # noqa: N818 - never leaves this family
-    """A message is not what its dialect says. Becomes an ``InvalidMessageError`` that names the message."""
+    """A message does not follow its dialect. It becomes an ``InvalidMessageError`` that names the message."""
 
     def __init__(self, key: str, expected: str, value: object) -> None:
         super().__init__(key)
@@ -50,7 +50,11 @@ class Malformed(Exception):  # noqa: N818 - never leaves this family
 
 
 def string(fields: Fields, key: str, path: str, place: int | None = None) -> str:
-    """The text under *key* of the block at *path* (at *place* of the list there), which must be there."""
+    """The text under *key* of the block at *path*, or at *place* of the list there.
+
+    Raises:
+        Malformed: there is no text.
+    """
     value = fields.get(key)
     if isinstance(value, str):
         return value
@@ -59,7 +63,7 @@ def string(fields: Fields, key: str, path: str, place: int | None = None) -> str
 
 
 def identifier(value: object) -> str | None:
-    """An id or a name as text; None where there is none. A number is taken as it is written."""
+    """An id or a name as text; None stays None. A number becomes its digits."""
     return value if value is None or isinstance(value, str) else str(value)
 
 
@@ -70,12 +74,16 @@ def opaque_size(fields: Fields, key: str) -> int:
 
 
 def arguments_text(value: object) -> str:
-    """Arguments as JSON text: as received where they are text, dumped compact otherwise."""
+    """Arguments as JSON text: a text as received, any other value as compact JSON."""
     return value if isinstance(value, str) else dump({} if value is None else value)
 
 
 def read_content(content: object, path: str, reader: BlockReader) -> tuple[Part, ...]:
-    """The parts of a ``content``: a text, or a list of blocks."""
+    """The parts of a ``content``, which is a text or a list of blocks.
+
+    Raises:
+        Malformed: it is neither.
+    """
     if isinstance(content, str):
         return (Part("text", content),)
     if not isinstance(content, (list, tuple)):
@@ -97,7 +105,7 @@ def read_content(content: object, path: str, reader: BlockReader) -> tuple[Part,
 
 
 def known_parts(kind: str, block: Fields, _path: str = "") -> tuple[Part, ...]:
-    """The parts that every dialect reads alike: media, and unknown ones."""
+    """The parts of a block that all dialects read in the same way: media, and blocks of unknown types."""
     return (media_part(kind, block) or _other_part(block),)
 
 
@@ -109,7 +117,7 @@ def result_parts(
     *,
     is_error: bool = False,
 ) -> tuple[Part, ...]:
-    """A tool's result: its text as one part, then the media inside it, each with the result's id."""
+    """The parts of a tool result: its text as one part, then the media inside it, each with its call's id."""
     if content is None or isinstance(content, str):
         return (Part("tool_result", content or "", call_id, name, None, is_error),)
     fields = as_fields(content)
@@ -126,7 +134,7 @@ def result_parts(
 
 
 def text_of(value: object) -> str:
-    """Every text of a nested block of an unknown type, joined by line breaks."""
+    """All texts in a nested block of an unknown type, joined by line breaks."""
     return "\n".join(_texts(value))
 
 
@@ -139,10 +147,10 @@ def _texts(value: object) -> Iterable[str]:
             yield from _texts(item)
     elif (fields := as_fields(value)) is not None:
         if fields.get("type") == "text" and isinstance(fields.get("data"), str):
-            yield from _texts(fields["data"])  # the source of a document that is plain text
+            yield from _texts(fields["data"])  # the source of a plain text document
         for key in _TEXT_KEYS:
             item = fields.get(key)
-            if key != "source" or not isinstance(item, str):  # a source that is text is an address
+            if key != "source" or not isinstance(item, str):  # a source that is a str is a URL
                 yield from _texts(item)
 
 

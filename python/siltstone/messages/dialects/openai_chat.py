@@ -1,4 +1,4 @@
-"""How is a message of the OpenAI chat completions API read?"""
+"""Reads messages of the OpenAI chat completions API."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["KEYS", "NAME", "ROLES", "TYPES", "read"]
 
 NAME: Final[Dialect] = "openai.chat"
 
-#: Its roles, and ours for each. ``function`` is what ``tool`` was called before 2024.
+#: The roles of this dialect, each with the common role. ``function`` is the older name of ``tool``.
 ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "developer",
@@ -36,7 +36,7 @@ ROLES: dict[str, Role] = {
 #: Block types that no other dialect has.
 TYPES = frozenset({"image_url", "input_audio", "file", "refusal", "video_url"})
 
-_PLAIN = 2  # fields of a message that has a role and a content, and nothing else
+_PLAIN = 2  # the number of fields of a message with only a role and a content
 
 #: Keys of a message that no other dialect has.
 KEYS = frozenset(
@@ -66,7 +66,7 @@ def _read_block(kind: str, block: Fields, path: str) -> Iterable[Part]:
 
 
 def _reasoning(fields: Fields) -> Iterable[Part]:
-    """What compatible servers send beside the content: ``reasoning_content``, or ``reasoning``."""
+    """The reasoning of compatible servers, under ``reasoning_content`` or ``reasoning``."""
     for key in ("reasoning_content", "reasoning"):
         text = fields.get(key)
         if isinstance(text, str):
@@ -103,7 +103,7 @@ def _calls(fields: Fields) -> Iterable[Part]:
 
 
 def _call(call: Fields, path: str) -> Part:
-    """A call of any type: what is called stands under the type's own name."""
+    """A call of any type. Its name and arguments stand under the key that is named as the type."""
     kind = call.get("type")
     if not isinstance(kind, str):
         kind = "function"

@@ -1,11 +1,11 @@
-"""How is an item of the OpenAI Responses API read?
+"""Reads items of the OpenAI Responses API.
 
-An item is a message (with a role), or a call, an output, a piece of reasoning and so on, which has a type
-alone. What the assistant's side made has the role ``assistant``, what answers a call ``tool``.
+An item is a message with a role, or a call, an output, reasoning and so on, with only a type. Items that the
+model made get the role ``assistant``; answers to calls get the role ``tool``.
 
-Some have the role ``developer``, although no developer wrote them: a provider's compaction, a reference to
-an item that the provider holds, settings that stay in force. What the first two stand for can be read by
-nobody here, so no summary could take their place; and messages of that role are never discarded.
+Three kinds of items get the role ``developer``, although no developer wrote them: a compaction of the
+provider, a reference to an item at the provider, and settings that stay in force. The text behind the first
+two is only at the provider, so no summary could replace them. Messages of that role are never discarded.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["ITEMS", "NAME", "ROLES", "TYPES", "item_type", "read"]
 
 NAME: Final[Dialect] = "openai.responses"
 
-#: The roles of its messages, and ours for each.
+#: The roles of messages of this dialect, each with the common role.
 ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "developer",
@@ -53,7 +53,7 @@ _SETTINGS = frozenset(
     {"additional_tools", "configuration_update"}
 )  # in force until another one replaces them
 
-#: Item types that give the dialect away, whatever else the item has.
+#: Item types that no other dialect has.
 ITEMS = frozenset({
     *CALLS, *OUTPUTS, *BY_PROVIDER, *_OPAQUE, REFERENCE,
     *_SETTINGS, "reasoning", "mcp_list_tools", "compaction_trigger",
@@ -61,7 +61,7 @@ ITEMS = frozenset({
 
 
 def item_type(fields: Mapping[str, Any]) -> str:
-    """The type of an item: ``message`` where a role stands instead, ``item_reference`` for a bare id."""
+    """The type of an item; without a type ``message`` for a role, ``item_reference`` for a bare id."""
     kind = fields.get("type")
     if isinstance(kind, str):
         return kind
@@ -109,7 +109,7 @@ def _output(kind: str, fields: Fields, call: CallType) -> tuple[Part, ...]:
         return (Part("tool_result", _decision(fields), call_id, name),)
     output = fields.get("result" if kind == "program_output" else "output")
     if kind == "tool_search_output":
-        output = None  # schemas of tools: nothing that was said
+        output = None  # only schemas of tools, no text of the conversation
     content = [output] if isinstance(output, Mapping) else output
     failed = kind == "apply_patch_call_output" and fields.get("status") == "failed"
     return result_parts(call_id, name, content, "output", is_error=failed) + _caller(fields)
@@ -122,7 +122,7 @@ def _decision(fields: Fields) -> str:
 
 
 def _run_by_provider(kind: str, fields: Fields) -> tuple[Part, ...]:
-    """A call and its result in one item: nobody here could answer it, whatever its status says."""
+    """A call and its result in one item. Only the provider can answer it, whatever its status is."""
     name, keys = BY_PROVIDER[kind]
     call_id = identifier(fields.get("id"))
     name = name or identifier(fields.get("name"))
@@ -155,13 +155,13 @@ def _picture(fields: Fields, call_id: str | None) -> Iterable[Part]:
 
 
 def _approval(fields: Fields) -> tuple[Part, ...]:
-    """The tie of an approved call to the request for approval."""
+    """The part that ties an approved call to its request for approval."""
     approved = identifier(fields.get("approval_request_id"))
     return () if approved is None else (Part("other", call_id=approved),)
 
 
 def _caller(fields: Fields) -> tuple[Part, ...]:
-    """The tie of a program's call to the program."""
+    """The part that ties a program's call to the program."""
     caller = as_fields(fields.get("caller"))
     program = None if caller is None else identifier(caller.get("caller_id"))
     return () if program is None else (Part("other", call_id=program),)

@@ -1,7 +1,6 @@
 """The pairs of items of the Responses API: calls and their answers.
 
-An item of a type that is not here groups by its ``call_id`` all the same; only whether it is still
-waiting for an answer cannot be known.
+An item of another type is still grouped by its ``call_id``; but it is unknown whether it waits for an answer.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ __all__ = ["BY_PROVIDER", "CALLS", "OUTPUTS", "CallType"]
 
 @dataclass(frozen=True, slots=True)
 class CallType:
-    """How an item that calls a tool is read.
+    """The keys of one type of call, and the type of its answer.
 
     Attributes:
         output: The type of the item that answers it.
-        name: The tool's name; None where the item states it.
-        arguments: The keys that may hold the arguments, the first that is there counts.
+        name: The tool's name; None if the item has it.
+        arguments: The keys that may hold the arguments; the first present key counts.
         call_id: The key of its id.
-        answered_by: The keys of the output that may hold that id, the first that is there counts.
+        answered_by: The keys of the output that may hold that id; the first present key counts.
     """
 
     output: str
@@ -38,7 +37,7 @@ CALLS: Final[dict[str, CallType]] = {
     "custom_tool_call": CallType("custom_tool_call_output", None, ("input",)),
     "computer_call": CallType("computer_call_output", "computer", ("actions", "action")),
     "shell_call": CallType("shell_call_output", "shell", ("action",)),
-    # The output of the older shell has no call_id: its own id is that of the call.
+    # The output of the older shell has no call_id: its own id is the id of the call.
     "local_shell_call": CallType(
         "local_shell_call_output", "local_shell", ("action",), answered_by=("call_id", "id")
     ),
@@ -50,11 +49,11 @@ CALLS: Final[dict[str, CallType]] = {
     ),
 }
 
-#: The same calls by the type that answers them.
+#: The same calls by the type of their answer.
 OUTPUTS: Final[dict[str, CallType]] = {call.output: call for call in CALLS.values()}
 
-#: Calls that the provider runs itself: the item holds its result, and nothing else answers it. Each with
-#: the tool's name (None where the item states it) and the keys of its arguments.
+#: Calls that the provider runs itself; the item has its own result, and no other item answers it. Each has
+#: the tool's name (None if the item has it) and the keys of its arguments.
 BY_PROVIDER: Final[dict[str, tuple[str | None, tuple[str, ...]]]] = {
     "web_search_call": ("web_search", ("action",)),
     "file_search_call": ("file_search", ("queries",)),

@@ -1,4 +1,4 @@
-"""How is a history that arrives broken made legal? One file a dialect."""
+"""Repairs a history whose calls and results do not match; one file for each dialect."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MENDERS: Final[dict[Dialect, ModuleType]] = {
     "anthropic": anthropic,
 }
 
-# A call that goes may leave its reasoning or its output alone, and they are next; the rest is reserve.
+# A removed call may leave its reasoning or its output alone. The next pass repairs these; two more are spare.
 _PASSES = 4
 
 
@@ -32,8 +32,8 @@ class Repaired:
     """A history in which every call and every result has its other half.
 
     Attributes:
-        messages: The history. What was not touched is the same object.
-        findings: What was wrong and is healed, by the position in the list that was given.
+        messages: The history. An unchanged message is the same object.
+        findings: The faults that were repaired, by their position in the given list.
     """
 
     messages: list[Any]
@@ -41,20 +41,21 @@ class Repaired:
 
 
 def repair(raws: Iterable[RawMessage | Message], dialect: Dialect | None = None) -> Repaired:
-    """Makes a history legal whose calls and results have lost one another.
+    """Makes a history legal whose calls and results do not match.
 
-    - A result without a call, after its exchange or for the second time becomes a user message that quotes
-      it as untrusted text, cut at 1,024 code points. Text beside it stays.
-    - A call that can get no result any more gets one that says so. Where none can be made up (a
-      screenshot), the call goes. Calls of the last answer may still wait.
-    - A result that stands after other content of its turn is moved before it.
-    - A Responses call with the id of one that still waits goes: no output could tell them apart.
-    - Reasoning that has lost what it led to goes as a whole; it is never edited.
+    - A result without a call, a result after its exchange, and a second result become a user message that
+      quotes the result as untrusted text, cut at 1,024 code points. Text beside it stays.
+    - A call that can no longer get a result gets an artificial one that says so. If no such result is
+      possible (a screenshot), the call is removed. Calls of the last answer may still wait.
+    - A result that stands after other content of its turn is moved before this content.
+    - A Responses call with the id of a call that still waits is removed: an output could not tell which of
+      the two it answers.
+    - Reasoning without the item that it led to is removed as a whole; it is never edited.
 
-    Nothing else is changed. A legal history comes back as it is, and so does one that was repaired.
+    Nothing else is changed. A legal history is returned as it is; so a second repair changes nothing.
 
     Args:
-        raws: The history as it would be sent, or as it was read: then no message is read again.
+        raws: The messages as they would be sent, or messages that are already read; these are not read again.
         dialect: As for :func:`validate_history`.
 
     Raises:
@@ -88,15 +89,15 @@ def _is_healed(mender: ModuleType, read: Sequence[Message | None], finding: Find
 
 
 class _Reader:
-    """Reads each message once, however many passes there are."""
+    """Reads each message only once, for any number of passes."""
 
     def __init__(self, messages: Iterable[Message]) -> None:
-        self._read: dict[int, tuple[RawMessage, Message | None]] = {}  # what is held keeps its identity
+        self._read: dict[int, tuple[RawMessage, Message | None]] = {}  # raws are held: ids stay valid
         for message in messages:
             self._read[id(message.raw)] = message.raw, message
 
     def read(self, raw: RawMessage, place: int) -> Message | None:
-        """None for what cannot be read: that is none of a repair's business, and stays where it is."""
+        """The message of *raw*; None if it cannot be read. A repair leaves such a message where it is."""
         known = self._read.get(id(raw))
         if known is None:
             known = self._read[id(raw)] = raw, _readable(raw, place)

@@ -1,7 +1,7 @@
-"""How is a broken Anthropic history made legal?
+"""Repairs an Anthropic history.
 
-What the assistant said is never edited: it may be signed. What a tool of the provider left undone is
-therefore reported by the validator and not healed.
+A message of the assistant is never edited, because it may be signed. So a missing result of a tool that the
+provider runs is reported by the validator, and not repaired.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["is_healed", "mend"]
 
 
 def is_healed(message: Message, finding: Finding) -> bool:
-    """Whether :func:`mend` heals *finding*."""
+    """Whether :func:`mend` repairs *finding*."""
     if finding.rule == "unanswered-call":
         return _kind_of_call(message, finding.nth) == "tool_use"
     if finding.rule == "reasoning-alone":
@@ -38,7 +38,7 @@ def is_healed(message: Message, finding: Finding) -> bool:
 
 
 def mend(raws: Sequence[RawMessage], messages: Sequence[Message | None], faults: Faults) -> list[RawMessage]:
-    """The history with the results of each turn first in the user's next one."""
+    """The history with the results of each turn at the beginning of the user's next turn."""
     mending = _Mending(faults)
     for position, (raw, message) in enumerate(zip(raws, messages, strict=True)):
         if message is not None and message.role == "assistant":
@@ -50,16 +50,16 @@ def mend(raws: Sequence[RawMessage], messages: Sequence[Message | None], faults:
 
 
 class _Mending:
-    """The history as far as it is mended, and the user's turn that is being read."""
+    """The part of the history that is already repaired, and the user's turn that is being read."""
 
     def __init__(self, faults: Faults) -> None:
         self.mended: list[RawMessage] = []
         self._faults = faults
-        self._start = 0  # where the assistant's latest turn begins in what is mended
-        self._waits = 0  # calls of it that get a result in the user's turn
-        self._missing: list[dict[str, Any]] = []  # results for those that get none
+        self._start = 0  # the beginning of the assistant's latest turn in `mended`
+        self._waits = 0  # the number of its calls that have a result in the user's turn
+        self._missing: list[dict[str, Any]] = []  # artificial results for its other calls
         self._turn: list[tuple[int, RawMessage, Message | None]] = []
-        self._listening = True  # the user's turn is being read, if only it has begun
+        self._listening = True  # the user's turn is being read
 
     def assistant(self, position: int, raw: RawMessage, message: Message) -> None:
         if self._listening:
@@ -77,11 +77,11 @@ class _Mending:
         self._listening = self._listening or (message is not None and message.role == "user")
         if self._listening:
             self._turn.append((position, raw, message))
-        else:  # rules between two messages of the assistant's turn stay between them
+        else:  # rules between two messages of the assistant's turn stay there
             self.mended.append(raw)
 
     def end_of_turn(self, *, is_last: bool = False) -> None:
-        """Writes the user's turn: results first, then what was said, then what is quoted."""
+        """Writes the user's turn: results first, then the other messages, then the quotations."""
         first: list[Any] = []
         kept: list[RawMessage] = []
         quotes: list[RawMessage] = []
@@ -102,14 +102,14 @@ class _Mending:
         elif first:
             self.mended.append({"role": "user", "content": [*first, *self._missing]})
         self.mended += kept
-        # Where calls still wait for their results, nothing may be said after them.
+        # If calls still wait for their results, no message may stand after them.
         place = self._start if is_last and self._waits > 0 else len(self.mended)
         self.mended[place:place] = quotes
         self._turn, self._missing = [], []
 
 
 def _parted(raw: RawMessage, found: Sequence[Finding]) -> tuple[list[Any], list[Any]]:
-    """The results of *raw* that stand too late, and its other blocks without those that are quoted."""
+    """The results of *raw* that stand too late, and its other blocks without the quoted results."""
     rules = {each.nth: each.rule for each in found}
     lifted, rest, nth = [], [], 0
     for block in (as_fields(raw) or {}).get("content", ()):

@@ -12,12 +12,12 @@ from siltstone.messages.validators import Finding
 __all__ = ["HEALED", "STRANDED", "Faults", "calls_of", "is_reasoning", "nth_call", "quotations", "results_of"]
 
 Faults: TypeAlias = Mapping[int, Sequence[Finding]]
-"""What is to be healed, by position."""
+"""The findings to repair, by position."""
 
-#: Rules about a result that cannot stay one.
+#: Rules about a result that cannot stay a result.
 STRANDED: Final = frozenset({"orphan-result", "duplicate-result", "late-result", "result-type"})
 
-#: What a repair heals in every dialect.
+#: Rules that a repair heals in every dialect.
 HEALED: Final = STRANDED | {"unanswered-call", "result-place", "reasoning-alone"}
 
 _REASONS: Final = {
@@ -58,5 +58,5 @@ def quotations(message: Message, found: Iterable[Finding]) -> list[RepairedMessa
 
 
 def is_reasoning(message: Message) -> bool:
-    """Whether *message* is nothing but reasoning."""
+    """Whether *message* has only reasoning."""
     return bool(message.parts) and all(part.kind == "reasoning" for part in message.parts)

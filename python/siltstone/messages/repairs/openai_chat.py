@@ -1,4 +1,4 @@
-"""How is a broken OpenAI chat history made legal?"""
+"""Repairs an OpenAI chat history."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["is_healed", "mend"]
 
 
 def is_healed(message: Message, finding: Finding) -> bool:  # noqa: ARG001 - each dialect has its own answer
-    """Whether :func:`mend` heals *finding*: what is wrong with calls and results, always."""
+    """Whether :func:`mend` repairs *finding*: all faults of calls and results."""
     return finding.rule in HEALED
 
 
 def mend(raws: Sequence[RawMessage], messages: Sequence[Message | None], faults: Faults) -> list[RawMessage]:
-    """The history with its exchanges whole; quotations stand after the exchange that they were found in."""
+    """The history with complete exchanges; a quotation stands after the exchange of its result."""
     mended: list[RawMessage] = []
     missing: list[RawMessage] = []
     quotes: list[RawMessage] = []
@@ -40,7 +40,7 @@ def mend(raws: Sequence[RawMessage], messages: Sequence[Message | None], faults:
         else:
             waits -= 1
             mended.append(raw)
-    if waits > 0:  # calls still wait for their results: nothing may be said after them
+    if waits > 0:  # calls still wait for their results: no message may stand after them
         mended[start:start] = quotes
         return [*mended, *missing]
     return [*mended, *missing, *quotes]

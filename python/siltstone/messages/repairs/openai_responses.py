@@ -1,4 +1,4 @@
-"""How is a broken list of Responses items made legal?"""
+"""Repairs a list of Responses items."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from siltstone.messages.validators import Finding
 
 __all__ = ["is_healed", "mend"]
 
-# How each type of output says that there is none. What is not here demands something that cannot be made
-# up (a screenshot), so the call goes.
+# The artificial output for each type of call. A type that is not here needs an output that cannot be
+# invented (a screenshot), so its call is removed.
 _NO_OUTPUT: Final[dict[str, Callable[[str | None], dict[str, Any]]]] = {
     "function_call": lambda call_id: {"call_id": call_id, "output": NO_RESULT},
     "custom_tool_call": lambda call_id: {"call_id": call_id, "output": NO_RESULT},
@@ -38,15 +38,16 @@ _NO_OUTPUT: Final[dict[str, Callable[[str | None], dict[str, Any]]]] = {
 
 
 def is_healed(message: Message, finding: Finding) -> bool:  # noqa: ARG001 - each dialect has its own answer
-    """Whether :func:`mend` heals *finding*: what is wrong with calls, outputs and reasoning, always."""
+    """Whether :func:`mend` repairs *finding*: all faults of calls, outputs and reasoning."""
     return finding.rule in HEALED or finding.rule == "duplicate-call"
 
 
 def mend(raws: Sequence[RawMessage], messages: Sequence[Message | None], faults: Faults) -> list[RawMessage]:
-    """The items with every call answered directly after it, and stranded outputs quoted.
+    """The items with an artificial output after each unanswered call, and with stranded outputs quoted.
 
-    Reasoning that has lost what it led to goes: it is never edited, and is refused as it is. A call with
-    the id of one that still waits goes too: no output could say which of them it answers.
+    Reasoning without the item that it led to is removed: it is never edited, and the provider refuses it as
+    it is. A call with the id of a call that still waits is removed too: an output could not tell which of
+    them it answers.
     """
     mended: list[RawMessage] = []
     quotes: list[RawMessage] = []
@@ -62,13 +63,13 @@ def mend(raws: Sequence[RawMessage], messages: Sequence[Message | None], faults:
             (mended if held_at is None else quotes).extend(quotations(message, found))
         elif found[0].rule == "unanswered-call" and len(found) == 1:
             mended += _answered(raw, message, found[0])
-    if held_at is not None:  # a call still waits for its output: nothing may be said after it
+    if held_at is not None:  # a call still waits for its output: no message may stand after it
         mended[held_at:held_at] = quotes
     return mended
 
 
 def _first_waiting(messages: Sequence[Message | None], faults: Faults) -> int | None:
-    """Where the answer begins that has the first call which may still get its output."""
+    """The position where the answer with the first waiting call begins; None if no call waits."""
     waiting: dict[object, int] = {}
     for position, message in enumerate(messages):
         if message is None or position in faults:

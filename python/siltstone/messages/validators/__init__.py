@@ -1,4 +1,4 @@
-"""Finds messages that a provider would refuse; a file for each dialect."""
+"""Finds messages that a provider would refuse; one file for each dialect."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def validate_history(
     Consecutive messages of one role are legal in every dialect. Time is linear.
 
     Args:
-        raws: The history, as it would be sent, or as it was read.
-        dialect: The dialect to hold it to. Where not given, that of the first message that gives one away.
-        pending_ok: Calls of the last answer may still wait for their results, and an answer may be
+        raws: The messages as they would be sent, or messages that are already read.
+        dialect: The dialect whose rules apply; by default the dialect of the first distinctive message.
+        pending_ok: Whether calls of the last answer may still wait for their results, and the answer may be
             unfinished. Give False for a history that is about to be sent.
 
     Raises:
@@ -64,7 +64,7 @@ def _read(raws: Iterable[RawMessage | Message], findings: list[Finding]) -> Iter
 
 
 def dialect_of(history: Iterable[Message]) -> Dialect:
-    """That of the first message that gives one away; plain messages are held to the rules of chat."""
+    """The dialect of the first distinctive message; OpenAI chat if all messages are plain."""
     return next((message.dialect for message in history if _is_telling(message)), "openai.chat")
 
 
@@ -76,7 +76,7 @@ def _foreign(history: Placed, dialect: Dialect) -> Iterator[Finding]:
 
 
 def _is_telling(message: Message) -> bool:
-    """Whether the dialect of *message* is sure: a plain ``developer`` message is at home in two."""
+    """Whether the dialect of *message* is certain. A plain ``developer`` message belongs to two dialects."""
     if message.dialect == "any":
         return False
     if message.role != "developer" or message.dialect != "openai.chat":

@@ -1,9 +1,9 @@
 """The rules of the Anthropic Messages API.
 
-It joins consecutive messages of one role, so what counts is the turn: a run of messages of the assistant,
-or of the user. System text is a parameter of the request and may only lead the history; the first turn is
-the user's; the results of a turn's calls stand first in the user's next turn, or, where the provider runs
-the tool, in the same turn of the assistant.
+It joins consecutive messages of one role, so its rules are about turns: runs of messages of the assistant, or
+of the user. System text is a parameter of the request, and may only stand at the beginning of the history.
+The first turn is the user's. The results of a turn's calls stand at the beginning of the user's next turn. If
+the provider runs the tool, they stand in the same turn of the assistant.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _empty(history: Placed, spoken: Placed) -> Iterator[Finding]:
 
 
 def _assistant(run: Placed, ledger: Ledger, is_last: bool) -> Iterator[Finding]:
-    """The calls of a turn, and the results of those that the provider ran."""
+    """Checks a turn of the assistant: its calls, and the results of tools that the provider ran."""
     for position, message in run:
         calls = results = 0
         for part in message.parts:
@@ -73,7 +73,7 @@ def _assistant(run: Placed, ledger: Ledger, is_last: bool) -> Iterator[Finding]:
 
 
 def _user(run: Placed, ledger: Ledger, is_last: bool) -> Iterator[Finding]:
-    """The results of the turn before, first of all."""
+    """Checks a turn of the user: the results for the turn before it must come first."""
     said = False
     for position, message in run:
         results = 0
@@ -85,7 +85,7 @@ def _user(run: Placed, ledger: Ledger, is_last: bool) -> Iterator[Finding]:
                     found = [Finding(position, "result-place", sentence, part.call_id, results)]
                 yield from found
                 results += 1
-            elif part.call_id is None:  # what has an id belongs to a result
+            elif part.call_id is None:  # a part with an id belongs to a result
                 said = True
     if said or not is_last:
         yield from ledger.close()

@@ -1,7 +1,7 @@
 """The common part of the validators of all dialects.
 
-A validator is a function ``check(history, pending_ok) -> findings`` over positions and messages. It is
-pure, it looks at each message once, and it never raises for what a history says.
+A validator is a function ``check(history, pending_ok) -> findings`` over positions and messages. It is pure,
+its time is linear, and no content of a history makes it raise.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ Rule: TypeAlias = Literal[
     "result-place",
     "reasoning-alone",
 ]
-"""The rule of a provider that is broken; docs/design/messages.md explains each."""
+"""A rule of a provider that a message breaks; docs/design/messages.md explains each rule."""
 
 Placed: TypeAlias = Sequence[tuple[int, Message]]
-"""The messages of a history that could be read, each with its position."""
+"""The readable messages of a history, each with its position."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that the provider would refuse.
+    """A fault for which the provider would refuse the history.
 
     Attributes:
         position: The message's position in the list.
-        rule: Which rule it breaks.
-        sentence: What is wrong, for people.
-        call_id: Of the call or the result that it is about, where it is about one that has an id.
-        nth: Which of the message's calls, or of its results, from 0.
+        rule: The rule that the message breaks.
+        sentence: The fault in words.
+        call_id: The id of the call or the result with the fault; None without an id.
+        nth: The number of that call among the message's calls, or of that result among its results, from 0.
     """
 
     position: int
@@ -66,10 +66,10 @@ class _Call:
 
 
 class Ledger:
-    """The calls that wait for their results, and all calls and results so far."""
+    """The calls that wait for their results, and the keys of all calls and results so far."""
 
     def __init__(self, *, unique: bool = False) -> None:
-        self._unique = unique  # an id may be used once in a whole history
+        self._unique = unique  # whether an id may be used only once in a history
         self._waiting: dict[Hashable, deque[_Call]] = {}
         self._called: set[Hashable] = set()
         self._answered: set[Hashable] = set()
@@ -80,7 +80,7 @@ class Ledger:
         return bool(self._waiting)
 
     def open(self, position: int, part: Part, nth: int) -> Iterator[Finding]:
-        """Takes down a call."""
+        """Records a call."""
         key = call_key(part)
         if part.call_id is not None and key in (self._called if self._unique else self._waiting):
             said = f"the id of call {part.call_id!r} is already that of another"
@@ -90,7 +90,7 @@ class Ledger:
         self._waiting.setdefault(key, deque()).append(_Call(position, part, nth))
 
     def answer(self, position: int, part: Part, nth: int) -> Iterator[Finding]:
-        """Takes down a result."""
+        """Records a result."""
         key = call_key(part)
         queue = self._waiting.get(key)
         if queue:
@@ -115,7 +115,7 @@ class Ledger:
         return queue[0].position if queue else None
 
     def close(self, after: int = -1) -> Iterator[Finding]:
-        """Ends the exchange: what still waits, after position *after* excepted, can get no result."""
+        """Ends the exchange: waiting calls, with *after* only those before that position, get no result."""
         for queue in self._waiting.values():
             for call in queue:
                 if after < 0 or call.position < after:
@@ -125,7 +125,7 @@ class Ledger:
 
 
 def has_blank_text(message: Message) -> bool:
-    """Whether *message* says nothing, or has a text of nothing but white space."""
+    """Whether *message* has no parts, or has a text that is blank."""
     return not message.parts or any(part.kind == "text" and not part.text.strip() for part in message.parts)
 
 

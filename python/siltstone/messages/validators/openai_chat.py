@@ -1,7 +1,7 @@
 """The rules of the OpenAI chat completions API.
 
-Roles may follow each other in any order, and rules may stand anywhere. What it refuses is a call whose
-results do not follow it directly, before any other message.
+Roles may follow each other in any order, and rules may stand anywhere. The provider refuses a call if its
+results do not follow directly, before any other message.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The rules of the OpenAI Responses API.
 
-Items may follow each other in any order, but for two rules: an output stands somewhere after its call and
-is of the type that answers it, and reasoning is followed directly by what it led to.
+Items may follow each other in any order, with two rules. An output stands somewhere after its call, and has
+the type that answers it. Reasoning is followed directly by the item that it led to.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ def _calls(history: Placed, pending_ok: bool) -> Iterator[Finding]:
                     yield from ledger.answer(position, part, results)
                 results += 1
             elif part.kind == "other" and part.name == REFERENCE:
-                referred = True  # the provider may hold the call of any output from here on
+                referred = True  # from here on, the call of an output may be at the provider
         if message.role == "user" or (message.role == "assistant" and before == "tool"):
             asked = position
         before = message.role
-    # A call may wait while the user has said nothing since, and the assistant has begun no other answer.
+    # A call may wait as long as neither a user message nor another answer of the assistant follows.
     yield from ledger.close(after=asked if pending_ok else -1) if asked >= 0 or not pending_ok else ()
 
 
 def _lonely_reasoning(history: Placed, pending_ok: bool) -> Iterator[Finding]:
-    """Reasoning without the item that it led to."""
+    """Finds reasoning without the item that it led to."""
     waiting: list[int] = []
     for position, message in history:
         if _is_reasoning(message):
@@ -83,7 +83,7 @@ def _same_ids(history: Placed) -> Iterator[Finding]:
     seen: set[str] = set()
     for position, message in history:
         fields = as_fields(message.raw) or {}
-        # A reference has the id of another item on purpose, and the old shell's output that of its call.
+        # A reference has the id of another item on purpose; the old shell's output has the id of its call.
         if item_type(fields) in (REFERENCE, "local_shell_call_output"):
             continue
         item_id = fields.get("id")

@@ -3,7 +3,7 @@
 //! A text is cut into words (`words`); words without content are left out (`stop`); every other word is brought to
 //! its normal form (`normal`), and the 64-bit hash of that is the term. Entries and queries are analysed in the
 //! same way. A store keeps only the name of the analysis: a store that was written under another name is analysed
-//! anew when it is read.
+//! again when it is read.
 
 mod analyser;
 mod asked;

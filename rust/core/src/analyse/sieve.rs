@@ -1,7 +1,7 @@
-//! How often texts have some terms, and how many they have at all: for those who want to know no more of them.
+//! Counts the terms of texts, and finds the wanted terms among them, for callers that need nothing else.
 //!
-//! What a word adds to a text is found by the rules once. Then it is known by the bytes of the word, as they
-//! were written: most words of a text are neither lower-cased nor hashed as terms.
+//! The rules read each different word once. Then a table finds its terms by the bytes of the word, as it was
+//! written: most words of a text are neither lower-cased nor hashed.
 
 use std::mem;
 use std::ops::{Deref, Range};
@@ -15,15 +15,15 @@ use crate::simd::clusters::Clusters;
 use crate::simd::edges::Runs;
 use crate::simd::words::ShortWords;
 
-/// Bytes of a word that are one number.
+/// The bytes of a short word, whose key is one number.
 const EIGHT: usize = 8;
-/// Longer words that are remembered at most.
+/// The most longer words that are remembered.
 const MOST_LONGER: usize = 1 << 15;
 
-/// Calls `visit` for each of `texts`, read as English, in order: with how many terms it has, and with the numbers
-/// of those that are `wanted`, each as often as the text has it, in any order.
+/// Calls `visit` for each of `texts`, read as English, in order: with its count of terms, and with the numbers of
+/// its `wanted` terms in any order, a number for each occurrence.
 ///
-/// What says nothing is no term, unless the text has nothing else.
+/// Stop words are not terms, unless the text has no other words.
 pub fn sift<T>(texts: &[T], wanted: &HashMap<u64, u32>, mut visit: impl FnMut(u64, &mut [u32]))
 where
     T: Deref<Target = str>,
@@ -38,56 +38,56 @@ where
     });
 }
 
-/// The words of the texts so far.
+/// Reads texts, and remembers the words of all texts so far.
 struct Sieve<'a> {
     rules: Rules<'a>,
     clusters: Clusters,
     known: Known,
-    /// Words that are not plain or not known, and the terms that were met: of the text at hand, kept for their
-    /// capacity.
+    /// Buffers for the current text, kept for their capacity: the numbers of its words that `known.plain` does not
+    /// have, and the wanted terms that were found.
     unknown: Vec<u32>,
     met: Vec<u32>,
 }
 
-/// Tells what a word adds that nobody knows.
+/// Finds the terms of an unknown word by the rules.
 struct Rules<'a> {
     analyser: &'a mut Analyser,
     wanted: &'a HashMap<u64, u32>,
-    /// Kept for their capacity.
+    /// A buffer, kept for its capacity.
     terms: Vec<u64>,
 }
 
-/// What words add.
+/// The words that were read before, with their terms.
 #[derive(Default)]
 struct Known {
-    /// Those that add one term that nobody wants, or none.
+    /// Words without a wanted term that have one term or none.
     plain: ShortWords,
-    /// Those of at most eight bytes.
+    /// Words of at most eight bytes.
     short: Short,
-    /// Of more than eight bytes.
+    /// Words of nine to 24 bytes.
     longer: HashMap<[u64; 3], Adds>,
-    /// The numbers of wanted terms that a word has, where that is not a single small one.
+    /// The wanted terms of words that have several, or one with a large number.
     several: Vec<Box<[u32]>>,
 }
 
-/// What a word adds to a text: how many terms it has, and the wanted ones among them.
+/// The terms of a word in 21 bits: their count in the low bits, and the wanted terms above it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Adds(u32);
 
-/// The wanted terms of a word: one by its number, or several by their place among all that are several.
+/// The wanted terms of a word: the number of a single one, or the place of several in [`Known::several`].
 enum Hit {
     One(u32),
     Several(usize),
 }
 
 impl Adds {
-    /// Bits of it all, and those of the count, which are the low ones.
+    /// The number of bits of the whole, and of the count.
     const BITS: usize = 21;
     const COUNT: usize = 5;
     const MOST: usize = (1 << Self::COUNT) - 1;
-    /// Hits from here on are several.
+    /// From this value on, a hit is a place in [`Known::several`].
     const HALF: u32 = 1 << (Self::BITS - Self::COUNT - 1);
-    /// How many of them are remembered at most.
+    /// The most places in [`Known::several`].
     const SEVERAL: u32 = if cfg!(test) { 50 } else { Self::HALF - 1 };
 
     #[inline]
@@ -95,7 +95,7 @@ impl Adds {
         u64::from(self.0) & Self::MOST as u64
     }
 
-    /// Whether a word is one term, where it adds that or nothing at all.
+    /// For a word without wanted terms that has at most one term: whether it has one. None for all other words.
     fn is_plain(self) -> Option<bool> {
         (self.0 <= 1).then_some(self.0 == 1)
     }
@@ -125,7 +125,7 @@ impl<'a> Sieve<'a> {
         }
     }
 
-    /// Reads a text, and says how many terms it has.
+    /// Reads a text: fills `met` with its wanted terms, and returns its count of terms.
     fn read(&mut self, level: Level, text: &str) -> u64 {
         let Self {
             rules,
@@ -163,7 +163,8 @@ impl<'a> Sieve<'a> {
 }
 
 impl Rules<'_> {
-    /// What a word adds that is not among the short ones: its terms are counted, the wanted ones are met.
+    /// Reads a word that is not in the table of short words, and remembers it: adds its wanted terms to `met`, and
+    /// returns its count of terms.
     #[cold]
     #[inline(never)]
     fn learn(
@@ -200,7 +201,7 @@ impl Rules<'_> {
         self.terms.len() as u64
     }
 
-    /// How many terms a text has that says nothing.
+    /// Reads a text that has only stop words: they are its terms. Returns their count.
     #[cold]
     fn read_silent(&mut self, text: &str, met: &mut Vec<u32>) -> u64 {
         self.terms.clear();
@@ -217,7 +218,7 @@ impl Rules<'_> {
 }
 
 impl Known {
-    /// Meets the wanted terms that a word has.
+    /// Adds the wanted terms of a word to `met`.
     #[inline]
     fn meet(&self, adds: Adds, met: &mut Vec<u32>) {
         match adds.hit() {
@@ -227,7 +228,7 @@ impl Known {
         }
     }
 
-    /// What a word adds, to be remembered; `None` where that is too much.
+    /// The terms of a word in the form that is remembered; `None` if they do not fit that form.
     fn adds(&mut self, count: usize, hits: &[u32]) -> Option<Adds> {
         let count = u32::try_from(count).ok()?;
         if count as usize > Adds::MOST {
@@ -249,7 +250,8 @@ impl Known {
     }
 }
 
-/// The bytes of a word as one number, zeros behind them; `None` where there are more. No word has a NUL.
+/// The bytes of a word as one number, padded with zeros; `None` for more than eight bytes. No word has a NUL, so
+/// two words never have the same number.
 #[inline]
 fn short_key(bytes: &[u8], range: &Range<usize>) -> Option<u64> {
     let length = range.len();
@@ -273,18 +275,19 @@ fn at_the_end(rest: &[u8]) -> u64 {
     u64::from_le_bytes(read)
 }
 
-/// What short words add, in lines of three: of four that share a line, the oldest goes.
+/// A cache of the terms of short words. A line has three words; a fourth word replaces the oldest of its line.
 ///
-/// So it can be wrong about nothing, and words that were chosen to share lines cost no more than unknown ones.
+/// The keys are the bytes of the words, so an answer is always right. Words that were chosen to share a line cost
+/// no more than unknown words.
 struct Short {
     lines: Vec<Line>,
-    /// Bits of a product that do not say which line it is.
+    /// How far a product is shifted right, so that only the number of the line is left.
     behind: u32,
-    /// How many words were taken in since there are so many lines.
+    /// How many words were stored since the last change of the number of lines.
     kept: usize,
 }
 
-/// Three words, and what they add, in half a line of the processor's cache.
+/// Three words and their terms, in half a line of the processor's cache.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(32))]
 struct Line {
@@ -295,7 +298,8 @@ struct Line {
 impl Line {
     const WORDS: usize = 3;
 
-    /// What a word adds. Nobody can guess where in the line it is, so all are looked at.
+    /// The terms of a word. The processor cannot predict its place in the line, so all three are compared without a
+    /// branch.
     #[inline]
     fn find(&self, key: u64) -> Option<Adds> {
         let [first, second, third] = self.keys;
@@ -310,7 +314,7 @@ impl Line {
         Adds(u32::try_from(adds).unwrap_or_default())
     }
 
-    /// The words that it has, with what they add.
+    /// The words of the line with their terms, the oldest first.
     fn oldest_first(&self) -> impl Iterator<Item = (u64, Adds)> {
         let known = (0..Self::WORDS)
             .rev()
@@ -331,7 +335,7 @@ impl Default for Short {
 }
 
 impl Short {
-    /// Lines to begin with and at most, as powers of two, and by how much they grow: 2 KB to 512 KB.
+    /// The number of lines at first and at most, and the factor of growth, as powers of two: 2 KB to 512 KB.
     const FEWEST: u32 = 6;
     const MOST: u32 = 14;
     const STEP: u32 = 2;
@@ -349,7 +353,7 @@ impl Short {
         self.lines[self.place(key)].find(key)
     }
 
-    /// Remembers what a word adds that is not known.
+    /// Stores an unknown word; makes more lines first if there are too few.
     fn keep(&mut self, key: u64, adds: Adds) {
         let power = u64::BITS - self.behind;
         if self.kept >= self.lines.len() && power < Self::MOST {
@@ -362,7 +366,7 @@ impl Short {
         self.kept += 1;
     }
 
-    /// The line of a key: high bits of a product, in which every byte of it has a part.
+    /// The line of a key: the high bits of a product, which depend on every byte of the key.
     #[inline]
     fn place(&self, key: u64) -> usize {
         let product = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);

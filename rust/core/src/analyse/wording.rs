@@ -1,7 +1,7 @@
-//! What the wording of a question says besides its subject: whether it is about the one who asks, and which of its
-//! words only say that something is asked.
+//! The wording of a question: whether the question is about its asker, and which of its words only say that
+//! something is asked.
 //!
-//! Both are told of English alone, in which they were measured.
+//! Both rules apply to English only: they were measured in no other language.
 
 use std::sync::LazyLock;
 
@@ -11,19 +11,21 @@ use super::detect::language_of;
 use super::language::Language;
 use super::terms::terms;
 
-/// Words of the one who asks, and of the one who is asked. What follows an apostrophe does not count.
+/// The pronouns of the asker, and of the person who is asked. The part of a word after an apostrophe does not count.
 const ASKER: [&str; 7] = ["i", "im", "ive", "me", "mine", "my", "myself"];
 const ASKED: [&str; 7] = ["you", "your", "youre", "yours", "yourself", "youve", "youd"];
 
-/// What stands before `you` where somebody is only polite, and before `me` where something is only asked for.
+/// Words before a polite `you` (`can you`), and words before the `me` of a request (`tell me`): these pronouns do not
+/// count.
 const POLITE: [&str; 6] = ["can", "could", "do", "please", "will", "would"];
 const GIVES: [&str; 6] = ["give", "help", "let", "remind", "show", "tell"];
 
-/// Words that say what is to be done with what is found, and tell nothing about it. Frozen: part of the ranking.
+/// Words that only tell the task, such as a summary, and nothing about the texts to find. Frozen: part of the
+/// ranking.
 const ASKING: &str =
     "ask conversation discuss mention overview say speak summarise summarize summary talk tell";
 
-/// Whether a question is about the one who asks it: the first pronoun decides.
+/// Whether a question is about its asker: the first pronoun decides.
 ///
 /// `What did I tell you?` is, `What did you tell me?` is not; `Can you` and `Tell me` are only polite.
 #[must_use]

@@ -276,7 +276,7 @@ impl Search<'_> {
         lists.map(|term| term.list.codes.len()).sum()
     }
 
-    /// Clears what the terms from `first` on added to the sums.
+    /// Clears the sums that the terms from `first` on have changed.
     fn clear(&mut self, first: usize) {
         if self.codes_from(first) > SPARSE {
             self.added.fill(0.0);

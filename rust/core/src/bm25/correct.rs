@@ -1,10 +1,10 @@
 //! Spelling correction: a word of a query that no entry has is replaced by a word at an edit distance of one that
 //! entries have.
 //!
-//! A word that only says that something is asked stands for itself.
+//! A word that only says that something is asked is not corrected.
 //!
-//! Nothing is kept for it: the words at one edit are few hundred, and are looked up as any term of a query. Words
-//! that entries have cost nothing.
+//! The correction needs no data of its own: it makes the few hundred words at one edit, and looks them up like the
+//! terms of a query. Words that entries have cost nothing.
 
 use std::borrow::Cow;
 

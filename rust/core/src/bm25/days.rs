@@ -18,8 +18,8 @@ use crate::postings::{BLOCK, count, entry};
 
 const MILLISECONDS_OF_DAY: i64 = 86_400_000;
 
-/// Terms of an entry in the mean, up to which a day weighs as much as what an entry has by itself. Where answers are
-/// long, a day is mostly about those.
+/// The mean length of entries, in terms, up to which a day has its full weight. If answers are long, the text of a
+/// day consists mostly of answers, and says less about the other entries.
 const SHORT: f64 = 25.0;
 
 /// The value of an entry without a day.
@@ -101,8 +101,8 @@ impl Days {
         day
     }
 
-    /// What each day adds: its weight times the sum of BM25 over days; nothing where all was said on one. The scorer
-    /// is that of the passages of these entries.
+    /// The addend of each day: the weight of days times the BM25 sum of the day, among all days. It is empty if there
+    /// is only one day. `scorer` is the scorer of these entries' passages.
     pub(super) fn sums(&self, query: &Query, scorer: &Scorer<'_>) -> Vec<f64> {
         if self.lengths.len() < 2 {
             return Vec::new();
@@ -136,7 +136,8 @@ impl Days {
         sums
     }
 
-    /// What a day weighs: 1, and by the square of the mean length of entries less where they are long.
+    /// The weight of days: 1 for short entries. Above a mean length of `SHORT` terms it falls with the square of the
+    /// length.
     #[expect(
         clippy::cast_precision_loss,
         reason = "counts of what fits in memory are far below 2^53"

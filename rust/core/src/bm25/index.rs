@@ -91,7 +91,7 @@ impl Bm25Index {
         self.postings.settle();
     }
 
-    /// How many passages were added, those included that were removed.
+    /// How many passages were added, including removed ones.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lengths.len()

@@ -3,17 +3,16 @@
 //!
 //! ```text
 //! own(e)   = the largest S(p) over the passages p of the entry
-//! near(e)  = own(e) with what its neighbours have of the query (`neighbours.rs`)
+//! near(e)  = own(e) with the shares of its neighbours (`neighbours.rs`)
 //! day(e)   = min(1, 25 / mean length)^2 * the sum of BM25 of the day of the entry, among all days (`days.rs`)
 //! score(e) = min(1, (near(e) * speaker(e) + day(e)) / ceiling), where near(e) is above 0
 //! ```
 //!
-//! `speaker(e)` is 1.5 where the query names exactly one speaker, who said the entry, and else 1; where it names the
-//! one who asks, it is 1 of what that one said and else 1 / 1.5 (`speakers.rs`). `day(e)` is less where entries are
-//! long in the mean.
-//! `S` and `ceiling` are those of BM25 over passages, the query weighed as `score.rs` says. So an answer that has no term of the
-//! query is found by the question before it. Sums are taken in one order, so every way to a score gives the
-//! same bits.
+//! `speaker(e)` is 1.5 if the query names exactly one speaker and the entry is of that speaker, and 1 otherwise. If
+//! the query names its asker, it is 1 for the asker's entries and 1 / 1.5 for all others (`speakers.rs`). `day(e)` is
+//! smaller if entries are long on average. `S` and `ceiling` are those of BM25 over passages, with the query weighed as
+//! `score.rs` says. So the question before an answer finds the answer, even if it has no term of the query. Sums are
+//! taken in one order, so every way to compute a score gives the same bits.
 
 use std::borrow::Cow;
 use std::ops::Range;

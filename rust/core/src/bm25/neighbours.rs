@@ -50,8 +50,8 @@ pub struct Why {
     pub neighbors: Vec<Neighbor>,
     /// The share of the entry's day.
     pub day: f64,
-    /// What all of that but the day was multiplied by: more than 1 where the query names who said the entry, less
-    /// where it is about the one who asks, and somebody else said it.
+    /// The factor on all shares except the day: more than 1 if the query names the speaker of the entry, less than 1
+    /// if the query is about its asker and somebody else said the entry.
     pub speaker: f64,
 }
 

@@ -1,7 +1,7 @@
 //! Removes entries from an index, as if they had never been added.
 //!
 //! An index over entries stores neighbours and sums of days, and nothing of a removed entry may stay in them. So
-//! the index is built anew from the passages in its posting lists; the texts are not needed.
+//! the index is built again from the passages in its posting lists; the texts are not needed.
 
 use crate::bm25::index::Bm25Index;
 use crate::bm25::lexical::LexicalIndex;

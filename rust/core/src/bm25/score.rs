@@ -20,10 +20,10 @@
 //! ceiling    = 1.2 * (k1 + 1) * sum of w(t) over the terms of the query
 //! ```
 //!
-//! `k3` (Robertson and Walker 1994) keeps a query that is itself a conversation from being about the one
-//! word it repeats. A term that stands for an unknown word near it weighs 0.8 of that, and one that only says that
-//! something is asked weighs half. Neighbours and days add to what a passage has by itself, hence the higher ceiling: one
-//! best hit in a hundred is cut at 1, and a lower one would make more of them equal.
+//! `k3` (Robertson and Walker 1994) limits the weight of a word that the query repeats; a query may be a whole
+//! conversation. A term that replaces a misspelt word weighs 0.8 of that, and a term that only says that something is
+//! asked weighs half. The ceiling is higher than that of plain BM25, because neighbours and days add to the sum of a
+//! passage. With this ceiling one best hit in a hundred is cut at 1; a lower ceiling would make more best hits equal.
 
 use crate::bm25::params::Bm25Params;
 use crate::bm25::terms::QueryTerm;
@@ -31,10 +31,11 @@ use crate::bm25::terms::QueryTerm;
 /// How soon the effect of a repeated query term saturates.
 const K3: f64 = 2.0;
 
-/// What a term weighs that stands for a word near it.
+/// The factor on the weight of a term that replaces a misspelt word.
 const NEAR: f64 = 0.8;
 
-/// What a term weighs that only says that something is asked. Anything from a quarter to a half finds the same.
+/// The factor on the weight of a term that only says that something is asked. Values from a quarter to a half find
+/// the same.
 const ASKING: f64 = 0.5;
 
 /// How a query is weighed.

@@ -1,10 +1,11 @@
 //! The speaker of each entry, and the speaker that a query names.
 //!
-//! A query that names exactly one person is nearly always about what that person said, so such entries count for
-//! more. A name is known by the terms that no other name has: where two people are called Ann, `Ann` names neither.
+//! A query that names exactly one person is nearly always about entries of that person, so these entries score more.
+//! A term names a person only if no other name has it: if two people are called Ann, `Ann` names nobody.
 //!
-//! In a dialogue of one person and an assistant, `I` and `my` name that person. There all others count for less, and
-//! not the person for more: most of what somebody asks says `I`, and a score is to say how good a hit is.
+//! In a dialogue of one person and an assistant, `I` and `my` name that person. Then the entries of all others score
+//! less, instead of the person's entries more: most questions say `I`, so most scores would be raised, and a score
+//! has to show the quality of a hit.
 
 use std::io::{self, Write};
 
@@ -18,16 +19,17 @@ use crate::cache::{Reader, Writer};
 /// The factor on the score of an entry whose speaker the query names. Quality is the same from 1.4 to 2.
 pub(super) const FACTOR: f64 = 1.5;
 
-/// The person of a dialogue said at least one in so many entries. Where an agent works on its own, `I` is the agent.
+/// The person of a dialogue said at least one in so many entries. In sessions with fewer, an agent works alone, and
+/// `I` is the agent.
 const PART: usize = 4;
 
-/// Stands for nobody, and for several.
+/// The value for no speaker, and for several speakers.
 const NONE: u32 = u32::MAX;
 
 /// The bit of an entry's code that is set where its name is not the name of a person.
 const THING: u32 = 1;
 
-/// A name, or that of users without one.
+/// A name. The users without a name share an empty one.
 #[derive(Clone, Debug)]
 struct Name {
     /// Its terms, ascending.
@@ -89,7 +91,7 @@ impl Speakers {
         })
     }
 
-    /// Whom the query names, if it is exactly one: by a name, or else as the one who asks.
+    /// The speaker that the query names, if it names exactly one: by name, or else as its asker.
     pub(super) fn named(&self, query: &Query) -> Named<'_> {
         let mut named = None;
         for term in query.terms() {
@@ -113,7 +115,7 @@ impl Speakers {
             })
     }
 
-    /// The one person of a dialogue, who says a part of it.
+    /// The only person of a dialogue, if that person said at least a quarter of the entries, and not all of them.
     fn asker(&self) -> Option<u32> {
         let mut people = (0..).zip(&self.names).filter(|(_, name)| name.is_person);
         let (number, name) = people.next()?;
@@ -178,13 +180,13 @@ impl Name {
     }
 }
 
-/// The one that a query names.
+/// The factors of a query on the sums of entries, by speaker.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named<'a> {
     code: u32,
-    /// The speaker of each entry; empty where nobody is named.
+    /// The speaker of each entry; empty if the query names nobody.
     of: &'a [u32],
-    /// What the sums of that one are multiplied by, and those of all others, which is not more.
+    /// The factor on the sums of the named speaker, and the factor on all other sums, which is not larger.
     own: f64,
     others: f64,
 }

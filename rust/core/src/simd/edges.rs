@@ -21,9 +21,9 @@ use super::level::{Level, Path};
 const MASKS: usize = 32;
 /// Half of the bits of a mask.
 const HALF: u64 = u32::MAX as u64;
-/// Edges of half a block that are always written, whether there are so many or not.
+/// Edges of half a block that are written without a check how many there are.
 const AT_ONCE: usize = 14;
-/// Places behind the last edge that may be written.
+/// Places behind the last edge that may be overwritten.
 const SPARE: usize = 16;
 
 type Places = [u32; MASKS * BLOCK + SPARE];
@@ -39,13 +39,13 @@ impl Default for Edges {
     }
 }
 
-/// The start and the end of a run, counted from a place that is given with it.
+/// The start and the end of a run, in bytes from a place that is given with it.
 pub type Run = [u32; 2];
 
 /// Maximal runs of bytes whose bits are set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Runs<'a> {
-    /// A place, and the runs counted from it, in order.
+    /// A place in the text, and runs that are counted from it, in order.
     Behind(usize, &'a [Run]),
     /// A run that crosses from one group of masks into the next: at most one for each 2 KB of text.
     Reaching(Range<usize>),
@@ -75,7 +75,8 @@ impl Edges {
     }
 }
 
-/// Writes down the bits that differ from the bit before them, and says how many. `open` is the bit before all.
+/// Fills `places` with the places of the bits that differ from the bit before them, and returns their count. `open`
+/// is the bit before the first mask.
 fn find(level: Level, masks: &[u64], open: u64, places: &mut Places) -> usize {
     match level.path() {
         #[cfg(target_arch = "x86_64")]
@@ -88,16 +89,16 @@ fn find(level: Level, masks: &[u64], open: u64, places: &mut Places) -> usize {
     }
 }
 
-/// The twin.
+/// The portable counterpart.
 ///
-/// Text has 5 to 12 edges in half a block, nobody can guess how many. So some are always written, and those that
-/// are not there are overwritten by the next ones.
+/// Half a block of text has 5 to 12 edges, and the processor cannot predict how many. So 14 places are always
+/// written, and the next edges overwrite the places behind the last one.
 #[inline]
 fn bit_by_bit(masks: &[u64], mut open: u64, places: &mut Places) -> usize {
     let mut count = 0;
     for (first, &mask) in (0..).step_by(BLOCK).zip(masks) {
         let bits = edges_of(mask, &mut open);
-        // Each bit is known when the one before it is gone: two halves wait half as long.
+        // Each step needs the result of the step before it. With two halves, these chains are half as long.
         for (half, first) in [(bits & HALF, first), (bits >> 32, first + 32)] {
             let mut bits = half;
             let end = count + bits.count_ones() as usize;
@@ -115,7 +116,8 @@ fn bit_by_bit(masks: &[u64], mut open: u64, places: &mut Places) -> usize {
     count
 }
 
-/// The bits of a mask that differ from the bit before them; `open` is the bit before the mask, and then its last.
+/// The bits of a mask that differ from the bit before them. `open` is the bit before the mask; it is set to the last
+/// bit of the mask.
 #[inline]
 fn edges_of(mask: u64, open: &mut u64) -> u64 {
     let before = mask << 1 | *open;
@@ -142,7 +144,7 @@ fn with_avx512(masks: &[u64], mut open: u64, places: &mut Places) -> usize {
             let bits = u16::from_le_bytes([low, high]);
             let packed = _mm512_maskz_compress_epi32(bits, first);
             let free = &mut places[count..][..QUARTER];
-            // SAFETY: the places are as many as are written.
+            // SAFETY: `free` has the sixteen places that are written.
             unsafe { _mm512_storeu_si512(free.as_mut_ptr().cast(), packed) };
             count += bits.count_ones() as usize;
             first = _mm512_add_epi32(first, _mm512_set1_epi32(16));

@@ -1,4 +1,4 @@
-//! Which words of a text are among some short ones, eight words at a time.
+//! Looks up the words of a text in a cache of short words, eight words at a time.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -15,25 +15,27 @@ use std::arch::x86_64::*;
 use super::edges::Run;
 use super::level::{Level, Path};
 
-/// Bytes of the longest word that is one of them.
+/// The longest short word, in bytes.
 pub const SHORT: usize = 8;
-/// The highest bit of the first byte: no word of ASCII has it.
+/// The flag of a silent word: the highest bit of its first byte, which is 0 in ASCII.
 const SILENT: u64 = 0x80;
 /// Words that are looked up together.
 const AT_ONCE: usize = 8;
-/// Spreads words over the lines: high bits of a product have a part of every byte.
+/// Spreads words over the lines: the high bits of the product depend on every byte.
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Short words of ASCII, telling ones and silent ones, in lines of two: of three that share a line, the oldest goes.
+/// A cache of short ASCII words. A word is telling (it is one term) or silent (it has no term). A line has two
+/// words; a third word replaces the older one.
 ///
-/// It can be wrong about no word, and words that were chosen to share lines cost no more than unknown ones.
+/// The keys are the bytes of the words, so an answer is always right. Words that were chosen to share a line cost
+/// no more than unknown words.
 #[derive(Clone, Debug)]
 pub struct ShortWords {
-    /// The bytes of each word as a number, zeros behind them; 0 for none.
+    /// The bytes of each word as a number, padded with zeros; 0 for an empty place.
     lines: Vec<[u64; 2]>,
-    /// Bits of a product that do not say which line it is.
+    /// How far a product is shifted right, so that only the number of the line is left.
     behind: u32,
-    /// How many were taken in since there are so many lines.
+    /// How many words were stored since the last change of the number of lines.
     kept: usize,
 }
 
@@ -44,7 +46,7 @@ impl Default for ShortWords {
 }
 
 impl ShortWords {
-    /// Lines to begin with and at most, as powers of two, and by how much they grow: 512 bytes to 512 KB.
+    /// The number of lines at first and at most, and the factor of growth, as powers of two: 512 bytes to 512 KB.
     const FEWEST: u32 = 5;
     const MOST: u32 = 15;
     const STEP: u32 = 2;
@@ -57,7 +59,7 @@ impl ShortWords {
         }
     }
 
-    /// Takes in a word by its key, of 1 to [`SHORT`] bytes; one that is not ASCII is left out.
+    /// Stores a word of 1 to [`SHORT`] bytes by its key. A word that is not ASCII is not stored.
     pub fn keep(&mut self, key: u64, is_telling: bool) {
         if !key.to_le_bytes().is_ascii() {
             return;
@@ -79,10 +81,10 @@ impl ShortWords {
         self.kept += 1;
     }
 
-    /// How many of `runs`, counted from `first`, are telling words; `unknown` has the numbers of those that are
-    /// none of these words afterwards, in order.
+    /// Looks up the words of `text` at `runs`, which are counted from `first`. Returns how many are telling words, and
+    /// fills `unknown` with the numbers of the runs whose word is not stored, ascending.
     ///
-    /// The words of a text of less than eight bytes are all unknown.
+    /// In a text of less than eight bytes every word is unknown.
     pub fn count(
         &self,
         level: Level,
@@ -110,7 +112,8 @@ impl ShortWords {
     }
 }
 
-/// The twin. Nobody can guess which words are known, so a number is always written.
+/// The portable counterpart. The processor cannot predict which words are known, so a number is always written, and
+/// only counted if its word is unknown.
 fn one_by_one(
     words: &ShortWords,
     text: &[u8],
@@ -141,7 +144,7 @@ fn one_by_one(
 
 /// # Safety
 ///
-/// There is a line for every place.
+/// `words` must have a line for every place.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,popcnt")]
 unsafe fn with_avx512(
@@ -165,7 +168,7 @@ unsafe fn with_avx512(
     let (mut telling, mut count) = (0, 0);
     for some in runs.chunks(AT_ONCE) {
         let there = u8::MAX >> (AT_ONCE - some.len());
-        // SAFETY: as many runs are read as there are.
+        // SAFETY: the mask `there` has a bit for each run that exists, and only those are read.
         let edges = unsafe { _mm512_maskz_loadu_epi64(there, some.as_ptr().cast()) };
         let ends = _mm512_srli_epi64::<32>(edges);
         let lengths = _mm512_sub_epi64(ends, _mm512_and_si512(edges, splat(u32::MAX.into())));
@@ -174,7 +177,7 @@ unsafe fn with_avx512(
         let is_read = is_read_at_all & _mm512_mask_cmple_epu64_mask(is_short, ends, last);
         let here = _mm512_max_epu64(ends, eight);
         let starts = _mm512_sub_epi64(here, eight);
-        // SAFETY: the text has eight bytes, and those lanes alone are read whose end lies in it.
+        // SAFETY: the text has at least eight bytes, and only lanes whose end lies in the text are read.
         let read = unsafe {
             let none = _mm512_setzero_si512();
             _mm512_mask_i64gather_epi64::<1>(none, is_read, starts, text.as_ptr().cast())
@@ -199,7 +202,7 @@ unsafe fn with_avx512(
         let is_unknown = there & !(is_newer | is_older);
         let packed = _mm256_maskz_compress_epi32(is_unknown, numbers);
         let free = &mut unknown[count..][..AT_ONCE];
-        // SAFETY: the places are as many as are written.
+        // SAFETY: `free` has the eight places that are written.
         unsafe { _mm256_storeu_si256(free.as_mut_ptr().cast(), packed) };
         count += is_unknown.count_ones() as usize;
         numbers = _mm256_add_epi32(numbers, _mm256_set1_epi32(8));
