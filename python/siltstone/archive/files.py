@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from heapq import heappop, heappush
 from pathlib import Path
 from threading import RLock
 from typing import Final, NamedTuple
 
-from siltstone.archive.lines import line_of, opened_to_append
+from siltstone.archive.lines import Stamp, line_of, locked, opened_to_append, stamp_of
 from siltstone.archive.records import Segment, read_segments, segment_fields, segment_of, write_segments
 from siltstone.errors import ConfigError
 
@@ -41,9 +42,9 @@ def dedup_key(session_id: str, role: str, content: str) -> bytes:
 class SegmentArchive:
     """``segments.jsonl`` of a folder. A line is on the disk when ``add`` returns.
 
-    The file is read once, at its first use. Bad lines are skipped and counted in ``skipped``. If a write
-    fails, its caller gets the error; later writes are not affected. A folder must have one archive in one
-    process.
+    The file is read at its first use, and again when another process has written it. Several processes may
+    write: each write locks the folder, and begins with the lines of the others. Bad lines are skipped and
+    counted in ``skipped``. If a write fails, its caller gets the error; later writes are not affected.
 
     Args:
         folder: The folder of the file; it is made by the first write.
@@ -68,10 +69,31 @@ class SegmentArchive:
         self._segments: dict[bytes, Segment] | None = None
         self._oldest: list[tuple[int, str, bytes]] = []  # a heap
         self._lines = 0  # of the file, those that count no more included
+        self.revision = 0  #: how often the file was read; what was made of it before is out of date
+        self._seen: Stamp | None = None  # of the file, when it was last read or written here
+        self._is_alone = False
         self._lock = RLock()
 
     def __len__(self) -> int:
         return len(self._loaded())
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keeps other threads and processes from the folder. The lines that others wrote are known inside.
+
+        Raises:
+            OSError: the folder cannot be made or locked.
+        """
+        with self._lock:
+            if self._is_alone:
+                yield
+                return
+            with locked(self.path.parent):
+                self._is_alone = True
+                try:
+                    yield
+                finally:
+                    self._is_alone = False
 
     def segments(self, session_id: str | None = None) -> Sequence[Segment]:
         """The segments of a session, or all, oldest first."""
@@ -110,9 +132,13 @@ class SegmentArchive:
 
         If the write fails, the messages are written one by one, so that one failure does not stop the others.
         """
-        with self._lock:
+        answers: list[Segment | OSError | ValueError | None] = []
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self.alone())
+            except OSError as error:
+                return [error for _ in said]
             known = self._loaded()
-            answers: list[Segment | OSError | ValueError | None] = []
             new: dict[bytes, tuple[int, Segment, bytes]] = {}  # with its place, and its line
             for place, each in enumerate(said):
                 answers.append(None)
@@ -149,6 +175,7 @@ class SegmentArchive:
                 failed |= self._written({place: line})
             return failed
         self._lines += len(lines)
+        self._seen = stamp_of(self.path)
         return {}
 
     def has_older(self, now: int) -> bool:
@@ -162,7 +189,7 @@ class SegmentArchive:
 
         The segments of other sessions stay.
         """
-        with self._lock:
+        with self.alone():
             known = self._loaded()
             kept = {key: each for key, each in known.items() if each.session_id != session_id}
             others = len(kept)
@@ -177,7 +204,7 @@ class SegmentArchive:
         if not self._days:
             return 0
         oldest = now - self._days * _DAY_MS
-        with self._lock:
+        with self.alone():
             known = self._loaded()
             gone = 0
             while self._oldest and self._oldest[0][0] < oldest:
@@ -189,6 +216,7 @@ class SegmentArchive:
 
     def _rewrite(self) -> None:
         self._lines = write_segments(self.path, self.segments())
+        self._seen = stamp_of(self.path)
 
     def _append(self, lines: bytes) -> None:
         with opened_to_append(self.path) as file:
@@ -204,9 +232,13 @@ class SegmentArchive:
                 raise
 
     def _loaded(self) -> dict[bytes, Segment]:
+        """The segments by their keys: what the file has now."""
         with self._lock:
-            if self._segments is None:
+            stamp = stamp_of(self.path)  # before the file is read: a later write is noticed
+            if self._segments is None or stamp != self._seen:
                 found: dict[bytes, Segment] = {}
+                self._lines, self._seen = 0, stamp
+                self.revision += 1
                 loaded = read_segments(self.path)
                 for each in loaded:
                     self._lines += 1

@@ -6,16 +6,35 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeAlias, TypeVar
 
 from siltstone.messages.json_text import dump
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Loaded", "line_of", "make_folder", "opened_to_append", "read_lines", "replaced"]
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = [
+    "Loaded",
+    "Stamp",
+    "fcntl",
+    "line_of",
+    "locked",
+    "make_folder",
+    "opened_to_append",
+    "read_lines",
+    "replaced",
+    "stamp_of",
+]
 
 T = TypeVar("T")
+
+#: The state of a file after its last write: its inode, its size, and the time of the write.
+Stamp: TypeAlias = tuple[int, int, int]
 
 
 class Loaded(Generic[T]):
@@ -75,6 +94,33 @@ def make_folder(folder: Path) -> None:
         return
     make_folder(folder.parent)
     folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def stamp_of(path: str | os.PathLike[str]) -> Stamp | None:
+    """The state of a file, to see later whether it was written since; None if it is missing."""
+    try:
+        told = os.stat(path)  # noqa: PTH116 - a session does without pathlib
+    except FileNotFoundError:
+        return None
+    return told.st_ino, told.st_size, told.st_mtime_ns
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keeps other processes from the files of *folder*, which is made if it is missing.
+
+    The system ends the lock with the process. Windows has no such lock.
+    """
+    make_folder(folder)
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def opened_to_append(path: Path) -> BinaryIO:

@@ -12,16 +12,9 @@ from threading import RLock
 from typing import Final
 
 from siltstone.archive.files import Said, SegmentArchive
-from siltstone.archive.lines import read_lines, replaced, write_lines
+from siltstone.archive.lines import Stamp, read_lines, replaced, stamp_of, write_lines
 from siltstone.archive.records import Segment, fact_fields
-from siltstone.archive.vectors import (
-    Stamp,
-    append_vectors,
-    dimension_of,
-    merge_vectors,
-    read_vectors,
-    stamp_of,
-)
+from siltstone.archive.vectors import append_vectors, dimension_of, merge_vectors, read_vectors
 from siltstone.documented import DIMENSION, DocumentedBm25, hash_vector, hybrid_scores, passes, tokens
 from siltstone.errors import ConfigError
 from siltstone.knowledge import Fact
@@ -53,18 +46,19 @@ class Archived:
 class ContextArchive:
     """``segments.jsonl``, ``knowledge.jsonl`` and ``vectors.bin`` of a folder.
 
-    Each file is read at its first use, and a text whose vector is in the file is not embedded again. A folder
-    must have one archive in one process; several sessions can share it.
+    Each file is read at its first use, and again when another process has written messages. A text whose
+    vector is in the file is not embedded again. Several sessions and processes can share a folder: each write
+    locks it.
 
     Args:
-        folder: The folder; made when something is written.
-        max_segments: The most segments; the oldest leave first.
-        eviction_days: Days after which a segment leaves, strictly older; 0 is never.
-        embed: Makes the vector of a text. Where it fails, the hashed vector of that dimension is kept.
-        dimension: Of the vectors, 8 or more.
+        folder: The folder; it is made by the first write.
+        max_segments: The most segments; the oldest are removed first.
+        eviction_days: A segment that is older than so many days is removed; 0 means never.
+        embed: Makes the vector of a text. If it fails, the hashed vector of the same dimension is kept.
+        dimension: The dimension of the vectors, 8 or more.
         embedder_id: The name of what makes the vectors. Those of a folder that something else has made, or of
             another dimension, stay as they are: then a search goes by words alone, and a warning says so.
-        redact: Takes the secrets out of a text before it is written.
+        redact: Removes the secrets from a text before it is written.
 
     Raises:
         ConfigError: a value out of its bounds.
@@ -95,6 +89,7 @@ class ContextArchive:
         self._words: dict[str, list[str]] = {}
         self._indexed: tuple[list[Segment], DocumentedBm25] | None = None  # the last, and what it was made of
         self._lines: dict[str, list[Segment]] = {}
+        self._revision = 0  # of the segments that all of these were made of
         self._lock = RLock()
 
     def add(self, session_id: str, said: Iterable[Said]) -> Archived:
@@ -129,7 +124,7 @@ class ContextArchive:
 
     def replace(self, session_id: str, segments: Iterable[Segment]) -> None:
         """Replaces the segments of a session, and removes the vectors of those that are gone."""
-        with self._lock:
+        with self._lock, self.segments.alone():
             before = {each.id for each in self.segments.segments(session_id)}
             self.segments.replace(session_id, segments)
             now = self.segments.segments(session_id)
@@ -142,8 +137,10 @@ class ContextArchive:
         Retracted facts are left out. A line also has its session, in addition to the documented fields.
         """
         path = self.folder / "knowledge.jsonl"
-        with self._lock:
-            own = [fact for fact in facts if fact.deleted_at is None]
+        own = [fact for fact in facts if fact.deleted_at is None]
+        if not own and not path.exists():
+            return 0
+        with self._lock, self.segments.alone():
             names = {fact.id for fact in own}
             others = [
                 fields
@@ -151,7 +148,7 @@ class ContextArchive:
                 if fields.get("sessionId") != session_id and fields.get("id") not in names
             ]
             lines = [*others, *(fact_fields(fact) | {"sessionId": session_id} for fact in own)]
-            return write_lines(path, lines) if lines or path.exists() else 0
+            return write_lines(path, lines)
 
     def evict(self, now: int | None = None) -> int:
         """Removes segments older than ``eviction_days``, with their vectors. Returns their number."""
@@ -159,12 +156,13 @@ class ContextArchive:
             moment = now_ms() if now is None else now
             if not self.segments.has_older(moment):
                 return 0
-            before = {each.id for each in self.segments.segments()}
-            gone = self.segments.evict(moment)
-            if gone:
-                self._lines.clear()
-                left = {each.id for each in self.segments.segments()}
-                self._keep_vectors((), gone=frozenset(before - left))
+            with self.segments.alone():
+                before = {each.id for each in self.segments.segments()}
+                gone = self.segments.evict(moment)
+                if gone:
+                    self._lines.clear()
+                    left = {each.id for each in self.segments.segments()}
+                    self._keep_vectors((), gone=frozenset(before - left))
         return gone
 
     def search(
@@ -277,10 +275,19 @@ class ContextArchive:
 
     def _line(self, session_id: str | None) -> list[Segment]:
         """The segments of a session, or all, oldest first. The list is the same until segments change."""
+        self._follow()
         key = session_id or ""
         if key not in self._lines:
             self._lines[key] = list(self.segments.segments(session_id))
         return self._lines[key]
+
+    def _follow(self) -> None:
+        """Forgets what was made of the files, if another process has written messages since."""
+        len(self.segments)  # looks at the file
+        if self.segments.revision != self._revision:
+            self._revision = self.segments.revision
+            self._lines.clear()
+            self._vectors = self._stamp = None
 
     def _index_of(self, segments: list[Segment]) -> DocumentedBm25:
         """The index of *segments*. It is kept for the next search over the same list."""
@@ -308,6 +315,7 @@ class ContextArchive:
         return hash_vector(text, self._dimension)
 
     def _keep_vectors(self, segments: Sequence[Segment], *, gone: frozenset[str] = frozenset()) -> None:
+        self._follow()
         known = self._loaded()
         new = {each.id: self._vector_of(each.content) for each in segments if each.id not in known}
         for name in gone:
@@ -315,7 +323,8 @@ class ContextArchive:
         if not new and not gone:
             return
         try:
-            self._write_vectors(new, gone)
+            with self.segments.alone():
+                self._write_vectors(new, gone)
         except OSError:
             self._stamp = None
             _log.exception("the vectors of %d segments were not written; they are found by words", len(new))

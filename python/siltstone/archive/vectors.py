@@ -8,26 +8,19 @@ import sys
 from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final, TypeAlias
+from typing import BinaryIO, Final
 
-from siltstone.archive.lines import replaced
+from siltstone.archive.lines import Stamp, fcntl, replaced, stamp_of
 from siltstone.errors import ConfigError
 from siltstone.values import dataclass, field
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
 __all__ = [
     "MAGIC",
-    "Stamp",
     "Vectors",
     "append_vectors",
     "dimension_of",
     "merge_vectors",
     "read_vectors",
-    "stamp_of",
     "write_vectors",
 ]
 
@@ -37,9 +30,6 @@ _HEADER: Final = struct.Struct("<IIII")
 _LENGTH: Final = struct.Struct("<H")
 _COUNT: Final = struct.Struct("<I")
 _COUNT_AT: Final = 12  #: the offset of the count in the header
-
-#: The state of a file after its last write: its inode, its size, and the time of the write.
-Stamp: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,15 +154,6 @@ def dimension_of(path: str | os.PathLike[str]) -> int | None:
         return None
     magic, version, dimension, count = _HEADER.unpack(head)
     return int(dimension) if (magic, version) == (MAGIC, VERSION) and count else None
-
-
-def stamp_of(path: str | os.PathLike[str]) -> Stamp | None:
-    """The state of a file, to see later whether it was written since; None if it is missing."""
-    try:
-        told = Path(path).stat()
-    except FileNotFoundError:
-        return None
-    return told.st_ino, told.st_size, told.st_mtime_ns
 
 
 def _to_disk(file: BinaryIO) -> None:
