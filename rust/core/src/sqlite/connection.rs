@@ -1,7 +1,9 @@
 //! Opens a database so that its commits survive a loss of power.
 
+use std::cell::Cell;
 use std::path::Path;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
@@ -36,8 +38,8 @@ pub(super) fn existing(file: &Path) -> rusqlite::Result<Connection> {
 
 /// A database in memory, which only this connection can use.
 pub(super) fn in_memory() -> rusqlite::Result<Connection> {
-    let connection = Connection::open_in_memory()?;
-    set_up(&connection)?;
+    let mut connection = Connection::open_in_memory()?;
+    set_up(&mut connection)?;
     set_up_writes(&connection)?;
     Ok(connection)
 }
@@ -51,11 +53,11 @@ pub(super) fn leave(connection: Option<Connection>) {
 }
 
 fn for_writing(file: &Path, more: OpenFlags) -> rusqlite::Result<Connection> {
-    let connection = Connection::open_with_flags(
+    let mut connection = Connection::open_with_flags(
         file,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more,
     )?;
-    set_up(&connection)?;
+    set_up(&mut connection)?;
     if connection.is_readonly("main")? {
         return Err(failure(ffi::SQLITE_READONLY, "the file is not writable"));
     }
@@ -74,11 +76,11 @@ fn for_writing(file: &Path, more: OpenFlags) -> rusqlite::Result<Connection> {
 
 /// Opens an existing file for reading. Other processes may write it meanwhile.
 pub(super) fn readable(file: &Path) -> rusqlite::Result<Connection> {
-    let connection = Connection::open_with_flags(
+    let mut connection = Connection::open_with_flags(
         file,
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )?;
-    set_up(&connection)?;
+    set_up(&mut connection)?;
     connection.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |_| Ok(()))?;
     Ok(connection)
 }
@@ -87,22 +89,22 @@ pub(super) fn readable(file: &Path) -> rusqlite::Result<Connection> {
 ///
 /// It reads the file alone: neither the write-ahead log nor later writes are visible.
 pub(super) fn immutable(file: &Path) -> rusqlite::Result<Connection> {
-    let connection = Connection::open_with_flags(
+    let mut connection = Connection::open_with_flags(
         uri(file, "immutable=1"),
         OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_URI,
     )?;
-    set_up(&connection)?;
+    set_up(&mut connection)?;
     Ok(connection)
 }
 
-fn set_up(connection: &Connection) -> rusqlite::Result<()> {
+fn set_up(connection: &mut Connection) -> rusqlite::Result<()> {
     if rusqlite::version_number() < OLDEST_SQLITE {
         let message = format!("SQLite {} can damage the log", rusqlite::version());
         return Err(failure(ffi::SQLITE_MISUSE, &message));
     }
-    connection.busy_timeout(BUSY_TIMEOUT)?;
+    be_patient(connection)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     // A file from an unknown source must not run its own code, and must not damage itself.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
@@ -110,6 +112,46 @@ fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     connection.pragma_update(None, "temp_store", "MEMORY")
+}
+
+/// Lets the connection wait up to [`BUSY_TIMEOUT`] for a lock that another process holds.
+///
+/// SQLite's own way sleeps up to 100 ms at a time. Where some processes write all the time, one that sleeps so long
+/// finds the lock taken again and again, and waits for seconds.
+pub(super) fn be_patient(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.busy_handler(Some(wait))
+}
+
+thread_local! {
+    /// When this thread began to wait.
+    static BEGUN: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Sleeps once; false when the time is over.
+fn wait(tries: i32) -> bool {
+    let begun = BEGUN.try_with(|begun| {
+        let known = begun.get().filter(|_| tries > 0);
+        let since = known.unwrap_or_else(Instant::now);
+        begun.set(Some(since));
+        since
+    });
+    let waited = begun.map_or(BUSY_TIMEOUT, |begun| begun.elapsed());
+    if waited >= BUSY_TIMEOUT {
+        return false;
+    }
+    thread::sleep(pause(waited));
+    true
+}
+
+/// How long to sleep after that time. Who has waited longer looks more often, and so comes first as a rule; behind
+/// somebody who writes for long nobody needs to.
+fn pause(waited: Duration) -> Duration {
+    const PAUSES: [(Duration, Duration); 2] = [
+        (Duration::from_millis(4), Duration::from_millis(1)),
+        (Duration::from_millis(500), Duration::from_micros(200)),
+    ];
+    let found = PAUSES.iter().find(|(until, _)| waited < *until);
+    found.map_or(Duration::from_millis(2), |&(_, pause)| pause)
 }
 
 fn set_up_writes(connection: &Connection) -> rusqlite::Result<()> {
@@ -196,6 +238,30 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_gives_up_in_the_end_and_begins_anew_the_next_time() {
+        BEGUN.set(Instant::now().checked_sub(BUSY_TIMEOUT));
+        assert!(!wait(1));
+        assert!(wait(0) && wait(1));
+        let pauses = [0, 5, 499, 500, 4_999].map(|waited| pause(Duration::from_millis(waited)));
+        assert_eq!(
+            pauses.map(|pause| pause.as_micros()),
+            [1_000, 200, 200, 2_000, 2_000]
+        );
+    }
+
+    #[test]
+    fn a_connection_waits_for_another_one_that_writes() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.sqlite3");
+        let (one, other) = (writable(&file).unwrap(), writable(&file).unwrap());
+        one.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let waiting = thread::spawn(move || other.execute_batch("BEGIN IMMEDIATE; COMMIT"));
+        thread::sleep(Duration::from_millis(20));
+        one.execute_batch("COMMIT").unwrap();
+        waiting.join().unwrap().unwrap();
+    }
+
+    #[test]
     fn a_writable_connection_is_durable_and_bounded() {
         let directory = tempfile::tempdir().unwrap();
         let connection = writable(&directory.path().join("a.sqlite3")).unwrap();
@@ -207,7 +273,6 @@ mod tests {
                 .unwrap()
         };
         assert_eq!(pragma("synchronous"), "Integer(2)");
-        assert_eq!(pragma("busy_timeout"), "Integer(5000)");
         assert_eq!(pragma("foreign_keys"), "Integer(1)");
         let mode: String = connection
             .pragma_query_value(None, "journal_mode", |row| row.get(0))

@@ -185,6 +185,6 @@ fn truncate_log(connection: &mut Connection) -> Result<bool> {
     let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
         row.get::<_, i64>(0)
     });
-    connection.busy_timeout(connection::BUSY_TIMEOUT)?;
+    connection::be_patient(connection)?;
     Ok(busy? == 0)
 }
