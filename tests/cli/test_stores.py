@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -244,6 +245,7 @@ def test_facts_are_listed_found_and_told_as_they_were(tmp_path: Path) -> None:
     told = siltstone("facts", tmp_path, "work", "tabs").stdout
     assert "Use tabs for indentation" in told
     assert told.endswith("1 facts\n")
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00:00", told), "as search, show and compactions say it"
     assert "taken back" in siltstone("facts", tmp_path, "work", "--history").stdout
 
 

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from compacting import exchange, user
 from siltstone._native import Outline, render_messages, rendered_tokens
-from siltstone.compaction.base import SAID
 from siltstone.compaction.prompts import SUMMARY_PREFIX
 from siltstone.compaction.render import render
 from siltstone.compaction.rewrite import covered, joined
@@ -33,6 +32,7 @@ from siltstone.messages import (
     read_history,
     turns,
 )
+from siltstone.messages.message import SAID
 from siltstone.tokens import rule
 from strategies import (
     anthropic_messages,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Annotated, Any, NoReturn, TypeAlias
 
 import typer
@@ -25,6 +26,7 @@ __all__ = [
     "choice",
     "errors",
     "line",
+    "moment",
     "output",
     "print_json",
     "progress",
@@ -100,3 +102,8 @@ def choice(option: str, value: str, known: dict[str, Any]) -> None:
     """Refuses a value that is not one of *known*."""
     if value not in known:
         refuse(f"{option} must be one of {', '.join(known)}, got {value!r}")
+
+
+def moment(time: datetime) -> str:
+    """*time* to the second, with its offset from UTC."""
+    return time.isoformat(sep=" ", timespec="seconds")

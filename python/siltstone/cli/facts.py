@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from siltstone.cli.console import AsJson, line, print_json, refusals
+from siltstone.cli.console import AsJson, line, moment, print_json, refusals
 from siltstone.cli.looking import SessionId, StorePath
 from siltstone.cli.stores import opened
 from siltstone.figures.reading import plain
@@ -55,13 +55,9 @@ def facts(
         print_json({"session": session, "facts": [plain(asdict(fact)) for fact in found]})
         return
     for fact in found:
-        line(f"{fact.id}  {fact.type}, {_moment(fact)}{_ended(fact)}", "dim")
+        line(f"{fact.id}  {fact.type}, {moment(datetime_from(fact.created_at))}{_ended(fact)}", "dim")
         line(f"{fact.content}\n")
     line(f"{len(found)} facts")
-
-
-def _moment(fact: Fact) -> str:
-    return datetime_from(fact.created_at).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def _ended(fact: Fact) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from siltstone import tokens
-from siltstone.cli.console import AsJson, choice, line, output, print_json, refusals, refuse, working
+from siltstone.cli.console import AsJson, choice, line, moment, output, print_json, refusals, refuse, working
 from siltstone.cli.difference import change_json, show_difference
 from siltstone.cli.filling import draw
 from siltstone.cli.stores import Place, opened, opened_session
@@ -98,7 +98,7 @@ def sessions(
         print_json(plain(asdict(page)))
         return
     for each in page.sessions:
-        active = "no messages" if each.last_at is None else f"last active {_moment(each.last_at)}"
+        active = "no messages" if each.last_at is None else f"last active {moment(each.last_at)}"
         said = [f"{each.messages:,} messages", f"{each.tokens:,} tokens", f"{each.entries:,} entries"]
         said += [f"{each.compactions:,} compactions", active]
         line(f"{each.session_id}  {f'[{each.namespace}]  ' if each.namespace else ''}{', '.join(said)}")
@@ -136,7 +136,7 @@ def search(
     for hit in hits:
         start, end = hit.source_range
         place = f"message {start}" if end == start + 1 else f"messages {start}-{end - 1}"
-        line(f"{hit.score:.3f}  {place}, {hit.role}, {_moment(hit.created_at)}", "cyan")
+        line(f"{hit.score:.3f}  {place}, {hit.role}, {moment(hit.created_at)}", "cyan")
         line(hit_text(hit.content, query, is_terminal=output.is_terminal))
         for said in explained(hit.explain or {}):
             line(f"  {said}", "dim")
@@ -172,7 +172,7 @@ def show(
             print_json({"session": session, "messages": [_row(row) for row in rows]})
             return
         for row in rows:
-            said = f"{row.seq}  {row.role}, {row.tokens} tokens, {_moment(_time(row))}"
+            said = f"{row.seq}  {row.role}, {row.tokens} tokens, {moment(_time(row))}"
             line(said if row.provenance == "original" else f"{said}, {row.provenance}", "dim")
             line(f"{_text(row)}\n")
 
@@ -360,7 +360,7 @@ def heading(record: CompactionRecord) -> str:
     """A compaction or a branch in one line, without its summary."""
     covers = ", ".join(f"{start}-{end - 1}" for start, end in record.covers)
     said = [
-        f"compaction {record.id}, {_moment(record.created_at)}: {record.reason}",
+        f"compaction {record.id}, {moment(record.created_at)}: {record.reason}",
         f"messages {covers or 'none'}",
         f"{record.tokens_before:,} to {record.tokens_after:,} tokens",
         f"{record.messages_before:,} to {record.messages_after:,} messages",
@@ -373,7 +373,3 @@ def heading(record: CompactionRecord) -> str:
 
 def _time(row: LogRow) -> datetime:
     return datetime_from(row.created_at)
-
-
-def _moment(time: datetime) -> str:
-    return time.isoformat(sep=" ", timespec="seconds")

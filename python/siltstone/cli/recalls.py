@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from siltstone.cli.console import AsJson, line, print_json, refusals
+from siltstone.cli.console import AsJson, line, moment, print_json, refusals
 from siltstone.cli.looking import SessionId, StorePath
 from siltstone.cli.stores import opened_session
 from siltstone.figures.reading import plain
@@ -40,7 +40,7 @@ def recalls(
         print_json({"session": session, "recalls": [_json(each) for each in found]})
         return
     for each in found:
-        line(f"before message {each.record.position}  {each.record.at:%Y-%m-%d %H:%M:%S}Z", "cyan")
+        line(f"before message {each.record.position}  {moment(each.record.at)}", "cyan")
         line(f"  {_figures(each.record)}")
         if each.query:
             line(f"  asked: {_short(each.query, each.query)}", "dim")

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from siltstone.messages import Message, RequestRule
 
 __all__ = [
-    "SAID",
     "BackgroundCompactor",
     "Checkpoint",
     "CheckpointKeeper",
@@ -176,10 +175,6 @@ class Skip:
     message: str = ""
 
 
-SAID = frozenset({"original", "substitute"})
-"""The provenances of messages of the conversation, whole or cut."""
-
-
 @dataclass(frozen=True, slots=True)
 class Substitute:
     """A shorter message that replaces a larger one, and has its number.
@@ -318,10 +313,6 @@ def check_pin_budget(
             field="pins",
             value=tokens,
         )
-
-
-RULE_ROLES = frozenset({"system", "developer"})
-"""Roles that carry rules: their messages are never discarded while they are in force."""
 
 
 def summaries(messages: Sequence[Message]) -> list[Message]:

@@ -24,7 +24,6 @@ __all__ = [
 
 Level: TypeAlias = Literal["ok", "warning", "critical", "overflow"]
 
-IS_WARNING = 0.7  # of the window: from here on a breakdown warns
 WARNING_PERCENT, CRITICAL_PERCENT = 70, 90  # whole per cent: from here on an event tells
 
 
@@ -68,7 +67,7 @@ class ContextBreakdown:
     @property
     def is_warning(self) -> bool:
         """Whether seven tenths of the window are used."""
-        return self.ratio >= IS_WARNING
+        return self.percent >= WARNING_PERCENT
 
     @property
     def percent(self) -> int:

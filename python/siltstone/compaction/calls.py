@@ -18,6 +18,12 @@ __all__ = ["Calls", "SummarizerOverflow"]
 
 MOST_DELAY = 8.0  # seconds between two calls of one model for one answer
 
+# Of requests for a summary:
+LEAST_SUMMARY = 64  # tokens: the minimum of a cap, so that very few words still get a sentence
+LEAST_PIECE = 256  # tokens: smaller pieces would make hundreds of calls with empty summaries
+MOST_HALVINGS = 6  # the maximum number of times that a piece is halved after an overflow
+MARGIN = 20  # a twentieth of the window stays free, because token counts are estimates
+
 _SUMMARY_HEADING = pattern(r"^##[ \t]+Summary[ \t]*:?[ \t]*$", re.MULTILINE | re.IGNORECASE)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from siltstone.compaction.base import RULE_ROLES, Compaction, CompactionError, Skip, Trigger, check_shrunk
+from siltstone.compaction.base import Compaction, CompactionError, Skip, Trigger, check_shrunk
 from siltstone.compaction.calls import Calls
 from siltstone.compaction.checkpoint import Checkpoint
 from siltstone.compaction.chronicle_state import ChronicleState, Known, key_of, listed
@@ -32,6 +32,7 @@ from siltstone.compaction.tiered_run import TieredRun, TieredWorker
 from siltstone.llm import Flow
 from siltstone.logs import log as _log
 from siltstone.messages import Message, opens_turn, summary_level, unmarked
+from siltstone.messages.message import RULE_ROLES
 from siltstone.values import dataclass, replace
 
 __all__ = ["LEAST_MATERIAL", "ChronicleRun", "checkpoints_of", "view_budget"]

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from siltstone.compaction.base import SAID, Compaction, Substitute, Trigger
+from siltstone.compaction.base import Compaction, Substitute, Trigger
 from siltstone.compaction.clip import near_end
 from siltstone.messages import Excerpt, History, Message, read_substitute, with_result_texts
+from siltstone.messages.message import SAID
 from siltstone.patterns import pattern
 from siltstone.tokens import TokenRule
 

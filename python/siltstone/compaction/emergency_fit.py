@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from siltstone.compaction.base import RULE_ROLES, SAID, Compaction, Substitute, Trigger, rules_in_force
+from siltstone.compaction.base import Compaction, Substitute, Trigger, rules_in_force
 from siltstone.compaction.checks import LEAST_RESULT
 from siltstone.compaction.clamp import clamp, clamped_alone
 from siltstone.compaction.mechanical import mechanical_summary, roomiest_note
@@ -29,6 +29,7 @@ from siltstone.messages import (
     turns,
     words_alone,
 )
+from siltstone.messages.message import RULE_ROLES, SAID
 from siltstone.tokens import TokenRule
 
 __all__ = ["WORDS", "check_room", "fit"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, overload
 
-from siltstone.compaction.base import SAID
 from siltstone.compaction.prompts import unframed
 from siltstone.messages import Excerpt, MaterialItem, Message, Role, message_items, render_messages
+from siltstone.messages.message import SAID
 
 __all__ = ["LazyItems", "RequestMessages", "earlier_summary", "items_of", "lines", "render"]
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from siltstone.compaction.base import RULE_ROLES, SAID, Substitute, rules_in_force
+from siltstone.compaction.base import Substitute, rules_in_force
 from siltstone.messages import Excerpt, Group, History, Message, RequestRule, as_history, is_request
+from siltstone.messages.message import RULE_ROLES, SAID
 from siltstone.tokens import TokenRule
 from siltstone.values import dataclass
 

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 
-from siltstone.compaction.base import SAID, Compaction, CompactionContext, Skip, Trigger
+from siltstone.compaction.base import Compaction, CompactionContext, Skip, Trigger
 from siltstone.compaction.keeping import held, kept_apart, layered, superseded
 from siltstone.compaction.query import recent_query
 from siltstone.compaction.render import render
@@ -16,6 +16,7 @@ from siltstone.documented import bm25, tokens
 from siltstone.errors import ConfigError
 from siltstone.llm import Flow
 from siltstone.messages import History, Message, RawMessage, as_history
+from siltstone.messages.message import SAID
 from siltstone.messages.outline import KnownMessages, Leaving, Loose, parted
 from siltstone.messages.recalled_block import OPEN, is_recalled
 from siltstone.tokens import TokenRule, rule

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from siltstone.compaction.base import CompactionError, Range, summaries
-from siltstone.compaction.calls import Calls, SummarizerOverflow
+from siltstone.compaction.calls import LEAST_PIECE, MARGIN, MOST_HALVINGS, Calls, SummarizerOverflow
 from siltstone.compaction.clip import clip
 from siltstone.compaction.material import Material, Piece, at_most
 from siltstone.compaction.prompts import MERGE_NOTE, PART_NOTE, PREFIX_NOTE, UPDATE_NOTE, instruction
@@ -32,10 +32,6 @@ from siltstone.tokens import TokenRule
 from siltstone.values import dataclass
 
 __all__ = ["Brief", "summarise"]
-
-LEAST_PIECE = 256  # tokens: smaller pieces would make hundreds of calls with empty summaries
-MOST_HALVINGS = 6  # the maximum number of times that a piece is halved after an overflow
-MARGIN = 20  # a twentieth of the window stays free, because token counts are estimates
 
 
 @dataclass(frozen=True, slots=True)

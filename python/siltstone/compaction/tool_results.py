@@ -6,9 +6,10 @@ import json
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from siltstone.compaction.base import SAID, Trigger
+from siltstone.compaction.base import Trigger
 from siltstone.messages import Message, Part
 from siltstone.messages.groups import call_key
+from siltstone.messages.message import SAID
 from siltstone.messages.plain import as_fields
 from siltstone.values import dataclass, field
 

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from siltstone.compaction.base import (
-    RULE_ROLES,
-    SAID,
-    Compaction,
-    CompactionError,
-    Substitute,
-    Trigger,
-    rules_in_force,
-)
+from siltstone.compaction.base import Compaction, CompactionError, Substitute, Trigger, rules_in_force
 from siltstone.compaction.rewrite import covered, joined
 from siltstone.messages import (
     Excerpt,
@@ -26,6 +18,7 @@ from siltstone.messages import (
     read_mark,
     unmarked,
 )
+from siltstone.messages.message import RULE_ROLES, SAID
 
 __all__ = ["validate"]
 

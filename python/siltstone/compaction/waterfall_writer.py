@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from siltstone.compaction.base import Trigger
-from siltstone.compaction.calls import Calls, SummarizerOverflow
+from siltstone.compaction.calls import (
+    LEAST_PIECE,
+    LEAST_SUMMARY,
+    MARGIN,
+    MOST_HALVINGS,
+    Calls,
+    SummarizerOverflow,
+)
 from siltstone.compaction.clip import clip, near_end
 from siltstone.compaction.prompts import unframed
 from siltstone.compaction.render import earlier_summary, items_of, lines, render
@@ -23,11 +30,6 @@ from siltstone.messages import INDENT, MaterialItem, Message
 from siltstone.tokens import TokenRule
 
 __all__ = ["Writer", "memory_of"]
-
-LEAST_SUMMARY = 64  # tokens: the minimum of a cap, so that a very short slice still gets a sentence
-LEAST_PIECE = 256  # tokens: smaller requests would give empty summaries
-MOST_HALVINGS = 6  # the maximum number of times that a request is halved after an overflow
-MARGIN = 20  # a twentieth of the window stays free, because token counts are estimates
 
 
 class Writer:

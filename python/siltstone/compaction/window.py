@@ -14,7 +14,7 @@ from siltstone.compaction.base import (
     Trigger,
     check_shrunk,
 )
-from siltstone.compaction.calls import Calls, SummarizerOverflow
+from siltstone.compaction.calls import LEAST_SUMMARY, Calls, SummarizerOverflow
 from siltstone.compaction.clip import clip
 from siltstone.compaction.fallback import smart_fallback_summary
 from siltstone.compaction.keeping import held, kept_apart, originals, summaries_of
@@ -31,7 +31,6 @@ from siltstone.values import dataclass, replace
 
 __all__ = ["Tiers", "WindowCompactor", "tiers"]
 
-LEAST_SUMMARY = 64  # tokens: the minimum of a cap, so that very few words still get a sentence
 LEAST_LEFT = 2  # messages: with no more than this a call of `compact` does nothing
 
 PROMPT = (

@@ -8,12 +8,11 @@ from siltstone.figures.reading import log_rows
 from siltstone.memory.convert import message_of
 from siltstone.memory.log import SessionLog
 from siltstone.messages import Message, summary_level
+from siltstone.messages.message import RULE_ROLES
 from siltstone.session.rows import derived_item
 from siltstone.tokens import TokenRule
 
 __all__ = ["categories", "in_context"]
-
-_SYSTEM = ("system", "developer")
 
 
 def categories(view: Sequence[Message], rule: TokenRule) -> dict[str, int]:
@@ -40,7 +39,7 @@ def in_context(log: SessionLog, rule: TokenRule) -> int:
 def _category(message: Message) -> str:
     if message.provenance == "compaction_summary":
         return f"summaries, level {summary_level(message)}"
-    if message.role in _SYSTEM:
+    if message.role in RULE_ROLES:
         return "system"
     if any(part.kind == "tool_result" for part in message.parts):
         return "tool results"

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import overload
 
 from siltstone.messages.kinds import RawMessage
-from siltstone.messages.message import Message
+from siltstone.messages.message import SAID, Message
 from siltstone.messages.outline import History, Measure, Span, count_between
 
 __all__ = ["Excerpt"]
@@ -148,7 +148,7 @@ class Excerpt(Sequence[Message]):
         """Whether the excerpt has a message of the conversation, whole or cut."""
         others = self.history.unoriginal
         return any(
-            piece.provenance in ("original", "substitute")
+            piece.provenance in SAID
             if isinstance(piece, Message)
             else count_between(others, *piece) < piece[1] - piece[0]
             for piece in self.pieces

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from siltstone.messages.message import REFERENCE, Message, Part
 from siltstone.values import dataclass
 
-__all__ = ["Group", "call_key", "groups", "is_reasoning_only", "unanswered"]
+__all__ = ["Group", "call_key", "groups", "is_reasoning", "is_reasoning_only", "unanswered"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +160,11 @@ def _bind_parallel_items(history: Sequence[Message], links: _Links) -> None:
         if calls and before:
             links.join(position - 1, position)
         before = calls
+
+
+def is_reasoning(message: Message) -> bool:
+    """Whether *message* has only reasoning."""
+    return bool(message.parts) and all(part.kind == "reasoning" for part in message.parts)
 
 
 def is_reasoning_only(message: Message) -> bool:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from siltstone.messages.message import Message, Part
+from siltstone.messages.message import RULE_ROLES, Message, Part
 from siltstone.messages.own_tools import OWN_TOOLS, OwnTools
 
 __all__ = ["indexable_text", "indexable_texts"]
-
-_RULES = frozenset({"system", "developer"})
 
 
 def indexable_text(message: Message, *, index_tools: bool = True, own: Collection[int] | None = None) -> str:
@@ -25,7 +23,7 @@ def indexable_text(message: Message, *, index_tools: bool = True, own: Collectio
             in this message only. Most dialects name a tool in the call and not in the result, so use
             :func:`indexable_texts` for a whole history.
     """
-    if message.provenance != "original" or message.role in _RULES:
+    if message.provenance != "original" or message.role in RULE_ROLES:
         return ""
     if own is None:
         own = OwnTools().parts_of(message)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from siltstone.messages.kinds import Dialect, PartKind, Provenance, RawMessage, Role
 
 __all__ = [
+    "RULE_ROLES",
+    "SAID",
     "InjectedMessage",
     "KeyedSystemMessage",
     "Message",
@@ -24,6 +26,12 @@ __all__ = [
     "SummaryMessage",
     "provenance_of",
 ]
+
+RULE_ROLES: Final = frozenset({"system", "developer"})
+"""Roles that carry rules: their messages are never discarded while they are in force."""
+
+SAID: Final = frozenset({"original", "substitute"})
+"""The provenances of messages of the conversation, whole or cut."""
 
 REFERENCE: Final = "item_reference"
 """The name of an ``other`` part that refers to data which only the provider can read."""

@@ -12,11 +12,10 @@ summary is a plain message. So a copy must fit its place:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from siltstone.errors import InvalidMessageError
 from siltstone.messages.kinds import RawMessage
-from siltstone.messages.message import Message, SummaryMessage
+from siltstone.messages.message import RULE_ROLES, Message, SummaryMessage
 from siltstone.messages.numbers import Numbers
 from siltstone.messages.plain import as_fields
 from siltstone.messages.read import read_message
@@ -24,8 +23,6 @@ from siltstone.messages.summary_mark import SummaryMark, read_mark
 from siltstone.messages.turns import opens_turn
 
 __all__ = ["SummaryReader", "mark_of", "summary_level"]
-
-_RULES: Final = frozenset({"system", "developer"})
 
 
 def mark_of(message: Message) -> SummaryMark | None:
@@ -116,4 +113,4 @@ class SummaryReader:
 
 def _is_rule(raw: RawMessage) -> bool:
     fields = as_fields(raw)
-    return fields is not None and fields.get("role") in _RULES
+    return fields is not None and fields.get("role") in RULE_ROLES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from siltstone.messages.message import SAID
 from siltstone.values import dataclass
 
 TYPE_CHECKING = False
@@ -27,7 +28,6 @@ REMINDER_TAGS: Final = ("<system-reminder>",)
 
 ITEMS: Final[Dialect] = "openai.responses"
 _INJECTED = frozenset({"injected_context", "recalled_context"})
-_SAID = frozenset({"original", "substitute"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def opens_turn(message: Message, rule: RequestRule = is_request) -> bool:
     A user message without tool results is a request. A user message with tool results is a request if it
     also has a text that is the user's by *rule*. Tool results alone are not a request.
     """
-    if message.role != "user" or message.provenance not in _SAID:
+    if message.role != "user" or message.provenance not in SAID:
         return False
     if message.said is not None:
         return True

@@ -7,6 +7,7 @@ from typing import Literal
 
 from siltstone.messages import Message, groups, opens_turn
 from siltstone.messages.groups import call_key
+from siltstone.messages.message import RULE_ROLES
 from siltstone.messages.recalled_block import is_recalled, may_be_recalled
 
 __all__ = ["is_recalled", "may_be_recalled", "position", "without_recalled"]
@@ -54,7 +55,7 @@ def _is_within(history: Sequence[Message], place: int) -> bool:
 
 
 def _leads(message: Message) -> bool:
-    return message.role in ("system", "developer") or message.provenance == "compaction_summary"
+    return message.role in RULE_ROLES or message.provenance == "compaction_summary"
 
 
 def _words_beside_results(message: Message) -> bool:

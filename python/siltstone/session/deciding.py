@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Literal, TypeAlias
 
-from siltstone.compaction.base import RULE_ROLES, Compaction, Trigger
+from siltstone.compaction.base import Compaction, Trigger
 from siltstone.messages import Message, opens_turn
+from siltstone.messages.message import RULE_ROLES
 
 __all__ = ["Rule", "RuleSpan", "rules_of"]
 

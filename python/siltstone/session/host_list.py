@@ -28,13 +28,13 @@ from siltstone.messages import (
     tombstone,
     without_own_key,
 )
+from siltstone.messages.message import RULE_ROLES
 from siltstone.session.last_list import LastList, Seen
 from siltstone.session.range_set import RangeSet, numbers, union
 from siltstone.values import dataclass, field, replace
 
 __all__ = ["HostList"]
 
-_RULES = frozenset({"system", "developer"})
 _FRAME = "[Context compacted]"  # the first words of most policies' summaries
 _MARK = "cache_control"  # a field of messages, of blocks, and of blocks in a tool result
 
@@ -379,7 +379,7 @@ def _summary_text(raw: RawMessage) -> str:
 
 
 def _is_rule(raw: RawMessage) -> bool:
-    return isinstance(raw, Mapping) and raw.get("role") in _RULES
+    return isinstance(raw, Mapping) and raw.get("role") in RULE_ROLES
 
 
 def _unmarked(block: dict[str, Any]) -> dict[str, Any]:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from siltstone.compaction.base import RULE_ROLES, Compaction, Compactor, Trigger, shapes_request
+from siltstone.compaction.base import Compaction, Compactor, Trigger, shapes_request
 from siltstone.events import MemoryIndexed, notify
 from siltstone.llm import Steps
 from siltstone.messages import Message
+from siltstone.messages.message import RULE_ROLES
 from siltstone.outcome import Failed, Outcome
 from siltstone.session import rows
 from siltstone.session.archiving import bring_up

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 
-from siltstone.compaction.base import RULE_ROLES
 from siltstone.memory.log import NewRef, ViewItem
 from siltstone.messages import Message
+from siltstone.messages.message import RULE_ROLES
 from siltstone.shapes import overload
 from siltstone.tokens import TokenRule, message_bytes, request_bytes
 from siltstone.values import dataclass, replace

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from siltstone.adapters.base import requires
 from siltstone.messages import Provenance
+from siltstone.messages.message import RULE_ROLES
 
 with requires("agent-framework"):
     from agent_framework import Content, Message
@@ -15,8 +16,6 @@ with requires("agent-framework"):
 __all__ = ["ORIGIN", "AgentFrameworkDialect"]
 
 ORIGIN: Final = {"origin": "siltstone"}  #: in ``additional_properties`` of messages that siltstone wrote
-
-_RULES: Final = frozenset({"system", "developer"})
 
 
 class AgentFrameworkDialect:
@@ -28,11 +27,11 @@ class AgentFrameworkDialect:
 
     def read(self, message: Message) -> Sequence[dict[str, Any]]:
         """*message* in Anthropic's dialect."""
-        role = message.role if message.role in ("assistant", *_RULES) else "user"
+        role = message.role if message.role in ("assistant", *RULE_ROLES) else "user"
         # The framework sets the agent's name on its messages only at the end of the run.
         named = {"name": message.author_name} if message.author_name and message.role == "user" else {}
         content = message.contents
-        if role in _RULES or (role == "user" and len(content) == 1 and content[0].type == "text"):
+        if role in RULE_ROLES or (role == "user" and len(content) == 1 and content[0].type == "text"):
             return ({"role": role, **named, "content": message.text},)
         return ({"role": role, **named, "content": [_read(each) for each in content]},)
 

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from siltstone.adapters.base import requires
 from siltstone.messages import Provenance
+from siltstone.messages.message import RULE_ROLES
 
 with requires("langchain"):
     from langchain_core.messages import (
@@ -44,7 +45,6 @@ _KINDS: Final = (
 )
 _ROLES: Final = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant"}
 _FIELDS: Final = attrgetter("__dict__")
-_RULES: Final = frozenset({"system", "developer"})
 
 #: Types of blocks that repeat a call in ``tool_calls``, each with its key for the id of the call.
 _CALL_BLOCKS: Final = {
@@ -136,7 +136,7 @@ def _role(message: BaseMessage) -> str:
         if isinstance(message, kind):
             return role
     said = message.role if isinstance(message, ChatMessage) else message.type
-    return said if said in _RULES else _ROLES.get(said, "user")
+    return said if said in RULE_ROLES else _ROLES.get(said, "user")
 
 
 def _calls(message: AIMessage) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from siltstone.adapters.base import requires
 from siltstone.messages import Provenance
+from siltstone.messages.message import RULE_ROLES
 from siltstone.values import replace
 
 with requires("pydantic-ai"):
@@ -69,7 +70,7 @@ class PydanticAIDialect:
             return ModelRequest(parts=[CompactionPart(content=_text(content), metadata=dict(ORIGIN))])
         if fields.get("role") == "assistant":
             return ModelResponse(parts=[_response_part(block) for block in _blocks(content)])
-        if fields.get("role") in ("system", "developer"):
+        if fields.get("role") in RULE_ROLES:
             return ModelRequest(parts=[SystemPromptPart(_text(content), metadata=dict(ORIGIN))])
         if provenance == "substitute" and isinstance(original, ModelRequest):
             return _with_results(original, _blocks(content))

@@ -8,6 +8,7 @@ from typing import Any
 
 from siltstone.messages.conversion.neutral import Block, Call, Losses, Media, Neutral, Result, Text, data_url
 from siltstone.messages.kinds import RawMessage
+from siltstone.messages.message import RULE_ROLES
 
 __all__ = ["WRITERS"]
 
@@ -65,7 +66,7 @@ def anthropic(messages: Sequence[Neutral], losses: Losses) -> list[RawMessage]:
     rules: list[RawMessage] = []
     written: list[RawMessage] = []
     for message in messages:
-        if message.role in ("system", "developer"):
+        if message.role in RULE_ROLES:
             if message.role == "developer":
                 losses.add(message.place, "role", "the developer's text becomes the system's")
             if written:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from siltstone.messages.dialects.anthropic import is_result
+from siltstone.messages.groups import is_reasoning
 from siltstone.messages.kinds import RawMessage
 from siltstone.messages.message import Message, RepairedMessage
 from siltstone.messages.plain import as_fields
@@ -18,7 +19,6 @@ from siltstone.messages.repairs.base import (
     STRANDED,
     Faults,
     calls_of,
-    is_reasoning,
     nth_call,
     quotations,
 )

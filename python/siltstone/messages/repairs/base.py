@@ -9,7 +9,7 @@ from siltstone.messages.message import Message, Part, RepairedMessage
 from siltstone.messages.repairs.fence import quoted
 from siltstone.messages.validators import Finding
 
-__all__ = ["HEALED", "STRANDED", "Faults", "calls_of", "is_reasoning", "nth_call", "quotations", "results_of"]
+__all__ = ["HEALED", "STRANDED", "Faults", "calls_of", "nth_call", "quotations", "results_of"]
 
 Faults: TypeAlias = Mapping[int, Sequence[Finding]]
 """The findings to repair, by position."""
@@ -55,8 +55,3 @@ def quotations(message: Message, found: Iterable[Finding]) -> list[RepairedMessa
     """The stranded results of *message* as untrusted text, in order."""
     results = results_of(message)
     return [quoted(results[each.nth], _REASONS[each.rule]) for each in found if each.rule in STRANDED]
-
-
-def is_reasoning(message: Message) -> bool:
-    """Whether *message* has only reasoning."""
-    return bool(message.parts) and all(part.kind == "reasoning" for part in message.parts)

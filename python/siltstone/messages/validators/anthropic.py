@@ -11,17 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+from siltstone.messages.message import RULE_ROLES
 from siltstone.messages.validators.base import Finding, Ledger, Placed, has_blank_text
 
 __all__ = ["check"]
-
-_RULES = ("system", "developer")
 
 
 def check(history: Placed, pending_ok: bool) -> Iterator[Finding]:
     """The findings, in no order."""
     yield from _systems(history)
-    spoken = [(position, message) for position, message in history if message.role not in _RULES]
+    spoken = [(position, message) for position, message in history if message.role not in RULE_ROLES]
     if spoken and spoken[0][1].role == "assistant":
         yield Finding(spoken[0][0], "first-role", "the first message must be the user's")
     yield from _empty(history, spoken)
@@ -40,7 +39,7 @@ def check(history: Placed, pending_ok: bool) -> Iterator[Finding]:
 def _systems(history: Placed) -> Iterator[Finding]:
     leading = True
     for position, message in history:
-        if message.role not in _RULES:
+        if message.role not in RULE_ROLES:
             leading = False
         elif not leading:
             yield Finding(position, "system-place", "system text must stand before all other messages")

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from siltstone.messages.dialects.openai_responses import item_type
 from siltstone.messages.dialects.pairs import CALLS, OUTPUTS
+from siltstone.messages.groups import is_reasoning
 from siltstone.messages.kinds import RawMessage
-from siltstone.messages.message import REFERENCE, Message
+from siltstone.messages.message import REFERENCE
 from siltstone.messages.plain import as_fields
 from siltstone.messages.validators.base import Finding, Ledger, Placed
 
@@ -60,7 +61,7 @@ def _lonely_reasoning(history: Placed, pending_ok: bool) -> Iterator[Finding]:
     """Finds reasoning without the item that it led to."""
     waiting: list[int] = []
     for position, message in history:
-        if _is_reasoning(message):
+        if is_reasoning(message):
             waiting.append(position)
             continue
         refers = any(part.name == REFERENCE for part in message.parts)
@@ -69,10 +70,6 @@ def _lonely_reasoning(history: Placed, pending_ok: bool) -> Iterator[Finding]:
         waiting.clear()
     if not pending_ok:
         yield from map(_alone, waiting)
-
-
-def _is_reasoning(message: Message) -> bool:
-    return all(part.kind == "reasoning" for part in message.parts) and bool(message.parts)
 
 
 def _alone(position: int) -> Finding:
