@@ -69,7 +69,7 @@ FAMILIES = {
         "entry renaming worker",
         "log reports vectors",
         "base chronology convert languages limits reranking sayings",
-        "opening recalled written",
+        "opening recalled settings written",
         "database_log holding",
         "forgetting",
         "forgetting_facts",
@@ -191,13 +191,14 @@ RUST_FLOORS = {
 }  # fmt: skip
 # The crate of indexes without a store: it uses the core, and the core knows it by a trait alone.
 ANN_FLOORS = {
-    "simd": 0, "segments": 0, "plan": 0,
-    "space": 1,
-    "frame": 2, "rescore": 2,
-    "scan": 3,
-    "flat": 4, "hnsw": 4,
-    "any": 5,
-    "store_graph": 5,
+    "growth": 0,
+    "simd": 1, "segments": 1, "plan": 1,
+    "space": 2,
+    "frame": 3, "rescore": 3,
+    "scan": 4,
+    "flat": 5, "hnsw": 5,
+    "any": 6,
+    "store_graph": 6,
 }  # fmt: skip
 ANN_FAMILIES = {
     "hnsw": [
@@ -294,7 +295,7 @@ RUST_FAMILIES = {
         "backup mirrored turns",
         "erase",
     ],
-    "simd": ["classify level prefetch xxh3", "columns edges scan", "clusters lanes reach words"],
+    "simd": ["classify key_table level prefetch xxh3", "columns edges scan", "clusters lanes reach words"],
     "tokenize": ["ascii by_length class stretch whitespace", "words"],
 }
 UNSAFE = {"simd", "cache"}  # where unsafe code may stand

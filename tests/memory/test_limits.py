@@ -270,3 +270,9 @@ def test_what_a_hook_injects_over_the_limit_is_lost_and_the_compaction_stands(tm
 def test_what_a_store_refuses_is_a_store_s_error_and_one_of_messages() -> None:
     assert issubclass(MessageRefusedError, StoreError)
     assert issubclass(MessageRefusedError, MessageTooLargeError)
+
+
+def test_an_option_of_open_that_does_not_exist_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'fuson'"):
+        MemoryStore.open(tmp_path, fuson="rrf")  # type: ignore[call-arg]
+    assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from siltstone import _native
 from siltstone.errors import ConfigError
 from siltstone.late import STORES
-from siltstone.memory.limits import Limits
+from siltstone.memory.limits import DEFAULTS, Limits
 from siltstone.values import dataclass
 
 TYPE_CHECKING = False
@@ -81,20 +81,21 @@ class Searching:
         cls,
         ranker: Ranker | None,
         embedder: Embedder | None,
-        *,
         index: SearchIndex = "exact",
-        decay: Decay | None,
-        fusion: Fusion,
-        reembed: bool,
-        embed_timeout: float,
-        reranker: Reranker | Scorer | None,
-        hooks: Iterable[StoreHook],
-        limits: Limits,
-        language: str | Sequence[str] | None,
+        *,
+        decay: Decay | None = None,
+        fusion: Fusion = "zscore",
+        reembed: bool = False,
+        embed_timeout: float = 5.0,
+        reranker: Reranker | Scorer | None = None,
+        hooks: Iterable[StoreHook] = (),
+        limits: Limits = DEFAULTS,
+        language: str | Sequence[str] | None = None,
     ) -> Self:
-        """What ``open`` is told.
+        """What ``open`` is told; these are the defaults of ``SearchSettings``, the options that stores share.
 
         Raises:
+            TypeError: an option does not exist.
             ConfigError: an unknown ranker, index or language, an embedder that is none or is lacking, seconds
                 that are no number of them, or limits that are none.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from operator import methodcaller
@@ -14,13 +14,12 @@ from siltstone import _native
 from siltstone._native import BlockOptions, BlockWriter, Recalled, RecallQuery
 from siltstone.embedding.base import Embedder
 from siltstone.errors import EntryNotFoundError, StageNotFoundError, StoreBusyError, StoreOpenError
-from siltstone.events import StoreHook
 from siltstone.memory.base import Store
 from siltstone.memory.convert import MAX_INTEGER
 from siltstone.memory.entry import Decay, Entry, ExpireReport, SearchHit, StoredEntry
 from siltstone.memory.forgetting_facts import FactRow
-from siltstone.memory.kinds import Fusion, Ranker, Remaining, SearchFilters, SearchOrder, SearchScope
-from siltstone.memory.limits import DEFAULTS, Limits
+from siltstone.memory.kinds import Ranker, Remaining, SearchFilters, SearchOrder, SearchScope
+from siltstone.memory.limits import Limits
 from siltstone.memory.log import SessionLog
 from siltstone.memory.opening import Searching, check_seconds
 from siltstone.memory.reports import (
@@ -43,7 +42,7 @@ from siltstone.stores.memory import MemoryStore
 from siltstone.values import replace
 
 if TYPE_CHECKING:
-    from siltstone.memory.reranking import Reranker, Scorer
+    from siltstone.memory.settings import SearchSettings
     from siltstone.postgres.database import Pool
     from siltstone.session import Session, StoreOptions
 
@@ -90,65 +89,40 @@ class PostgresStore(Store):
         setup: bool = False,
         read_only: bool = False,
         hash_rule: Literal["xxh3", "poly31"] | None = None,
-        decay: Decay | None = None,
-        fusion: Fusion = "zscore",
-        reembed: bool = False,
-        embed_timeout: float = 5.0,
-        reranker: Reranker | Scorer | None = None,
-        hooks: Iterable[StoreHook] = (),
-        limits: Limits = DEFAULTS,
         deadline: float = DEADLINE,
         mirrored: int = MIRRORED,
         prepare: bool | None = None,
-        language: str | Sequence[str] | None = None,
+        **settings: Unpack[SearchSettings],
     ) -> Self:
         """Opens the store in a schema of a database.
 
         Args:
             conninfo: A connection string of libpq: ``postgresql://...``, or ``host=... dbname=...`` with any
                 of its keys. Or a pool, which you close yourself; its connections may be of any kind.
-            ranker: As for :meth:`MemoryStore.open`, like ``embedder``, ``hash_rule``, ``decay``, ``fusion``,
-                ``reembed``, ``embed_timeout``, ``reranker``, ``hooks`` and ``limits``.
+            ranker: As for :meth:`MemoryStore.open`, like ``embedder``, ``decay``, ``fusion``, ``reembed``,
+                ``embed_timeout``, ``reranker``, ``hooks``, ``limits`` and ``language``.
             embedder: Makes the vectors of entries and queries.
             schema: The schema of the tables; each schema is one store.
             setup: Creates missing tables, which needs a role with that right.
             read_only: Refuses writes. With a role that may not write, and on a standby, the store is always
                 read-only, see :attr:`read_only`.
             hash_rule: The rule by which new tables hash words for ``cosine``.
-            decay: The decay of scores by age.
-            fusion: The rule by which ``fused`` combines two scores.
-            reembed: Whether *embedder* may replace another one.
-            embed_timeout: Seconds that a search waits for the vector of its query.
-            reranker: Reorders the best hits.
-            hooks: Called with ``EmbeddingFailed`` and ``SearchDegraded``.
-            limits: The limits of one call.
             deadline: The most seconds that a call waits for a connection, and for an answer.
             mirrored: The approximate maximum bytes of the sessions in memory. The least recently used are
                 dropped first.
-            language: The languages of texts, as for :meth:`MemoryStore.open`.
             prepare: Whether the server keeps the plans of statements. By default it does where no pooler
                 such as pgbouncer stands between; True lets it also there, for a pooler that knows prepared
                 statements. Where they turn out to be lost, the store goes on without them.
 
         Raises:
+            TypeError: an option does not exist.
             StoreOpenError: the server does not answer, a right is missing, or there are no tables.
             StoreVersionError: another version of siltstone has made the tables; *setup* upgrades earlier
                 ones.
             ConfigError: an option out of its bounds.
             ImportError: the extra ``postgres`` is not installed.
         """
-        searching = Searching.of(
-            ranker,
-            embedder,
-            decay=decay,
-            fusion=fusion,
-            reembed=reembed,
-            embed_timeout=embed_timeout,
-            reranker=reranker,
-            hooks=hooks,
-            limits=limits,
-            language=language,
-        )
+        searching = Searching.of(ranker, embedder, **settings)
         check_seconds("deadline", deadline)
         database = Database.open(
             conninfo,
@@ -160,9 +134,9 @@ class PostgresStore(Store):
             prepare=prepare,
         )
         store = cls(database, searching, mirrored)
-        if language is not None:
+        if searching.language is not None:
             try:
-                store.settle_language(language)
+                store.settle_language(searching.language)
             except BaseException:
                 store.close()
                 raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from siltstone import _native, watching
 from siltstone._native import BlockOptions, BlockWriter, Recalled, RecallQuery
@@ -18,7 +18,7 @@ from siltstone.memory.convert import (
     with_filters,
 )
 from siltstone.memory.entry import Decay, SearchHit
-from siltstone.memory.limits import DEFAULTS, Limits
+from siltstone.memory.limits import Limits
 from siltstone.memory.opening import Searching, check_has_embedder
 from siltstone.stores.database import DatabaseStore
 
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
     from siltstone.embedding.base import Embedder
     from siltstone.events import StoreHook
-    from siltstone.memory.kinds import Fusion, Ranker, SearchFilters, SearchIndex, SearchOrder, SearchScope
-    from siltstone.memory.reranking import Reranker, Scorer
+    from siltstone.memory.kinds import Ranker, SearchFilters, SearchIndex, SearchOrder, SearchScope
+    from siltstone.memory.reranking import Reranker
+    from siltstone.memory.settings import SearchSettings
     from siltstone.memory.vectors import Vectors
     from siltstone.memory.written import NewEntry
 
@@ -94,15 +95,8 @@ class MemoryStore(DatabaseStore):
         hash_rule: Literal["xxh3", "poly31"] | None = None,
         index: SearchIndex = "exact",
         read_only: bool = False,
-        decay: Decay | None = None,
-        fusion: Fusion = "zscore",
-        reembed: bool = False,
-        embed_timeout: float = 5.0,
-        reranker: Reranker | Scorer | None = None,
-        hooks: Iterable[StoreHook] = (),
-        limits: Limits = DEFAULTS,
         mode: int | None = None,
-        language: str | Sequence[str] | None = None,
+        **settings: Unpack[SearchSettings],
     ) -> Self:
         """Opens the store in the directory *path*, or creates it.
 
@@ -119,44 +113,34 @@ class MemoryStore(DatabaseStore):
                 that need the documented form, see :class:`HnswMemoryStore`. Either can open any store.
             read_only: Opens an existing store for reading, and creates none. A store whose file or directory
                 cannot be written is opened read-only by itself, see :attr:`read_only`.
-            decay: The default decay of scores by age. None is the ranker's own: no decay, and for ``hybrid``
-                0.995 a day without a floor.
-            fusion: The rule by which ``fused`` combines two scores: z-scores, or reciprocal ranks (``rrf``).
+            mode: The permissions of new files, as for ``os.chmod``; new folders get the matching search
+                permission. 0o640 lets the group read. Left out: the owner alone (0600, and 0700 for folders).
+                The umask is not applied, and existing files keep their permissions.
+            decay: The default decay of scores by age. None, the default, is the ranker's own: no decay, and
+                for ``hybrid`` 0.995 a day without a floor.
+            fusion: The rule by which ``fused`` combines two scores: z-scores (``zscore``, the default), or
+                reciprocal ranks (``rrf``).
             reembed: Whether *embedder* may replace another one, whose vectors are then deleted. Vectors of
                 two embedders are never mixed: without *reembed*, another embedder is refused.
-            embed_timeout: Seconds that a search waits for the vector of its query.
+            embed_timeout: Seconds that a search waits for the vector of its query, by default 5.
             reranker: Reorders the best hits of every search: a function of a query and texts, or a
                 :class:`~siltstone.memory.Reranker`. If it fails or is late, the hits keep their order. Recall
                 does not use it.
             hooks: Called with ``EmbeddingFailed`` and ``SearchDegraded``, also from other threads.
             limits: The limits of one call.
-            mode: The permissions of new files, as for ``os.chmod``; new folders get the matching search
-                permission. 0o640 lets the group read. Left out: the owner alone (0600, and 0700 for folders).
-                The umask is not applied, and existing files keep their permissions.
             language: The languages of texts in Latin letters: ``"auto"``, detected for each entry; a code
                 such as ``"de"`` for all entries; or codes such as ``["de", "en"]``, detected among these, and
                 the first if the text does not tell. The first opening with a language settles it for the
                 store (:meth:`settle_language` changes it). The default is ``"auto"``.
 
         Raises:
+            TypeError: an option does not exist.
             StoreOpenError: not a directory, not a store, no permission. Nothing was changed.
             StoreVersionError: written by a newer siltstone. Nothing was changed.
             ConfigError: an unknown ranker, index, rule or language, a rule or language other than the
                 store's, an invalid embedder, or an embedder other than the one that made the store's vectors.
         """
-        searching = Searching.of(
-            ranker,
-            embedder,
-            index=index,
-            decay=decay,
-            fusion=fusion,
-            reembed=reembed,
-            embed_timeout=embed_timeout,
-            reranker=reranker,
-            hooks=hooks,
-            limits=limits,
-            language=language,
-        )
+        searching = Searching.of(ranker, embedder, index, **settings)
         native = _native.Store.open(_as_path(path), read_only, hash_rule, mode)
         try:
             if searching.language is not None:
@@ -164,7 +148,7 @@ class MemoryStore(DatabaseStore):
             return cls(
                 native,
                 searching.options,
-                limits,
+                searching.limits,
                 searching.vectors(native),
                 searching.hooks,
                 searching.reranker,

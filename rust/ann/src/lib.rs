@@ -7,6 +7,7 @@
 mod any;
 mod flat;
 mod frame;
+mod growth;
 mod hnsw;
 mod plan;
 mod rescore;

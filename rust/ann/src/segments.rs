@@ -3,9 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Groups in the first segment; each further segment has twice as many.
-const FIRST: usize = 64;
-const SEGMENTS: usize = 26;
+use crate::growth::{FIRST, SEGMENTS, place};
 
 /// Groups of `width` items, numbered from 0. Items are atomics, or have atomics.
 ///
@@ -29,7 +27,7 @@ impl<T: Default> Segments<T> {
         let Some(last) = count.checked_sub(1) else {
             return;
         };
-        let (wanted, _) = place(last);
+        let (wanted, _) = place(last as usize);
         for (number, segment) in self.segments.iter().enumerate().take(wanted + 1) {
             segment.get_or_init(|| {
                 (0..(FIRST << number) * self.width)
@@ -46,18 +44,11 @@ impl<T: Default> Segments<T> {
     /// If no room was made for it.
     #[inline]
     pub(crate) fn get(&self, group: u32) -> &[T] {
-        let (segment, offset) = place(group);
+        let (segment, offset) = place(group as usize);
         let segment = self.segments[segment].get();
         let segment = segment.expect("groups are looked at after room was made for them");
         &segment[offset * self.width..][..self.width]
     }
-}
-
-#[inline]
-fn place(group: u32) -> (usize, usize) {
-    let shifted = group as usize + FIRST;
-    let segment = (shifted.ilog2() - FIRST.ilog2()) as usize;
-    (segment, shifted - (FIRST << segment))
 }
 
 /// A set of numbers that grows while others read it.

@@ -6,7 +6,7 @@
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile, TempPath};
 
@@ -35,12 +35,9 @@ pub(crate) fn name(file: &File, unfinished: TempPath, path: &Path) -> io::Result
     unfinished.persist(path).map_err(|refused| refused.error)
 }
 
-/// Writes `contents` to the file `path`, whole or not at all.
+/// Writes `contents` to the file `path`, whole or not at all. The file and its name are on the disk afterwards.
 pub(crate) fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let directory = directory_of(path);
     let mut prefix = path
         .file_name()
         .unwrap_or_default()
@@ -49,7 +46,34 @@ pub(crate) fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
     prefix.push('.');
     let (mut file, unfinished) = begin(directory, &prefix, usual_permissions())?.into_parts();
     file.write_all(contents)?;
-    name(&file, unfinished, path)
+    name(&file, unfinished, path)?;
+    match sync_directory(path) {
+        // A directory that may be written and not read cannot be opened.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        done => done,
+    }
+}
+
+/// Writes the names in the directory of `path` to the disk, as far as the system has a way to do so.
+pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
+    if cfg!(unix) {
+        File::open(directory_of(path))?.sync_all()?;
+    }
+    Ok(())
+}
+
+/// The path whose name is that of `file` with `suffix` behind it.
+pub(crate) fn beside(file: &Path, suffix: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
 }
 
 /// The permissions of an ordinary new file, before the umask of the process. Without them, only the owner could read a

@@ -4,7 +4,7 @@ mod common;
 
 use common::{append, compaction, entry, found, message, now, on, session};
 use siltstone_core::ErrorKind;
-use siltstone_core::memory::{Handle, NewEntry, Rewrite, SessionVersion, Store};
+use siltstone_core::memory::{Handle, NewEntry, Rewrite, SessionVersion, Store, Target};
 
 fn of(text: &str, start: i64, end: i64) -> NewEntry {
     NewEntry {
@@ -304,4 +304,38 @@ fn what_a_caller_indexes_stays_though_a_compaction_brought_it_first() {
     store.insert(&a, &[of("silt", 0, 1)]).unwrap();
     assert_eq!(undo(&store), 0);
     assert_eq!(found(&store, "a", "silt").len(), 1);
+}
+
+#[test]
+fn an_undo_in_a_session_that_nobody_has_written_makes_no_session() {
+    let handle = Handle::open_memory(None).unwrap();
+    let (store, a) = (handle.store().unwrap(), session("a"));
+    let undone = store.undo_compaction(&a, on(SessionVersion::default()), "c");
+    assert_eq!(undone.unwrap().head, None);
+    assert!(store.sessions(None, 0, 9).unwrap().0.is_empty());
+    let outdated = SessionVersion {
+        next_seq: 3,
+        ..SessionVersion::default()
+    };
+    let error = store.undo_compaction(&a, on(outdated), "c").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StoreConflict);
+}
+
+#[test]
+fn digests_alone_give_a_session_another_version_and_only_once() {
+    let handle = Handle::open_memory(None).unwrap();
+    let (store, a) = (handle.store().unwrap(), session("a"));
+    let before = append(&store, "a", &[message("{}")], "");
+    let target = Target {
+        digests: vec![(0, vec![1, 2, 3])],
+        ..Target::of(session("a"))
+    };
+    for _ in 0..2 {
+        let forgotten = store.forget(std::slice::from_ref(&target), "gone").unwrap();
+        assert_eq!((forgotten.sessions, forgotten.messages), (0, 0));
+        let now = store.version(&a).unwrap().unwrap();
+        assert_eq!(now.counter, before.counter + 1);
+        assert_eq!(now.redactions, before.redactions);
+    }
+    assert_eq!(store.forgotten(&a).unwrap(), target.digests);
 }

@@ -1,7 +1,6 @@
 //! The class `Bm25Index`: finds texts by the terms of a query. Arrays are returned as native-endian bytes.
 
 use std::path::PathBuf;
-use std::sync::{PoisonError, RwLock};
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -13,46 +12,47 @@ use siltstone_core::index_file;
 
 use crate::arrays::{Found, Table, check_room, known, row_to_bytes};
 use crate::error::guard;
+use crate::locked::Locked;
 use crate::text::{Text, borrow_all};
 
 /// Texts in a BM25 index. It is safe to use from many threads.
 #[pyclass(frozen, module = "siltstone._native")]
-pub(crate) struct Bm25Index(RwLock<Index>);
+pub(crate) struct Bm25Index(Locked<Index>);
 
 #[pymethods]
 impl Bm25Index {
     #[new]
     fn new(py: Python<'_>, k1: f64, b: f64) -> PyResult<Self> {
         let index = guard(py, || Ok(Index::new(Bm25Params::new(k1, b)?)))?;
-        Ok(Self(RwLock::new(index)))
+        Ok(Self(Locked::new(index)))
     }
 
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let index = guard(py, || index_file::load(&path, open))?;
-        Ok(Self(RwLock::new(index)))
+        Ok(Self(Locked::new(index)))
     }
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, file: PyBackedBytes) -> PyResult<Self> {
         let index = guard(py, || open(&file))?;
-        Ok(Self(RwLock::new(index)))
+        Ok(Self(Locked::new(index)))
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let file = guard(py, || self.read(|index| index.to_bytes(analyse::ID)))?;
+        let file = guard(py, || self.0.read(|index| index.to_bytes(analyse::ID)))?;
         Ok(PyBytes::new(py, &file))
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         guard(py, || {
-            let file = self.read(|index| index.to_bytes(analyse::ID))?;
+            let file = self.0.read(|index| index.to_bytes(analyse::ID))?;
             index_file::write(&path, &file)
         })
     }
 
     fn params(&self, py: Python<'_>) -> PyResult<(f64, f64)> {
-        let params = guard(py, || self.read(|index| Ok(index.params())))?;
+        let params = guard(py, || self.0.read(|index| Ok(index.params())))?;
         Ok((params.k1(), params.b()))
     }
 
@@ -60,7 +60,7 @@ impl Bm25Index {
         let (py, texts) = (texts.py(), borrow_all(texts)?);
         guard(py, || {
             let documents: Vec<Document> = texts.iter().map(|text| Document::of(text)).collect();
-            self.write(|index| {
+            self.0.write(|index| {
                 let first = check_room(index.len(), documents.len())?;
                 for document in &documents {
                     index.add(document);
@@ -79,7 +79,7 @@ impl Bm25Index {
     ) -> PyResult<Bound<'py, PyByteArray>> {
         let found = guard(py, || {
             let query = Query::of(&query);
-            self.read(|index| {
+            self.0.read(|index| {
                 let limit = k.min(index.len() - index.removed());
                 Ok(index.search(&query, limit))
             })
@@ -91,7 +91,7 @@ impl Bm25Index {
         let (py, queries) = (queries.py(), borrow_all(queries)?);
         let found = guard(py, || {
             let queries: Vec<Query> = queries.iter().map(|query| Query::of(query)).collect();
-            self.read(|index| {
+            self.0.read(|index| {
                 let columns = k.min(index.len() - index.removed());
                 let mut table = Table::new(columns, 0.0_f64.to_ne_bytes());
                 for query in &queries {
@@ -106,12 +106,14 @@ impl Bm25Index {
 
     /// The number of texts that were not removed.
     fn len(&self, py: Python<'_>) -> PyResult<usize> {
-        guard(py, || self.read(|index| Ok(index.len() - index.removed())))
+        guard(py, || {
+            self.0.read(|index| Ok(index.len() - index.removed()))
+        })
     }
 
     fn remove(&self, py: Python<'_>, ids: Vec<u64>) -> PyResult<()> {
         guard(py, || {
-            self.write(|index| {
+            self.0.write(|index| {
                 for id in known(&ids, "text", |id| index.has(id))? {
                     index.remove(id);
                 }
@@ -123,7 +125,7 @@ impl Bm25Index {
     /// The numbers of added texts, removed texts, different terms and postings, and the bytes.
     fn stats(&self, py: Python<'_>) -> PyResult<(usize, usize, usize, usize, usize)> {
         guard(py, || {
-            self.read(|index| {
+            self.0.read(|index| {
                 let (terms, postings) = (index.terms(), index.postings());
                 Ok((index.len(), index.removed(), terms, postings, index.bytes()))
             })
@@ -144,16 +146,6 @@ pub(crate) fn bm25_scores(
         let params = Bm25Params::new(k1, b)?;
         Ok(scores(&texts, &Query::of(&query), params))
     })
-}
-
-impl Bm25Index {
-    fn read<T>(&self, work: impl FnOnce(&Index) -> CoreResult<T>) -> CoreResult<T> {
-        work(&self.0.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn write<T>(&self, work: impl FnOnce(&mut Index) -> CoreResult<T>) -> CoreResult<T> {
-        work(&mut self.0.write().unwrap_or_else(PoisonError::into_inner))
-    }
 }
 
 fn pair(best: &Scored) -> (u32, [u8; 8]) {

@@ -2,7 +2,6 @@
 //! bytes.
 
 use std::path::PathBuf;
-use std::sync::{PoisonError, RwLock};
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -17,6 +16,7 @@ use siltstone_core::simd::Level;
 
 use crate::arrays::{Found, Table, check_room, known, row_to_bytes};
 use crate::error::{guard, guard_short, to_exception};
+use crate::locked::Locked;
 use crate::text::{Text, borrow_all};
 
 /// The limits of a small search: the number of texts, the number of hits, and the bytes of the query. A small search
@@ -30,7 +30,7 @@ const SHORT: usize = 1_000;
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct HashedTfIndex {
     rule: HashRule,
-    index: RwLock<Index>,
+    index: Locked<Index>,
 }
 
 #[pymethods]
@@ -43,7 +43,7 @@ impl HashedTfIndex {
         let index = guard(py, || Ok(Index::default()))?;
         Ok(Self {
             rule,
-            index: RwLock::new(index),
+            index: Locked::new(index),
         })
     }
 
@@ -75,7 +75,7 @@ impl HashedTfIndex {
         let (py, texts) = (texts.py(), borrow_all(texts)?);
         guard(py, || {
             let rows = CountRows::of(&texts, self.rule);
-            self.write(|index| {
+            self.index.write(|index| {
                 let first = check_room(index.len(), texts.len())?;
                 for row in rows.iter() {
                     index.add_counts(row);
@@ -94,7 +94,7 @@ impl HashedTfIndex {
     ) -> PyResult<Bound<'py, PyByteArray>> {
         if query.len() <= SHORT
             && k <= FEW
-            && let Ok(index) = self.index.try_read()
+            && let Some(index) = self.index.at_once()
             && index.len() <= SMALL
         {
             let found = guard_short(py, || Ok(near(&index, self.rule, &query, k)))?;
@@ -102,7 +102,8 @@ impl HashedTfIndex {
             return row_to_bytes(py, found.iter().map(pair));
         }
         let found = guard(py, || {
-            self.read(|index| Ok(near(index, self.rule, &query, k)))
+            self.index
+                .read(|index| Ok(near(index, self.rule, &query, k)))
         })?;
         row_to_bytes(py, found.iter().map(pair))
     }
@@ -112,7 +113,7 @@ impl HashedTfIndex {
         let queries = borrow_all(queries)?;
         let found = guard(py, || {
             let rows = CountRows::of(&queries, self.rule);
-            self.read(|index| {
+            self.index.read(|index| {
                 let columns = k.min(index.len() - index.removed());
                 let mut table = Table::new(columns, f64::INFINITY.to_ne_bytes());
                 for row in rows.iter() {
@@ -127,12 +128,14 @@ impl HashedTfIndex {
 
     /// The number of texts that were not removed.
     fn len(&self, py: Python<'_>) -> PyResult<usize> {
-        guard(py, || self.read(|index| Ok(index.len() - index.removed())))
+        guard(py, || {
+            self.index.read(|index| Ok(index.len() - index.removed()))
+        })
     }
 
     fn remove(&self, py: Python<'_>, ids: Vec<u64>) -> PyResult<()> {
         guard(py, || {
-            self.write(|index| {
+            self.index.write(|index| {
                 for id in known(&ids, "text", |id| index.has(id))? {
                     index.remove(id);
                 }
@@ -144,7 +147,7 @@ impl HashedTfIndex {
     /// The numbers of added texts, removed texts and postings, the bytes, and the name of the kernels' level.
     fn stats(&self, py: Python<'_>) -> PyResult<(usize, usize, usize, usize, &'static str)> {
         guard(py, || {
-            self.read(|index| {
+            self.index.read(|index| {
                 let (postings, bytes) = (index.postings(), index.bytes());
                 Ok((
                     index.len(),
@@ -163,20 +166,12 @@ impl HashedTfIndex {
         let (index, rule) = Index::from_bytes(file, |rule| rule.parse().ok())?;
         Ok(Self {
             rule,
-            index: RwLock::new(index),
+            index: Locked::new(index),
         })
     }
 
     fn file(&self) -> CoreResult<Vec<u8>> {
-        self.read(|index| index.to_bytes(self.rule.name()))
-    }
-
-    fn read<T>(&self, work: impl FnOnce(&Index) -> CoreResult<T>) -> CoreResult<T> {
-        work(&self.index.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn write<T>(&self, work: impl FnOnce(&mut Index) -> CoreResult<T>) -> CoreResult<T> {
-        work(&mut self.index.write().unwrap_or_else(PoisonError::into_inner))
+        self.index.read(|index| index.to_bytes(self.rule.name()))
     }
 }
 

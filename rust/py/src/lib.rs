@@ -23,6 +23,7 @@ mod explain;
 mod fork;
 mod interpreter;
 mod json;
+mod locked;
 mod mirror;
 mod outline;
 mod reading;

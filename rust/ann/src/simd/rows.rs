@@ -18,9 +18,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use siltstone_core::simd::prefetch::prefetch;
 
-/// Rows in the first segment; each further segment has twice as many.
-const FIRST: usize = 64;
-const SEGMENTS: usize = 26;
+use crate::growth::{FIRST, SEGMENTS, place};
+
 /// Alignment in bytes: a cache line, and the widest register.
 const ALIGNMENT: usize = 64;
 /// The first number that is not a row: ids stay below it.
@@ -229,14 +228,6 @@ impl<T: Number> Rows<T> {
             prefetch(self.get(row));
         }
     }
-}
-
-/// The segment of a row, and its offset in the segment.
-#[inline]
-fn place(row: usize) -> (usize, usize) {
-    let shifted = row + FIRST;
-    let segment = (shifted.ilog2() - FIRST.ilog2()) as usize;
-    (segment, shifted - (FIRST << segment))
 }
 
 impl<T> Shared<T> {

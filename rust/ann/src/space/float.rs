@@ -1,5 +1,7 @@
 //! Rows of floats that are compared as they are: float32, and float16 in half the memory.
 
+use std::borrow::Cow;
+
 use crate::simd::dot_f32;
 use crate::simd::rows::{Rows, RowsWriter};
 use crate::space::base::{Bytes, Space, corrupt, cosine_distance, full};
@@ -33,6 +35,11 @@ pub trait Stored: dot_f32::Float {
 
     /// The stored value, as a float32.
     fn value(self) -> f32;
+
+    /// Stored values as float32: themselves where they are.
+    fn values(row: &[Self]) -> Cow<'_, [f32]> {
+        row.iter().map(|value| value.value()).collect()
+    }
 }
 
 impl Stored for f32 {
@@ -44,6 +51,10 @@ impl Stored for f32 {
 
     fn value(self) -> f32 {
         self
+    }
+
+    fn values(row: &[Self]) -> Cow<'_, [f32]> {
+        Cow::Borrowed(row)
     }
 }
 
@@ -74,12 +85,8 @@ pub struct FloatsQuery {
 }
 
 impl<T: Stored> Floats<T> {
-    fn row(&self, id: u32) -> Vec<f32> {
-        self.values
-            .get(id)
-            .iter()
-            .map(|value| value.value())
-            .collect()
+    fn row(&self, id: u32) -> Cow<'_, [f32]> {
+        T::values(self.values.get(id))
     }
 }
 

@@ -3,7 +3,6 @@
 //! The rules read each different word once. Then a table finds its terms by the bytes of the word, as it was
 //! written: most words of a text are neither lower-cased nor hashed.
 
-use std::mem;
 use std::ops::{Deref, Range};
 
 use hashbrown::HashMap;
@@ -13,6 +12,7 @@ use super::key::long_key;
 use crate::simd::Level;
 use crate::simd::clusters::Clusters;
 use crate::simd::edges::Runs;
+use crate::simd::key_table::{KeyLine, KeyTable};
 use crate::simd::words::ShortWords;
 
 /// The bytes of a short word, whose key is one number.
@@ -146,7 +146,7 @@ impl<'a> Sieve<'a> {
                     let [start, end] = runs[number as usize];
                     let range = first + start as usize..first + end as usize;
                     let key = short_key(text.as_bytes(), &range);
-                    let Some(adds) = key.and_then(|key| known.short.find(key)) else {
+                    let Some(adds) = key.and_then(|key| known.short.line(key).find(key)) else {
                         count += rules.learn(known, text, range, met);
                         continue;
                     };
@@ -276,16 +276,7 @@ fn at_the_end(rest: &[u8]) -> u64 {
 }
 
 /// A cache of the terms of short words. A line has three words; a fourth word replaces the oldest of its line.
-///
-/// The keys are the bytes of the words, so an answer is always right. Words that were chosen to share a line cost
-/// no more than unknown words.
-struct Short {
-    lines: Vec<Line>,
-    /// How far a product is shifted right, so that only the number of the line is left.
-    behind: u32,
-    /// How many words were stored since the last change of the number of lines.
-    kept: usize,
-}
+type Short = KeyTable<Line>;
 
 /// Three words and their terms, in half a line of the processor's cache.
 #[derive(Clone, Copy, Debug, Default)]
@@ -313,64 +304,25 @@ impl Line {
         let adds = self.adds >> (place * Adds::BITS) & ((1 << Adds::BITS) - 1);
         Adds(u32::try_from(adds).unwrap_or_default())
     }
+}
 
-    /// The words of the line with their terms, the oldest first.
-    fn oldest_first(&self) -> impl Iterator<Item = (u64, Adds)> {
-        let known = (0..Self::WORDS)
-            .rev()
-            .filter(|&place| self.keys[place] != 0);
-        known.map(|place| (self.keys[place], self.adds_of(place)))
-    }
+impl KeyLine for Line {
+    type Known = Adds;
+
+    // 2 KB to 512 KB.
+    const FEWEST: u32 = 6;
+    const MOST: u32 = 14;
 
     fn keep(&mut self, key: u64, adds: Adds) {
         self.keys = [key, self.keys[0], self.keys[1]];
         self.adds = self.adds << Adds::BITS | u64::from(adds.0);
     }
-}
 
-impl Default for Short {
-    fn default() -> Self {
-        Self::of(Self::FEWEST)
-    }
-}
-
-impl Short {
-    /// The number of lines at first and at most, and the factor of growth, as powers of two: 2 KB to 512 KB.
-    const FEWEST: u32 = 6;
-    const MOST: u32 = 14;
-    const STEP: u32 = 2;
-
-    fn of(power: u32) -> Self {
-        Self {
-            lines: vec![Line::default(); 1 << power],
-            behind: u64::BITS - power,
-            kept: 0,
-        }
-    }
-
-    #[inline]
-    fn find(&self, key: u64) -> Option<Adds> {
-        self.lines[self.place(key)].find(key)
-    }
-
-    /// Stores an unknown word; makes more lines first if there are too few.
-    fn keep(&mut self, key: u64, adds: Adds) {
-        let power = u64::BITS - self.behind;
-        if self.kept >= self.lines.len() && power < Self::MOST {
-            let before = mem::replace(self, Self::of(power + Self::STEP));
-            let known = before.lines.iter().flat_map(Line::oldest_first);
-            known.for_each(|(key, adds)| self.keep(key, adds));
-        }
-        let place = self.place(key);
-        self.lines[place].keep(key, adds);
-        self.kept += 1;
-    }
-
-    /// The line of a key: the high bits of a product, which depend on every byte of the key.
-    #[inline]
-    fn place(&self, key: u64) -> usize {
-        let product = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        usize::try_from(product >> self.behind).unwrap_or_default()
+    fn oldest_first(&self) -> impl Iterator<Item = (u64, Adds)> {
+        let known = (0..Self::WORDS)
+            .rev()
+            .filter(|&place| self.keys[place] != 0);
+        known.map(|place| (self.keys[place], self.adds_of(place)))
     }
 }
 

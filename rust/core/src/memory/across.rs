@@ -138,7 +138,7 @@ impl Store {
                     return Ok(None);
                 };
                 let has_vectors = || match embedder {
-                    Some(embedder) => namespace.has_vectors(transaction, embedder),
+                    Some(embedder) => namespace.has_vectors(transaction, name, embedder),
                     None => Ok(true),
                 };
                 if !namespace.is_current(transaction, name)? || !has_vectors()? {

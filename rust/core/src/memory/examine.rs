@@ -59,7 +59,7 @@ impl Store {
         for (row, ids) in examined.sessions {
             let namespace = self.scopes.namespace(&row.namespace);
             if let Some(found) = namespace.and_then(|namespace| namespace.read().ids(&row))
-                && found.iter().any(|id| ids.binary_search(id).is_err())
+                && found != ids
             {
                 findings.push(Finding {
                     code: "index",
@@ -91,5 +91,33 @@ impl Store {
             }
         }
         Ok(findings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::handle::Handle;
+    use crate::memory::options::SearchOptions;
+    use crate::sqlite::NewEntry;
+
+    #[test]
+    fn an_entry_that_the_index_of_a_namespace_lacks_is_found_by_a_check() {
+        let handle = Handle::open_memory(None).unwrap();
+        let (store, session) = (handle.store().unwrap(), SessionId::new("chat").unwrap());
+        store.open_session(&session, Some("acme")).unwrap();
+        let entry = |text: &str| NewEntry {
+            text: text.to_owned(),
+            ..NewEntry::default()
+        };
+        let entries = [entry("silt settles"), entry("the river")];
+        store.insert(&session, &entries).unwrap();
+        let options = SearchOptions::default();
+        store.find_across(&session, "silt", None, &options).unwrap();
+        assert!(store.check().unwrap().is_empty());
+        store.scopes.namespace("acme").unwrap().write().lose(1);
+        let findings = store.check().unwrap();
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert!(findings[0].message.contains("index of namespace \"acme\""));
     }
 }

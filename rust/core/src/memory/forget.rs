@@ -133,13 +133,17 @@ impl Store {
                 let derived =
                     derived::redact(transaction, &row, &target.derived, &said, replacement)?;
                 let facts = fact::forget(transaction, &row, &target.facts)?;
-                forgotten::add(transaction, row.id, &target.digests)?;
-                if messages + entries + derived + facts == 0 {
+                let digests = forgotten::add(transaction, row.id, &target.digests)?;
+                let erased = messages + entries + derived + facts;
+                if erased == 0 && digests == 0 {
                     continue;
                 }
                 row.redactions += i64::from(messages + derived > 0);
-                row.counter += 1;
+                row.counter += 1; // others read the digests again
                 session::save(transaction, &row)?;
+                if erased == 0 {
+                    continue;
+                }
                 cached::forget(transaction, row.id)?;
                 changed.push((row.id, row.namespace, &target.session));
                 total.sessions += 1;

@@ -271,7 +271,11 @@ impl Store {
         clock: &str,
     ) -> Result<Undone> {
         self.database.writer()?.transaction(|transaction| {
-            let mut row = session::find_or_create(transaction, session)?;
+            let found = session::find_any(transaction, session)?;
+            let mut row = found.unwrap_or_else(|| SessionRow {
+                name: session.as_str().to_owned(),
+                ..SessionRow::default() // it has no head, so nothing of it is written
+            });
             if row.dropped {
                 return Ok(Undone::default());
             }

@@ -93,17 +93,23 @@ impl Namespace {
         self.sessions.contains_key(&session)
     }
 
-    /// Whether its vectors are the current ones of that embedder.
-    pub(super) fn has_vectors(&self, connection: &Connection, embedder: i64) -> Result<bool> {
+    /// Whether its vectors are the current ones of that embedder. The index must have the state of the namespace
+    /// `name`.
+    pub(super) fn has_vectors(
+        &self,
+        connection: &Connection,
+        name: &str,
+        embedder: i64,
+    ) -> Result<bool> {
         if self.scope.dense.as_ref().map(|dense| dense.embedder) != Some(embedder) {
             return Ok(false);
         }
-        for (&session, known) in &self.sessions {
-            if vectors::revision(connection, session)? != known.vectors {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        let revisions = vectors::revisions(connection, name)?;
+        let is_known = |(session, revision): &(i64, i64)| {
+            let known = self.sessions.get(session);
+            known.is_some_and(|known| known.vectors == *revision)
+        };
+        Ok(revisions.iter().all(is_known))
     }
 
     /// Whether a search of `session` may return a point. Messages in the context of `session` itself are left out.
@@ -537,4 +543,13 @@ fn claim(
         free.remove(&source);
     }
     Some(point)
+}
+
+#[cfg(test)]
+impl Namespace {
+    /// Loses a point of the session, as a fault of the index would.
+    pub(super) fn lose(&mut self, session: i64) {
+        let known = self.sessions.get_mut(&session);
+        known.and_then(|known| known.points.pop());
+    }
 }

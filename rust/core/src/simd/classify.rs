@@ -87,19 +87,25 @@ fn scalar(blocks: &[Block], lowered: &mut [Block], masks: &mut [u64]) -> bool {
     for ((block, lowered), mask) in blocks.iter().zip(lowered).zip(masks) {
         high |= block.iter().fold(0, |high, byte| high | byte) & 0x80;
         *lowered = block.map(|byte| byte | u8::from(byte.is_ascii_uppercase()) << 5);
-        let flags = lowered.map(|byte| u8::from(byte.is_ascii_lowercase() | byte.is_ascii_digit()));
-        *mask = 0;
-        for (number, eight) in flags.as_chunks().0.iter().enumerate() {
-            *mask |= gather(u64::from_le_bytes(*eight)) << (number * 8);
-        }
+        *mask = mask_of(&lowered.map(|byte| byte.is_ascii_lowercase() | byte.is_ascii_digit()));
     }
     high == 0
+}
+
+/// The mask of a block: bit `i` says what `flags` says of byte `i`.
+#[inline]
+pub(crate) fn mask_of(flags: &[bool; BLOCK]) -> u64 {
+    let bytes = flags.map(u8::from);
+    let eights = bytes.as_chunks().0.iter().enumerate();
+    eights.fold(0, |mask, (number, eight)| {
+        mask | gather(u64::from_le_bytes(*eight)) << (number * 8)
+    })
 }
 
 /// Bit `i` of the result is the lowest bit of byte `i`; all other bits must be clear.
 ///
 /// The factor has its bits at 56, 49, .. 7: the product moves the bit of byte `i` from `8 * i` to `56 + i`.
-#[cfg(any(test, not(target_arch = "x86_64")))]
+#[inline]
 fn gather(flags: u64) -> u64 {
     flags.wrapping_mul(0x0102_0408_1020_4080) >> 56
 }

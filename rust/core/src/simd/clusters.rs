@@ -16,7 +16,7 @@ use std::ops::Range;
 #[allow(clippy::wildcard_imports, reason = "the names of instructions")]
 use std::arch::x86_64::*;
 
-use super::classify::BLOCK;
+use super::classify::{BLOCK, mask_of};
 use super::edges::{Edges, Runs};
 use super::level::{Level, Path};
 
@@ -122,13 +122,7 @@ fn classify(level: Level, blocks: &[Block], kinds: &mut [Kinds]) {
 /// The portable counterpart, without special instructions.
 fn scalar(blocks: &[Block], kinds: &mut [Kinds]) {
     for (block, kinds) in blocks.iter().zip(kinds) {
-        let mask = |is: fn(u8) -> bool| {
-            let flags = block.map(|byte| u8::from(is(byte)));
-            let eights = flags.as_chunks().0.iter().enumerate();
-            eights.fold(0, |mask, (number, eight)| {
-                mask | gather(u64::from_le_bytes(*eight)) << (number * 8)
-            })
-        };
+        let mask = |is: fn(u8) -> bool| mask_of(&block.map(is));
         *kinds = Kinds {
             word: mask(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80),
             digit: mask(|byte| byte.is_ascii_digit() || byte >= 0x80),
@@ -136,13 +130,6 @@ fn scalar(blocks: &[Block], kinds: &mut [Kinds]) {
             dot: mask(|byte| byte == b'.' || byte == b','),
         };
     }
-}
-
-/// Bit `i` of the result is the lowest bit of byte `i`; all other bits must be clear.
-///
-/// The factor has its bits at 56, 49, .. 7: the product moves the bit of byte `i` from `8 * i` to `56 + i`.
-fn gather(flags: u64) -> u64 {
-    flags.wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -10,6 +10,7 @@ pub mod classify;
 pub mod clusters;
 pub mod columns;
 pub mod edges;
+pub mod key_table;
 pub mod lanes;
 pub mod level;
 pub mod prefetch;

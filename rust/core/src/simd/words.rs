@@ -13,6 +13,7 @@
 use std::arch::x86_64::*;
 
 use super::edges::Run;
+use super::key_table::{FACTOR, KeyLine, KeyTable};
 use super::level::{Level, Path};
 
 /// The longest short word, in bytes.
@@ -21,64 +22,44 @@ pub const SHORT: usize = 8;
 const SILENT: u64 = 0x80;
 /// Words that are looked up together.
 const AT_ONCE: usize = 8;
-/// Spreads words over the lines: the high bits of the product depend on every byte.
-const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A cache of short ASCII words. A word is telling (it is one term) or silent (it has no term). A line has two
 /// words; a third word replaces the older one.
-///
-/// The keys are the bytes of the words, so an answer is always right. Words that were chosen to share a line cost
-/// no more than unknown words.
-#[derive(Clone, Debug)]
-pub struct ShortWords {
-    /// The bytes of each word as a number, padded with zeros; 0 for an empty place.
-    lines: Vec<[u64; 2]>,
-    /// How far a product is shifted right, so that only the number of the line is left.
-    behind: u32,
-    /// How many words were stored since the last change of the number of lines.
-    kept: usize,
-}
+#[derive(Clone, Debug, Default)]
+pub struct ShortWords(KeyTable<Pair>);
 
-impl Default for ShortWords {
-    fn default() -> Self {
-        Self::of(Self::FEWEST)
+/// The bytes of two words as numbers, padded with zeros, the newer one first; 0 for an empty place.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(transparent)]
+struct Pair([u64; 2]);
+
+impl KeyLine for Pair {
+    /// Whether it is a telling one.
+    type Known = bool;
+
+    // 512 bytes to 512 KB.
+    const FEWEST: u32 = 5;
+    const MOST: u32 = 15;
+
+    fn keep(&mut self, key: u64, is_telling: bool) {
+        let word = if is_telling { key } else { key | SILENT };
+        self.0 = [word, self.0[0]];
+    }
+
+    fn oldest_first(&self) -> impl Iterator<Item = (u64, bool)> {
+        let [newer, older] = self.0;
+        let known = [older, newer].into_iter().filter(|&word| word != 0);
+        known.map(|word| (word & !SILENT, word & SILENT == 0))
     }
 }
 
 impl ShortWords {
-    /// The number of lines at first and at most, and the factor of growth, as powers of two: 512 bytes to 512 KB.
-    const FEWEST: u32 = 5;
-    const MOST: u32 = 15;
-    const STEP: u32 = 2;
-
-    fn of(power: u32) -> Self {
-        Self {
-            lines: vec![[0; 2]; 1 << power],
-            behind: u64::BITS - power,
-            kept: 0,
-        }
-    }
-
     /// Stores a word of 1 to [`SHORT`] bytes by its key. A word that is not ASCII is not stored.
     pub fn keep(&mut self, key: u64, is_telling: bool) {
         if !key.to_le_bytes().is_ascii() {
             return;
         }
-        let power = u64::BITS - self.behind;
-        if self.kept >= self.lines.len() && power < Self::MOST {
-            let before = std::mem::replace(self, Self::of(power + Self::STEP));
-            let known = before
-                .lines
-                .iter()
-                .flat_map(|[newer, older]| [older, newer]);
-            for &word in known.filter(|&&word| word != 0) {
-                self.keep(word & !SILENT, word & SILENT == 0);
-            }
-        }
-        let word = if is_telling { key } else { key | SILENT };
-        let place = self.place(key);
-        self.lines[place] = [word, self.lines[place][0]];
-        self.kept += 1;
+        self.0.keep(key, is_telling);
     }
 
     /// Looks up the words of `text` at `runs`, which are counted from `first`. Returns how many are telling words, and
@@ -99,23 +80,18 @@ impl ShortWords {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a level of this path is made only where the processor has these instructions; `of` makes a
             // line for every place.
-            Path::Avx512 => unsafe { with_avx512(self, text, first, runs, unknown) },
-            _ => one_by_one(self, text, first, runs, unknown),
+            Path::Avx512 => unsafe { with_avx512(&self.0, text, first, runs, unknown) },
+            _ => one_by_one(&self.0, text, first, runs, unknown),
         };
         unknown.truncate(count);
         telling
-    }
-
-    #[inline]
-    fn place(&self, key: u64) -> usize {
-        usize::try_from(key.wrapping_mul(FACTOR) >> self.behind).unwrap_or_default()
     }
 }
 
 /// The portable counterpart. The processor cannot predict which words are known, so a number is always written, and
 /// only counted if its word is unknown.
 fn one_by_one(
-    words: &ShortWords,
+    words: &KeyTable<Pair>,
     text: &[u8],
     first: usize,
     runs: &[Run],
@@ -130,7 +106,7 @@ fn one_by_one(
         if let (Some(read), 1..=SHORT) = (read, length) {
             let behind_end = (SHORT - (end - from)) * 8;
             let key = u64::from_le_bytes(*read) << behind_end >> ((SHORT - length) * 8);
-            let [newer, older] = words.lines[words.place(key)];
+            let Pair([newer, older]) = *words.line(key);
             let is = |word: u64| word & !SILENT == key;
             let tells = |word: u64| u64::from(is(word)) & u64::from(word & SILENT == 0);
             is_known = is(newer) | is(older);
@@ -148,7 +124,7 @@ fn one_by_one(
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,popcnt")]
 unsafe fn with_avx512(
-    words: &ShortWords,
+    words: &KeyTable<Pair>,
     text: &[u8],
     first: usize,
     runs: &[Run],
@@ -163,7 +139,7 @@ unsafe fn with_avx512(
         splat(text.len() as u64),
     );
     let is_read_at_all = if text.len() < SHORT { 0 } else { u8::MAX };
-    let lines = words.lines.as_flattened().as_ptr();
+    let lines = words.lines.as_ptr().cast::<u64>();
     let mut numbers = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     let (mut telling, mut count) = (0, 0);
     for some in runs.chunks(AT_ONCE) {

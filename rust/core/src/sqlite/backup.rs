@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io::ErrorKind as Io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::check::examine;
 use crate::sqlite::database::Database;
 use crate::sqlite::exclusive::Exclusive;
 use crate::sqlite::{meta, modes};
+use crate::whole_file::{beside, sync_directory};
 
 impl Database {
     /// Writes the committed state to the file `target`, and checks every row of the copy.
@@ -25,7 +26,7 @@ impl Database {
         if target.exists() {
             return Err(unwritten(target, "there is a store already"));
         }
-        let part = part_of(target);
+        let part = beside(target, "-part");
         let outcome = self.write(&part, target);
         if outcome.is_err() {
             let _ = remove(&part); // if this fails, the rest is still no store, because of its name
@@ -67,20 +68,8 @@ impl Database {
         let synced = fs::File::open(part).and_then(|file| file.sync_all());
         synced.map_err(failed)?;
         fs::rename(part, target).map_err(failed)?;
-        match target.parent() {
-            Some(directory) if cfg!(unix) => fs::File::open(directory)
-                .and_then(|directory| directory.sync_all())
-                .map_err(failed),
-            _ => Ok(()),
-        }
+        sync_directory(target).map_err(failed)
     }
-}
-
-/// The name of the copy of `target` while it is made.
-fn part_of(target: &Path) -> PathBuf {
-    let mut name = target.as_os_str().to_owned();
-    name.push("-part");
-    name.into()
 }
 
 fn remove(file: &Path) -> std::io::Result<()> {

@@ -13,8 +13,6 @@ use crate::sqlite::meta;
 
 /// The prefix of these keys in `meta`; the key of the session follows.
 const PREFIX: &str = "postings-";
-/// A key above all keys with this prefix.
-const ABOVE: &str = "postings.";
 
 /// The checksum of the session's file. None without a file, or where the row is damaged.
 pub(crate) fn find(connection: &Connection, session: i64) -> Option<u64> {
@@ -24,15 +22,9 @@ pub(crate) fn find(connection: &Connection, session: i64) -> Option<u64> {
 
 /// The checksum of each session's file, by the key of the session. Damaged rows are left out.
 pub(crate) fn all(connection: &Connection) -> Result<HashMap<i64, u64>> {
-    let mut statement =
-        connection.prepare_cached("SELECT key FROM meta WHERE key > ?1 AND key < ?2")?;
-    let keys = statement.query_map([PREFIX, ABOVE], |row| row.get::<_, String>(0))?;
     let mut found = HashMap::new();
-    for key in keys {
-        let session = key?.strip_prefix(PREFIX).and_then(|key| key.parse().ok());
-        if let Some(session) = session
-            && let Some(checksum) = find(connection, session)
-        {
+    for session in meta::numbers(connection, PREFIX)? {
+        if let Some(checksum) = find(connection, session) {
             found.insert(session, checksum);
         }
     }
@@ -46,18 +38,12 @@ pub(crate) fn put(connection: &Connection, session: i64, checksum: u64) -> Resul
 
 /// Makes every file of the session invalid.
 pub(crate) fn forget(connection: &Connection, session: i64) -> Result<()> {
-    connection
-        .prepare_cached("DELETE FROM meta WHERE key = ?1")?
-        .execute([key(session)])?;
-    Ok(())
+    meta::delete(connection, &key(session))
 }
 
 /// Makes every file invalid.
 pub(crate) fn forget_all(connection: &Connection) -> Result<()> {
-    connection
-        .prepare_cached("DELETE FROM meta WHERE key > ?1 AND key < ?2")?
-        .execute([PREFIX, ABOVE])?;
-    Ok(())
+    meta::delete_all(connection, PREFIX)
 }
 
 fn key(session: i64) -> String {

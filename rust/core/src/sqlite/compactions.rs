@@ -228,7 +228,7 @@ pub(super) fn read(row: &Row<'_>) -> Result<Compaction> {
     let columns = Columns::of(TABLE, row);
     let derived = columns.text(8)?;
     let Some(derived) = ranges::parse_ids(&derived) else {
-        return Err(columns.damaged(8, "is no list of ids"));
+        return Err(columns.corrupt(8, "is no list of ids"));
     };
     let found = Compaction {
         id: columns.integer(0)?,

@@ -18,6 +18,7 @@ use crate::sqlite::schema::VERSION;
 use crate::sqlite::wal::{self, Damage};
 use crate::sqlite::writer::WriteConnection;
 use crate::sqlite::{connection, meta, modes, repair};
+use crate::whole_file::beside;
 
 /// Bytes of the smallest SQLite page. A shorter file is empty, or no SQLite database.
 const SMALLEST_PAGE: u64 = 512;
@@ -560,12 +561,6 @@ fn has_log(file: &Path) -> bool {
 
 fn has_bytes(file: &Path) -> bool {
     file.metadata().is_ok_and(|metadata| metadata.len() > 0)
-}
-
-pub(super) fn beside(file: &Path, suffix: &str) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
 }
 
 fn is_unwritable(error: &rusqlite::Error) -> bool {

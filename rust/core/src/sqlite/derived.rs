@@ -307,7 +307,7 @@ fn covers(row: &Derived) -> Result<Vec<Range>> {
 pub(super) fn read(row: &Row<'_>) -> Result<Derived> {
     let columns = Columns::of(TABLE, row);
     let kind = DerivedKind::of(&columns.text(2)?)
-        .map_err(|_| columns.damaged(2, "is no kind that there is"))?;
+        .map_err(|_| columns.corrupt(2, "is no kind that there is"))?;
     let found = Derived {
         id: columns.integer(0)?,
         session: columns.integer(1)?,

@@ -153,9 +153,8 @@ pub(crate) fn insert(
                 }
             }
             Twin::InBatch(first) => Placed {
-                id: placed[first].id,
                 is_new: false,
-                expires_at: end,
+                ..placed[first]
             },
             Twin::None | Twin::Left(_) => {
                 let compaction = match twin {

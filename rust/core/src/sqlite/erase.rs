@@ -17,9 +17,10 @@ use rusqlite::Connection;
 use rustc_hash::FxHashSet;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sqlite::database::{BESIDE, Database, beside};
+use crate::sqlite::database::{BESIDE, Database};
 use crate::sqlite::wal::{self, Moment};
 use crate::sqlite::{connection, meta, pages};
+use crate::whole_file::beside;
 
 /// The highest number of pages in one transaction. Other writers wait while these are synced.
 const PAGES: usize = 128;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::connection::BUSY_TIMEOUT;
+use crate::whole_file::beside;
 
 /// The lock, held while this lives. Another request, in this process or another, waits.
 pub(crate) struct Exclusive(Option<File>);
@@ -62,9 +63,7 @@ impl Drop for Exclusive {
 /// closing a second descriptor of it would release `SQLite`'s own locks.
 fn lock_file(file: &Path) -> std::io::Result<File> {
     if cfg!(windows) {
-        let mut name = file.as_os_str().to_owned();
-        name.push("-lock");
-        return File::create(name);
+        return File::create(beside(file, "-lock"));
     }
     File::open(file.parent().unwrap_or_else(|| Path::new(".")))
 }

@@ -1,6 +1,6 @@
 //! Facts of a session or of its namespace. The body of a fact has the caller's own form.
 
-use rusqlite::{Connection, Row, Transaction, params};
+use rusqlite::{CachedStatement, Connection, Params, Row, Transaction, params};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::checksum::Checksum;
@@ -140,15 +140,10 @@ pub(crate) fn of_session(
     session: &SessionRow,
     state: Option<&str>,
 ) -> Result<Vec<Fact>> {
-    let mut statement = connection.prepare_cached(select!(
+    let statement = connection.prepare_cached(select!(
         "WHERE session = ?1 AND (?2 IS NULL OR state = ?2) ORDER BY id"
     ))?;
-    let mut rows = statement.query(params![session.id, state])?;
-    let mut facts = Vec::new();
-    while let Some(row) = rows.next()? {
-        facts.push(read(row)?);
-    }
-    Ok(facts)
+    all_of(statement, params![session.id, state])
 }
 
 /// The facts of the namespace, in the same order and with the same filter as [`of_session`].
@@ -157,10 +152,14 @@ pub(crate) fn of_namespace(
     namespace: &str,
     state: Option<&str>,
 ) -> Result<Vec<Fact>> {
-    let mut statement = connection.prepare_cached(select!(
+    let statement = connection.prepare_cached(select!(
         "WHERE namespace = ?1 AND (?2 IS NULL OR state = ?2) ORDER BY id"
     ))?;
-    let mut rows = statement.query(params![namespace, state])?;
+    all_of(statement, params![namespace, state])
+}
+
+fn all_of(mut statement: CachedStatement<'_>, params: impl Params) -> Result<Vec<Fact>> {
+    let mut rows = statement.query(params)?;
     let mut facts = Vec::new();
     while let Some(row) = rows.next()? {
         facts.push(read(row)?);

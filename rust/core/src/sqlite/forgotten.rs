@@ -19,20 +19,23 @@ const SALT: i64 = i64::MIN;
 pub(super) const SELECT_ALL: &str =
     "SELECT session, seq, digest, checksum FROM forgotten ORDER BY session, seq, digest";
 
-/// Stores digests of messages of the session, each with the message's sequence number.
+/// Stores digests of messages of the session, each with the message's sequence number. Gives the number of those that
+/// the session did not have.
 pub(crate) fn add(
     transaction: &Transaction<'_>,
     session: i64,
     digests: &[(i64, Vec<u8>)],
-) -> Result<()> {
+) -> Result<usize> {
     let mut statement = transaction.prepare_cached(
-        "INSERT OR REPLACE INTO forgotten (session, seq, digest, checksum) VALUES (?1, ?2, ?3, ?4)",
+        "INSERT INTO forgotten (session, seq, digest, checksum) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT DO UPDATE SET checksum = excluded.checksum WHERE checksum <> excluded.checksum",
     )?;
+    let mut added = 0;
     for (seq, digest) in digests {
         let checksum = checksum(session, *seq, digest).finish();
-        statement.execute(params![session, seq, digest, checksum])?;
+        added += statement.execute(params![session, seq, digest, checksum])?;
     }
-    Ok(())
+    Ok(added)
 }
 
 /// The session's own salt. Only a session that was copied from another store has one; None means the store's salt.
@@ -50,7 +53,7 @@ pub(crate) fn own_salt(connection: &Connection, session: i64) -> Result<Option<S
 
 /// Gives the session a salt of its own.
 pub(crate) fn set_salt(transaction: &Transaction<'_>, session: i64, salt: &str) -> Result<()> {
-    add(transaction, session, &[(SALT, salt.into())])
+    add(transaction, session, &[(SALT, salt.into())]).map(|_| ())
 }
 
 /// All digests of the session, ordered by sequence number.

@@ -71,6 +71,44 @@ pub(crate) fn set(connection: &Connection, key: &str, value: &str) -> Result<()>
     Ok(())
 }
 
+/// Deletes `key`, if it is there.
+pub(super) fn delete(connection: &Connection, key: &str) -> Result<()> {
+    connection
+        .prepare_cached("DELETE FROM meta WHERE key = ?1")?
+        .execute([key])?;
+    Ok(())
+}
+
+/// The numbers that follow `prefix` in keys. The values are not read, so no checksum matters.
+pub(super) fn numbers(connection: &Connection, prefix: &str) -> Result<Vec<i64>> {
+    let mut statement =
+        connection.prepare_cached("SELECT key FROM meta WHERE key > ?1 AND key < ?2")?;
+    let keys = statement.query_map(params![prefix, above(prefix)], |row| {
+        row.get::<_, String>(0)
+    })?;
+    let mut found = Vec::new();
+    for key in keys {
+        found.extend(
+            key?.strip_prefix(prefix)
+                .and_then(|key| key.parse::<i64>().ok()),
+        );
+    }
+    Ok(found)
+}
+
+/// Deletes every key that begins with `prefix`.
+pub(super) fn delete_all(connection: &Connection, prefix: &str) -> Result<()> {
+    connection
+        .prepare_cached("DELETE FROM meta WHERE key > ?1 AND key < ?2")?
+        .execute(params![prefix, above(prefix)])?;
+    Ok(())
+}
+
+/// A key above all keys that begin with `prefix` and go on with a number.
+fn above(prefix: &str) -> String {
+    format!("{prefix}\u{7f}")
+}
+
 /// Gives `key` a new random value.
 pub(super) fn renew(connection: &Connection, key: &str) -> Result<()> {
     put(connection, key, &random(connection)?)

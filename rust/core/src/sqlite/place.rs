@@ -17,6 +17,7 @@ use rusqlite::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::checksum::believed;
 use crate::sqlite::{connection, meta};
+use crate::whole_file::beside;
 
 /// The identity of a file, which another file at the same path does not share. There is none on systems other than
 /// Unix, where an open file cannot be replaced.
@@ -81,7 +82,7 @@ impl Place {
             lineage: believed(meta::get(connection, meta::LINEAGE))?,
             written,
             content,
-            log: identity_of(&log_of(file)),
+            log: identity_of(&beside(file, "-wal")),
         };
         Ok(Self {
             file: file.to_owned(),
@@ -123,7 +124,7 @@ impl Place {
         };
         let mut seen = self.seen.lock();
         if seen.log.is_none() {
-            seen.log = identity_of(&log_of(&self.file));
+            seen.log = identity_of(&beside(&self.file, "-wal"));
         }
         if seen.written == Some(now) {
             return Ok(());
@@ -173,7 +174,7 @@ impl Place {
     pub(super) fn take_over(&self, connection: &Connection) -> Result<()> {
         *self.seen.lock() = Seen {
             lineage: believed(meta::get(connection, meta::LINEAGE))?,
-            log: identity_of(&log_of(&self.file)),
+            log: identity_of(&beside(&self.file, "-wal")),
             ..Seen::default()
         };
         Ok(())
@@ -183,7 +184,7 @@ impl Place {
     /// the new file.
     pub(super) fn has_own_log(&self) -> bool {
         let own = self.seen.lock().log;
-        own.is_some() && identity_of(&log_of(&self.file)) == own
+        own.is_some() && identity_of(&beside(&self.file, "-wal")) == own
     }
 
     /// Forgets the log: the next process that opens the file may begin another one.
@@ -246,13 +247,6 @@ pub(super) fn content(connection: &Connection) -> Result<Option<Content>> {
         |row| row.get(0),
     )?;
     Ok(Some(Content { lineage, progress }))
-}
-
-/// The path of the write-ahead log beside the file.
-fn log_of(file: &Path) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push("-wal");
-    name.into()
 }
 
 fn identity_of(file: &Path) -> Option<Identity> {

@@ -55,18 +55,14 @@ impl<'row> Columns<'row> {
         }
     }
 
-    /// The error of a damaged row; `what` says how it is damaged.
-    pub(super) fn damaged(&self, column: usize, what: &str) -> Error {
-        self.corrupt(column, what)
-    }
-
     /// Compares the checksum in the last column with the checksum of the other columns.
     pub(super) fn verify(&self, checksum: Checksum, column: usize) -> Result<()> {
         let stored = self.integer(column)?;
         checksum.verify(self.table, self.row.get_ref(0)?, stored)
     }
 
-    fn corrupt(&self, column: usize, what: &str) -> Error {
+    /// The error of a damaged row; `what` says how it is damaged.
+    pub(super) fn corrupt(&self, column: usize, what: &str) -> Error {
         let key = self.row.get_ref(0).unwrap_or(ValueRef::Null);
         let name = self.row.as_ref().column_name(column).unwrap_or("?");
         corrupt(

@@ -196,6 +196,17 @@ pub(crate) fn revision(connection: &Connection, session: i64) -> Result<i64> {
     Ok(statement.query_row([session], |row| row.get(0))?)
 }
 
+/// The revision of the newest vectors of each session of a namespace that was not deleted, by key; 0 where it has no
+/// vectors.
+pub(crate) fn revisions(connection: &Connection, namespace: &str) -> Result<Vec<(i64, i64)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, (SELECT COALESCE(MAX(vector.revision), 0) FROM vector WHERE vector.session = session.id)
+         FROM session WHERE namespace = ?1 AND NOT dropped",
+    )?;
+    let found = statement.query_map([namespace], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
 /// Passes the vectors of the session that are newer than `revision` to `take`, in the order of their writes.
 ///
 /// Damaged rows are left out: the embedder can compute them again.
@@ -241,7 +252,7 @@ pub(super) fn read(row: &Row<'_>) -> Result<VectorRow> {
     };
     columns.verify(checksum(&vectors, data), 5)?;
     if !rest.is_empty() || !vectors.numbers.iter().all(|number| number.is_finite()) {
-        return Err(columns.damaged(4, "holds no finite numbers"));
+        return Err(columns.corrupt(4, "holds no finite numbers"));
     }
     Ok(vectors)
 }
@@ -252,7 +263,7 @@ pub(super) fn read_embedder(row: &Row<'_>) -> Result<EmbedderRow> {
         id: columns.integer(0)?,
         name: columns.text(1)?,
         dimension: usize::try_from(columns.integer(2)?)
-            .map_err(|_| columns.damaged(2, "is no dimension"))?,
+            .map_err(|_| columns.corrupt(2, "is no dimension"))?,
     };
     columns.verify(embedder_checksum(&embedder), 3)?;
     Ok(embedder)

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::simd::classify::mask_of;
+
 /// Bytes in one mask.
 const BLOCK: usize = 64;
 
@@ -63,19 +65,7 @@ fn without_lowest(bits: u64) -> u64 {
 /// Bit `i` says whether byte `i` of `block` is a lower-case letter or a digit.
 #[inline]
 fn word_mask(block: &[u8; BLOCK]) -> u64 {
-    let flags = block.map(|byte| u8::from(byte.is_ascii_lowercase() | byte.is_ascii_digit()));
-    let mut mask = 0;
-    for (number, eight) in flags.as_chunks().0.iter().enumerate() {
-        mask |= gather(u64::from_le_bytes(*eight)) << (number * 8);
-    }
-    mask
-}
-
-/// Bit `i` is the lowest bit of byte `i`; the other bits are clear.
-///
-/// The factor has its bits at 56, 49, .. 7: it moves the bit of byte `i` from `8 * i` to `56 + i`.
-fn gather(flags: u64) -> u64 {
-    flags.wrapping_mul(0x0102_0408_1020_4080) >> 56
+    mask_of(&block.map(|byte| byte.is_ascii_lowercase() | byte.is_ascii_digit()))
 }
 
 #[cfg(test)]

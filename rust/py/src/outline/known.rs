@@ -8,9 +8,9 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
 use siltstone_core::bm25::KnownTerms;
-use siltstone_core::outline::{Field, Keys, Measured, Other, Outline as Inner, Sketch, Tie};
+use siltstone_core::outline::{Keys, Measured, Other, Outline as Inner, Sketch, Tie};
 
-use super::value::{Plain, is_space, name};
+use super::value::{Plain, is_space, role_and_text};
 use crate::error::guard;
 use crate::text::{Text, exactly};
 
@@ -267,18 +267,6 @@ impl Shape {
             Self::Unknown => false,
         }
     }
-}
-
-/// The role and the content of a message that has exactly these two fields, both texts.
-fn role_and_text<'py>(
-    raw: &Bound<'py, PyAny>,
-) -> Option<(Bound<'py, PyString>, Bound<'py, PyString>)> {
-    let dict = exactly::<PyDict>(raw).filter(|dict| dict.len() == 2)?;
-    let text = |field| {
-        let value = dict.get_item(name(raw.py(), field)).ok()??;
-        value.cast_into_exact().ok()
-    };
-    Some((text(Field::Role)?, text(Field::Content)?))
 }
 
 /// Whether two texts are the same object, or equal.

@@ -95,14 +95,8 @@ impl Value for Plain<'_> {
 
     #[inline]
     fn role_and_text(&self) -> Option<(Self, Self)> {
-        let dict = exactly::<PyDict>(&self.0).filter(|dict| dict.len() == 2)?;
-        let text = |field| {
-            let value = dict.get_item(name(self.0.py(), field)).ok()??;
-            value
-                .is_exact_instance_of::<PyString>()
-                .then(|| Self(value))
-        };
-        Some((text(Field::Role)?, text(Field::Content)?))
+        let (role, text) = role_and_text(&self.0)?;
+        Some((Self(role.into_any()), Self(text.into_any())))
     }
 
     #[inline]
@@ -158,4 +152,16 @@ fn literal(value: &Bound<'_, PyAny>) -> Option<Cow<'static, str>> {
     } else {
         None
     }
+}
+
+/// The role and the content of a message that has exactly these two fields, both texts.
+pub(super) fn role_and_text<'py>(
+    raw: &Bound<'py, PyAny>,
+) -> Option<(Bound<'py, PyString>, Bound<'py, PyString>)> {
+    let dict = exactly::<PyDict>(raw).filter(|dict| dict.len() == 2)?;
+    let text = |field| {
+        let value = dict.get_item(name(raw.py(), field)).ok()??;
+        value.cast_into_exact().ok()
+    };
+    Some((text(Field::Role)?, text(Field::Content)?))
 }

@@ -1,0 +1,28 @@
+"""The options of ``open`` that several stores have; annotations alone name them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from siltstone.events import StoreHook
+    from siltstone.memory.entry import Decay
+    from siltstone.memory.kinds import Fusion
+    from siltstone.memory.limits import Limits
+    from siltstone.memory.reranking import Reranker, Scorer
+
+__all__ = ["SearchSettings"]
+
+
+class SearchSettings(TypedDict, total=False):
+    """What the searches of a store go by; ``MemoryStore.open`` explains each."""
+
+    decay: Decay | None
+    fusion: Fusion
+    reembed: bool
+    embed_timeout: float
+    reranker: Reranker | Scorer | None
+    hooks: Iterable[StoreHook]
+    limits: Limits
+    language: str | Sequence[str] | None
