@@ -61,7 +61,7 @@ def clamp_result(message: Message, tokens: int, token_rule: TokenRule, reader: s
     None also if no cut makes it smaller. Each text keeps at least ``SHORTEST_TEXT`` code points, and words
     and media beside the results are not cut. So the message may stay larger than *tokens*.
     """
-    if not any(part.kind == "tool_result" for part in message.parts):
+    if message.said is not None or not any(part.kind == "tool_result" for part in message.parts):
         return None  # true for most messages, so the tokens are not counted
     before = token_rule.count([message])
     if before <= tokens:

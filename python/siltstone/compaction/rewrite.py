@@ -84,6 +84,8 @@ def covered(discarded: Sequence[Message]) -> tuple[Range, ...]:
     for message in discarded:
         if message.provenance == "compaction_summary":
             ranges += message.covers
+        elif ranges and ranges[-1][1] == message.seq:  # most messages follow the one before
+            ranges[-1] = (ranges[-1][0], message.seq + 1)
         else:
             ranges.append((message.seq, message.seq + 1))
     return joined(ranges)

@@ -51,7 +51,9 @@ def entry_of(
     text = indexable_text(message, index_tools=index_tools, own=own)
     if not text.strip():
         return None
-    name = next((part.name for part in message.parts if part.name), None)
+    name = None
+    if message.said is None:  # no single text has a name
+        name = next((part.name for part in message.parts if part.name), None)
     return Entry(text, (message.seq, message.seq + 1), message.role, name, created_at=created_at / 1000)
 
 

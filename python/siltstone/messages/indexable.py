@@ -25,6 +25,8 @@ def indexable_text(message: Message, *, index_tools: bool = True, own: Collectio
     """
     if message.provenance != "original" or message.role in RULE_ROLES:
         return ""
+    if message.said is not None:
+        return message.said
     if own is None:
         own = OwnTools().parts_of(message)
     said = (part for place, part in enumerate(message.parts) if place not in own)

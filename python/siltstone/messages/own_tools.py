@@ -46,6 +46,9 @@ def _is_prefix(text: str) -> bool:
     return not text or _PREFIX.fullmatch(text) is not None
 
 
+_NO_PLACES: Final[frozenset[int]] = frozenset()
+
+
 class OwnTools:
     """Walks over messages in their order, and finds the parts that are calls and results of *tools*.
 
@@ -59,8 +62,8 @@ class OwnTools:
 
     def parts_of(self, message: Message) -> frozenset[int]:
         """The places of the parts of the next message that belong to *tools*."""
-        if not any(part.kind in _TIED for part in message.parts):
-            return frozenset()
+        if message.said is not None or not any(part.kind in _TIED for part in message.parts):
+            return _NO_PLACES
         return frozenset(place for place, part in enumerate(message.parts) if self._is_own(part))
 
     def _is_own(self, part: Part) -> bool:
