@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from siltstone.adapters.base import AnySession, RawDoor, RequestRefusedError, requires
+from siltstone.adapters.base import AnySession, RawDoor, RequestRefusedError, memory_tools, requires
 
 with requires("anthropic"):
     import anthropic
@@ -43,8 +43,7 @@ class SiltstoneMiddleware(anthropic.Middleware):
 
         ``siltstone.tools.dispatch`` runs their calls.
         """
-        named = (each for each in self.session.tools if each.name in ("memory_search", "memory_get"))
-        return [each.definition("anthropic") for each in named]
+        return [each.definition("anthropic") for each in memory_tools(self.session)]
 
     def handle(self, request: Any, call_next: Callable[[Any], Any]) -> Any:
         """Handles a call of the sync client, once for each attempt of the SDK."""

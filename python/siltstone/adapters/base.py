@@ -31,6 +31,7 @@ __all__ = [
     "called_tool",
     "check_bounded",
     "is_same",
+    "memory_tools",
     "merged",
     "requires",
     "sync_session",
@@ -42,6 +43,11 @@ M = TypeVar("M")
 T = TypeVar("T")
 
 AnySession: TypeAlias = Session | AsyncSession
+
+
+def memory_tools(session: AnySession) -> list[Tool]:
+    """The tools that an adapter gives the model: ``memory_get``, and ``memory_search`` with a memory."""
+    return [tool for tool in session.tools if tool.name in ("memory_search", "memory_get")]
 
 
 def requires(extra: str) -> AbstractContextManager[None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, TypeVar
 
-from siltstone.adapters.base import AnySession, RawDoor, sync_session
+from siltstone.adapters.base import AnySession, RawDoor, memory_tools, sync_session
 from siltstone.errors import ConfigError
 
 __all__ = ["AsyncPreparedCreate", "PreparedCreate", "async_prepared", "prepared"]
@@ -48,8 +48,7 @@ class _Call(Generic[T]):
 
         ``siltstone.tools.dispatch`` runs their calls. The Responses API needs the form ``openai.responses``.
         """
-        named = (each for each in self.session.tools if each.name in ("memory_search", "memory_get"))
-        return [each.definition(form) for each in named]
+        return [each.definition(form) for each in memory_tools(self.session)]
 
 
 class PreparedCreate(_Call[T]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
-from siltstone.adapters.base import AnySession, Door, Ready, called, called_tool, requires
+from siltstone.adapters.base import AnySession, Door, Ready, called, called_tool, memory_tools, requires
 from siltstone.adapters.host import HostMessage
 from siltstone.messages import FORGOTTEN, Provenance, encode, read_message
 from siltstone.tools import Tool
@@ -51,7 +51,7 @@ class SiltstoneSession:
     @property
     def tools(self) -> list[FunctionTool]:
         """The tools for the agent: ``memory_get``, and ``memory_search`` if the session has a memory."""
-        return [_tool(each) for each in self.session.tools if each.name in ("memory_search", "memory_get")]
+        return [_tool(each) for each in memory_tools(self.session)]
 
     def run_config(self, **settings: Any) -> RunConfig:
         """A ``RunConfig`` with *settings*; the session prepares its model calls.

@@ -72,6 +72,16 @@ class Calls:
         self.tool_calls: list[ToolCall] = []
         self.degraded = model_calls == 0
 
+    def too_large(self, error: SummarizerOverflow) -> CompactionError:
+        """The error of a compaction whose smallest requests the model finds too large, with what it cost."""
+        refused = CompactionError(
+            f"the summariser finds even small requests too large: {error}",
+            reason="summarizer_overflow",
+            usage=tuple(self.usage),
+        )
+        refused.__cause__ = error.__cause__
+        return refused
+
     def ask(self, request: CompletionRequest) -> Flow[str]:
         """The summary in an answer to *request*.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from siltstone.messages import Message, opens_turn
 
-__all__ = ["smart_fallback_summary"]
+__all__ = ["size", "smart_fallback_summary"]
 
 RESULT_BYTES = 80  # the bytes of a tool result that its line shows
 END = "..."  # the mark of a cut text

@@ -28,7 +28,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from siltstone.compaction.calls import Calls, SummarizerOverflow
     from siltstone.compaction.kinds import Curator, Reason
     from siltstone.compaction.select import Selection
     from siltstone.compaction.summarise import Brief
@@ -151,7 +150,7 @@ class ThresholdCompactor:
                 summary = yield from summarise(told, replace(brief, live=None) if folded else brief, calls)
             except SummarizerOverflow as error:
                 if self.config.on_summarizer_overflow == "fail":
-                    raise _overflow(error, calls) from error.__cause__
+                    raise calls.too_large(error) from error.__cause__
                 summary, overflowed = self._mechanical(selection, brief), True
         compaction = rewrite(
             history,
@@ -187,7 +186,7 @@ class ThresholdCompactor:
         try:
             summary = yield from summarise(messages, replace(brief, live=None), calls)
         except SummarizerOverflow as error:
-            raise _overflow(error, calls) from error.__cause__
+            raise calls.too_large(error) from error.__cause__
         return framed(brief.summary_prefix, summary), tuple(calls.usage)
 
     def _brief(self, history: Sequence[Message], trigger: Trigger) -> Brief:
@@ -423,14 +422,6 @@ def _curated(curator: Curator, selection: Selection, cap: int) -> Flow[str]:
     if not completion.text.strip():
         raise CompactionError("the curator's summary is empty", reason="empty_summary")
     return completion.text.strip()
-
-
-def _overflow(error: SummarizerOverflow, calls: Calls) -> CompactionError:
-    return CompactionError(
-        f"the summariser finds even small requests too large: {error}",
-        reason="summarizer_overflow",
-        usage=tuple(calls.usage),
-    )
 
 
 def _covered_count(earlier: Sequence[Message]) -> int:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from inspect import iscoroutinefunction
 from typing import Any, Final, Protocol
 
-from siltstone.compaction.base import Compaction, CompactionError, Skip, Trigger
+from siltstone.compaction.base import Compaction, Skip, Trigger
 from siltstone.compaction.calls import Calls, SummarizerOverflow
 from siltstone.compaction.keeping import held, kept_apart, superseded
 from siltstone.compaction.rewrite import covered, summary_message
@@ -112,11 +112,7 @@ class TieredRun(ABC):
         try:
             return (yield from summarise(told, brief, calls))
         except SummarizerOverflow as error:
-            raise CompactionError(
-                f"the summariser finds even small requests too large: {error}",
-                reason="summarizer_overflow",
-                usage=tuple(calls.usage),
-            ) from error.__cause__
+            raise calls.too_large(error) from error.__cause__
 
     def extracted(self, told: Sequence[Message]) -> Flow[None]:
         """Hands *told* to the caller's extraction. The driver of the flow reports a failure to the hooks."""

@@ -106,12 +106,7 @@ class WaterfallCompactor:
             for piece in run.pieces():
                 yield from run.summarise(piece, writer)
         except SummarizerOverflow as error:
-            failure = CompactionError(
-                f"the summariser finds even small requests too large: {error}",
-                reason="summarizer_overflow",
-                usage=tuple(calls.usage),
-            )
-            failure.__cause__ = error.__cause__
+            failure = calls.too_large(error)
         except CompactionError as error:
             if getattr(error.__cause__, "exhausted", False) and not calls.usage:
                 return Skip("no_model", "no model was given; the memory is as it was")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
-from siltstone.adapters.base import AnySession, Door, RequestRefusedError, merged, requires
+from siltstone.adapters.base import AnySession, Door, RequestRefusedError, memory_tools, merged, requires
 from siltstone.adapters.strands.messages import Message, StrandsDialect, alternating
 from siltstone.errors import ToolError
 from siltstone.tools import Tool
@@ -52,9 +52,8 @@ class SiltstonePlugin(Plugin):
         """Registers the middleware, the hook and the tools with *agent*. Strands calls it."""
         agent.add_middleware(InvokeModelStage, self._invoke)
         agent.add_hook(self._ended, AfterInvocationEvent)
-        for tool in self.session.tools if self._has_tools else ():
-            if tool.name in ("memory_search", "memory_get"):
-                agent.tool_registry.register_tool(_tool(tool))
+        for tool in memory_tools(self.session) if self._has_tools else ():
+            agent.tool_registry.register_tool(_tool(tool))
 
     async def _invoke(
         self, context: InvokeModelContext, next_fn: Callable[[InvokeModelContext], AsyncIterator[Any]]
