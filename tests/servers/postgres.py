@@ -31,6 +31,8 @@ _ALWAYS = {
     "timezone": "UTC",
     "log_timezone": "UTC",
     "lc_messages": "C",
+    # In the data directory, which the test removes: a killed server leaves its shared memory behind.
+    "dynamic_shared_memory_type": "mmap",
 }
 
 #: For tests whose subject is not durability: a killed server may lose everything.
