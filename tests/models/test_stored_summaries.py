@@ -101,7 +101,7 @@ CASES: dict[str, tuple[list[Raw], Compactor, int]] = {
     "window": (talking(150), WindowCompactor(), 4_000),
     "waterfall": (talking(150), waterfall(), 4_000),
     "waterfall-of-work": (working(90), waterfall(), 4_000),
-    "waterfall-in-portions": (talking(150), waterfall(summarizer_window=900, max_tokens=256), 4_000),
+    "waterfall-in-portions": (talking(150), waterfall(summarizer_window=1_024, max_tokens=256), 4_000),
     "waterfall-instruct": (talking(150), waterfall(prompt_style="instruct"), 4_000),
     "waterfall-instruct-of-work": (working(90), waterfall(prompt_style="instruct"), 4_000),
 }

@@ -100,6 +100,7 @@ class Database:
         self._lock = threading.Lock()
         self._threads: ThreadPoolExecutor | None = None
         self._calls: set[Future[Any]] = set()  # running calls
+        self._last: Future[Any] | None = None  # the last call of the main thread, which alone is interrupted
         self._lent: dict[int, Connection] = {}  # borrowed connections, by thread
         self._block = range(0)  # reserved ids of entries that no mirror has yet
 
@@ -485,6 +486,10 @@ class Database:
         wait for a standby with success.
         """
         self.check()
+        is_main = _is_main()
+        if is_main and self._last is not None:
+            # An interrupt may have left it behind. Its write is then found whole, or not at all.
+            wait([self._last], max(0.0, until - time.monotonic()))
         at: list[int] = []
 
         def run() -> _T:
@@ -494,11 +499,16 @@ class Database:
         with self._lock:
             if self._threads is None:
                 self._threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="siltstone-postgres")
-            future: Future[_T] = self._threads.submit(run)
-            self._calls.add(future)
+            future: Future[_T]
+            # fmt: off
+            future = self._threads.submit(run); self._calls.add(future); self._last = future if is_main else self._last  # noqa: E501, E702 - no tracer stops in between
+            # fmt: on
         future.add_done_callback(self._calls.discard)
         try:
-            return future.result(max(0.0, until - time.monotonic()) + 1.0)
+            answer = future.result(max(0.0, until - time.monotonic()) + 1.0)
+            if is_main:
+                self._last = None  # rows need not be held
+            return answer
         except NotInTime:
             if future.done():
                 raise

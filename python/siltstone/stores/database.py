@@ -112,9 +112,10 @@ class DatabaseStore(Store):
     def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
         now = milliseconds(None)
         with watching.operation("create_memory", self, session_id) as watched:
+            ids = tuple(self._native.insert_entries(session_id, self._batch(entries), now))
             from siltstone.memory.reports import Receipt
 
-            receipt = Receipt(tuple(self._native.insert_entries(session_id, self._batch(entries), now)))
+            receipt = Receipt(ids)
             watched.records(entries)
         self._wake()
         return receipt
