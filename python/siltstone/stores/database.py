@@ -112,10 +112,9 @@ class DatabaseStore(Store):
     def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
         now = milliseconds(None)
         with watching.operation("create_memory", self, session_id) as watched:
-            ids = tuple(self._native.insert_entries(session_id, self._batch(entries), now))
             from siltstone.memory.reports import Receipt
 
-            receipt = Receipt(ids)
+            receipt = Receipt(tuple(self._native.insert_entries(session_id, self._batch(entries), now)))
             watched.records(entries)
         self._wake()
         return receipt
