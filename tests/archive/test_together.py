@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from pathlib import Path
+from types import ModuleType
 
-from siltstone.archive import ContextArchive, Said, read_segments, read_vectors
+import pytest
+
+from siltstone.archive import ContextArchive, Said, files, lines, read_segments, read_vectors, vectors
+from siltstone.archive.lines import locked
 
 NOW = 1_800_000_000_000
 DAY = 86_400_000
@@ -80,3 +85,105 @@ def test_a_folder_that_cannot_be_made_is_an_answer_for_each_message(tmp_path: Pa
     done = archive.add("s", said("one", "two"))
     assert (done.stored, done.failed) == (0, 2)
     assert archive.put_facts("s", []) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+def test_a_child_forked_during_a_write_keeps_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The child has the open folder too. It may live for days, as a worker of a pool does."""
+    monkeypatch.setattr(lines, "LOCK_SECONDS", 0.0)
+    read, write = os.pipe()
+    with locked(tmp_path):
+        child = os.fork()
+        if child == 0:
+            os.close(write)
+            os.read(read, 1)  # until the parent closes the pipe
+            os._exit(0)
+    try:
+        assert ContextArchive(tmp_path).add("s", said("one", "two")).stored == 2
+        assert ContextArchive(tmp_path).add("s", said("three")).stored == 1
+    finally:
+        os.close(read)
+        os.close(write)
+        os.waitpid(child, 0)
+
+
+def test_a_process_that_hangs_with_the_folder_locked_hangs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "LOCK_SECONDS", 0.0)
+    archive = ContextArchive(tmp_path)
+    with locked(tmp_path):
+        done = archive.add("s", said("one"))
+    assert (done.stored, done.failed) == (0, 1)
+    assert f"another process has locked it for 0 s: '{tmp_path}'" in done.failures[0]
+    assert archive.add("s", said("one")).stored == 1
+
+
+def test_what_a_broken_read_has_missed_is_not_lost_by_the_next_rewrite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = ContextArchive(tmp_path), ContextArchive(tmp_path)
+    ours.add("s", said("silt"))
+    theirs.add("t", said("stone"))
+
+    def broken(path: Path) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(files, "read_segments", broken)
+        with pytest.raises(OSError, match="Input/output"):
+            ours.replace("s", [])
+        assert ours.add("s", said("granite")).failed == 1
+    ours.replace("s", [])
+    assert on_disk(tmp_path) == {"stone"}
+
+
+@pytest.mark.parametrize("broken", [files, vectors])
+def test_what_could_not_be_removed_is_removed_by_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: ModuleType
+) -> None:
+    """A vector tells the words of a text that was forgotten, so it must not stay behind."""
+    archive = ContextArchive(tmp_path)
+    archive.add("s", said("secret", "silt"))
+    kept = [each for each in archive.timeline("s") if each.content != "secret"]
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(broken, "write_segments" if broken is files else "write_vectors", full)
+        with pytest.raises(OSError, match="No space"):
+            archive.replace("s", kept)
+    assert len(archive.timeline("s")) == 2
+    archive.replace("s", kept)
+    assert on_disk(tmp_path) == {"silt"}
+    found = read_vectors(tmp_path / "vectors.bin")
+    assert found is not None
+    assert list(found.by_id) == [kept[0].id]
+
+
+def test_an_interrupt_after_a_write_loses_nothing_by_the_next_rewrite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = ContextArchive(tmp_path)
+    archive.add("s", said("silt"))
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as moment:
+        moment.setattr(files, "heappush", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            archive.add("s", said("stone", "granite"))
+    archive.replace("other", [])
+    assert on_disk(tmp_path) == {"silt", "stone", "granite"}
+
+
+def test_vectors_of_what_left_because_there_was_too_much_leave_too(tmp_path: Path) -> None:
+    archive = ContextArchive(tmp_path, max_segments=10)
+    for n in range(150):
+        archive.add("s", said(f"text {n}", start=NOW + n))
+    found = read_vectors(tmp_path / "vectors.bin")
+    assert found is not None
+    assert len(found.by_id) <= 2 * 10 + 65
+    assert {each.id for each in archive.timeline()} <= found.by_id.keys()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ from siltstone import (
     Session,
     ThresholdCompactor,
 )
+from siltstone.llm import Steps
+from siltstone.session.slot import Slot
+from siltstone.session.threads import Queue
 from siltstone.testing import RecordingHook, ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -124,6 +128,38 @@ async def test_cancelled_while_the_model_writes_changes_nothing(tmp_path: Path) 
         assert session.history() == before
         assert hook.names == ["CompactionStarted", "CompactionFailed"]
         assert (await session.search("topic0")) == []
+
+
+async def test_a_call_cancelled_in_the_queue_keeps_no_other_waiting() -> None:
+    """It has become the next that may compact, and waits for a step of an earlier call to end."""
+    queue, slot, began, go = Queue(), Slot(), threading.Event(), threading.Event()
+
+    def step() -> None:
+        began.set()
+        go.wait(10)
+
+    def flow() -> Steps[int]:
+        return 7
+        yield
+
+    await queue._flows.acquire()  # as a call does whose model writes
+    waiting = asyncio.create_task(queue.flow(flow(), None, slot, None))
+    await asyncio.sleep(0)
+    busy = asyncio.create_task(queue.step(step))
+    while not began.is_set():
+        await asyncio.sleep(0)
+    queue._flows.release()
+    while not queue._flows.locked():
+        await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    go.set()
+    await busy
+    assert queue.is_idle
+    done = await queue.flow(flow(), None, slot, 0)
+    assert done is not None
+    assert done.result == 7
 
 
 async def test_cancelled_at_any_moment_the_view_and_the_store_agree(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,10 @@ from siltstone import (
     SimpleMemoryStore,
     ThresholdCompactor,
 )
+from siltstone.archive import Record
 from siltstone.errors import ConfigError, StoreConflictError
 from siltstone.memory.base import Store
+from siltstone.session.carrying import records_of, write_session
 from siltstone.testing import RecordingHook, ScriptedModel
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
@@ -202,3 +205,45 @@ def test_model_calls_of_two_workers_are_summed(store: Store) -> None:
     assert one.usage == other.usage
     with worker(store) as anew:
         assert anew.usage == other.usage
+
+
+def test_of_two_copies_to_one_id_the_second_is_refused_and_the_first_is_whole(store: Store) -> None:
+    with worker(store) as session:
+        session.append(*said(6))
+        session.compact()
+        log, view = session.log(), session.history()
+
+    def records() -> Iterator[Record]:
+        for record in records_of(store, "s"):
+            yield Record(record.kind, "s", json.loads(json.dumps(record.body)))
+
+    def overtaken() -> Iterator[Record]:
+        for record in records():
+            if record.kind == "message" and record.body["seq"] == 0:
+                write_session(store, "copy", records())
+            yield record
+
+    with pytest.raises(StoreConflictError):
+        write_session(store, "copy", overtaken())
+    with Session.open(None, "copy", memory=store, policy=POLICY) as copy:
+        assert (copy.log(), copy.history()) == (log, view)
+
+
+def test_a_fork_that_comes_too_late_deletes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another worker begins the session of that id after the fork has looked, and before it writes."""
+    look = type(store).stats
+
+    def overtaken(store: Any, session_id: str) -> Any:
+        found = look(store, session_id)
+        monkeypatch.undo()
+        with Session.open(None, "x", memory=store, policy=None) as other:
+            other.append(user("from another worker"))
+        return found
+
+    with worker(store) as session:
+        session.append(*said(2))
+        monkeypatch.setattr(type(store), "stats", overtaken)
+        with pytest.raises(ConfigError, match="has messages of session 'x' already"):
+            session.fork("x")
+    with Session.open(None, "x", memory=store, policy=None) as other:
+        assert other.log() == [user("from another worker")]

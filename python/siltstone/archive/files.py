@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from heapq import heappop, heappush
 from pathlib import Path
@@ -136,9 +136,9 @@ class SegmentArchive:
         with ExitStack() as stack:
             try:
                 stack.enter_context(self.alone())
+                known = self._loaded()
             except OSError as error:
                 return [error for _ in said]
-            known = self._loaded()
             new: dict[bytes, tuple[int, Segment, bytes]] = {}  # with its place, and its line
             for place, each in enumerate(said):
                 answers.append(None)
@@ -149,6 +149,9 @@ class SegmentArchive:
                         new[key] = place, segment, line_of(segment_fields(segment))
                 except ValueError as error:
                     answers[place] = error
+            if not new:
+                return answers
+            self._seen = None  # what is interrupted from here on makes the next call read the file
             failed = self._written({place: line for place, _, line in new.values()})
             for key, (place, segment, _) in new.items():
                 answers[place] = failed.get(place, segment)
@@ -157,14 +160,14 @@ class SegmentArchive:
                     heappush(self._oldest, (segment.timestamp, segment.id, key))
             while len(known) > self._most:
                 del known[heappop(self._oldest)[2]]
+            self._seen = stamp_of(self.path)
             if self._lines > 2 * len(known) + 64:
-                self._rewrite()  # half of the file counts no more
+                with suppress(OSError):  # a full disk: the file stays as it is
+                    self._rewrite(known)  # half of the file counts no more
         return answers
 
     def _written(self, lines: Mapping[int, bytes]) -> dict[int, OSError]:
         """Appends *lines*. Returns the places of those that failed, with their errors."""
-        if not lines:
-            return {}
         try:
             self._append(b"".join(lines.values()))
         except OSError as error:
@@ -175,7 +178,6 @@ class SegmentArchive:
                 failed |= self._written({place: line})
             return failed
         self._lines += len(lines)
-        self._seen = stamp_of(self.path)
         return {}
 
     def has_older(self, now: int) -> bool:
@@ -195,9 +197,7 @@ class SegmentArchive:
             others = len(kept)
             for each in segments:
                 kept.setdefault(dedup_key(each.session_id, each.role, each.content), each)
-            self._take(kept)
-            self._rewrite()
-            return max(0, len(self._loaded()) - others)
+            return max(0, len(self._rewrite(kept)) - others)
 
     def evict(self, now: int) -> int:
         """Removes segments older than ``eviction_days`` at *now* (ms since 1970). Returns their number."""
@@ -206,17 +206,19 @@ class SegmentArchive:
         oldest = now - self._days * _DAY_MS
         with self.alone():
             known = self._loaded()
-            gone = 0
-            while self._oldest and self._oldest[0][0] < oldest:
-                del known[heappop(self._oldest)[2]]
-                gone += 1
-            if gone:
-                self._rewrite()
-        return gone
+            kept = {key: each for key, each in known.items() if each.timestamp >= oldest}
+            if len(kept) == len(known):
+                return 0
+            return len(known) - len(self._rewrite(kept))
 
-    def _rewrite(self) -> None:
-        self._lines = write_segments(self.path, self.segments())
+    def _rewrite(self, kept: Mapping[bytes, Segment]) -> dict[bytes, Segment]:
+        """Makes *kept* the content of the file, and then of memory. After an error both are as before."""
+        newest = self._newest(kept)
+        written = write_segments(self.path, (kept[key] for _, _, key in newest))
+        self._oldest, self._lines = newest, written
+        self._segments = {key: kept[key] for _, _, key in newest}
         self._seen = stamp_of(self.path)
+        return self._segments
 
     def _append(self, lines: bytes) -> None:
         with opened_to_append(self.path) as file:
@@ -237,23 +239,21 @@ class SegmentArchive:
             stamp = stamp_of(self.path)  # before the file is read: a later write is noticed
             if self._segments is None or stamp != self._seen:
                 found: dict[bytes, Segment] = {}
-                self._lines, self._seen = 0, stamp
                 self.revision += 1
-                loaded = read_segments(self.path)
+                count, loaded = 0, read_segments(self.path)
                 for each in loaded:
-                    self._lines += 1
+                    count += 1
                     found.setdefault(dedup_key(each.session_id, each.role, each.content), each)
                 self.skipped = loaded.skipped
-                self._lines += loaded.skipped
-                return self._take(found)
+                self._lines = count + loaded.skipped
+                self._oldest = self._newest(found)  # in order, and so a heap
+                self._segments = {key: found[key] for _, _, key in self._oldest}
+                self._seen = stamp  # only now: a read that breaks off is made again
             return self._segments
 
-    def _take(self, found: dict[bytes, Segment]) -> dict[bytes, Segment]:
-        """Sets the segments to the newest ``max_segments`` of *found*."""
-        ordered = sorted((each.timestamp, each.id, key) for key, each in found.items())
-        self._oldest = ordered[-self._most :]  # in order, and so a heap
-        self._segments = {key: found[key] for _, _, key in self._oldest}
-        return self._segments
+    def _newest(self, found: Mapping[bytes, Segment]) -> list[tuple[int, str, bytes]]:
+        """The keys of the newest ``max_segments`` of *found*, oldest first, each after its time and id."""
+        return sorted((each.timestamp, each.id, key) for key, each in found.items())[-self._most :]
 
 
 def _segment(session_id: str, said: Said) -> Segment:

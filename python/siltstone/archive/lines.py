@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeAlias, TypeVar
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Generic, TypeAlias, TypeVar
 
 from siltstone.messages.json_text import dump
 
@@ -19,6 +21,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 __all__ = [
+    "LOCK_SECONDS",
     "Loaded",
     "Stamp",
     "fcntl",
@@ -27,11 +30,16 @@ __all__ = [
     "make_folder",
     "opened_to_append",
     "read_lines",
+    "release_lock",
     "replaced",
     "stamp_of",
+    "take_lock",
 ]
 
 T = TypeVar("T")
+
+LOCK_SECONDS: Final = 5.0  #: as long as a store waits for another process
+_LOOK_SECONDS: Final = 0.001
 
 #: The state of a file after its last write: its inode, its size, and the time of the write.
 Stamp: TypeAlias = tuple[int, int, int]
@@ -110,6 +118,9 @@ def locked(folder: Path) -> Iterator[None]:
     """Keeps other processes from the files of *folder*, which is made if it is missing.
 
     The system ends the lock with the process. Windows has no such lock.
+
+    Raises:
+        OSError: the folder cannot be made or locked; a ``TimeoutError`` after ``LOCK_SECONDS`` of waiting.
     """
     make_folder(folder)
     if fcntl is None:
@@ -117,10 +128,36 @@ def locked(folder: Path) -> Iterator[None]:
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        take_lock(handle, folder)
         yield
     finally:
+        release_lock(handle)
         os.close(handle)
+
+
+def take_lock(handle: int, path: str | os.PathLike[str]) -> None:
+    """Locks the open file *handle*, the one at *path*. A process that hangs must not hang this one.
+
+    Raises:
+        TimeoutError: another process had the lock for ``LOCK_SECONDS``.
+    """
+    until = monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if monotonic() >= until:
+                raise TimeoutError(
+                    errno.ETIMEDOUT, f"another process has locked it for {LOCK_SECONDS:g} s", os.fspath(path)
+                ) from None
+            sleep(_LOOK_SECONDS)
+        else:
+            return
+
+
+def release_lock(handle: int) -> None:
+    """Ends the lock of *handle*. A child forked meanwhile has the handle too, and would keep the lock."""
+    fcntl.flock(handle, fcntl.LOCK_UN)
 
 
 def opened_to_append(path: Path) -> BinaryIO:

@@ -25,6 +25,7 @@ from siltstone.values import dataclass
 __all__ = ["HASHED", "Archived", "ContextArchive", "Said"]
 
 _DAY_MS: Final = 86_400_000
+_SPARE: Final = 64  #: vectors without a segment that a file may have, beside one for each segment
 HASHED: Final = "hash"
 """The name of the hashed vectors, which every archive can make."""
 MAKER: Final = "vectors.model"  #: names what made the vectors of the folder; without it they are hashed
@@ -123,10 +124,17 @@ class ContextArchive:
         return Archived(len(new), duplicates, blank, len(failures), tuple(failures))
 
     def replace(self, session_id: str, segments: Iterable[Segment]) -> None:
-        """Replaces the segments of a session, and removes the vectors of those that are gone."""
+        """Replaces the segments of a session, and removes the vectors of those that are gone.
+
+        Raises:
+            OSError: the files cannot be read or written. Called again, it removes what is left.
+        """
+        kept = list(segments)
         with self._lock, self.segments.alone():
             before = {each.id for each in self.segments.segments(session_id)}
-            self.segments.replace(session_id, segments)
+            # First the vectors: if that fails, the segments still tell which ones the next call must remove.
+            self._forget_vectors(frozenset(before - {each.id for each in kept}))
+            self.segments.replace(session_id, kept)
             now = self.segments.segments(session_id)
             self._lines.clear()
             self._keep_vectors(now, gone=frozenset(before - {each.id for each in now}))
@@ -318,6 +326,8 @@ class ContextArchive:
         self._follow()
         known = self._loaded()
         new = {each.id: self._vector_of(each.content) for each in segments if each.id not in known}
+        if len(known) > 2 * len(self.segments) + _SPARE:  # of segments that left because there were too many
+            gone |= known.keys() - {each.id for each in self.segments.segments()}
         for name in gone:
             known.pop(name, None)
         if not new and not gone:
@@ -329,6 +339,19 @@ class ContextArchive:
             self._stamp = None
             _log.exception("the vectors of %d segments were not written; they are found by words", len(new))
         known.update(new)
+
+    def _forget_vectors(self, gone: frozenset[str]) -> None:
+        """Removes the vectors of *gone* from the file. An error is raised: nobody else would remove them."""
+        self._follow()
+        if not gone:
+            return
+        try:
+            self._write_vectors({}, gone)
+        except OSError:
+            self._stamp = None
+            raise
+        for name in gone:
+            self._loaded().pop(name, None)
 
     def _write_vectors(self, new: Mapping[str, Sequence[float]], gone: frozenset[str]) -> None:
         """Appends to the file, if nobody else has written it since; else merges with its content."""

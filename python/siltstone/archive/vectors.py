@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from siltstone.archive.lines import Stamp, fcntl, replaced, stamp_of
+from siltstone.archive.lines import Stamp, fcntl, release_lock, replaced, stamp_of, take_lock
 from siltstone.errors import ConfigError
 from siltstone.values import dataclass, field
 
@@ -129,17 +129,20 @@ def append_vectors(
     if stamp_of(path) is None:
         return False
     with Path(path).open("r+b") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        if stamp_of(path) != stamp or os.fstat(file.fileno()).st_ino != stamp[0]:
-            return False
-        file.seek(_COUNT_AT)
-        (count,) = _COUNT.unpack(file.read(_COUNT.size))
-        file.seek(0, os.SEEK_END)
-        file.writelines(rows)
-        _to_disk(file)
-        file.seek(_COUNT_AT)
-        file.write(_COUNT.pack(count + len(rows)))
-        _to_disk(file)
+        take_lock(file.fileno(), path)
+        try:
+            if stamp_of(path) != stamp or os.fstat(file.fileno()).st_ino != stamp[0]:
+                return False
+            file.seek(_COUNT_AT)
+            (count,) = _COUNT.unpack(file.read(_COUNT.size))
+            file.seek(0, os.SEEK_END)
+            file.writelines(rows)
+            _to_disk(file)
+            file.seek(_COUNT_AT)
+            file.write(_COUNT.pack(count + len(rows)))
+            _to_disk(file)
+        finally:
+            release_lock(file.fileno())
     return True
 
 

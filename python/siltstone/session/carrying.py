@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
@@ -25,7 +26,7 @@ from siltstone.archive import (
 from siltstone.archive.everything import FORMAT
 from siltstone.archive.records import of_entry
 from siltstone.documented import DIMENSION, hash_vector
-from siltstone.errors import ConfigError, InvalidEntryError, SiltstoneError
+from siltstone.errors import ConfigError, InvalidEntryError, SiltstoneError, StoreError
 from siltstone.knowledge import KINDS, FactRows, StoredFacts, fact_of, learn
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Entry, StoredEntry
@@ -36,6 +37,7 @@ from siltstone.memory.log import (
     NewMessage,
     NewRef,
     SessionLog,
+    SessionVersion,
     ancestors,
 )
 from siltstone.memory.written import new_entry
@@ -193,11 +195,23 @@ def import_everything(
 def write_session(store: Store, session_id: str, records: Iterable[Record]) -> Imported:
     """Writes *records* of one session, as from :func:`records_of`, to the new session *session_id*.
 
+    If that breaks off, what it wrote is deleted, so that it can be made again. What others wrote stays.
+
     Raises:
         ConfigError: the store has messages of *session_id* already. Nothing was written.
+        StoreConflictError: another worker began to write to *session_id* meanwhile.
     """
     done = Imported()
-    _SessionImport(store, session_id, done).run(records)
+    there = store.stats(session_id)
+    writing = _SessionImport(store, session_id, done)
+    try:
+        writing.run(records)
+    except BaseException:
+        with suppress(StoreError):
+            if not there.messages and not there.entries and writing.is_alone():
+                store.delete_session(session_id)
+                store.revive(session_id)
+        raise
     done.sessions.append(session_id)
     return done
 
@@ -251,7 +265,7 @@ def import_knowledge(store: Store, path: str | os.PathLike[str], *, session_id: 
 
 
 class _SessionImport:
-    """Writes the records of one session, in their order."""
+    """Writes the records of one session, in their order, as long as nobody else writes to it."""
 
     def __init__(self, store: Store, session_id: str, done: Imported) -> None:
         self._store, self._session, self._done = store, session_id, done
@@ -262,14 +276,19 @@ class _SessionImport:
         self._known: list[tuple[int | None, str, str, str]] = []
         self._compaction: dict[str, Any] | None = None
         self._clock = ""
+        self._version: SessionVersion | None = None
+        self._write_ids: set[int] = set()
 
     def run(self, records: Iterable[Record]) -> None:
-        if self._log.state().next_seq:
+        state = self._log.state()
+        if state.next_seq:
             raise ConfigError(
                 f"the store has messages of session {self._session!r} already: import it under another id",
                 field="session_id",
                 value=self._session,
             )
+        self._write_ids.add(state.write_id)
+        self._version = state.version
         for record in records:
             try:
                 self._take(record)
@@ -282,8 +301,21 @@ class _SessionImport:
         self._write_entries()
         self._write_known()
         if self._clock:
-            state = self._log.state()
-            self._log.save_clock(self._clock, expected=state.version, write_id=_write_id())
+            self._log.save_clock(self._clock, expected=self._expected(), write_id=self._new_id())
+
+    def is_alone(self) -> bool:
+        """Whether nobody else has written to the session: its last write, if it has one, was made here."""
+        return self._log.state().write_id in self._write_ids
+
+    def _expected(self) -> SessionVersion:
+        """The version that the last write has left. If another worker has written since, it is a conflict."""
+        return self._version or self._log.state().version  # a deleted session has none, and keeps nothing
+
+    def _new_id(self) -> int:
+        """The id of the next write, noted before it: a write that is interrupted may be durable."""
+        write_id = int.from_bytes(os.urandom(8)) >> 1
+        self._write_ids.add(write_id)
+        return write_id
 
     def _take(self, record: Record) -> None:
         body = record.body
@@ -302,6 +334,7 @@ class _SessionImport:
                 self._compaction = dict(body)
             case "end":
                 self._finish_compaction()
+                self._write_messages()
             case "entry":
                 self._entries.append(_entry_from(body))
                 if self._compaction is None and len(self._entries) == _PAGE:
@@ -322,8 +355,9 @@ class _SessionImport:
 
     def _write_messages(self) -> None:
         if self._messages:
-            state = self._log.state()
-            self._log.append(self._messages, expected=state.version, clock="", write_id=_write_id())
+            self._version = self._log.append(
+                self._messages, expected=self._expected(), clock="", write_id=self._new_id()
+            )
             self._done.messages += len(self._messages)
             self._messages = []
 
@@ -354,8 +388,8 @@ class _SessionImport:
             view=tuple(self._piece(piece, places) for piece in body["view"]),
             derived=tuple(_derived_from(text) for text in texts),
         )
-        state = self._log.state()
-        receipt = self._log.commit(row, entries, expected=state.version, clock="", write_id=_write_id())
+        receipt = self._log.commit(row, entries, expected=self._expected(), clock="", write_id=self._new_id())
+        self._version = receipt.version
         old = [text["derived_id"] for text in texts]
         self._ids.update(zip(old, receipt.derived_ids, strict=True))
         self._done.compactions += 1
@@ -443,7 +477,3 @@ def _facts(store: Store, session_id: str) -> StoredFacts:
     if not isinstance(store, FactRows):
         raise ConfigError("the store keeps no facts", field="store", value=store)
     return StoredFacts(store, session_id)
-
-
-def _write_id() -> int:
-    return int.from_bytes(os.urandom(8)) >> 1

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from typing import Any
 
 from siltstone.archive.everything import Record
 from siltstone.compaction.base import ForkFitter, Trigger
-from siltstone.errors import ConfigError, StoreError
+from siltstone.errors import ConfigError
 from siltstone.llm import Steps
 from siltstone.messages import groups
 from siltstone.outcome import Outcome
@@ -32,6 +31,7 @@ def forked(opened: Opened, session_id: str, prompt: str, *, is_async: bool) -> O
     Raises:
         ConfigError: the store has messages of *session_id* already, a call in view waits for its result, or
             *prompt* is no text. Nothing was written.
+        StoreConflictError: another worker began to write to *session_id* meanwhile. What it wrote stays.
     """
     core = opened.core
     core.check_open()
@@ -47,15 +47,7 @@ def forked(opened: Opened, session_id: str, prompt: str, *, is_async: bool) -> O
     def step() -> None:
         state = core.followed()
         _check_answered(core, state.view.messages())
-        there = core.store.stats(session_id)
-        try:
-            write_session(core.store, session_id, _copied(core))
-        except BaseException:
-            if not there.messages and not there.entries:
-                with suppress(StoreError):
-                    core.store.delete_session(session_id)
-                    core.store.revive(session_id)
-            raise
+        write_session(core.store, session_id, _copied(core))
 
     core.locked(step)
     options: Any = dict(opened.options)

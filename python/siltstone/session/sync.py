@@ -342,6 +342,7 @@ class Session(BaseSession):
         Raises:
             ConfigError: the id is taken, a call in view waits for its result, or *prompt* is no text. Nothing
                 was written.
+            StoreConflictError: another worker began to write to *session_id* meanwhile. What it wrote stays.
         """
         from siltstone.session.forking import fitted, forked
 

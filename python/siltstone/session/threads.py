@@ -124,8 +124,15 @@ class Queue:
                         await self._flows.acquire()
                 except TimeoutError:
                     return None
-                async with self._steps:
+                try:
+                    await self._steps.acquire()
+                except BaseException:  # a task that is cancelled here must not keep the others waiting
+                    self._flows.release()
+                    raise
+                try:
                     step = await self._begin(flow, claim, slot)
+                finally:
+                    self._steps.release()
             return await self._drive(flow, model, step)
         finally:
             slot.holder = None if slot.holder is claim else slot.holder
