@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeAlias, final
 
 from siltstone._native_indexes import Bm25Index, DocumentedBm25, Flat, HashedTfIndex, Hnsw
-from siltstone._native_recall import BlockOptions, BlockWriter, RecallContext, Recalled, RecallQuery
+from siltstone._native_recall import BlockOptions, BlockWriter, RecallConditions, RecallContext, Recalled
 from siltstone._native_rows import Compaction, Derived, LogRow, LogState, SessionRow
 from siltstone._native_search import Asked, Found, Hit, SearchOptions
 from siltstone._native_store import (
@@ -48,8 +48,8 @@ __all__ = [
     "Loose",
     "Outline",
     "Page",
+    "RecallConditions",
     "RecallContext",
-    "RecallQuery",
     "Recalled",
     "Redactor",
     "SearchOptions",
@@ -86,7 +86,6 @@ __all__ = [
     "take_said",
     "terms",
     "text_size",
-    "text_sizes",
     "whitespace_words",
     "word_hash",
     "words",
@@ -341,13 +340,6 @@ def embed_sparse(texts: list[str], hash_rule: str) -> tuple[bytearray, bytearray
 
 def text_size(text: str) -> tuple[int, int]:
     """The size of *text* in bytes of UTF-8 (three for a lone surrogate), and in code points."""
-
-def text_sizes(texts: list[str]) -> list[tuple[int, int]]:
-    """:func:`text_size` of each of *texts*.
-
-    Raises:
-        TypeError: an item is no str; the message says which.
-    """
 
 @final
 class Outline:

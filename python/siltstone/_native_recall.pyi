@@ -12,7 +12,7 @@ from siltstone._native_store import Store
 from siltstone.memory.kinds import Ranker
 from siltstone.tokens import TextMeasure
 
-__all__ = ["BlockOptions", "BlockWriter", "RecallContext", "RecallQuery", "Recalled"]
+__all__ = ["BlockOptions", "BlockWriter", "RecallConditions", "RecallContext", "Recalled"]
 
 _Detail: TypeAlias = tuple[str, float, str, int, int]  # content, score, role, created_at (ms), entry_id
 
@@ -23,12 +23,10 @@ class RecallContext:
     def __new__(cls, left: Sequence[tuple[int, int]], cut: Sequence[int]) -> RecallContext: ...
 
 @final
-class RecallQuery:
-    """A query for what a session should recall.
+class RecallConditions:
+    """The conditions on the entries that a session recalls.
 
     Args:
-        session: The session.
-        query: Any text.
         scores: The least score of the best hit; the share of it that the other hits need; and the share of
             the best hit's score that each step away from it costs.
         distance: How many entries before and after the best hit come with it.
@@ -39,14 +37,12 @@ class RecallQuery:
 
     def __new__(
         cls,
-        session: str,
-        query: str,
         scores: tuple[float, float, float],
         distance: int,
         context: RecallContext,
         end: int,
         is_across: bool,
-    ) -> RecallQuery: ...
+    ) -> RecallConditions: ...
 
 @final
 class BlockOptions:
@@ -121,7 +117,9 @@ class BlockWriter:
     def recall(
         self,
         store: Store,
-        asked: RecallQuery,
+        session: str,
+        query: str,
+        conditions: RecallConditions,
         search: SearchOptions,
         vector: tuple[int, bytes] | None,
         facts: Sequence[str],

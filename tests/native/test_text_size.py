@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from siltstone import _native
 from siltstone._reference import tokens as twin
@@ -24,11 +23,6 @@ def test_sizes_and_estimates_are_those_of_the_vectors(case):
 @given(any_texts())
 def test_sizes_are_those_of_the_twin(text):
     assert _native.text_size(text) == twin.text_size(text)
-
-
-@given(st.lists(any_texts(), max_size=5))
-def test_sizes_of_many_are_the_sizes_of_each(texts):
-    assert _native.text_sizes(texts) == [_native.text_size(text) for text in texts]
 
 
 def test_a_lone_surrogate_counts_three_bytes_and_one_code_point():

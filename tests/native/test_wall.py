@@ -29,7 +29,6 @@ def test_no_text_is_refused_for_its_content(text):
     _native.whitespace_words(text)
     _native.word_hash(text)
     _native.text_size(text)
-    _native.text_sizes([text])
     _native.json_size({text: [text]})
     for rule in ("xxh3", "poly31"):
         _native.bucket(text, rule)
@@ -51,7 +50,6 @@ def test_a_text_is_read_as_its_repaired_form(text):
     [
         lambda texts: _native.embed_batch(texts, "xxh3"),
         lambda texts: _native.embed_sparse(texts, "xxh3"),
-        _native.text_sizes,
     ],
 )
 def test_an_item_that_is_no_str_is_named_with_its_place(call):

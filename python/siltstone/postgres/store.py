@@ -11,7 +11,7 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, TypeVar, Unpack, cast
 
 from siltstone import _native
-from siltstone._native import BlockOptions, BlockWriter, Recalled, RecallQuery
+from siltstone._native import BlockOptions, BlockWriter, RecallConditions, Recalled
 from siltstone.embedding.base import Embedder
 from siltstone.errors import EntryNotFoundError, StageNotFoundError, StoreBusyError, StoreOpenError
 from siltstone.memory.base import Store
@@ -215,7 +215,7 @@ class PostgresStore(Store):
         session_id: str,
         query: str,
         limit: int,
-        asked: RecallQuery,
+        conditions: RecallConditions,
         writer: BlockWriter,
         facts: Sequence[str],
         options: BlockOptions,
@@ -223,7 +223,7 @@ class PostgresStore(Store):
         """The recalled block of a session, in one step: as :meth:`MemoryStore.recall`."""
         return self._read(
             session_id,
-            lambda store: store.recall(session_id, query, limit, asked, writer, facts, options),
+            lambda store: store.recall(session_id, query, limit, conditions, writer, facts, options),
         )
 
     def get(self, entry_id: int, *, expired: bool = False) -> StoredEntry:

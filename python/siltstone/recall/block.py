@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from siltstone._native import BlockOptions, BlockWriter, RecallContext, Recalled, RecallQuery
+from siltstone._native import BlockOptions, BlockWriter, RecallConditions, RecallContext, Recalled
 from siltstone.messages.recalled_block import TAGS, frame, parse_block
 from siltstone.patterns import pattern
 from siltstone.recall.base import Detail, FactLine, RecallBlock
@@ -21,8 +21,8 @@ __all__ = [
     "WRITER",
     "BlockOptions",
     "BlockWriter",
+    "RecallConditions",
     "RecallContext",
-    "RecallQuery",
     "Recalled",
     "block_of",
     "block_options",

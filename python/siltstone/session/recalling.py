@@ -21,9 +21,9 @@ from siltstone.recall.block import (
     WRITER,
     BlockOptions,
     BlockWriter,
+    RecallConditions,
     RecallContext,
     Recalled,
-    RecallQuery,
     block_of,
     lines,
 )
@@ -149,7 +149,7 @@ class BlockStore(Protocol):
         session_id: str,
         query: str,
         limit: int,
-        asked: RecallQuery,
+        conditions: RecallConditions,
         writer: BlockWriter,
         facts: Sequence[str],
         options: BlockOptions,
@@ -224,17 +224,16 @@ class _Shelf:
         outside = self._in_context.outside()
         if self._context is None or self._context[0] is not outside:
             self._context = outside, RecallContext(outside.left, sorted(outside.substituted))
-        session, text = core.session_id, query[-MOST_QUERY:]
-        asked = RecallQuery(
-            session,
-            text,
+        conditions = RecallConditions(
             (config.min_score, WITH_THE_BEST, NEIGHBOUR),
             config.expand_neighbors,
             self._context[1],
             core.state.end,
             config.cross_session,
         )
-        found = self._recaller.recall(session, text, limit, asked, WRITER, lines(facts), options)
+        found = self._recaller.recall(
+            core.session_id, query[-MOST_QUERY:], limit, conditions, WRITER, lines(facts), options
+        )
         core.tell_damage(found.damaged)
         return block_of(
             found.text,

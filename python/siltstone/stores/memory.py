@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from siltstone import _native, watching
-from siltstone._native import BlockOptions, BlockWriter, Recalled, RecallQuery
+from siltstone._native import BlockOptions, BlockWriter, RecallConditions, Recalled
 from siltstone.errors import StoreConflictError, StoreOpenError
 from siltstone.memory.convert import (
     MAX_INTEGER,
@@ -297,7 +297,7 @@ class MemoryStore(DatabaseStore):
         session_id: str,
         query: str,
         limit: int,
-        asked: RecallQuery,
+        conditions: RecallConditions,
         writer: BlockWriter,
         facts: Sequence[str],
         options: BlockOptions,
@@ -308,7 +308,7 @@ class MemoryStore(DatabaseStore):
             session_id: The session.
             query: Any text.
             limit: The maximum number of hits, including hits in context.
-            asked: The session and query again, with the conditions on recalled entries.
+            conditions: The conditions on recalled entries.
             writer: Writes the block.
             facts: Lines of facts.
             options: The limits of the block.
@@ -319,10 +319,12 @@ class MemoryStore(DatabaseStore):
         )
 
         def find(
-            _session: str, _query: str, search: _native.SearchOptions, vector: tuple[int, bytes] | None
+            session: str, query: str, search: _native.SearchOptions, vector: tuple[int, bytes] | None
         ) -> Recalled:
             while True:
-                found, unread = writer.recall(self._native, asked, search, vector, facts, options)
+                found, unread = writer.recall(
+                    self._native, session, query, conditions, search, vector, facts, options
+                )
                 if found is not None:
                     return found
                 self._take_said(session_id, unread)

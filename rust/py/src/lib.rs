@@ -73,7 +73,7 @@ mod _native {
     #[pymodule_export]
     use crate::reading::{best_window, condense, matching_lines};
     #[pymodule_export]
-    use crate::recall::{BlockOptions, BlockWriter, RecallContext, RecallQuery, Recalled};
+    use crate::recall::{BlockOptions, BlockWriter, RecallConditions, RecallContext, Recalled};
     #[pymodule_export]
     use crate::redact::{Redactor, redaction_rules};
     #[pymodule_export]
@@ -85,7 +85,7 @@ mod _native {
     #[pymodule_export]
     use crate::tokenize::{language, terms, whitespace_words, words};
     #[pymodule_export]
-    use crate::tokens::{text_size, text_sizes};
+    use crate::tokens::text_size;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

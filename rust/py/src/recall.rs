@@ -92,11 +92,9 @@ impl BlockOptions {
     }
 }
 
-/// The query and the conditions of a recall.
+/// The conditions on the entries of a recall.
 #[pyclass(frozen, module = "siltstone._native")]
-pub(crate) struct RecallQuery {
-    session: Text,
-    query: Text,
+pub(crate) struct RecallConditions {
     /// The least score of the best hit, the share of it that other hits need, and the share that each step away costs.
     scores: (f64, f64, f64),
     distance: i64,
@@ -107,11 +105,9 @@ pub(crate) struct RecallQuery {
 }
 
 #[pymethods]
-impl RecallQuery {
+impl RecallConditions {
     #[new]
     fn new(
-        session: Text,
-        query: Text,
         scores: (f64, f64, f64),
         distance: i64,
         context: Py<RecallContext>,
@@ -119,8 +115,6 @@ impl RecallQuery {
         is_across: bool,
     ) -> Self {
         Self {
-            session,
-            query,
             scores,
             distance,
             context,
@@ -185,35 +179,40 @@ impl BlockWriter {
 
     /// The block of stored texts that fit a query well enough and are not in context; or, first, the
     /// messages of the namespace that the caller must read.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "those of a search and of a block"
+    )]
     fn recall(
         &self,
         py: Python<'_>,
         store: PyRef<'_, Store>,
-        asked: PyRef<'_, RecallQuery>,
+        session: Text,
+        query: Text,
+        conditions: PyRef<'_, RecallConditions>,
         search: PyRef<'_, SearchOptions>,
         vector: Option<VectorIn>,
         facts: Vec<Text>,
         options: PyRef<'_, BlockOptions>,
     ) -> PyResult<(Option<Recalled>, Vec<Unread>)> {
-        let (least, share, step) = asked.scores;
+        let ((least, share, step), is_across) = (conditions.scores, conditions.is_across);
         let recall = RecallOptions {
             search: search.inner.clone(),
             least,
             share,
-            distance: asked.distance,
+            distance: conditions.distance,
             step,
             context: InContext {
-                end: asked.end,
-                ..asked.context.get().0.clone()
+                end: conditions.end,
+                ..conditions.context.get().0.clone()
             },
         };
-        let (session, query, is_across) = (&asked.session, &asked.query, asked.is_across);
-        let found = store.run_of(py, session, |store, session| {
+        let found = store.run_of(py, &session, |store, session| {
             let vector = vector_in(vector);
             if is_across {
-                return store.recall_across(session, query, vector.as_ref(), &recall);
+                return store.recall_across(session, &query, vector.as_ref(), &recall);
             }
-            let found = store.recall(session, query, vector.as_ref(), &recall)?;
+            let found = store.recall(session, &query, vector.as_ref(), &recall)?;
             Ok(RecallAcross::Found(found))
         })?;
         let found = match found {
@@ -223,7 +222,7 @@ impl BlockWriter {
         let is_any = !(facts.is_empty() && found.details.is_empty());
         let (hits, ranker, lacking) = (found.is_any, found.ranker.name(), found.lacking);
         let (below, damaged) = (found.below, found.damaged);
-        let block = self.block(py, query, &facts, found.details, &options)?;
+        let block = self.block(py, &query, &facts, found.details, &options)?;
         let recalled = Recalled {
             text: block.text,
             tokens: block.tokens,

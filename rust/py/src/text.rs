@@ -87,16 +87,8 @@ pub(crate) fn exactly<'a, 'py, T: PyTypeInfo>(
     }
 }
 
-/// The texts in a list of str.
+/// The texts in a list of str. The `TypeError` for another value names its position.
 pub(crate) fn borrow_all(texts: &Bound<'_, PyList>) -> PyResult<Vec<Text>> {
-    map_strings(texts, Text::from_py)
-}
-
-/// Converts each str of a list with `convert`. The `TypeError` for another value names its position.
-pub(crate) fn map_strings<T>(
-    texts: &Bound<'_, PyList>,
-    convert: impl Fn(&Bound<'_, PyString>) -> PyResult<T>,
-) -> PyResult<Vec<T>> {
     let mut converted = Vec::with_capacity(texts.len());
     for (place, item) in texts.iter().enumerate() {
         let Ok(text) = item.cast::<PyString>() else {
@@ -105,7 +97,7 @@ pub(crate) fn map_strings<T>(
                 "texts[{place}] must be a str, got {kind}"
             )));
         };
-        converted.push(convert(text)?);
+        converted.push(Text::from_py(text)?);
     }
     Ok(converted)
 }

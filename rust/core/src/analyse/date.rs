@@ -24,7 +24,7 @@ pub(super) fn words(milliseconds: i64) -> [String; 3] {
 }
 
 /// The day of a moment, after 1970-01-01.
-pub(super) fn day(milliseconds: i64) -> i64 {
+pub(crate) fn day(milliseconds: i64) -> i64 {
     milliseconds.div_euclid(MILLISECONDS_OF_DAY)
 }
 

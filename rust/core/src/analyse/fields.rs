@@ -70,12 +70,6 @@ impl Fields {
         passages(self.text.len())
     }
 
-    /// The terms of one passage with those of the other fields: a query is compared with these.
-    #[must_use]
-    pub fn passage(&self, passage: Range<usize>) -> Vec<u64> {
-        [&self.text_of(passage)[..], &self.name, &self.date].concat()
-    }
-
     /// The terms of the text in a passage, and its characters inside of words.
     #[must_use]
     pub fn text_of(&self, passage: Range<usize>) -> Vec<u64> {
@@ -119,7 +113,7 @@ impl Speaker {
 }
 
 /// Calls `visit` for each passage of an entry: with its terms in ascending order, the number of terms that are
-/// words, and the language of the text, which is one of `choice`. The terms are those of [`Fields::passage`]; this
+/// words, and the language of the text, which is one of `choice`. The terms are those of the text, the name and the date; this
 /// is the faster way for callers that only count them.
 pub fn for_each_passage(
     text: &str,
@@ -149,6 +143,11 @@ mod tests {
 
     fn hashes(words: &[&str]) -> Vec<u64> {
         words.iter().map(|word| hash(word)).collect()
+    }
+
+    /// The terms of one passage with those of the other fields.
+    fn whole(fields: &Fields, passage: Range<usize>) -> Vec<u64> {
+        [&fields.text_of(passage)[..], &fields.name, &fields.date].concat()
     }
 
     #[test]
@@ -211,7 +210,7 @@ mod tests {
             let fields = Fields::of(text, role, name, created_at, choice);
             let mut expected: Vec<Vec<u64>> = fields
                 .passages()
-                .map(|passage| fields.passage(passage))
+                .map(|passage| whole(&fields, passage))
                 .collect();
             for terms in &mut expected {
                 terms.sort_unstable();
@@ -236,7 +235,7 @@ mod tests {
         );
         let lengths: Vec<usize> = fields
             .passages()
-            .map(|passage| fields.passage(passage).len())
+            .map(|passage| whole(&fields, passage).len())
             .collect();
         assert_eq!(lengths, [164, 45]);
     }

@@ -33,6 +33,7 @@ mod words;
 
 pub use asked::{Asked, best_window};
 pub use choice::LanguageChoice;
+pub(crate) use date::day;
 pub use detect::{language_in, language_of};
 pub use fields::{Fields, Speaker, for_each_passage};
 pub use language::{LANGUAGES, Language, Languages};

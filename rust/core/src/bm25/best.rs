@@ -13,7 +13,8 @@ use std::mem;
 
 use crate::bm25::index::Bm25Index;
 use crate::bm25::norms::Short;
-use crate::bm25::scored::Scored;
+use crate::bm25::score::narrow;
+use crate::bm25::scored::{Scored, number};
 use crate::bm25::scorer::Scorer;
 use crate::bm25::scratch::{Bounded, Scratch};
 use crate::bm25::terms::Query;
@@ -387,11 +388,6 @@ impl Search<'_> {
     }
 }
 
-fn id(number: usize, place: usize) -> u32 {
-    u32::try_from(number * BLOCK + place).expect("numbers are below 2^32")
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "bounds have room for it")]
-fn narrow(sum: f64) -> f32 {
-    sum as f32
+fn id(block: usize, place: usize) -> u32 {
+    number(block * BLOCK + place)
 }

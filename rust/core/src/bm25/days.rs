@@ -7,6 +7,7 @@ use std::io::{self, Write};
 
 use hashbrown::HashMap;
 
+use crate::analyse::day;
 use crate::bm25::chain::GROUP;
 use crate::bm25::lists::{COUNTS, TermList};
 use crate::bm25::params::Bm25Params;
@@ -15,8 +16,6 @@ use crate::bm25::scorer::Scorer;
 use crate::bm25::terms::Query;
 use crate::cache::{Reader, Writer};
 use crate::postings::{BLOCK, count, entry};
-
-const MILLISECONDS_OF_DAY: i64 = 86_400_000;
 
 /// The mean length of entries, in terms, up to which a day has its full weight. If answers are long, the text of a
 /// day consists mostly of answers, and says less about the other entries.
@@ -91,10 +90,7 @@ impl Days {
 
     fn number(&mut self, moment: i64) -> u32 {
         let next = u32::try_from(self.lengths.len()).unwrap_or(NONE);
-        let day = *self
-            .numbers
-            .entry(moment.div_euclid(MILLISECONDS_OF_DAY))
-            .or_insert(next);
+        let day = *self.numbers.entry(day(moment)).or_insert(next);
         if day == next {
             self.lengths.push(0);
         }
@@ -301,13 +297,15 @@ mod tests {
     use crate::bm25::index::Bm25Index;
     use crate::bm25::terms::Document;
 
+    const DAY: i64 = 86_400_000;
+
     /// The sums for entries of these days, each with its passages.
     fn sums_of(entries: &[(Option<i64>, Vec<Document>)], query: &Query) -> Vec<f64> {
         let (mut days, mut passages) = (Days::default(), Bm25Index::new(Bm25Params::default()));
         for (day, each) in entries {
             let first = u32::try_from(passages.len()).unwrap();
             let length = each.iter().map(|passage| passage.length).sum();
-            days.add(day.map(|day| day * MILLISECONDS_OF_DAY + 5), first, length);
+            days.add(day.map(|day| day * DAY + 5), first, length);
             for passage in each {
                 passages.add(passage);
             }
@@ -340,7 +338,7 @@ mod tests {
     fn a_group_has_at_most_what_its_best_day_has() {
         let mut found = Days::default();
         for number in 0..130_u32 {
-            let day = i64::from(number) / 60 * MILLISECONDS_OF_DAY;
+            let day = i64::from(number) / 60 * DAY;
             found.add((number % 3 != 2).then_some(day), number, 1);
         }
         // The first 64 are of days 0 and 1, the next of 1 and 2, the last of 2; some are of none.

@@ -26,6 +26,7 @@ use crate::bm25::languages::OfEntries;
 use crate::bm25::neighbours::{Parts, Why, shares};
 use crate::bm25::params::Bm25Params;
 use crate::bm25::score::Weighing;
+use crate::bm25::scored::number;
 use crate::bm25::scorer::Scorer;
 use crate::bm25::spare;
 use crate::bm25::speakers::Speakers;
@@ -93,8 +94,8 @@ impl LexicalIndex {
         created_at: i64,
         speaker: Option<&Speaker>,
     ) -> u32 {
-        let id = count(self.firsts.len());
-        let first = count(self.passages.len());
+        let id = number(self.firsts.len());
+        let first = number(self.passages.len());
         self.firsts.push(first);
         let (mut length, mut language) = (0, Language::English);
         for passage in passages {
@@ -270,10 +271,6 @@ impl LexicalIndex {
 
     pub(super) fn range(&self, id: u32) -> Range<u32> {
         let end = self.firsts.get(id as usize + 1).copied();
-        self.firsts[id as usize]..end.unwrap_or_else(|| count(self.passages.len()))
+        self.firsts[id as usize]..end.unwrap_or_else(|| number(self.passages.len()))
     }
-}
-
-fn count(len: usize) -> u32 {
-    u32::try_from(len).expect("an index in memory holds fewer than 2^32 passages")
 }

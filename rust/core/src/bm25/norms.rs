@@ -10,7 +10,7 @@
 //! bits.
 
 use crate::bm25::params::Bm25Params;
-use crate::bm25::score::Collection;
+use crate::bm25::score::{Collection, narrow};
 
 /// Lengths in the table; the last entry stands for all longer ones.
 const LENGTHS: usize = 256;
@@ -84,9 +84,4 @@ impl Norms {
     pub(super) fn has_factors(&self) -> bool {
         self.has_factors
     }
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "bounds have room for it")]
-fn narrow(factor: f64) -> f32 {
-    factor as f32
 }

@@ -28,6 +28,12 @@
 use crate::bm25::params::Bm25Params;
 use crate::bm25::terms::QueryTerm;
 
+/// A weight or a sum for a bound: bounds have room for the digits that are lost.
+#[expect(clippy::cast_possible_truncation, reason = "bounds have room for it")]
+pub(super) fn narrow(value: f64) -> f32 {
+    value as f32
+}
+
 /// How soon the effect of a repeated query term saturates.
 const K3: f64 = 2.0;
 

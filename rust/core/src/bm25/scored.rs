@@ -2,6 +2,11 @@
 
 use std::cmp::Ordering;
 
+/// The number of a passage or an entry, from its place.
+pub(super) fn number(place: usize) -> u32 {
+    u32::try_from(place).expect("an index in memory holds fewer than 2^32 passages")
+}
+
 /// A passage that was found.
 ///
 /// The better passage is the greater one: the higher score, and of equal scores the smaller id.

@@ -9,6 +9,7 @@ use std::mem;
 use crate::bm25::chain::{GROUP, REACH};
 use crate::bm25::lexical::LexicalIndex;
 use crate::bm25::neighbours::{LIFT, Parts, bound, bound_of_squares, near};
+use crate::bm25::scored::number;
 use crate::bm25::scorer::Scorer;
 use crate::bm25::spare;
 use crate::bm25::speakers::Named;
@@ -117,7 +118,7 @@ impl<'a> Search<'a> {
             let first = group * GROUP;
             for (id, most) in (first..self.own.len()).zip(self.around(group)) {
                 if most > 0.0 {
-                    visit(self.score(count(id)));
+                    visit(self.score(number(id)));
                 }
             }
         }
@@ -205,7 +206,7 @@ impl<'a> Search<'a> {
             let day = bounds.days[group];
             for (id, &near) in members.clone().zip(&bounds.near[members]) {
                 if near > 0.0 && (near * factor + day) * SLACK >= least {
-                    let id = count(id);
+                    let id = number(id);
                     let most = (near * self.named.factor(id) + self.day(id)) * SLACK;
                     if most >= least && most < above {
                         found.push((most, id));
@@ -238,7 +239,7 @@ impl<'a> Search<'a> {
         while others != 0 {
             let place = others.trailing_zeros() as usize;
             others &= others - 1;
-            let (before, after) = self.beside(count(first + place));
+            let (before, after) = self.beside(number(first + place));
             most[place] = bound(self.own[first + place], before, after);
         }
         most
@@ -302,8 +303,4 @@ fn largest(sums: &[f64]) -> f64 {
         }
     }
     most.iter().chain(rest).copied().fold(0.0, f64::max)
-}
-
-fn count(id: usize) -> u32 {
-    u32::try_from(id).expect("numbers are below 2^32")
 }

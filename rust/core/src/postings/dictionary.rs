@@ -14,9 +14,6 @@ pub trait Dictionary: Clone + Debug {
     /// Whether a key with a column keeps its list of codes too.
     const KEEPS_CODES: bool;
 
-    /// The largest key there is.
-    const LAST: u64;
-
     /// The dictionary of these keys, which ascend.
     fn of(keys: Vec<Self::Key>) -> Self;
 
@@ -55,8 +52,6 @@ impl Dictionary for Buckets {
     type Key = u16;
 
     const KEEPS_CODES: bool = false;
-
-    const LAST: u64 = BUCKETS as u64 - 1;
 
     fn of(keys: Vec<u16>) -> Self {
         let mut bits = Box::new([0_u64; BUCKETS / GROUP]);
@@ -185,8 +180,6 @@ impl Dictionary for Hashes {
     type Key = u64;
 
     const KEEPS_CODES: bool = true;
-
-    const LAST: u64 = u64::MAX;
 
     fn of(keys: Vec<u64>) -> Self {
         let slots = slots(keys.len());

@@ -73,24 +73,6 @@ impl List<'_> {
         }
     }
 
-    /// How often `entry` has the key; 0 if it does not have it.
-    #[must_use]
-    pub fn count_of(&self, entry: u16) -> u32 {
-        let code = || {
-            let place = self
-                .codes
-                .partition_point(|&code| self::entry(code) < entry);
-            self.codes.get(place).copied()
-        };
-        let known = match self.column {
-            Some(column) => column.get(entry),
-            None => code()
-                .filter(|&code| self::entry(code) == entry)
-                .map_or(0, count),
-        };
-        u32::from(known) + self.more_of(entry)
-    }
-
     /// How often `entry` has the key beyond 15 times.
     #[inline]
     #[must_use]
