@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 __all__ = ["PATIENCE", "in_child"]
 
-PATIENCE = 30.0  #: seconds until a child counts as hung
+PATIENCE = 300.0  #: seconds until a child counts as hung
 
 
 def in_child(work: Callable[[], object], patience: float = PATIENCE) -> str:

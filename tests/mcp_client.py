@@ -121,7 +121,8 @@ async def over_http(address: str, token: str = TOKEN) -> AsyncIterator[Client]:
             else:
                 import httpx2
 
-            http = await stack.enter_async_context(httpx2.AsyncClient(headers=headers))
+            # The five seconds of its own may be too few on a busy machine.
+            http = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, timeout=300))
             streams = await stack.enter_async_context(streamable_http_client(address, http_client=http))
         session = await stack.enter_async_context(ClientSession(streams[0], streams[1]))
         yield Client(session, await session.initialize())

@@ -30,11 +30,16 @@ class PostgresPool:
         return self.pool.connection()
 
     def empty(self) -> None:
-        """Deletes all rows, so that the tables are as they were made."""
+        """Deletes all rows, so that the tables are as they were made.
+
+        A write that another test gave up may be under way in the server. It has a lock on the roots, so it is
+        waited for.
+        """
+        first = ["SET LOCAL lock_timeout = '300s'", "LOCK TABLE siltstone.root IN ACCESS EXCLUSIVE MODE"]
         tables = [f"DELETE FROM siltstone.{table}" for table in ALL]
         sequences = [f"ALTER SEQUENCE siltstone.{name} RESTART" for name in ("entry_ids", "arrivals")]
-        with self.connection() as connection:
-            connection.execute("; ".join([*tables, *sequences]), prepare=False)
+        with self.connection() as connection, connection.transaction():
+            connection.execute("; ".join([*first, *tables, *sequences]), prepare=False)
 
     @contextmanager
     def saved(self) -> Iterator[Callable[[], None]]:
@@ -67,7 +72,9 @@ def over_postgres(request: pytest.FixtureRequest, **options: Any) -> PostgresSto
 def pooled(address: str, name: str) -> Iterator[PostgresPool]:
     """A pool for that address, with the tables in its database *name*."""
     options = {"autocommit": True, "prepare_threshold": None}
-    with ConnectionPool(address, min_size=1, max_size=8, kwargs=options, open=True) as pool:
+    # Some are there at any time: a test that gives a store half a second has none of it for a new connection.
+    with ConnectionPool(address, min_size=4, max_size=8, kwargs=options, open=True) as pool:
+        pool.wait(300)
         with pool.connection() as connection:
             setup(connection)
         yield PostgresPool(pool, name)

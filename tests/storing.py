@@ -66,7 +66,7 @@ def elsewhere(code: str, *arguments: object) -> str:
     Two copies of SQLite in one process must not share a file, so a test reads a store from another process.
     """
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -37,7 +37,7 @@ def test_an_example_remembers_what_left_its_window(example: Path, tmp_path: Path
         env={**environment, "OPENAI_AGENTS_DISABLE_TRACING": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert told.returncode == 0, told.stderr

@@ -119,7 +119,7 @@ def test_a_task_that_is_cancelled_while_it_opens_keeps_the_session_for_the_next(
     def open_session(name: str) -> siltstone.Session:
         opened_for.append(name)
         begun.set()
-        assert may_go.wait(10)
+        assert may_go.wait(300)
         return store.session(name, context_window=10_000)
 
     async def enter(pool: Pool[Any]) -> None:
@@ -129,7 +129,7 @@ def test_a_task_that_is_cancelled_while_it_opens_keeps_the_session_for_the_next(
     async def work() -> None:
         pool = pool_of(open_session)
         task = asyncio.create_task(enter(pool))
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(begun.wait, 300)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -69,7 +69,7 @@ def siltstone(*arguments: str, **environment: str) -> subprocess.CompletedProces
         [sys.executable, "-m", "siltstone", *arguments],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
         env={**kept, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8", **environment},
     )

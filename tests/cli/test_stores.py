@@ -37,7 +37,7 @@ def process(*arguments: object, text: str = "") -> subprocess.CompletedProcess[s
         input=text,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 

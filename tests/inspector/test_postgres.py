@@ -100,7 +100,7 @@ def test_the_command_serves_an_address_and_tells_no_password(address: str) -> No
         base, _, token = page.partition("/#token=")
         body = json.dumps({"token": token}).encode()
         headers = {"Content-Type": "application/json", "Origin": base}
-        server = stack.enter_context(closing(HTTPConnection(base.removeprefix("http://"), timeout=60)))
+        server = stack.enter_context(closing(HTTPConnection(base.removeprefix("http://"), timeout=300)))
         server.request("POST", "/unlock", body, headers)
         answer = server.getresponse()
         assert (answer.status, answer.read()) == (204, b"")
@@ -112,7 +112,7 @@ def test_the_command_serves_an_address_and_tells_no_password(address: str) -> No
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 2
     assert "hunter2" not in done.stdout + done.stderr

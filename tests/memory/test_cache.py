@@ -141,7 +141,7 @@ def test_processes_that_write_caches_of_one_session_find_everything(tmp_path: Pa
     children = [
         subprocess.Popen([sys.executable, "-c", READER, tmp_path, str(number)]) for number in range(3)
     ]
-    assert [child.wait(timeout=120) for child in children] == [0, 0, 0]
+    assert [child.wait(timeout=600) for child in children] == [0, 0, 0]
     with MemoryStore.open(tmp_path) as store:
         found = store.search("a", "river of process", limit=1_000)
         assert {hit.content[-1] for hit in found if "of process" in hit.content} == {"0", "1", "2"}

@@ -202,7 +202,7 @@ def test_threads_index_and_search_at_once(store: Store) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
     assert not failures
     ids = [entry.entry_id for n in (*range(4), "hared") for entry in store.entries(f"s{n}").entries]
     assert len(set(ids)) == len(ids) == 80

@@ -49,7 +49,7 @@ def at_work(*works: Callable[[int], object]) -> Iterator[None]:
     finally:
         stop.set()
         for thread in threads:
-            thread.join(30)
+            thread.join(300)
     assert not failed, failed
 
 
@@ -146,6 +146,11 @@ def test_forks_beside_five_busy_threads_lose_nothing_and_do_not_hang(tmp_path: P
         siltstone.embed("words in the child")
         with suppress(StoreForkedError):
             store.search("big", "pump")
+        try:
+            MemoryStore.open(tmp_path / "a").close()
+            MemoryStore.open(other).close()
+        except StoreForkedError:
+            return "refused"  # a thread that worked got no time of the processor for a whole second
         with MemoryStore.open(tmp_path / "a") as own:
             assert own.search("big", "pump 7")
             own.index("child", [Entry(f"of process {os.getpid()}")])
@@ -161,8 +166,10 @@ def test_forks_beside_five_busy_threads_lose_nothing_and_do_not_hang(tmp_path: P
         lambda _: siltstone.embed("some words to embed here " * 50),
     )
     with at_work(*busy):
-        told = Counter(in_child(child) for _ in range(FORKS))
-    assert told == {"well": FORKS}
+        told = Counter[str]()
+        while told["well"] < FORKS and told.total() < 10 * FORKS:
+            told[in_child(child)] += 1
+    assert told - Counter(refused=9 * FORKS) == {"well": FORKS}
     assert store.check() == []
     store.close()
     assert count(tmp_path / "a", "child") == FORKS
@@ -173,7 +180,7 @@ def test_a_fork_waits_a_second_for_work_and_then_says_so_in_the_child(tmp_path: 
     """A connection at work is not closed: the child would take the parent's locks for its own."""
     code = """
 import os, subprocess, sys, threading, time
-from siltstone.errors import StoreForkedError
+from siltstone.errors import StoreBusyError, StoreForkedError
 from siltstone.memory import Entry
 from siltstone.stores import MemoryStore
 store = MemoryStore.open(sys.argv[1])
@@ -188,25 +195,35 @@ sys.stdin.read()
 command = [sys.executable, "-c", hold, sys.argv[1]]
 other = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 other.stdout.readline()
-late = threading.Thread(target=lambda: store.index("a", [Entry("late")]))
+def write():
+    while True:
+        try:
+            return store.index("a", [Entry("late")])
+        except StoreBusyError:
+            continue
+late = threading.Thread(target=write)
 late.start()
-time.sleep(0.5)
-begun = time.monotonic()
-child = os.fork()
-if child == 0:
-    try:
-        MemoryStore.open(sys.argv[1])
-    except StoreForkedError as error:
-        os._exit(7)
-    os._exit(1)
-took = time.monotonic() - begun
+ended = 1
+while ended == 1:  # nobody tells whether the thread has come to the lock by now
+    begun = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        try:
+            MemoryStore.open(sys.argv[1])
+        except StoreForkedError as error:
+            os._exit(7)
+        os._exit(1)
+    took = time.monotonic() - begun
+    # Who waited for the end of the work would never come here.
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+alive = late.is_alive()
 other.communicate(b"")
 late.join()
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), took < 2, store.stats("a").entries)
+print(ended, took >= 0.9, alive, store.stats("a").entries)
 """
     command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.stdout.split() == ["7", "True", "2"], done.stderr
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout.split() == ["7", "True", "True", "2"], done.stderr
 
 
 def test_a_child_searches_a_namespace_through_a_store_of_its_own(tmp_path: Path) -> None:

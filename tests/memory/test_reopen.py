@@ -94,7 +94,7 @@ with MemoryStore.open(sys.argv[1]) as store:
     command = [sys.executable, "-c", code, str(tmp_path)]
     processes = [subprocess.Popen([*command, str(n)], stderr=subprocess.PIPE) for n in range(4)]
     for process in processes:
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=300)
         assert process.returncode == 0, errors.decode()
     with MemoryStore.open(tmp_path) as store:
         ids = [entry.entry_id for entry in store.entries("a").entries]

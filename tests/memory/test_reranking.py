@@ -112,7 +112,7 @@ def test_a_search_does_not_wait_for_a_reranker_that_hangs(tmp_path: Path, told: 
     ended = threading.Event()
 
     def hanging(query: str, texts: Sequence[str]) -> list[float]:
-        ended.wait(60)
+        ended.wait(600)
         return [0.0] * len(texts)
 
     with opened(tmp_path, Reranker(hanging, timeout=0.05), told) as store:

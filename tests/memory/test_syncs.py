@@ -36,7 +36,7 @@ def test_an_append_syncs_once_and_only_what_was_written(form: str, tmp_path: Pat
     trace = tmp_path / "trace"
     command = ["strace", "-f", "-o", str(trace), "-e", "trace=fsync,fdatasync,sync_file_range,msync,kill"]
     child = [sys.executable, "-c", CHILD, str(tmp_path / "store"), str(APPENDS), form]
-    done = subprocess.run([*command, *child], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([*command, *child], capture_output=True, text=True, check=False, timeout=300)
     if done.returncode and "ptrace" in done.stderr.lower():
         pytest.skip("processes may not be traced here")
     assert done.returncode == 0, done.stderr

@@ -228,7 +228,8 @@ def test_connections_that_the_server_ends_are_made_anew(place: Place) -> None:
     with opened(place.dsn) as store:
         for number in range(3):
             place.sql(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'siltstone'"
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND application_name = 'siltstone'"
             )
             if number == 1:
                 assert store.search("a", "silt")

@@ -194,7 +194,7 @@ def test_bench_measures_where_it_is_told_to_and_leaves_nothing_there(
     assert all(times["p50"] > 0 for found in (here, there) for times in found.values())
     assert schemas(url) == list(tmp_path.iterdir()) == []
     assert "none" in told("bench", "--store", tmp_path / "none", code=2)
-    assert "refused" in told("bench", "--store", "postgresql://127.0.0.1:1/app?connect_timeout=2", code=2)
+    assert "refused" in told("bench", "--store", "postgresql://127.0.0.1:1/app?connect_timeout=60", code=2)
 
 
 def test_the_demo_goes_on_in_a_database(url: str) -> None:

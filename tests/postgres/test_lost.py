@@ -300,7 +300,10 @@ def test_an_interrupt_does_not_cancel_a_write(
 
             def interrupt() -> None:
                 with newest_pool.connection() as connection:
-                    waiting = "SELECT 1 FROM pg_locks WHERE NOT granted"
+                    waiting = (
+                        "SELECT 1 FROM pg_stat_activity "
+                        "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+                    )
                     until(lambda: connection.execute(waiting).fetchone() is not None)
                 signal.pthread_kill(main, signal.SIGINT)
 

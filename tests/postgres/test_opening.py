@@ -62,8 +62,8 @@ def test_a_session_is_opened_by_the_address_of_its_database(
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("host=127.0.0.1 port=1 connect_timeout=2", "refused"),
-        ("postgresql://nobody:secret@127.0.0.1:1/nowhere?connect_timeout=2", "refused"),
+        ("host=127.0.0.1 port=1 connect_timeout=60", "refused"),
+        ("postgresql://nobody:secret@127.0.0.1:1/nowhere?connect_timeout=60", "refused"),
         ("this is no address", "no address"),
         ("host=127.0.0.1 unknown_key=1", "no address"),
     ],
@@ -213,7 +213,8 @@ def test_no_connection_is_idle_in_a_transaction(pool: PostgresPool) -> None:
         store.search("a", "silt")
         with pool.connection() as connection:
             states = connection.execute(
-                "SELECT state FROM pg_stat_activity WHERE application_name = 'siltstone'"
+                "SELECT state FROM pg_stat_activity "
+                "WHERE datname = current_database() AND application_name = 'siltstone'"
             ).fetchall()
     assert states
     assert {state for (state,) in states} == {"idle"}

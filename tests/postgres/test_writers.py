@@ -162,7 +162,7 @@ def test_processes_write_one_session_without_a_loss(newest_pool: PostgresPool) -
     address = newest_pool.pool.conninfo
     command = [sys.executable, "-c", CHILD, address]
     running = [subprocess.Popen([*command, str(n)], stderr=subprocess.PIPE, text=True) for n in range(4)]
-    ended = [process.communicate(timeout=120)[1] for process in running]
+    ended = [process.communicate(timeout=600)[1] for process in running]
     assert [process.returncode for process in running] == [0] * 4, ended
     with PostgresStore.open(newest_pool.pool) as store:
         assert store.stats("a").entries == 80

@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
@@ -27,7 +27,6 @@ __all__ = [
     "absent", "as_account", "folder", "free_port", "give_back", "given_away", "reachable", "wait_until",
 ]  # fmt: skip
 
-_PORTS: Final = Path(tempfile.gettempdir()) / "siltstone-ports"  #: a locked file for each port that is taken
 _LOCKED: dict[int, int] = {}  # the files of ours, by their ports
 
 
@@ -111,11 +110,13 @@ def free_port() -> int:
     """
     import fcntl  # there is none on Windows
 
-    _PORTS.mkdir(exist_ok=True)
+    # A locked file for each port that is taken. Another user's folder would be closed to us.
+    taken = Path(tempfile.gettempdir()) / f"siltstone-ports-{os.getuid()}"
+    taken.mkdir(exist_ok=True)
     ports = _no_clients_ports()
     for _ in range(1_000):
         port = random.SystemRandom().choice(ports)
-        file = os.open(_PORTS / str(port), os.O_CREAT | os.O_RDWR, 0o666)
+        file = os.open(taken / str(port), os.O_CREAT | os.O_RDWR, 0o666)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             with socket.socket() as probe:

@@ -136,7 +136,7 @@ class Postgres:
             import psycopg
         except ImportError:
             absent("there is no client of PostgreSQL: pip install 'psycopg[binary,pool]'")
-        return psycopg.connect(self.dsn, autocommit=True, connect_timeout=10, **options)
+        return psycopg.connect(self.dsn, autocommit=True, connect_timeout=300, **options)
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """What the superuser is answered."""
@@ -215,7 +215,7 @@ class Postgres:
                 os.kill(child, signal.SIGKILL)
             except ProcessLookupError:
                 continue
-        wait_until(lambda: not any(map(_alive, children)), "the children of a server that was killed")
+        wait_until(lambda: not _running(children), "the children of a server that was killed")
 
     def _end(self, how: signal.Signals) -> None:
         if (process := self._process) is not None and process.poll() is None:
@@ -273,12 +273,15 @@ def _is_stopped(pid: int) -> bool:
     return listed.stdout.strip()[:1] in ("T", "Z", "")
 
 
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+def _running(pids: list[int]) -> bool:
+    """Whether one of them runs. Who ended may keep its number: not every first process takes in orphans."""
+    listed = subprocess.run(
+        ["ps", "-o", "stat=", "-p", ",".join(map(str, pids)) or "0"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return any(not state.startswith("Z") for state in listed.stdout.split())
 
 
 @contextmanager

@@ -91,7 +91,7 @@ class Proxy:
             except OSError:
                 return
             try:
-                server = socket.create_connection(("127.0.0.1", self.target), timeout=10)
+                server = socket.create_connection(("127.0.0.1", self.target), timeout=300)
             except OSError:  # no server there: the client sees its connection end
                 _reset(client)
                 continue

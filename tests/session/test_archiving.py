@@ -102,7 +102,7 @@ def test_after_a_kill_between_store_and_files_the_next_start_writes_them(tmp_pat
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(here.parent)!r})\n{script}",
          str(tmp_path), str(here)],
-        check=False, timeout=60,
+        check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 9
     with MemoryStore.open(tmp_path) as store:

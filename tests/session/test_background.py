@@ -60,7 +60,7 @@ def test_sb_25_prepare_waits_for_no_model_and_the_view_has_the_old_messages():
         session.append(*turns(31))
         before = bytes_of(session)
         prepared = session.prepare()
-        assert gate.reached.wait(30)
+        assert gate.reached.wait(300)
         assert prepared.outcomes == ()
         assert bytes_of(session) == before
         assert [encode(raw) for raw in prepared.messages] == before
@@ -156,7 +156,7 @@ def test_sb_23_what_is_appended_meanwhile_follows_the_summary_in_order():
     with opened(gate) as session:
         session.append(*turns(31))
         session.prepare()
-        assert gate.reached.wait(30)
+        assert gate.reached.wait(300)
         late = [user("First."), assistant("Second."), user("Third.")]
         for raw in late:
             session.append(raw)
@@ -174,7 +174,7 @@ def test_sb_24_an_emergency_goes_ahead_and_the_stale_summary_is_dropped():
     with opened(gate, hook) as session:
         session.append(*turns(31))
         session.prepare()
-        assert gate.reached.wait(30)
+        assert gate.reached.wait(300)
         for raw in turns(3, 32, words=60):
             session.append(raw)
         session.append(*turns(2, 35))
@@ -263,7 +263,7 @@ def test_a_closed_session_gives_up_its_job_and_tells_so():
     session = opened(gate, hook)
     session.append(*turns(31))
     session.prepare()
-    assert gate.reached.wait(30)
+    assert gate.reached.wait(300)
     session.close()
     gate.open.set()
     assert [e.reason for e in hook.events if isinstance(e, CompactionFailed)] == ["cancelled"]
@@ -274,7 +274,7 @@ def test_what_was_forgotten_meanwhile_is_in_no_summary():
     with opened(gate) as session:
         session.append(user("The password is hunter2."), *turns(31))
         session.prepare()
-        assert gate.reached.wait(30)
+        assert gate.reached.wait(300)
         session.forget(text="hunter2")
         gate.open.set()
         session.wait_for_compaction(30)
@@ -290,7 +290,7 @@ def test_a_pin_that_came_meanwhile_stays():
     with opened(gate) as session:
         session.append(*turns(31))
         session.prepare()
-        assert gate.reached.wait(30)
+        assert gate.reached.wait(300)
         session.pin(2)
         gate.open.set()
         session.wait_for_compaction(30)
@@ -317,7 +317,7 @@ def test_a_job_survives_neither_a_restart_nor_costs_it_a_message(tmp_path: Path)
     session = opened(gate, path=tmp_path)
     session.append(*turns(31))
     session.prepare()
-    assert gate.reached.wait(30)
+    assert gate.reached.wait(300)
     with opened(lambda request: "Said.", path=tmp_path) as other:  # another worker, meanwhile
         assert isinstance(other.compact(), Compacted)
         view = bytes_of(other)

@@ -98,7 +98,7 @@ def test_sb_44_of_two_workers_that_cut_at_once_one_is_refused(tmp_path: Path):
         other = opened(None, store)
         one.append(*turns(22))
         one.prepare()
-        assert slow.reached.wait(30)
+        assert slow.reached.wait(300)
         assert isinstance(other.compact(), Compacted)
         slow.open.set()
         assert one.wait_for_compaction(30)
@@ -116,7 +116,7 @@ def test_sb_43_a_head_that_changed_makes_a_checkpoint_stale():
     session = opened(None, SimpleMemoryStore(), model=slow, background=True)
     session.append(*turns(22))
     session.prepare()
-    assert slow.reached.wait(30)
+    assert slow.reached.wait(300)
     session.append(*turns(172, 23))
     prepared = session.prepare()  # an emergency goes ahead
     assert [outcome.usage for outcome in prepared.outcomes if isinstance(outcome, Compacted)] == [()]
@@ -134,7 +134,7 @@ def test_sb_43_a_change_of_the_mode_makes_a_job_stale():
     session = opened(None, SimpleMemoryStore(), model=slow, background=True)
     session.append(*turns(22))
     session.prepare()
-    assert slow.reached.wait(30)
+    assert slow.reached.wait(300)
     slow.open.set()
     assert session.wait_for_compaction(30)
     before = [encode(raw) for raw in session.history()]

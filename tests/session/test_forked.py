@@ -15,6 +15,7 @@ import pytest
 from conversations import assistant, small, turns, user
 from forking import in_child
 from postgres_stores import over_postgres
+from servers.account import wait_until
 from siltstone import AsyncSession, MemoryStore, Session, SimpleMemoryStore, TieredCompactor, background
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.memory.base import Store
@@ -96,7 +97,7 @@ class Busy:
 
     def __call__(self, request: Any) -> str:
         self.is_asked.set()
-        self.may_end.wait(60)
+        self.may_end.wait(600)
         return "What was said."
 
 
@@ -120,12 +121,12 @@ def held(*locks: Any) -> Iterator[None]:
             for lock in locks:
                 stack.enter_context(lock)
             is_held.set()
-            may_end.wait(60)
+            may_end.wait(600)
 
     holds = threading.Thread(target=hold)
     holds.start()
     try:
-        assert is_held.wait(30)
+        assert is_held.wait(300)
         yield
     finally:
         may_end.set()
@@ -143,7 +144,7 @@ def session(store: Store) -> Iterator[Session]:
     session.append(*said(6))
     compacts = threading.Thread(target=session.compact)
     compacts.start()
-    assert model.is_asked.wait(30)
+    assert model.is_asked.wait(300)
     yield session
     model.may_end.set()
     compacts.join()
@@ -178,7 +179,7 @@ def test_every_call_is_refused_while_a_summary_is_written_in_the_background(stor
         for number in range(16):
             session.append(user(f"question {number} " + "word " * 80), assistant("Answer."))
         session.prepare()
-        assert model.is_asked.wait(30)
+        assert model.is_asked.wait(300)
         job = session._core.background.job
         assert job is not None
         with held(job._turn):
@@ -201,7 +202,7 @@ def test_every_call_of_an_async_session_is_refused_in_a_loop_of_the_child(tmp_pa
         async def awaited(answer: Any) -> Any:
             return await answer if asyncio.iscoroutine(answer) else answer
 
-        found = refusals(session, lambda answer: asyncio.run(asyncio.wait_for(awaited(answer), 5)))
+        found = refusals(session, lambda answer: asyncio.run(asyncio.wait_for(awaited(answer), 60)))
         asyncio.run(session.close())
         return found or "all refused"
 
@@ -238,15 +239,16 @@ def test_a_child_opens_the_session_anew_while_its_parents_model_writes(
 
 def test_calls_under_way_in_the_parent_are_none_in_the_child() -> None:
     release = threading.Event()
+    wait_until(lambda: not background._under_way, "the calls that other tests gave up")
     try:
-        futures = [background.started(release.wait, 60, "hangs") for _ in range(background.MOST_THREADS)]
+        futures = [background.started(release.wait, 600, "hangs") for _ in range(background.MOST_THREADS)]
         with pytest.raises(background.TooManyThreads):
             background.started(print, "", "one more")
-        told = in_child(lambda: background.started(str.upper, "begun", "in the child").result(10))
+        told = in_child(lambda: background.started(str.upper, "begun", "in the child").result(120))
         assert told == "BEGUN"
     finally:
         release.set()
-    assert all(future.result(30) for future in futures)
+    assert all(future.result(300) for future in futures)
 
 
 def test_a_child_opens_the_folder_of_an_archive_whose_lock_was_held(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from siltstone.testing import ScriptedModel
 from storing import elsewhere
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
-SOON = 60  # seconds that a test waits for what must come
+SOON = 300  # seconds that a test waits for what must come
 
 
 class Hanging:

@@ -64,7 +64,7 @@ class Model:
         self.asked.append(request.messages[0]["content"])
         self.started.set()
         if self.hold is not None:
-            assert self.hold.wait(20)
+            assert self.hold.wait(300)
         if isinstance(self.facts, Exception):
             raise self.facts
         return Completion(json.dumps(list(self.facts)), UsageRecord("m", 100, 20, 0, "facts"))
@@ -119,7 +119,7 @@ def test_oc_53_a_model_is_asked_beside_the_conversation_and_nobody_waits(tmp_pat
     model = Model(hold=gate)
     with opened(tmp_path, model=model, hooks=[hook]) as session:
         compacted(session)  # it returns while the model is held
-        assert model.started.wait(20)
+        assert model.started.wait(300)
         session.append(user("more"))
         session.prepare()
         assert session.facts() == []
@@ -557,7 +557,7 @@ def test_oc_53_an_async_session_learns_in_a_task_of_its_own(tmp_path: Path) -> N
     async def play(session: AsyncSession, model: Model) -> None:
         await session.append(*filler(10))
         assert isinstance(await session.compact(), Compacted)
-        assert await asyncio.to_thread(model.started.wait, 20)
+        assert await asyncio.to_thread(model.started.wait, 300)
         await session.append(user("more"))
         await session.prepare()
         assert await session.facts() == []

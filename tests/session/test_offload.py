@@ -201,7 +201,7 @@ def test_a_process_that_ends_at_a_write_of_an_offload_leaves_all_of_it_or_nothin
     tmp_path: Path, name: str, moment: str
 ):
     dying = child(OFFLOADING, tmp_path, name, moment)
-    dying.communicate(timeout=60)
+    dying.communicate(timeout=300)
     length = len(whole_or_not_at_all(tmp_path))
     is_written = dying.returncode == 0 or moment == "after"
     assert (dying.returncode, length) in ((0, 3), (9, 3 if is_written else 2))
@@ -216,7 +216,7 @@ def test_a_process_that_is_killed_while_it_offloads_leaves_no_result_half(tmp_pa
     for _ in range(count):
         assert going_on.stdout.readline()
     going_on.send_signal(signal.SIGKILL)
-    going_on.communicate(timeout=60)
+    going_on.communicate(timeout=300)
     results = [each for each in whole_or_not_at_all(tmp_path) if each["role"] == "tool"]
     assert len(results) >= count
 

@@ -81,7 +81,7 @@ def test_eight_processes_on_one_session_lose_and_double_nothing(tmp_path: Path) 
             children.append(subprocess.Popen(command, stdout=out, stderr=err))
     acknowledged, done, found = Counter[str](), Counter[str](), Counter[str]()
     for me, child in enumerate(children):
-        assert child.wait(SECONDS + 120) == 0, (tmp_path / f"{me}.err").read_text()
+        assert child.wait(SECONDS + 600) == 0, (tmp_path / f"{me}.err").read_text()
         report = json.loads((tmp_path / f"{me}.out").read_bytes())
         acknowledged.update(report["acknowledged"])
         done.update(report["done"])

@@ -159,7 +159,7 @@ def test_a_second_process_finds_what_this_one_left_out(tmp_path: Path):
         "    print(len(store.search('s', 'note', 100)))"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True, timeout=300
     )
     assert int(ran.stdout) >= len(left)
 

@@ -32,7 +32,7 @@ from siltstone.testing import ScriptedModel
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=2_000, max_summary_tokens=50))
 WINDOW = 3_000
 SECONDS = float(os.environ.get("SILTSTONE_THREAD_SECONDS", "1"))
-SOON = 60  # seconds that a test waits for what must come
+SOON = 300  # seconds that a test waits for what must come
 
 
 @pytest.fixture(params=["simple", "durable", "postgres"])

@@ -37,7 +37,7 @@ async def test_a_cancelled_caller_waits_for_the_end_of_its_step() -> None:
 
     def step() -> None:
         begun.set()
-        go_on.wait(20)
+        go_on.wait(300)
         done.append("to the end")
 
     task = asyncio.create_task(in_thread(step))
@@ -60,7 +60,7 @@ async def test_a_step_that_fails_after_its_caller_was_cancelled_is_told_to_nobod
 
     def step() -> None:
         begun.set()
-        go_on.wait(20)
+        go_on.wait(300)
         raise ValueError("too late")
 
     task = asyncio.create_task(in_thread(step))

@@ -29,7 +29,7 @@ def test_it_never_waits_for_a_model(tmp_path: Path) -> None:
         for number in range(32):
             session.append(said(number))
         shown = [session.prepare().history]
-        assert gate.reached.wait(60)
+        assert gate.reached.wait(300)
         for number in range(32, 36):
             session.append(said(number))
             shown.append(session.prepare().history)
