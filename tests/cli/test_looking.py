@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from conversations import small, turns
+from conversations import assistant, exchange, small, turns, user
 from siltstone import Compacted, Session
 from siltstone.cli.app import app
 from siltstone.cli.looking import hit_text
 from siltstone.cli.transcript import read_transcripts
+from siltstone.messages.wording import is_hidden
 from siltstone.testing import ScriptedModel
 
 
@@ -48,6 +52,44 @@ def test_the_context_is_told_by_category_and_the_sum_is_the_whole(path: Path) ->
     piped = told("context", path, "work", "--window", 100_000)
     assert "█" not in piped
     assert "free" in piped
+
+
+STEERING = "\x1b]52;c;cm0=\x07\x1b[2J\x9b31m\x7f\r\u202e\ud83d"  #: fills a clipboard, clears a screen, ...
+
+
+def test_nothing_that_was_said_steers_the_terminal(tmp_path: Path) -> None:
+    """A tool may have read it from any page. Each text is there, with its control characters as escapes."""
+    name = f"work {STEERING[:-1]}"
+    with Session.open(tmp_path, name, policy=small(), model=ScriptedModel(), knowledge=True) as session:
+        for number in range(30):
+            call, result = exchange(number, f"{STEERING} the walrus sings\nand dances")
+            session.append(user(f"{STEERING} walrus {number}"), call, result, assistant(STEERING))
+        assert isinstance(session.compact(), Compacted)
+        session.save(f"the walrus sings {STEERING}"[:-1])
+    for command in (["show"], ["search", "walrus"], ["compactions"], ["compactions", "--diff", "1"],
+                    ["expand", "1"], ["facts"], ["timeline"], ["context"]):  # fmt: skip
+        verb, *rest = command
+        shown = told(verb, tmp_path, name, *rest)
+        assert not [char for char in shown if is_hidden(char) or char == "\r"], command
+        shown.encode()
+        json_text = told(verb, tmp_path, name, *rest, "--json")
+        assert not [char for char in json_text if is_hidden(char)], command
+        json.loads(json_text)
+    assert r"\x1b]52;c;cm0=\x07\x1b[2J\x9b31m\x7f\r\u202e\ufffd".replace("\\ufffd", "\ufffd") in told(
+        "show", tmp_path, name
+    )
+    assert not [char for char in told("sessions", tmp_path) if is_hidden(char)]
+    assert not [char for char in told("show", tmp_path, f"{name}?", code=2) if is_hidden(char)]
+
+
+def test_any_script_is_written_where_the_system_names_a_smaller_code(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s") as session:
+        session.append(user("淤泥 \N{OTTER}"))
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    for more in ([], ["--json"]):
+        command = [sys.executable, "-m", "siltstone", "show", str(tmp_path), "s", *more]
+        done = subprocess.run(command, capture_output=True, env=environment, check=True)
+        assert "淤泥 \N{OTTER}" in done.stdout.decode()
 
 
 def test_a_compaction_is_told_message_by_message(path: Path) -> None:

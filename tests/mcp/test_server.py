@@ -122,6 +122,26 @@ async def test_what_a_tool_cannot_do_is_an_error_that_says_why_and_the_server_go
         assert (await client.call("memory_search", query="vault", limit=0))["results"] == []
 
 
+@OVER
+async def test_half_a_character_in_a_message_does_not_end_the_server(tmp_path: Path, transport: str) -> None:
+    """As where a host has cut a text in the middle of an emoji: the log keeps it, and the wire cannot."""
+    with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
+        session.append({"role": "user", "content": "The walrus \ud83d sings."})
+        session.append(*(message for turn in turns(12) for message in turn))
+        compacted = session.compact()
+        assert isinstance(compacted, Compacted)
+        session.append({"role": "assistant", "content": "\udfff"})
+        (record,) = session.compactions()
+    async with reached(transport, "--store", str(tmp_path)) as client:
+        assert (await client.call("memory_get", handle="m0"))["content"] == "1: The walrus \ufffd sings."
+        (first, *_) = (await client.call("summary_expand", summary_id=record.id))["messages"]
+        assert first["content"] == "The walrus \ufffd sings."
+        held = json.loads(await client.read("memory://messages/m0"))
+        assert held["message"]["content"] == "The walrus \ud83d sings."
+        await client.session.get_prompt("handoff")
+        assert (await client.call("memory_stats"))["messages"] == 50
+
+
 async def test_another_session_of_the_store_is_out_of_reach(path: Path) -> None:
     with MemoryStore.open(path) as store:
         from siltstone import Entry

@@ -164,6 +164,27 @@ async def test_the_async_twin_observes_too(tmp_path: Path) -> None:
         assert await session.observe(conversation()) == 0
 
 
+@pytest.mark.parametrize("store", [SimpleMemoryStore, None])
+def test_half_a_character_in_a_text_is_no_reason_to_refuse_a_list(tmp_path: Path, store: Any) -> None:
+    """As where a host has cut a text in the middle of an emoji. The summary may quote it."""
+    texts = ["\ud83d", "[Context compacted] \udfff", "a\x00b \ud800\ud800"]
+    memory = True if store is None else store()
+    host: list[Any] = []
+    with Session.open(tmp_path, "s", policy=POLICY, memory=memory, context_window=2_000) as session:
+        for number in range(40):
+            said = f"{texts[number % 3]} {number} " + "word " * 40
+            host = [*host, user(said)]
+            session.observe(copied(host))
+            prepared = session.prepare()
+            if prepared.compaction is not None:
+                host = copied(prepared.history)
+            host.append(assistant(said))
+            assert session.observe(copied(host)) == 1
+            assert session.observe(copied(host)) == 0
+        assert len(session.log()) == 80
+        assert {each.reason for each in session.compactions()} == {"history_tokens"}
+
+
 @given(data=st.data())
 def test_the_log_is_the_host_s_list_whatever_it_says(data: st.DataObject) -> None:
     """Few different messages, so that many are equal; each list is the one before and more."""

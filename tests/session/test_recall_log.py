@@ -24,6 +24,7 @@ from siltstone import (
 from siltstone.errors import EntryNotFoundError
 from siltstone.memory.log import NewRecall, SessionLog
 from siltstone.memory.recalled import MOST_RECALLS
+from siltstone.session import rows
 from siltstone.stores.copying import copy_store
 from siltstone.testing import ScriptedModel
 from storing import database, sql
@@ -335,3 +336,22 @@ def test_a_session_that_is_read_only_tells_its_own_recall_and_writes_none(tmp_pa
         assert session.prepare().recalled
         assert len(session.recalls()) == 1
     assert database(tmp_path).read_bytes() == before
+
+
+def test_a_write_goes_on_while_another_thread_recalls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread appends an answer while another one prepares the next request."""
+    written = rows._recall_body
+
+    with SimpleMemoryStore() as store, opened(store) as session:
+        filled(store)
+        asked(session)
+        session.append(user(QUESTION))
+        session.prepare()
+
+        def meanwhile(recall: Any) -> str:
+            session._core.recalls[1_000] = recall
+            return written(recall)
+
+        monkeypatch.setattr(rows, "_recall_body", meanwhile)
+        session.append(assistant("basalt"))
+        assert len(session.log()) == 4

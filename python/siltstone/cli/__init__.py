@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 
 __all__ = ["main"]
@@ -17,4 +19,12 @@ def main() -> None:
         if error.name is None or error.name.split(".")[0] not in {"typer", "rich"}:
             raise
         sys.exit(INSTALL)
+    _write_utf_8()
     app(prog_name="siltstone")  # also of `python -m siltstone`
+
+
+def _write_utf_8() -> None:
+    """Writes UTF-8 also where the system names a smaller code: what was said may be in any script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and "PYTHONIOENCODING" not in os.environ:
+            stream.reconfigure(encoding="utf-8")

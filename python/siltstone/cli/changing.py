@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from siltstone.cli.console import AsJson, errors, line, print_json, refusals, refuse, working
+from siltstone.cli.console import AsJson, errors, line, print_json, printable, refusals, refuse, working
 from siltstone.cli.looking import SessionId, StorePath, heading
 from siltstone.cli.stores import AnyStore, Place, find_store, opened, opened_session, shown
 from siltstone.cli.transcript import read_transcripts
@@ -181,7 +181,7 @@ def _ask(path: Place, report: ForgetReport) -> None:
     """Asks on the terminal. Without a terminal it refuses; if the answer is no, the command ends."""
     if not sys.stdin.isatty():
         refuse("nobody can be asked: say --yes, or --dry-run to see what would be forgotten")
-    errors.print(_figures(path, report), highlight=False, markup=False, soft_wrap=True)
+    errors.print(printable(_figures(path, report)), highlight=False, markup=False, soft_wrap=True)
     if not typer.confirm("Forget this for ever?", err=True):
         raise typer.Exit(2)
 

@@ -20,6 +20,9 @@ from rich.progress import (
 )
 
 from siltstone.errors import SiltstoneError
+from siltstone.messages import well_formed
+from siltstone.messages.wording import is_hidden
+from siltstone.patterns import pattern
 
 __all__ = [
     "AsJson",
@@ -29,6 +32,7 @@ __all__ = [
     "moment",
     "output",
     "print_json",
+    "printable",
     "progress",
     "refusals",
     "refuse",
@@ -37,6 +41,8 @@ __all__ = [
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 
+#: JSON escapes the other control characters itself.
+_STEERING = pattern("[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _NO_EDGE = 100_000  # columns of an output that is not a terminal, so that no line is cut or wrapped
 
 
@@ -52,13 +58,27 @@ errors = _console(stderr=True)
 
 
 def line(text: str, style: str | None = None) -> None:
-    """Prints a line as it is: without markup, and not cut. A terminal wraps it."""
-    output.print(text, style=style, highlight=False, markup=False, soft_wrap=True, emoji=False)
+    """Prints a line without markup, and not cut. A terminal wraps it."""
+    output.print(printable(text), style=style, highlight=False, markup=False, soft_wrap=True, emoji=False)
+
+
+def printable(text: str) -> str:
+    """*text* with U+FFFD for half characters, and escapes in place of what would steer a terminal.
+
+    The text of a session may be of anybody: of a page that a tool has read, for example.
+    """
+    shown = well_formed(text).replace("\r\n", "\n")
+    if "\r" not in shown and not any(map(is_hidden, shown)):
+        return shown
+    return "".join(
+        char.encode("unicode_escape").decode() if char == "\r" or is_hidden(char) else char for char in shown
+    )
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """Prints one JSON object."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    """Prints one JSON object. What may steer a terminal, or is half a character, stands as an escape."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    typer.echo(_STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
 @contextmanager
@@ -94,7 +114,8 @@ def refusals() -> Iterator[None]:
 
 def refuse(message: str) -> NoReturn:
     """Prints one line on standard error, and ends with exit code 2."""
-    errors.print(f"siltstone: {message}", style="red", highlight=False, markup=False, soft_wrap=True)
+    said = printable(f"siltstone: {message}")
+    errors.print(said, style="red", highlight=False, markup=False, soft_wrap=True)
     raise typer.Exit(2)
 
 

@@ -9,6 +9,7 @@ from markupsafe import Markup, escape
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.passage import Passage
 from siltstone.messages import well_formed
+from siltstone.messages.wording import is_hidden
 
 __all__ = ["count", "marked", "milliseconds", "moment", "number", "range_words", "readable", "share", "size"]
 
@@ -72,11 +73,11 @@ def range_words(spans: tuple[tuple[int, int], ...]) -> str:
 def readable(text: object) -> Markup:
     """*text* as text: no markup, no lone surrogates, and what cannot be seen as its code."""
     shown = well_formed(str(text))
-    if any(_is_hidden(char) for char in shown):
+    if any(map(is_hidden, shown)):
         shown = "".join(
             f"\N{LEFT-POINTING DOUBLE ANGLE QUOTATION MARK}U+{ord(char):04X}"
             "\N{RIGHT-POINTING DOUBLE ANGLE QUOTATION MARK}"
-            if _is_hidden(char)
+            if is_hidden(char)
             else char
             for char in shown
         )
@@ -86,14 +87,3 @@ def readable(text: object) -> Markup:
 def marked(passage: Passage) -> Markup:
     """The text of *passage* as :func:`readable` has it, with the words of the query marked."""
     return Markup(passage.marked("<mark>", "</mark>", readable))  # noqa: S704 - each piece is escaped
-
-
-def _is_hidden(char: str) -> bool:
-    """Whether *char* shows as nothing, or turns the direction of what follows."""
-    code = ord(char)
-    return (
-        (code < 32 and char not in "\t\n\r")
-        or 0x7F <= code < 0xA0
-        or 0x202A <= code <= 0x202E
-        or 0x2066 <= code <= 0x2069
-    )

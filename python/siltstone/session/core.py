@@ -499,7 +499,7 @@ class SessionCore:
             return []
         from siltstone.session import rows
 
-        return rows.recall_rows(self.recalls)
+        return rows.recall_rows(self.recalls.copy())  # another thread's ``prepare`` may add one meanwhile
 
     def message_rows(self, items: Sequence[Item], view: View) -> list[Any]:
         """*items* as rows for the log, without secrets if the session redacts.

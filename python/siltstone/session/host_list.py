@@ -41,7 +41,7 @@ _MARK = "cache_control"  # a field of messages, of blocks, and of blocks in a to
 
 def digest(text: str) -> bytes:
     """A digest of *text*, 16 bytes."""
-    return blake2b(text.encode(), digest_size=16).digest()
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def message_digest(text: str) -> bytes:
