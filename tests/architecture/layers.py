@@ -75,7 +75,7 @@ FAMILIES = {
         "forgetting_facts",
     ],
     "postgres": [
-        "schema",
+        "apart schema",
         "administration statements",
         "exchange",
         "connection",

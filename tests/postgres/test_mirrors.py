@@ -6,13 +6,16 @@ import gc
 import threading
 import weakref
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
 from conversations import user
 from postgres_stores import PostgresPool
-from siltstone import Entry, Session
+from siltstone import Entry, MemoryStore, Session
+from siltstone.embedding import FunctionEmbedder
 from siltstone.postgres import PostgresStore, mirrors
+from siltstone.postgres import store as postgres_store
 from siltstone.postgres.mirror import EMPTY
 from storing import contents
 
@@ -135,3 +138,26 @@ def test_the_places_of_sessions_are_remembered_up_to_a_bound(
         store.search(f"s{number}", "silt")
     assert len(store._mirrors._routes) == 5
     assert contents(store.search("s0", "silt")) == ["silt"]
+
+
+def test_flushing_waits_for_all_sessions_together_no_longer_than_was_said(
+    pool: PostgresPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, waited = [100.0], []
+
+    def waits(store: MemoryStore, timeout: float | None = None) -> bool:
+        waited.append(timeout)
+        clock[0] += min(3.0, timeout or 0.0)  # the first two take 3 seconds each
+        return len(waited) == 1
+
+    embedder = FunctionEmbedder(lambda texts: [[1.0, 0.0] for _ in texts], "test/plain", 2)
+    with PostgresStore.open(pool.pool, embedder=embedder) as store:
+        for session in "abcd":
+            store.index(session, [Entry(f"silt of {session}")])
+        assert store.flush(60)
+        with monkeypatch.context() as patched:
+            patched.setattr(postgres_store, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+            patched.setattr(MemoryStore, "flush", waits)
+            assert not store.flush(5.0)
+        assert waited == [5.0, 2.0, 0.0, 0.0]
+        assert store.lacking_vectors == 0

@@ -5,15 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from operator import length_hint
 
 import pytest
 
 from conversations import small, turns, user
 from postgres_stores import PostgresPool
-from siltstone import Compacted, Session
+from siltstone import Compacted, MemoryStore, Session
 from siltstone.errors import StoreConflictError
-from siltstone.memory import Entry
+from siltstone.memory import Entry, Receipt
 from siltstone.postgres import PostgresStore, statements
 from siltstone.testing import ScriptedModel
 from storing import contents, entries, message
@@ -74,18 +75,46 @@ def test_compacting_branching_undoing_and_forgetting_elsewhere_are_seen_at_the_n
 
 
 def test_a_store_that_is_further_behind_than_the_last_writes_begins_anew(
-    pair: tuple[PostgresStore, PostgresStore], monkeypatch: pytest.MonkeyPatch
+    pair: tuple[PostgresStore, PostgresStore], newest_pool: PostgresPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(statements, "KEPT_STEPS", 3)
+    monkeypatch.setattr(statements, "AGED", 4)
     one, other = pair
     one.index("a", entries("silt", "mud"))
     assert len(other.entries("a").entries) == 2
+    steps = []
     for n in range(9):
         one.index("a", [Entry(f"clay {n}", (10 + n, 11 + n))])
+        with newest_pool.connection() as connection:
+            steps += [many for (many,) in connection.execute("SELECT count(*) FROM siltstone.step")]
+    assert max(steps) <= 3 + 4
+    assert min(steps[-4:]) < max(steps), "the oldest are deleted, several at once"
     one.forget(session_id="a", text="mud")
     assert contents(other.search("a", "mud")) == []
     assert other.stats("a").entries == 10
     assert other.check() == []
+
+
+@pytest.mark.parametrize("many", [3, 100, 3_000])
+def test_a_call_with_many_new_entries_is_made_once(
+    newest_pool: PostgresPool, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    newest_pool.empty()
+    made = []
+    index = MemoryStore.index
+
+    def counted(store: MemoryStore, session_id: str, given: Sequence[Entry]) -> Receipt:
+        made.append(length_hint(given))
+        return index(store, session_id, given)
+
+    monkeypatch.setattr(MemoryStore, "index", counted)
+    with PostgresStore.open(newest_pool.pool) as store:
+        for turn in range(3):
+            store.index("a", [Entry(f"silt {n}", (n, n + 1)) for n in range(turn, turn + many)])
+            assert store.stats("a").entries == many + turn
+        assert made == [many] * 3
+        with pytest.raises(TypeError):
+            store.index("a", 5)  # type: ignore[arg-type]
 
 
 def test_a_session_that_two_stores_begin_at_once_in_different_places_is_one(
@@ -122,6 +151,31 @@ def test_threads_of_several_stores_write_one_session_without_a_loss(
         assert store.check() == []
 
 
+def test_stores_that_write_the_same_entries_at_once_have_each_once_and_give_the_same_ids(
+    newest_pool: PostgresPool,
+) -> None:
+    newest_pool.empty()
+    rounds, given = 10, [Entry(f"silt {n}", (n, n + 1)) for n in range(5)]
+    begin, ids = threading.Barrier(4), []
+
+    def work() -> None:
+        with PostgresStore.open(newest_pool.pool) as store:
+            for number in range(rounds):
+                begin.wait(60)
+                ids.append((number, store.index("a", [*given, Entry(f"mud {number}", (9, 10))]).entry_ids))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(ids) == 4 * rounds
+    assert len(set(ids)) == rounds
+    with newest_pool.connection() as connection:  # as they are in the table, whoever reads it
+        texts = [bytes(text) for (text,) in connection.execute("SELECT text FROM siltstone.entry")]
+    assert len(texts) == len(set(texts)) == 5 + rounds
+
+
 def test_writers_whose_role_has_a_stricter_isolation_lose_nothing(newest_pool: PostgresPool) -> None:
     """The server takes such a statement back where another one was faster; it is made again."""
     newest_pool.empty()
@@ -149,7 +203,7 @@ def test_writers_whose_role_has_a_stricter_isolation_lose_nothing(newest_pool: P
 
 CHILD = """
 import sys
-from siltstone.memory import Entry
+from siltstone.memory import Entry, Receipt
 from siltstone.postgres import PostgresStore
 with PostgresStore.open(sys.argv[1]) as store:
     for n in range(20):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from siltstone.errors import (
     InvalidEntryError,
@@ -14,7 +14,7 @@ from siltstone.errors import (
     StoreOpenError,
 )
 from siltstone.extras import requires
-from siltstone.postgres.exchange import ask, is_readable
+from siltstone.postgres.exchange import answered, ask, is_readable
 from siltstone.postgres.statements import Row
 
 with requires("postgres", by="siltstone.PostgresStore"):
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     Connection: TypeAlias = psycopg.Connection[Any]
 
 __all__ = [
-    "LostError", "autocommit", "first_line", "is_dead", "is_direct", "losing", "run", "run_all", "values_of",
+    "LostError", "autocommit", "first_line", "is_dead", "is_direct", "losing", "raise_told",
+    "run", "run_all", "values_of",
 ]  # fmt: skip
 
 _DISK: Final = ("53100", "58030", "53200")  # disk full, input or output failed, out of memory
@@ -62,10 +63,10 @@ def run_all(
 ) -> bool:
     """Runs statements in one transaction. Returns whether each gave a row; if not, nothing is done."""
     if len(statements) == 1:
-        return bool(ask(connection, *statements[0], prepared=prepared, until=until))
+        return answered(connection, *statements[0], prepared=prepared, until=until).ntuples > 0
     with connection.transaction() as transaction:
         for sql, values in statements:
-            if not ask(connection, sql, values, prepared=prepared, until=until):
+            if not answered(connection, sql, values, prepared=prepared, until=until).ntuples:
                 raise psycopg.Rollback(transaction)
         return True
     return False
@@ -83,37 +84,42 @@ def is_direct(connection: Connection, until: float) -> bool:
 
 @contextmanager
 def losing(connection: Connection) -> Iterator[None]:
-    """Turns the errors of PostgreSQL into those of a store.
+    """Turns the errors of PostgreSQL into those of a store, see :func:`raise_told`."""
+    try:
+        yield
+    except (psycopg.Error, UnicodeEncodeError) as error:
+        raise_told(connection, error)
+
+
+def raise_told(connection: Connection, error: psycopg.Error | UnicodeEncodeError) -> NoReturn:
+    """Raises what an error of PostgreSQL means to a store. ``UniqueViolation`` is raised as it is.
 
     Raises:
         LostError: the connection was lost. Any other error means that the statement was refused.
     """
-    try:
-        yield
-    except (errors.DataError, UnicodeEncodeError) as error:
+    if isinstance(error, (errors.DataError, UnicodeEncodeError)):
         raise InvalidEntryError(f"PostgreSQL cannot hold a value: {error}") from error
-    except (errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege) as error:
+    if isinstance(error, (errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege)):
         raise ReadOnlyStoreError(f"PostgreSQL takes no write: {first_line(error)}") from error
-    except (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn) as error:
+    if isinstance(error, (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn)):
         raise StoreOpenError(f"the tables are not there, or others: {first_line(error)}") from error
-    except psycopg.Error as error:
-        if (
-            connection.closed
-            or connection.broken
-            or isinstance(error, _TAKEN_BACK)
-            or (error.sqlstate or "").startswith(("57P", "08"))
-        ):
-            raise LostError(first_line(error)) from error
-        if error.sqlstate is None and isinstance(error, psycopg.OperationalError):
-            # The error is the client's own: no answer of the server came. libpq may not have noticed yet that
-            # the line is dead, and would give this connection to the next borrower.
-            connection.close()
-            raise LostError(first_line(error)) from error
-        if error.sqlstate in _DISK or isinstance(error, (errors.QueryCanceled, errors.OperationalError)):
-            raise StoreIoError(f"PostgreSQL could not do it: {first_line(error)}") from error
-        if isinstance(error, errors.UniqueViolation):
-            raise
-        raise StoreError(f"PostgreSQL refused it: {first_line(error)}") from error
+    if (
+        connection.closed
+        or connection.broken
+        or isinstance(error, _TAKEN_BACK)
+        or (error.sqlstate or "").startswith(("57P", "08"))
+    ):
+        raise LostError(first_line(error)) from error
+    if error.sqlstate is None and isinstance(error, psycopg.OperationalError):
+        # The error is the client's own: no answer of the server came. libpq may not have noticed yet that
+        # the line is dead, and would give this connection to the next borrower.
+        connection.close()
+        raise LostError(first_line(error)) from error
+    if error.sqlstate in _DISK or isinstance(error, (errors.QueryCanceled, errors.OperationalError)):
+        raise StoreIoError(f"PostgreSQL could not do it: {first_line(error)}") from error
+    if isinstance(error, errors.UniqueViolation):
+        raise error
+    raise StoreError(f"PostgreSQL refused it: {first_line(error)}") from error
 
 
 def first_line(error: BaseException) -> str:

@@ -7,9 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from concurrent.futures import TimeoutError as NotInTime
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -24,12 +22,14 @@ from siltstone.errors import (
 )
 from siltstone.extras import requires
 from siltstone.postgres.administration import address
+from siltstone.postgres.apart import Apart, NotInTimeError, is_main
 from siltstone.postgres.connection import (
     LostError,
     autocommit,
     is_dead,
     is_direct,
     losing,
+    raise_told,
     run,
     run_all,
     values_of,
@@ -98,9 +98,7 @@ class Database:
         self._process = os.getpid()
         self._closed = False
         self._lock = threading.Lock()
-        self._threads: ThreadPoolExecutor | None = None
-        self._calls: set[Future[Any]] = set()  # running calls
-        self._last: Future[Any] | None = None  # the last call of the main thread, which alone is interrupted
+        self._apart = Apart()
         self._lent: dict[int, Connection] = {}  # borrowed connections, by thread
         self._block = range(0)  # reserved ids of entries that no mirror has yet
 
@@ -179,13 +177,7 @@ class Database:
             return
         with self._lock:
             was, self._closed = self._closed, True
-            threads, self._threads = self._threads, None
-            calls = list(self._calls)
-        if threads is not None:
-            if wait(calls, self.deadline).not_done:
-                for thread in list(self._lent):
-                    self._hang_up(thread)
-            threads.shutdown(wait=True)
+        self._apart.close(self.deadline, self._hang_up_all)
         if self._owned and not was:
             self.pool.close()
 
@@ -218,7 +210,7 @@ class Database:
                 connection, sql, values, prepared=prepared if prepare else None, until=until
             ),
             # An interrupt comes to this thread alone, and may not take a connection out of the pool for good.
-            is_apart=_is_main(),
+            is_apart=is_main(),
         )
 
     def _read(
@@ -257,14 +249,15 @@ class Database:
             LostError: the connection was lost, or the statement taken back.
             LateError: no answer came in time.
         """
-        with self._borrowed(until) as connection:
+        with _Loan(self, until) as connection:
             try:
-                with losing(connection):
-                    try:
-                        return work(connection, self._names(connection, until), until)
-                    except UnpreparedError:
-                        self._prepare = False  # somebody between here and the server keeps no names
-                        return work(connection, None, until)
+                try:
+                    return work(connection, self._names(connection, until), until)
+                except UnpreparedError:
+                    self._prepare = False  # somebody between here and the server keeps no names
+                    return work(connection, None, until)
+            except (psycopg.Error, UnicodeEncodeError) as error:
+                raise_told(connection, error)
             except LateError:
                 connection.close()
                 raise
@@ -273,9 +266,12 @@ class Database:
         """The names that are prepared on a connection; None where nothing is to be prepared."""
         if self._prepare is False:
             return None
-        if connection not in self._prepared:
-            self._prepared[connection] = set() if self._prepare or is_direct(connection, until) else None
-        return self._prepared[connection]
+        try:
+            return self._prepared[connection]
+        except KeyError:
+            names: set[bytes] | None = set() if self._prepare or is_direct(connection, until) else None
+            self._prepared[connection] = names
+            return names
 
     def where(self, k: int) -> tuple[int, str | None]:
         """The version and the mark of mirror *k*; 0 where nothing was written of it."""
@@ -376,17 +372,17 @@ class Database:
         statements = [self.statements.write(write) for write in writes]
         until = time.monotonic() + self.deadline
         # One statement keeps to the time by itself, and an interrupt comes to the main thread alone.
-        is_apart = len(writes) > 1 or _is_main()
+        is_apart = len(writes) > 1 or is_main()
         tried = False
         for pause in _pauses():
             try:
                 if tried:
-                    settled = self._call(lambda: self._settled(writes[0], until), until)
+                    settled = self._call(lambda: self._settled(writes[0], until), until, begun=True)
                     if settled != "again":
                         return settled == "done"
-                tried = True
+                again, tried = tried, True
                 if is_apart:
-                    return self._call(lambda: self._write_once(statements, until), until)
+                    return self._call(lambda: self._write_once(statements, until), until, begun=again)
                 return self._write_once(statements, until)
             except LostError as lost:
                 if time.monotonic() + pause > until:
@@ -439,7 +435,7 @@ class Database:
     def _settle(self, write: Write, until: float) -> Settled:
         """Finds out the outcome of a write whose answer was lost."""
         most = max(1, round((until - time.monotonic()) * 1_000))
-        with self._borrowed(until) as connection, losing(connection), connection.transaction():
+        with _Loan(self, until) as connection, losing(connection), connection.transaction():
             connection.execute(f"SET LOCAL lock_timeout = {most}", prepare=False)
             try:
                 found = connection.execute(self.statements.settle, [write.n + 1, write.k], prepare=False)
@@ -479,42 +475,30 @@ class Database:
         until: float,
         *,
         outcome: Literal["unknown", "not written"] = "unknown",
+        begun: bool = False,
     ) -> _T:
         """Runs *work* in a thread, so that an interrupt of the caller does not cancel a write.
 
         psycopg cancels a statement if an interrupt comes while it waits, and PostgreSQL answers a cancelled
-        wait for a standby with success.
+        wait for a standby with success. *begun* says that the write was sent before.
         """
         self.check()
-        is_main = _is_main()
-        if is_main and self._last is not None:
-            # An interrupt may have left it behind. Its write is then found whole, or not at all.
-            wait([self._last], max(0.0, until - time.monotonic()))
-        at: list[int] = []
-
-        def run() -> _T:
-            at.append(threading.get_ident())
-            return work()
-
-        with self._lock:
-            if self._threads is None:
-                self._threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="siltstone-postgres")
-            future: Future[_T]
-            # fmt: off
-            future = self._threads.submit(run); self._calls.add(future); self._last = future if is_main else self._last  # noqa: E501, E702 - no tracer stops in between
-            # fmt: on
-        future.add_done_callback(self._calls.discard)
         try:
-            answer = future.result(max(0.0, until - time.monotonic()) + 1.0)
-            if is_main:
-                self._last = None  # rows need not be held
-            return answer
-        except NotInTime:
-            if future.done():
-                raise
-            for thread in at:
-                self._hang_up(thread)
+            return self._apart.run(work, until - time.monotonic())
+        except NotInTimeError as late:
+            if late.thread is not None:
+                self._hang_up(late.thread)
+            elif not begun:
+                raise StoreUnavailableError(
+                    f"a call that an interrupt left behind still waits for PostgreSQL after {self.deadline} "
+                    "seconds, and this one was not begun",
+                    outcome="not written",
+                ) from None
             raise (self._open_end() if outcome == "unknown" else self._silence("")) from None
+
+    def _hang_up_all(self) -> None:
+        for thread in list(self._lent):
+            self._hang_up(thread)
 
     def _hang_up(self, thread: int) -> None:
         """Closes the socket of a thread's connection, so that it stops waiting. The server may go on."""
@@ -529,27 +513,21 @@ class Database:
                 finally:
                     line.detach()
 
-    @contextmanager
-    def _borrowed(self, until: float) -> Iterator[Connection]:
-        """A connection that answers, for a statement, in no transaction before or afterwards."""
-        thread = threading.get_ident()
-        connection = None
-        try:
-            while connection is None:
-                connection = self._lent_by_pool(until)
-                if is_dead(connection):
-                    connection.close()
-                    self.pool.putconn(connection)
-                    connection = None
-            with self._lock:
-                self._lent[thread] = connection
-            with autocommit(connection):
-                yield connection
-        finally:
-            with self._lock:
-                self._lent.pop(thread, None)
-            if connection is not None:  # also if an interrupt came before its first use
-                self.pool.putconn(connection)
+    def borrow(self, until: float) -> Connection:
+        """A connection that answers, and is in no transaction. It must be given back."""
+        while True:
+            connection = self._lent_by_pool(until)
+            if not is_dead(connection):
+                self._lent[threading.get_ident()] = connection
+                return connection
+            connection.close()
+            self.pool.putconn(connection)
+
+    def give_back(self, connection: Connection) -> None:
+        """Ends a loan."""
+        with self._lock:  # nobody hangs up a connection that is another's by then
+            self._lent.pop(threading.get_ident(), None)
+        self.pool.putconn(connection)
 
     def _lent_by_pool(self, until: float) -> Connection:
         try:
@@ -564,11 +542,35 @@ class Database:
             raise StoreClosedError(f"the pool {self.pool.name!r} is closed") from error
 
 
+class _Loan:
+    """A connection for a statement, in autocommit. A context manager in two methods: it is entered often."""
+
+    __slots__ = ("_connection", "_database", "_until", "_was")
+
+    def __init__(self, database: Database, until: float) -> None:
+        self._database, self._until = database, until
+
+    def __enter__(self) -> Connection:
+        connection = self._connection = self._database.borrow(self._until)
+        self._was = connection.autocommit
+        if not self._was:  # of the caller's own pool
+            try:
+                connection.autocommit = True
+            except BaseException:
+                self._database.give_back(connection)
+                raise
+        return connection
+
+    def __exit__(self, *exc: object) -> None:
+        connection = self._connection
+        try:
+            if not self._was and not connection.closed:
+                connection.autocommit = False
+        finally:
+            self._database.give_back(connection)
+
+
 _ENVIRONMENT = {"connect_timeout": "PGCONNECT_TIMEOUT", "application_name": "PGAPPNAME"}
-
-
-def _is_main() -> bool:
-    return threading.get_ident() == threading.main_thread().ident
 
 
 def _pauses() -> Iterator[float]:

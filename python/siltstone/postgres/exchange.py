@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _Sent: TypeAlias = Callable[[Any], bytes]  # makes of a value what is sent
 
-__all__ = ["PREPARED", "LateError", "UnpreparedError", "ask", "is_readable"]
+__all__ = ["PREPARED", "LateError", "UnpreparedError", "answered", "ask", "is_readable"]
 
 PREPARED: Final = 128  #: statements that are prepared on a connection; what comes later is not
 
@@ -52,6 +52,7 @@ class _Statement(NamedTuple):
     sql: bytes
     name: bytes
     types: tuple[int, ...]
+    formats: tuple[int, ...]
     values: tuple[tuple[str, _Sent], ...]  # each by its name, and how it is sent
 
 
@@ -63,7 +64,22 @@ def ask(
     prepared: set[bytes] | None = None,
     until: float | None = None,
 ) -> list[Row]:
-    """The rows that a statement gives.
+    """The rows that a statement gives. The arguments and errors are those of :func:`answered`."""
+    answer = answered(connection, sql, values, prepared=prepared, until=until)
+    loaded = Transformer(connection)
+    loaded.set_pgresult(answer)
+    return loaded.load_rows(0, answer.ntuples, tuple)
+
+
+def answered(
+    connection: Connection,
+    sql: str,
+    values: Mapping[str, Any],
+    *,
+    prepared: set[bytes] | None = None,
+    until: float | None = None,
+) -> pq.abc.PGresult:
+    """What the server answers to a statement.
 
     Args:
         connection: In autocommit, or in a transaction.
@@ -80,8 +96,8 @@ def ask(
     """
     line, encoding = connection.pgconn, connection.info.encoding
     statement = _statement(sql, encoding)
-    bound = [None if values[name] is None else sent(values[name]) for name, sent in statement.values]
-    formats = [_BINARY] * len(bound)
+    bound = [None if (value := values[name]) is None else sent(value) for name, sent in statement.values]
+    formats = statement.formats
     if prepared is not None and statement.name not in prepared and len(prepared) >= PREPARED:
         prepared = None
     if prepared is None:
@@ -100,17 +116,15 @@ def ask(
         line.exit_pipeline_mode()
     if prepared is not None and results and results[0].status not in _FAILED:
         prepared.add(statement.name)  # also where it failed as it was run
-    failed = next((result for result in results if result.status in _FAILED), None)
-    if failed is not None:
-        error = errors.error_from_result(failed, encoding=encoding)
-        if prepared is not None and error.sqlstate in _UNPREPARED:
-            raise UnpreparedError from error
-        raise error
+    for result in results:
+        if result.status in _FAILED:
+            error = errors.error_from_result(result, encoding=encoding)
+            if prepared is not None and error.sqlstate in _UNPREPARED:
+                raise UnpreparedError from error
+            raise error
     if not results:
         raise errors.OperationalError("the server gave no answer")
-    answer, loaded = results[-1], Transformer(connection)
-    loaded.set_pgresult(answer)
-    return loaded.load_rows(0, answer.ntuples, tuple)
+    return results[-1]
 
 
 def _results(line: pq.abc.PGconn, until: float | None, *, is_pipeline: bool = False) -> list[pq.abc.PGresult]:
@@ -222,4 +236,4 @@ def _statement(sql: str, encoding: str) -> _Statement:
     types = tuple(oid for oid, _ in places.values())
     name = blake2b(repr((text, types)).encode(), digest_size=16).hexdigest()
     values = tuple((name, sent) for name, (_, sent) in places.items())
-    return _Statement(text, f"siltstone_{name}".encode(), types, values)
+    return _Statement(text, f"siltstone_{name}".encode(), types, (_BINARY,) * len(types), values)

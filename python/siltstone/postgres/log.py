@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from operator import length_hint
 from typing import Protocol, TypeVar
 
 from siltstone.memory.database_log import DatabaseLog
@@ -107,7 +108,8 @@ class PostgresLog(SessionLog):
                 write_id=write_id,
                 messages=messages,
                 recalls=recalls,
-            )
+            ),
+            ids=length_hint(entries),
         )
 
     def rewrite(
@@ -183,8 +185,10 @@ class PostgresLog(SessionLog):
             session, lambda mirror: mirror.read(lambda store: work(mirror.log(session, store)))
         )
 
-    def _write(self, work: Callable[[DatabaseLog], T]) -> T:
+    def _write(self, work: Callable[[DatabaseLog], T], *, ids: int = 0) -> T:
         session = self._session_id
-        return self._place(
-            session, lambda mirror: mirror.run(lambda store: work(mirror.log(session, store)), fresh=False)
-        )
+
+        def written(mirror: Mirror) -> T:
+            return mirror.run(lambda store: work(mirror.log(session, store)), fresh=False, ids=ids)
+
+        return self._place(session, written)

@@ -13,6 +13,7 @@ from siltstone.postgres.schema import KEYS, SCHEMA_VERSION, TABLES, TEXT, Column
 __all__ = ["Changed", "Changes", "Found", "Statements", "Write", "weight"]
 
 KEPT_STEPS: Final = 1_000  #: writes by which a mirror may be behind; with more, it reads everything again
+AGED: Final = 64  #: how many older steps a write deletes at once: seldom, because each costs the server time
 
 Row: TypeAlias = tuple[Any, ...]
 Changed: TypeAlias = tuple[str, list[Row], list[int]]
@@ -172,12 +173,12 @@ class Statements:
             "mark": write.mark,
             "was": write.was,
             "salt": changes.salt,
-            "sequences": json.dumps(changes.sequences),
+            "sequences": _as_json(changes.sequences),
             "gone": json.dumps(gone) if gone else "",
         }
         if write.n == 0:
             values.update(name=write.name.encode(), spaced=write.spaced)
-        ages = write.n >= KEPT_STEPS
+        ages = write.n >= KEPT_STEPS and write.n % AGED == 0
         if ages:
             values["old"] = write.n - KEPT_STEPS
         forms = []
@@ -222,7 +223,7 @@ def _writing(schema: str, begins: bool, ages: bool, forms: tuple[Form, ...]) -> 
     ]
     if ages:
         parts.append(
-            f"old AS (DELETE FROM {schema}.step s USING root WHERE s.k = root.k AND s.n = %(old)s::bigint)"
+            f"old AS (DELETE FROM {schema}.step s USING root WHERE s.k = root.k AND s.n <= %(old)s::bigint)"
         )
     for table, rows, leave in forms:
         if leave:
@@ -260,10 +261,16 @@ def _upsert(schema: str, table: str, *, is_one: bool) -> str:
     )
 
 
+def _as_json(sequences: Iterable[tuple[str, int]]) -> str:
+    return "[" + ", ".join([f'["{table}", {key}]' for table, key in sequences]) + "]"  # our own words
+
+
+_NAMES: Final = {table: [f"{table}_{each.name}" for each in columns] for table, columns in TABLES.items()}
+
+
 def _bind(table: str, rows: Sequence[Row], values: dict[str, Any]) -> None:
     """Adds the values of rows to *values*, by the names of their parameters."""
-    for column, cells in zip(TABLES[table], zip(*rows, strict=True), strict=True):
-        values[f"{table}_{column.name}"] = cells[0] if len(cells) == 1 else cells
+    values.update(zip(_NAMES[table], rows[0] if len(rows) == 1 else zip(*rows, strict=True), strict=True))
 
 
 def _kind(column: Column) -> str:

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from operator import methodcaller
+from operator import length_hint, methodcaller
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, TypeVar, Unpack, cast
 
 from siltstone import _native
@@ -189,7 +189,9 @@ class PostgresStore(Store):
     # -- entries
 
     def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
-        return self._write(session_id, lambda store: store.index(session_id, entries))
+        return self._write(
+            session_id, lambda store: store.index(session_id, entries), ids=length_hint(entries)
+        )
 
     def search(
         self,
@@ -255,12 +257,22 @@ class PostgresStore(Store):
     def flush(self, timeout: float | None = None) -> bool:
         """Waits until every entry of the sessions in use has its vectors.
 
+        Args:
+            timeout: Seconds for all sessions together; None for no limit.
+
         Returns:
             Whether all of these entries have vectors now; True without an embedder.
         """
         if self._searching.embedder is None or self.read_only:
             return True
-        return all(mirror.read(lambda store: store.flush(timeout)) for mirror in self._mirrors.all())
+        until = None if timeout is None else time.monotonic() + timeout
+
+        def flushed(store: MemoryStore) -> bool:
+            return store.flush(None if until is None else max(0.0, until - time.monotonic()))
+
+        # Each is asked, also after one that has none: its worker may be done, or begins now.
+        are_done = [mirror.read(flushed) for mirror in self._mirrors.all()]
+        return all(are_done)
 
     @property
     def lacking_vectors(self) -> int:
@@ -513,8 +525,8 @@ class PostgresStore(Store):
     def _read(self, session_id: str, work: Callable[[MemoryStore], T]) -> T:
         return self._in_place(session_id, lambda mirror: mirror.read(work))
 
-    def _write(self, session_id: str, work: Callable[[MemoryStore], T]) -> T:
-        return self._in_place(session_id, lambda mirror: mirror.run(work, fresh=False))
+    def _write(self, session_id: str, work: Callable[[MemoryStore], T], *, ids: int = 0) -> T:
+        return self._in_place(session_id, lambda mirror: mirror.run(work, fresh=False, ids=ids))
 
     def _fresh_write(self, session_id: str, work: Callable[[MemoryStore], T]) -> T:
         """The same for work whose answer depends on the current rows."""
