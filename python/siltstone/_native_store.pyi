@@ -3,7 +3,7 @@
 The other names of the compiled module are in ``_native.pyi``, which exports these as well.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol, TypeAlias, final
 
 from siltstone._native_rows import (
@@ -252,7 +252,7 @@ class Store:
         session: str,
         write: Write,
         row: NewCompaction,
-        entries: Sequence[_NewEntry],
+        entries: Iterable[_NewEntry],
         clock: str,
         said: tuple[Sequence[NewMessage], str, Sequence[NewRecall]],
     ) -> tuple[int, list[int], list[int | None], Version | None]:
@@ -281,7 +281,7 @@ class Store:
         session: str,
         write: Write,
         row: NewCompaction,
-        changes: tuple[list[int], list[int], int | None, Sequence[NewMessage], Sequence[_NewEntry]],
+        changes: tuple[list[int], list[int], int | None, Sequence[NewMessage], Iterable[_NewEntry]],
         clock: str,
     ) -> tuple[int, list[int], list[int | None], Version | None]:
         """Makes *row* the current view, whatever was appended after it, in one transaction.
@@ -377,7 +377,7 @@ class Store:
             ConfigError: the session has digests of another salt.
         """
 
-    def insert_entries(self, session: str, entries: Sequence[_NewEntry], now: int) -> list[int | None]:
+    def insert_entries(self, session: str, entries: Iterable[_NewEntry], now: int) -> list[int | None]:
         """Stores and indexes all of *entries*, or none.
 
         Returns:

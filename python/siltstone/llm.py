@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 from siltstone import watching
 from siltstone.coroutines import gives_coroutine
@@ -35,6 +35,7 @@ __all__ = [
     "answer_async",
     "call",
     "call_async",
+    "rendered",
     "run",
     "run_async",
     "sleep",
@@ -307,6 +308,14 @@ async def run_async(flow: Steps[T], model: AsyncModels | None) -> T:
         return result
     finally:
         flow.close()
+
+
+def rendered(asked: T) -> T:
+    """*asked*, its messages written. A driver for an event loop calls it in a worker thread.
+
+    A policy may give a lazy sequence, and to write thousands of messages would stop the loop.
+    """
+    return cast("T", _spelled_out(asked)) if isinstance(asked, CompletionRequest) else asked
 
 
 def _spelled_out(request: CompletionRequest) -> CompletionRequest:

@@ -166,7 +166,7 @@ def test_what_are_no_limits_is_refused(tmp_path: Path) -> None:
 
 @given(st.text(st.sampled_from("a é😀\n")), st.integers(4, 40))
 def test_pieces_are_within_the_limit_and_lose_nothing(text: str, most: int) -> None:
-    pieces = Limits(text_bytes=most).cut([Entry(text, (3, 4), "tool", "grep")])
+    pieces = list(Limits(text_bytes=most).cut([Entry(text, (3, 4), "tool", "grep")]))
     assert "".join(piece.content for piece in pieces) == text
     assert all(len(piece.content.encode()) <= most for piece in pieces)
     assert {(p.source_range, p.role, p.name) for p in pieces} == {((3, 4), "tool", "grep")}

@@ -26,6 +26,7 @@ from siltstone.messages import (
     Message,
     RepairedMessage,
     SummaryMessage,
+    as_history,
     groups,
     in_flight,
     opens_turn,
@@ -33,6 +34,7 @@ from siltstone.messages import (
     turns,
 )
 from siltstone.messages.message import SAID
+from siltstone.messages.outline import Outlined
 from siltstone.tokens import rule
 from strategies import (
     anthropic_messages,
@@ -354,3 +356,17 @@ def test_an_outline_holds_nothing_of_the_messages():
     del history
     gc.collect()
     assert ([sys.getrefcount(raw) for raw in raws], sys.getrefcount(raws[0]["content"])) == before
+
+
+def test_the_messages_of_one_attempt_are_outlined_once_for_each_rule() -> None:
+    messages = Outlined(read_history([{"role": "user", "content": f"message {n}"} for n in range(3)]))
+    assert as_history(messages) is as_history(messages)
+    assert [*as_history(messages)] == messages
+    assert all(one is other for one, other in zip(as_history(messages), messages, strict=True))
+
+    def always(_: object) -> bool:
+        return True
+
+    assert as_history(messages, always).rule is always
+    messages.append(messages[0])
+    assert len(as_history(messages)) == 4

@@ -19,7 +19,9 @@ from siltstone import (
     Failed,
     Session,
     ThresholdCompactor,
+    TieredCompactor,
 )
+from siltstone.compaction.render import RequestMessages
 from siltstone.llm import Steps
 from siltstone.session.slot import Slot
 from siltstone.session.threads import Queue
@@ -79,6 +81,33 @@ async def test_the_model_may_be_async_and_the_loop_goes_on_meanwhile(tmp_path: P
         await session.append(*conversation(6))
         assert isinstance(await session.compact(), Compacted)
     ticker.cancel()
+
+
+@pytest.mark.parametrize("policy", [POLICY, TieredCompactor()], ids=["threshold", "tiered"])
+async def test_a_request_is_written_off_the_event_loop(
+    policy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thousands of messages take tens of milliseconds to write: nobody else of the loop may wait for them."""
+    written, write = list[int](), RequestMessages.__getitem__
+
+    def noted(request: RequestMessages, index: Any) -> Any:
+        if request._messages is None:
+            written.append(threading.get_ident())
+        return write(request, index)
+
+    monkeypatch.setattr(RequestMessages, "__getitem__", noted)
+    model = ScriptedModel(["They talked."] * 9)
+    async with AsyncSession.open(tmp_path, "s", policy=policy, model=model, context_window=2_000) as session:
+        for number in range(16):
+            await session.append(user(f"Question {number}. " + "word " * 80), assistant("Answer."))
+        await session.prepare()
+        await session.wait_for_compaction()
+        if policy is POLICY:
+            await session.compact()
+        await session.prepare()
+        assert await session.compactions()
+    assert written
+    assert threading.get_ident() not in written
 
 
 async def test_messages_appended_meanwhile_follow_the_summary(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def clamp(
     if not trigger.keeps_substitutes:
         return found
     for at, message in history:
-        if message.provenance in SAID and not trigger.holds(message):
+        if message.said is None and message.provenance in SAID and not trigger.holds(message):
             cut = clamp_result(message, tokens, token_rule, trigger.reader)
             if cut is not None:
                 found[at] = Substitute(message, cut)

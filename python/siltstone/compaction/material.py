@@ -168,7 +168,7 @@ def at_most(discarded: Sequence[Message], token_rule: TokenRule) -> int:
     if isinstance(discarded, Excerpt):
         parts = discarded.parts
     else:
-        parts = sum(len(message.parts) for message in discarded)
+        parts = sum(1 if message.said is not None else len(message.parts) for message in discarded)
     return GROWTH * token_rule.count(discarded) + TOKENS_PER_PART * parts
 
 

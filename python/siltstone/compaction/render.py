@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Final, overload
 
 from siltstone.compaction.prompts import unframed
 from siltstone.messages import Excerpt, MaterialItem, Message, Role, message_items, render_messages
+from siltstone.messages.material_item import spoken
 from siltstone.messages.message import SAID
 
 __all__ = ["LazyItems", "RequestMessages", "earlier_summary", "items_of", "lines", "render"]
+
+_SUMMARY: Final = "compaction_summary"
 
 _ROLES: Final[dict[str, Role]] = {
     "system": "system",
@@ -23,7 +27,8 @@ def render(messages: Sequence[Message], summary_prefix: str) -> str:
     """All of *messages* as lines, earlier summaries first. A message with only reasoning gives no line."""
     if isinstance(messages, Excerpt):
         return "\n".join(_excerpt_lines(messages, summary_prefix))
-    return lines(_listed(messages, summary_prefix))
+    summaries = (_summary(each, summary_prefix).line for each in messages if each.provenance == _SUMMARY)
+    return "\n".join(chain(summaries, (line for each in messages for line in _lines_of(each))))
 
 
 def items_of(messages: Sequence[Message], summary_prefix: str) -> list[MaterialItem]:
@@ -44,7 +49,7 @@ def earlier_summary(covers: Sequence[tuple[int, int]], text: str) -> MaterialIte
 
 def _listed(messages: Sequence[Message], prefix: str) -> Iterator[MaterialItem]:
     for message in messages:
-        if message.provenance == "compaction_summary":
+        if message.provenance == _SUMMARY:
             yield _summary(message, prefix)
     for message in messages:
         yield from _of_one(message)
@@ -78,7 +83,7 @@ def _excerpt_lines(messages: Excerpt, prefix: str) -> Iterator[str]:
         yield _summary(message, prefix).line
     for piece in messages.pieces:
         if isinstance(piece, Message):
-            yield from (item.line for item in _of_one(piece))
+            yield from _lines_of(piece)
             continue
         at, end = piece
         while at < end:
@@ -86,7 +91,7 @@ def _excerpt_lines(messages: Excerpt, prefix: str) -> Iterator[str]:
             if text:
                 yield text
             if at < end:  # a message that the core does not read
-                yield from (item.line for item in _of_one(messages.history[at]))
+                yield from _lines_of(messages.history[at])
                 at += 1
 
 
@@ -94,9 +99,17 @@ def _summary(message: Message, prefix: str) -> MaterialItem:
     return earlier_summary(message.covers, unframed(message.text, prefix))
 
 
+def _lines_of(message: Message) -> Iterable[str]:
+    """The lines of the items of a message. Most messages are one text, and need no item for its line."""
+    said = message.said
+    if said is None:
+        return (item.line for item in _of_one(message))
+    return (spoken(message.role, said),) if said else ()
+
+
 def _of_one(message: Message) -> Iterator[MaterialItem]:
     """The items of a message; a summary has none here, since summaries come first."""
-    if message.provenance == "compaction_summary":
+    if message.provenance == _SUMMARY:
         return
     role, seq = message.role, message.seq
     for part in message.parts:

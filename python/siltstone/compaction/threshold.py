@@ -256,7 +256,10 @@ class ThresholdCompactor:
     def _is_suspect(self, selection: Selection, summary: str) -> bool:
         if self.token_rule.count_text(summary) >= self.config.min_summary_tokens:
             return False
-        return self.token_rule.count(selection.discarded) >= SUSPECT_FROM
+        count, discarded = self.token_rule.count, selection.discarded
+        if isinstance(discarded, tuple) and count(discarded[:SUSPECT_FROM]) >= SUSPECT_FROM:
+            return True  # so of many messages the first are enough
+        return count(discarded) >= SUSPECT_FROM
 
     def check_overhead(self, reserved_tokens: int, context_window: int | None) -> None:
         """Checks that the threshold can work.

@@ -118,7 +118,7 @@ class DatabaseLog:
         said = list(messages), self._checked(messages, expected) if messages else "", list(recalls)
         from siltstone.memory.written import compaction_to_row, new_entry
 
-        found = [new_entry(entry) for entry in self._limits.cut(entries)]
+        found = map(new_entry, self._limits.cut(entries))
         row, write = compaction_to_row(compaction), (expected, write_id)
         with _Versions():
             receipt = self._native.commit_compaction(self._session_id, write, row, found, clock, said)
@@ -143,7 +143,7 @@ class DatabaseLog:
         from siltstone.memory.written import compaction_to_row, new_entry
 
         self._limits.check_messages(messages, expected.next_seq)
-        found = [new_entry(entry) for entry in self._limits.cut(entries)]
+        found = map(new_entry, self._limits.cut(entries))
         changes, write = (list(withdrawn), list(gone), parent, list(messages), found), (expected, write_id)
         with _Versions():
             receipt = self._native.rewrite(self._session_id, write, compaction_to_row(row), changes, clock)

@@ -134,19 +134,17 @@ class Limits:
                     limit=self.message_bytes,
                 )
 
-    def cut(self, entries: Iterable[Entry]) -> list[Entry]:
-        """*entries*, with each too long entry cut into pieces of the same range.
+    def cut(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        """*entries*, one after another, with each too long entry cut into pieces of the same range.
 
         A compaction's entries are not refused for their length, because a compaction that cannot be committed
         would be tried for ever. A piece ends after a space, if there is one nearby.
         """
-        whole: list[Entry] = []
         for entry in entries:
             if _over(entry.content, self.text_bytes):
-                whole += (replace(entry, content=piece) for piece in self._pieces(entry.content))
+                yield from (replace(entry, content=piece) for piece in self._pieces(entry.content))
             else:
-                whole.append(entry)
-        return whole
+                yield entry
 
     def _pieces(self, text: str) -> Iterator[str]:
         start, most = 0, self.text_bytes // _BYTES_PER_CODE_POINT

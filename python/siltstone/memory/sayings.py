@@ -12,7 +12,7 @@ from siltstone.memory.entry import Entry
 from siltstone.memory.log import LogRow, SessionLog
 from siltstone.messages import Message, OwnTools, decode, indexable_text, read_message
 
-__all__ = ["Findable", "Sayings", "entry_of", "findable", "with_findable"]
+__all__ = ["Findable", "Sayings", "entry_of", "entry_with", "findable", "with_findable"]
 
 Findable: TypeAlias = Literal["all", "words", "nothing"]
 """The part of a session that other sessions of its namespace may find: all, all but its tools, or nothing."""
@@ -49,8 +49,11 @@ def entry_of(
         own: The places of its parts that belong to siltstone's own tools.
     """
     text = indexable_text(message, index_tools=index_tools, own=own)
-    if not text.strip():
-        return None
+    return entry_with(text, message, created_at) if text and not text.isspace() else None
+
+
+def entry_with(text: str, message: Message, created_at: int) -> Entry:
+    """The entry of a message whose text to index is *text*, said at *created_at*, in ms since 1970."""
     name = None
     if message.said is None:  # no single text has a name
         name = next((part.name for part in message.parts if part.name), None)

@@ -71,8 +71,8 @@ def new_entry(entry: Entry) -> NewEntry:
         InvalidEntryError: its range, its time or its ttl is invalid.
     """
     start, end = range_of(entry.source_range, "source_range")
-    stamp = milliseconds(entry.created_at)
-    ends = None if entry.ttl is None else stamp + _ttl(entry.ttl, LAST_TIME - stamp)
+    stamp, ttl = milliseconds(entry.created_at), entry.ttl
+    ends = None if ttl is None else stamp + _ttl(ttl, LAST_TIME - stamp)
     return NewEntry(entry.content, start, end, entry.role, entry.name, entry.kind, stamp, ends)
 
 

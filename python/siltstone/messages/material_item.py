@@ -26,7 +26,7 @@ from siltstone.messages.summary_mark import ranges_in_words
 from siltstone.patterns import pattern
 from siltstone.values import dataclass, replace
 
-__all__ = ["INDENT", "SPEAKERS", "ItemKind", "MaterialItem", "indented"]
+__all__ = ["INDENT", "SPEAKERS", "ItemKind", "MaterialItem", "indented", "spoken"]
 
 ItemKind: TypeAlias = Literal["text", "tool_call", "tool_result", "context", "summary"]
 
@@ -102,14 +102,23 @@ class MaterialItem:
             case "summary":
                 return f"[Earlier summary of messages {ranges_in_words(self.covers) or 'so far'}: "
             case "text":
-                return f"{SPEAKERS[self.role]}: "
+                return _spoken_by(self.role)
 
     @property
     def _tail(self) -> str:
         return ")]" if self.kind == "tool_call" else "" if self.kind == "text" else "]"
 
 
+def spoken(role: Role, text: str) -> str:
+    """The line of an item of the kind ``text``."""
+    return indented(f"{_spoken_by(role)}{text}")
+
+
+def _spoken_by(role: Role) -> str:
+    return f"{SPEAKERS[role]}: "
+
+
 def indented(item: str) -> str:
     """*item* with every line after its first indented, whichever character ends a line."""
     lines = f"{item}.".splitlines(keepends=True)  # so what follows a line end is a line, at the end too
-    return INDENT.join(lines)[:-1]
+    return item if len(lines) == 1 else INDENT.join(lines)[:-1]

@@ -38,6 +38,7 @@ __all__ = [
     "Leaving",
     "Loose",
     "Measure",
+    "Outlined",
     "Span",
     "as_history",
     "count_between",
@@ -260,6 +261,24 @@ class History(Sequence[Message]):
             self._numbered += count
 
 
+class Outlined(list[Message]):
+    """Messages that do not change: their outline is made once, and not for each who reads it."""
+
+    __slots__ = ("_known",)
+
+    _known: History
+
+    def history(self, rule: RequestRule) -> History:
+        """The messages as a history in outline, with *rule*."""
+        try:
+            known = self._known
+        except AttributeError:
+            known = None
+        if known is None or known.rule is not rule or len(known) != len(self):
+            known = self._known = History.of(self, rule)
+        return known
+
+
 def as_history(messages: Sequence[Message], rule: RequestRule | None = None) -> History:
     """*messages* as a history in outline; the same object, if it is already one.
 
@@ -269,6 +288,8 @@ def as_history(messages: Sequence[Message], rule: RequestRule | None = None) -> 
     """
     if isinstance(messages, History) and (rule is None or rule is messages.rule):
         return messages
+    if isinstance(messages, Outlined):
+        return messages.history(rule or is_request)
     return History.of(messages, rule or is_request)
 
 

@@ -54,7 +54,7 @@ class BackgroundTask:
         from siltstone.session.threads import in_thread
 
         try:
-            while (asked := await in_thread(job.asked)) is not None:
+            while (asked := await in_thread(lambda: llm.rendered(job.asked()))) is not None:
                 try:
                     said = await llm.answer_async(self._model, asked)
                 except (ModelError, HookError) as error:

@@ -23,6 +23,7 @@ from siltstone.hooks import NO_GUARDS
 from siltstone.llm import Steps
 from siltstone.logs import log as _log
 from siltstone.messages import Message, opens_turn, read_message, validate_history
+from siltstone.messages.outline import Outlined
 from siltstone.outcome import Compacted, Failed, Outcome, Plan, Skipped
 from siltstone.session.background import Job
 from siltstone.session.committing import commit as commit_compaction
@@ -426,7 +427,7 @@ def attempted(
     return (
         yield from attempt(
             policy,
-            read.messages(),
+            Outlined(read.messages()),
             trigger,
             clean=None if core.redacting is None else core.redacting.compaction,
             commit=commit or rewrite,

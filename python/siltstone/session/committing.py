@@ -10,6 +10,7 @@ from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.errors import StoreConflictError, StoreError
 from siltstone.events import CacheBroken, MemoryIndexed, notify
 from siltstone.logs import log as _log
+from siltstone.memory.entry import Entry
 from siltstone.memory.log import CommitReceipt, CompactionRow, NewCompaction, SessionVersion
 from siltstone.messages import Message
 from siltstone.session import rows
@@ -113,7 +114,7 @@ def _commit(
     stored, new = view_items(kept)
     next_seq = state.end - (len(state.view) - len(read))
     leaving = _leaving(compaction, read, new)
-    entries = []
+    entries: Sequence[Entry] = ()
     if core.indexed:
         entries = rows.entries(leaving, index_tools=core.index_tools, within=read, redacting=core.redacting)
         if core.retention is not None and core.retention.once:

@@ -6,8 +6,7 @@ the compaction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from siltstone.compaction.base import Compaction, Trigger
@@ -28,6 +27,7 @@ RuleSpan: TypeAlias = tuple[int, int, Rule]
 """A half-open range of sequence numbers, and the rule for all of them."""
 
 _SUMMARY = "compaction_summary"
+_OLDER: Rule = "older"
 
 
 def rules_of(read: Sequence[Message], compaction: Compaction, trigger: Trigger) -> list[RuleSpan]:
@@ -38,8 +38,10 @@ def rules_of(read: Sequence[Message], compaction: Compaction, trigger: Trigger) 
         tail -= 1
     request = next((each for each in reversed(read) if opens_turn(each)), None)
     found: list[RuleSpan] = []
+    since, until, last = 0, -1, _OLDER  # the span that the next message may go on with
     is_chosen = False
-    for is_gone, stretch in groupby(enumerate(read), lambda each: id(each[1]) in gone):
+    for is_gone, start, end in _stretches([id(message) in gone for message in read]):
+        stretch = enumerate(read[start:end], start)
         messages = [(at, message) for at, message in stretch if message.provenance != _SUMMARY]
         # Its group stays with what is pinned: the call with the result.
         kept: Rule = "pinned" if any(message.seq in pins for _, message in messages) else "chosen"
@@ -55,8 +57,22 @@ def rules_of(read: Sequence[Message], compaction: Compaction, trigger: Trigger) 
                 rule = "recent"
             is_chosen = is_chosen or rule == "chosen"
             seq = message.seq
-            if found and found[-1][1] == seq and found[-1][2] == rule:
-                found[-1] = found[-1][0], seq + 1, rule
-            else:
-                found.append((seq, seq + 1, rule))
-    return found
+            if seq != until or rule != last:
+                if until >= 0:
+                    found.append((since, until, last))
+                since, last = seq, rule
+            until = seq + 1
+    return found if until < 0 else [*found, (since, until, last)]
+
+
+def _stretches(flags: list[bool]) -> Iterator[tuple[bool, int, int]]:
+    """The runs of equal *flags*: the flag, and the half-open range of its places."""
+    start = 0
+    while start < len(flags):
+        flag = flags[start]
+        try:
+            end = flags.index(not flag, start)
+        except ValueError:
+            end = len(flags)
+        yield flag, start, end
+        start = end

@@ -7,6 +7,7 @@ from typing import Any
 
 from siltstone.errors import SessionDroppedError
 from siltstone.events import CacheBroken, notify
+from siltstone.memory.entry import Entry
 from siltstone.memory.log import CommitReceipt, CompactionRow, NewCompaction
 from siltstone.session import branches, rows
 from siltstone.session.core import SessionCore
@@ -88,7 +89,7 @@ def rewrite(
     clock = state.clock.rewritten(whole)
     if usage is not None:
         clock = clock.heard(input_tokens(usage), state.end, cached_tokens(usage), now)
-    entries = []
+    entries: Sequence[Entry] = ()
     if step.withdrawn and core.indexed:
         spans = branches.stood_for(core.rows, step.base) if step.base else ()
         entries = rows.entries(

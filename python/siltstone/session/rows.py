@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.memory.entry import Entry
@@ -18,7 +18,7 @@ from siltstone.memory.log import (
     NewRef,
     ViewItem,
 )
-from siltstone.memory.sayings import entry_of
+from siltstone.memory.sayings import entry_of, entry_with
 from siltstone.messages import (
     Message,
     OwnTools,
@@ -26,6 +26,7 @@ from siltstone.messages import (
     SummaryMessage,
     decode,
     encode,
+    indexable_text,
     read_message,
     read_summary,
 )
@@ -83,39 +84,65 @@ def derived_item(row: Derived) -> Message:
     return read_message(raw, row.seq or 0, dialect=row.dialect, provenance="substitute")
 
 
-def entry(item: Item, *, index_tools: bool, own: Collection[int] | None = None) -> Entry | None:
-    """The entry of a message that leaves the view; None if it has no text to index.
-
-    *own* are the places of its parts that belong to siltstone's own tools.
-    """
-    return entry_of(item.message, item.created_at, index_tools=index_tools, own=own)
-
-
 def entries(
     items: Iterable[Item],
     *,
     index_tools: bool,
     within: Iterable[Item] | None = None,
     redacting: Redacting | None = None,
-) -> list[Entry]:
-    """The entries of *items*, in order.
+) -> Sequence[Entry]:
+    """The entries of *items*, in order. Each is made when it is read, and again when it is read again.
 
     *within* are messages in order, including *items*, by default *items* alone. A call of siltstone's own
     tools among them tells which results belong to these tools. *redacting* removes secrets from the texts.
     """
     tools, chosen = OwnTools(), list(items)
-    own = {id(item): tools.parts_of(item.message) for item in (chosen if within is None else within)}
-    found = list[Entry | None]()
-    for item in chosen:
-        places: Collection[int] | None = own.get(id(item))
-        if redacting is not None:
-            item, places = redacting.entry_of(item, places)
-        found.append(entry(item, index_tools=index_tools, own=places))
-    return [
-        each if redacting is None else replace(each, content=redacting.text(each.content))
-        for each in found
-        if each is not None
-    ]
+    own = {
+        id(item): tools.parts_of(item.message)
+        for item in (chosen if within is None else within)
+        if item.message.said is None  # one text is no call and no result
+    }
+    if redacting is None:
+        return _Entries(chosen, own, index_tools)
+    clean = (redacting.entry_of(item, own.get(id(item))) for item in chosen)
+    found = (
+        entry_of(item.message, item.created_at, index_tools=index_tools, own=places) for item, places in clean
+    )
+    return [replace(each, content=redacting.text(each.content)) for each in found if each is not None]
+
+
+class _Entries(Sequence[Entry]):
+    """The entries of those *items* that have a text; thousands at once would be work for the collector.
+
+    *own* has, by the id of an item, the places of its parts that belong to siltstone's own tools.
+    """
+
+    __slots__ = ("_index_tools", "_items", "_own")
+
+    def __init__(self, items: list[Item], own: Mapping[int, Collection[int]], index_tools: bool) -> None:
+        self._own, self._index_tools = own, index_tools
+        self._items = [item for item in items if (text := self._text(item)) and not text.isspace()]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, place: int) -> Entry: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Entry]: ...
+    def __getitem__(self, place: int | slice) -> Entry | list[Entry]:
+        if isinstance(place, slice):
+            return [self._made(each) for each in self._items[place]]
+        return self._made(self._items[place])
+
+    def __iter__(self) -> Iterator[Entry]:
+        return map(self._made, self._items)
+
+    def _made(self, item: Item) -> Entry:
+        return entry_with(self._text(item), item.message, item.created_at)
+
+    def _text(self, item: Item) -> str:
+        return indexable_text(item.message, index_tools=self._index_tools, own=self._own.get(id(item)))
 
 
 def compaction_row(

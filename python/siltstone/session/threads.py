@@ -199,6 +199,6 @@ class Done(Generic[T]):
 
 def _step(advance: Callable[[], CompletionRequest | HookCall | Landing]) -> _Asked | Done[Any]:
     try:
-        return _Asked(advance())
+        return _Asked(llm.rendered(advance()))
     except StopIteration as stop:
         return Done(stop.value)

@@ -1,11 +1,40 @@
 //! Macros that pass values of the core to and from Python, field by field. Each field is named once.
 
+use pyo3::types::PyAnyMethods;
+use pyo3::{Borrowed, FromPyObject, PyAny, PyErr, PyResult};
+
 /// A value of the core that is read from the attributes of a Python object.
 pub(crate) struct In<T>(pub(crate) T);
 
 /// The values without their wrappers.
 pub(crate) fn values<T>(rows: Vec<In<T>>) -> Vec<T> {
     rows.into_iter().map(|row| row.0).collect()
+}
+
+/// Values of the core that are read from any iterable, as it makes them.
+///
+/// So the objects of thousands of values live one at a time, and are no work for the collector of garbage.
+pub(crate) struct Many<T>(pub(crate) Vec<T>);
+
+/// Values between two moments in which other threads may take the interpreter.
+const SLICE: usize = 256;
+
+impl<'py, T> FromPyObject<'_, 'py> for Many<T>
+where
+    In<T>: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
+{
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let mut found = Vec::new();
+        for value in object.try_iter()? {
+            found.push(value?.extract::<In<T>>()?.0);
+            if found.len() % SLICE == 0 {
+                object.py().detach(|| ()); // else a native iterator would hold the interpreter to its end
+            }
+        }
+        Ok(Self(found))
+    }
 }
 
 /// Reads a type of the core from a Python object: each field from the attribute of its name, as the given type.

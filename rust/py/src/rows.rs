@@ -9,7 +9,7 @@ use siltstone_core::memory::{
 
 use crate::entries::{Ids, ids_out};
 use crate::error::to_exception;
-use crate::record::{In, values};
+use crate::record::{In, Many, values};
 use crate::text::Text;
 
 /// `next_seq`, head, redactions and counter of a session's version.
@@ -24,7 +24,7 @@ pub(crate) type RewriteIn = (
     Vec<i64>,
     Option<i64>,
     Vec<In<NewMessage>>,
-    Vec<In<NewEntry>>,
+    Many<NewEntry>,
 );
 /// id, key, state, body, and the body that is expected before.
 pub(crate) type FactIn = (Option<i64>, Text, Text, Text, Option<Text>);

@@ -14,7 +14,7 @@ use siltstone_core::memory::{
 
 use crate::entries::{Finding, Forgotten, Ids, Page, Stage, StoredEntry, TargetIn, ids_out};
 use crate::error::{guard, guard_attached};
-use crate::record::{In, values};
+use crate::record::{In, Many, values};
 use crate::rows::{
     CommittedOut, Compaction, Derived, FactIn, FactOut, LogRow, LogState, MissingOut, RewriteIn,
     SessionRow, VersionRow, WriteIn, append_of, committed_out, fact_in, fact_out, figures_out,
@@ -213,12 +213,12 @@ impl Store {
         session: Text,
         write: WriteIn,
         row: In<NewCompaction>,
-        entries: Vec<In<NewEntry>>,
+        entries: Many<NewEntry>,
         clock: Text,
         said: (Vec<In<NewMessage>>, Text, Vec<In<Recall>>),
     ) -> PyResult<CommittedOut> {
         let (messages, title, recalls) = said;
-        let (write, entries, messages) = (write_in(write), values(entries), values(messages));
+        let (write, entries, messages) = (write_in(write), entries.0, values(messages));
         let recalls = values(recalls);
         let append = append_of(&messages, &clock, &title, &recalls);
         let done = self.run_of(py, &session, |store, session| {
@@ -237,7 +237,7 @@ impl Store {
         clock: Text,
     ) -> PyResult<CommittedOut> {
         let (withdrawn, gone, parent, messages, entries) = changes;
-        let (messages, entries) = (values(messages), values(entries));
+        let (messages, entries) = (values(messages), entries.0);
         let rewrite = Rewrite {
             withdrawn: &withdrawn,
             gone: &gone,
@@ -424,12 +424,12 @@ impl Store {
         &self,
         py: Python<'_>,
         session: Text,
-        entries: Vec<In<NewEntry>>,
+        entries: Many<NewEntry>,
         now: i64,
     ) -> PyResult<Ids> {
         self.run_of(py, &session, |store, session| {
             store.lapse(session, now)?; // first, because nothing is stored if it fails
-            Ok(ids_out(&store.insert(session, &values(entries))?))
+            Ok(ids_out(&store.insert(session, &entries.0)?))
         })
     }
 
