@@ -144,7 +144,7 @@ def test_sounds_and_documents_have_a_flat_cost() -> None:
         (None, None, 0),
     ],
 )
-def test_a_video_costs_by_its_bytes_or_its_duration(data: Any, duration_ms: Any, tokens: int) -> None:
+def test_mk_80_a_video_costs_by_its_bytes_or_its_duration(data: Any, duration_ms: Any, tokens: int) -> None:
     source = {"type": "url", "url": "https://example.org/a.mp4"} if data is None else {"data": data}
     block: dict[str, Any] = {"type": "video", "source": source}
     if duration_ms is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -100,17 +101,95 @@ def test_mk_40_media_are_placeholders_ids_and_error_flags_stay_and_the_source_is
         {"role": "user", "content": [result]},
     ]
     before = json.dumps(raws)
-    text = rendered(*raws)
-    assert text.split("\n")[:3] == ["User: Look:", "User: [image: image/png]", "[Tool call t1: see({})]"]
-    assert text.split("\n")[3].startswith("[Tool result t1, error: ")
-    assert "AAAA" not in text
+    assert rendered(*raws).split("\n") == [
+        "User: Look:",
+        "User: [image: image/png]",
+        "[Tool call t1: see({})]",
+        "[Tool result t1, error: [image: image/png]]",
+    ]
     assert json.dumps(raws) == before
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "chat"])
+def test_mk_40_media_of_a_result_are_shown_in_it_and_not_as_words_of_a_speaker(dialect: str):
+    """A provider's dialect has results in messages of the user, who did not send what they show."""
+    if dialect == "anthropic":
+        image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+        results = [
+            {
+                "type": "tool_result",
+                "tool_use_id": f"t{n}",
+                "content": [{"type": "text", "text": "Seen"}, image],
+            }
+            for n in (1, 2)
+        ]
+        calls = [{"type": "tool_use", "id": f"t{n}", "name": "see", "input": {}} for n in (1, 2)]
+        raws = [
+            {"role": "assistant", "content": calls},
+            {"role": "user", "content": [*results, {"type": "text", "text": "And mine:"}, image]},
+        ]
+        said = ["User: And mine:", "User: [image: image/png]"]
+    else:
+        image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+        function = {"name": "see", "arguments": "{}"}
+        calls = [{"id": f"t{n}", "type": "function", "function": function} for n in (1, 2)]
+        content = [{"type": "text", "text": "Seen"}, image]
+        raws = [
+            {"role": "assistant", "content": None, "tool_calls": calls},
+            *({"role": "tool", "tool_call_id": f"t{n}", "content": content} for n in (1, 2)),
+        ]
+        said = []
+    shown = "[Tool result t{}: Seen\n  [image: image/png]]"
+    assert rendered(*raws) == "\n".join(
+        ["[Tool call t1: see({})]", "[Tool call t2: see({})]", shown.format(1), shown.format(2), *said]
+    )
+
+
+def test_mk_40_media_are_shown_in_their_result_whatever_stands_between():
+    output = [
+        {"type": "input_text", "text": ""},
+        {"type": "input_image", "image_url": "data:image/png;base64,AAAA"},
+    ]
+    call = {"type": "function_call", "call_id": "t1", "name": "see", "arguments": "{}"}
+    result = {"type": "function_call_output", "call_id": "t1", "output": output}
+    assert rendered(call, result) == "[Tool call t1: see({})]\n[Tool result t1: [image: image/png]]"
+
+
+PLACE = "/home/ann/diary"
+MEDIA: list[dict[str, Any]] = [
+    {"type": "image", "source": {"type": "url", "url": f"file://{PLACE}.png"}},
+    {"type": "image", "source": {"type": "file", "file_id": PLACE}},
+    {"type": "image_url", "image_url": {"url": f"file://{PLACE}.png"}},
+    {"type": "input_image", "image_url": f"file://{PLACE}.png"},
+    {"type": "video", "source": {"type": "uri", "uri": f"file://{PLACE}.mp4"}},
+    {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
+    {"type": "document", "title": PLACE, "source": {"type": "base64", "media_type": "a/b", "data": "AAAA"}},
+    {"type": "file", "file": {"filename": f"{PLACE}.pdf", "file_data": "AAAA"}},
+    {"type": "input_file", "filename": f"{PLACE}.pdf", "file_data": "AAAA"},
+]
+
+
+@pytest.mark.parametrize("block", MEDIA, ids=lambda block: block["type"])
+@pytest.mark.parametrize("in_result", [False, True])
+def test_mk_40_no_path_and_no_data_of_media_are_shown(block: dict[str, Any], in_result: bool):
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": [block]}
+    call = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "see", "input": {}}]}
+    raws = [call, {"role": "user", "content": [result]}] if in_result else [user([block])]
+    shown = rendered(*raws).split("\n")[-1]
+    opening, end = (r"\[Tool result t1: ", r"\]") if in_result else ("User: ", "")
+    assert re.fullmatch(opening + r"\[(image|video|audio|document): [\w*-]+/[\w*-]+\]" + end, shown)
 
 
 def test_mk_41_reasoning_leaves_no_line():
     thinking = {"type": "thinking", "thinking": "hmm", "signature": "c2ln"}
     said = {"role": "assistant", "content": [thinking, {"type": "text", "text": "Yes."}]}
     assert rendered({"role": "assistant", "content": [thinking]}, said) == "Assistant: Yes."
+    assert rendered({"role": "assistant", "content": [{"type": "redacted_thinking", "data": "aG1t"}]}) == ""
+    assert (
+        rendered({"type": "reasoning", "id": "r1", "summary": [{"type": "summary_text", "text": "hmm"}]})
+        == ""
+    )
+    assert rendered({"role": "assistant", "content": "Yes.", "reasoning_content": "hmm"}) == "Assistant: Yes."
 
 
 def test_mk_43_the_prior_summary_comes_first_with_its_coverage():
@@ -153,6 +232,7 @@ def test_the_lines_that_begin_an_item_are_as_many_as_the_items(raws: list[object
         part.kind in ("tool_call", "tool_result") or (part.kind != "reasoning" and bool(part.text))
         for message in history
         for part in message.parts
+        if part.kind != "blob" or part.call_id is None  # those of a result are shown in it
     )
     text = render(history, SUMMARY_PREFIX)
     assert sum(not line.startswith("  ") for line in text.splitlines() if text) == items

@@ -34,6 +34,14 @@ def test_mk_60_search_finds_the_fitting_text_of_its_own_session(store: Store) ->
     assert all(0.0 <= hit.score <= 1.0 for hit in hits)
 
 
+def test_mk_60_a_session_is_chosen_before_entries_are_ranked(store: Store) -> None:
+    """Many better entries of another session take no place of the results."""
+    store.index("b", entries(*(f"silt water {n}" for n in range(60))))
+    store.index("a", entries("the kettle is on", "some silt in all that other mud"))
+    for limit in (1, 5):
+        assert contents(store.search("a", "silt water", limit=limit))[0] == "some silt in all that other mud"
+
+
 def test_mk_65_ids_are_never_reused_after_a_drop(store: Store) -> None:
     first = store.index("a", entries("one", "two"))
     assert store.delete_session("a") == 2

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from embedders import Counting
@@ -27,6 +29,25 @@ def test_nothing_is_embedded_twice(tmp_path: Path) -> None:
         assert store.search("a", "silt", explain=True) == before
         assert store.search("a", "silt", explain=True) == before
     assert (again.documents, again.queries) == ([], ["silt"])  # a query that comes again is remembered
+
+
+class Contrary(Counting):
+    """Finds a question close to what has none of its words."""
+
+    def __init__(self) -> None:
+        super().__init__(2, "test/contrary")
+
+    def _row(self, text: str) -> Any:
+        return np.array([1, 0] if "kettle" in text or text == "silt" else [0, 1], dtype=np.float32)
+
+
+def test_mk_60_an_injected_embedder_decides_the_order(tmp_path: Path) -> None:
+    texts = ("silt settles", "the kettle is on")
+    with MemoryStore.open(tmp_path, "dense", Contrary()) as store:
+        store.index("a", entries(*texts))
+        assert store.flush(60)
+        assert contents(store.search("a", "silt"))[0] == "the kettle is on"
+        assert contents(store.search("a", "silt", ranker="lexical"))[0] == "silt settles"
 
 
 def test_entries_without_vectors_are_found_when_the_store_is_opened(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from siltstone import (
     CompactionConfig,
     CompletionRequest,
     Failed,
+    MemoryStore,
     Session,
     ThresholdCompactor,
     TieredCompactor,
@@ -137,7 +138,7 @@ async def test_a_model_that_raises_is_a_failed_attempt(tmp_path: Path) -> None:
         assert "TimeoutError" in outcome.message
 
 
-async def test_cancelled_while_the_model_writes_changes_nothing(tmp_path: Path) -> None:
+async def test_mk_57_cancelled_while_the_model_writes_changes_nothing(tmp_path: Path) -> None:
     hook = RecordingHook()
     asked = asyncio.Event()
 
@@ -157,6 +158,11 @@ async def test_cancelled_while_the_model_writes_changes_nothing(tmp_path: Path) 
         assert session.history() == before
         assert hook.names == ["CompactionStarted", "CompactionFailed"]
         assert (await session.search("topic0")) == []
+    with MemoryStore.open(tmp_path) as store:
+        assert (store.entries("s").entries, store.stages()) == ((), [])
+    with Session.open(tmp_path, "s") as again:
+        assert again.history() == before
+        assert again.compactions(undone=True) == []
 
 
 async def test_a_call_cancelled_in_the_queue_keeps_no_other_waiting() -> None:

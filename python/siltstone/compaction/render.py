@@ -7,7 +7,15 @@ from itertools import chain
 from typing import Any, Final, overload
 
 from siltstone.compaction.prompts import unframed
-from siltstone.messages import Excerpt, MaterialItem, Message, Role, message_items, render_messages
+from siltstone.messages import (
+    Excerpt,
+    MaterialItem,
+    Message,
+    Part,
+    Role,
+    message_items,
+    render_messages,
+)
 from siltstone.messages.material_item import spoken
 from siltstone.messages.message import SAID
 
@@ -112,7 +120,7 @@ def _of_one(message: Message) -> Iterator[MaterialItem]:
     if message.provenance == _SUMMARY:
         return
     role, seq = message.role, message.seq
-    for part in message.parts:
+    for part, media in _with_media(message.parts):
         name, call_id = part.name or "", part.call_id or ""
         match part.kind:
             case "reasoning":
@@ -120,11 +128,31 @@ def _of_one(message: Message) -> Iterator[MaterialItem]:
             case "tool_call":
                 yield MaterialItem("tool_call", part.arguments or "", role, name, call_id, seq=seq)
             case "tool_result":
-                yield MaterialItem("tool_result", part.text, role, name, call_id, bool(part.is_error), seq)
+                text = "\n".join(filter(None, [part.text, *media]))
+                yield MaterialItem("tool_result", text, role, name, call_id, bool(part.is_error), seq)
             case _:
                 if part.text:
                     said = message.provenance in SAID
                     yield MaterialItem("text" if said else "context", part.text, role, seq=seq)
+
+
+def _with_media(parts: Iterable[Part]) -> list[tuple[Part, list[str]]]:
+    """The parts, each with the placeholders of the media in it.
+
+    The media of a result belong to it: in some dialects its message has the role of the user.
+    """
+    found: list[tuple[Part, list[str]]] = []
+    results: dict[str, list[str]] = {}
+    for part in parts:
+        media: list[str] = []
+        if part.call_id is not None:
+            if part.kind == "blob" and part.call_id in results:
+                results[part.call_id].append(part.text)
+                continue
+            if part.kind == "tool_result":
+                results[part.call_id] = media
+        found.append((part, media))
+    return found
 
 
 class LazyItems(Sequence[MaterialItem]):
