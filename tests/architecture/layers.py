@@ -123,7 +123,7 @@ FAMILIES = {
     "evaluation": ["dataset protocols measures report", "abstention plain", "recorded run"],
     "session": [
         "background clock deciding last_list noting origin range_set repeats retention slot usage view",
-        "documented_search knowing options redacting requests",
+        "documented_search knowing options redacting requests workers",
         "carrying host_list rows threads",
         "lineage loading",
         "state",

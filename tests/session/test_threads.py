@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +16,8 @@ import pytest
 
 from conversations import assistant, user
 from siltstone import AsyncSession, MemoryStore, Session, ThresholdCompactor
-from siltstone.session import threads
 from siltstone.session.threads import in_thread
+from siltstone.session.workers import Workers, workers
 
 pytestmark = pytest.mark.anyio
 
@@ -22,13 +25,13 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 def submitted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The steps that are given to a worker thread."""
-    steps, submit = list[Any](), threads._pool.submit
+    steps, submit = list[Any](), workers().submit
 
     def noted(work: Callable[..., None], *arguments: Any) -> Any:
         steps.append(arguments[-1])
         return submit(work, *arguments)
 
-    monkeypatch.setattr(threads._pool, "submit", noted)
+    monkeypatch.setattr(workers(), "submit", noted)
     return steps
 
 
@@ -136,3 +139,82 @@ async def test_a_prepare_of_a_store_in_memory_waits_in_a_thread(submitted: list[
             submitted.clear()
             await session.prepare()
             assert submitted
+
+
+def test_one_thread_serves_calls_that_come_one_after_another() -> None:
+    pool, used, done = Workers(4, "test"), set[int](), threading.Semaphore(0)
+
+    def work() -> None:
+        used.add(threading.get_ident())
+        done.release()
+
+    for _ in range(20):
+        pool.submit(work)
+        assert done.acquire(timeout=20)
+        while not pool._idle:  # it says so right after the call
+            time.sleep(0)
+    assert len(used) == 1
+    pool.finish()
+
+
+def test_calls_beyond_the_threads_wait_and_each_is_made_once() -> None:
+    pool, go_on, made, used = Workers(3, "test"), threading.Event(), list[int](), set[str]()
+
+    def work(number: int) -> None:
+        go_on.wait(20)
+        used.add(threading.current_thread().name)
+        made.append(number)
+
+    for number in range(50):
+        pool.submit(work, number)
+    assert not made
+    go_on.set()
+    pool.finish()
+    assert sorted(made) == [*range(50)]
+    assert used <= {"test_0", "test_1", "test_2"}
+    assert not any(thread.name.startswith("test_") for thread in threading.enumerate())
+
+
+def test_a_thread_that_cannot_be_started_is_missed_only_where_there_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    pool, go_on, made = Workers(3, "test"), threading.Event(), list[int]()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        with pytest.raises(RuntimeError, match="start new thread"):
+            pool.submit(made.append, 0)
+    pool.submit(go_on.wait, 20)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        pool.submit(made.append, 1)  # the thread that is there makes it later
+    go_on.set()
+    pool.finish()
+    assert made == [1]
+
+
+def test_the_end_of_a_process_waits_for_the_step_under_way(tmp_path: Path) -> None:
+    """Nobody awaits it any more: its loop has ended."""
+    program = """
+import asyncio, sys, time
+from pathlib import Path
+from siltstone.session.threads import in_thread
+
+def step():
+    begun.append(1)
+    time.sleep(0.3)
+    Path(sys.argv[1]).write_text("to the end")
+
+begun = []
+loop = asyncio.new_event_loop()
+task = loop.create_task(in_thread(step))
+while not begun:
+    loop.run_until_complete(asyncio.sleep(0))
+"""
+    path = tmp_path / "written"
+    command = [sys.executable, "-W", "ignore", "-c", program, str(path)]
+    done = subprocess.run(command, check=True, timeout=60, capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+    assert path.read_text() == "to the end"

@@ -8,38 +8,23 @@ model; other calls go on meanwhile.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import partial
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from siltstone import llm
 from siltstone.errors import ModelError
 from siltstone.hooks import HookCall, HookError
 from siltstone.llm import AsyncModels, CompletionRequest, Landing, Steps
 from siltstone.session.slot import Claim, Slot
+from siltstone.session.workers import workers
 from siltstone.values import dataclass
 
 __all__ = ["Done", "Queue", "alone", "in_thread"]
 
 T = TypeVar("T")
-
-
-THREADS: Final = 32  #: the maximum number of worker threads, shared by all sessions of the process
-
-_pool = ThreadPoolExecutor(THREADS, "siltstone")  # starts a thread only if none is idle
-
-
-def _begin_anew() -> None:
-    global _pool  # a forked child has none of the threads
-    _pool = ThreadPoolExecutor(THREADS, "siltstone")
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
 
 
 async def in_thread(step: Callable[[], T]) -> T:
@@ -49,7 +34,7 @@ async def in_thread(step: Callable[[], T]) -> T:
     session's memory agree.
     """
     ended: _Ended[T] = _Ended(loop=asyncio.get_running_loop())
-    _pool.submit(_work, ended, copy_context(), step)
+    workers().submit(_work, ended, copy_context(), step)
     return await ended
 
 
