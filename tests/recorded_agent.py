@@ -62,7 +62,7 @@ class Told:
     """The results of the runs of a session."""
 
     runs: int = 0
-    net_runs: int = 0
+    emergency_runs: int = 0
     broken: int = 0
     over: int = 0
     at: list[int] = field(default_factory=list)  # messages in the log when the policy ran
@@ -190,7 +190,7 @@ def killed_and_reopened(
     for line in (place / "told.jsonl").read_text("utf-8").splitlines():
         each = json.loads(line)
         told.runs += each["policies"].count(policy)
-        told.net_runs += len(each["policies"]) - each["policies"].count(policy)
+        told.emergency_runs += len(each["policies"]) - each["policies"].count(policy)
         told.at += [each["end"]] * each["policies"].count(policy)
         told.broken += each["broken"]
         told.over += each["over"]

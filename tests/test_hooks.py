@@ -24,8 +24,13 @@ from siltstone import (
     compact,
     plan,
 )
+from siltstone.compaction.base import Compaction, CompactionError, Trigger
+from siltstone.compaction.guard import guided, injected
+from siltstone.hooks import HookError
 from siltstone.messages import InjectedMessage, in_flight, indexable_text, read_history, turns
 from siltstone.testing import RecordingHook, ScriptedModel
+from siltstone.tokens import rule
+from siltstone.values import replace
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, recent_turn_budget=1))
 NOTE = user("The open tasks: none.")
@@ -209,6 +214,32 @@ def test_what_an_injection_takes_from_the_gain_is_a_failure() -> None:
     assert isinstance(outcome, Failed)
     assert outcome.reason == "no_reduction"
     assert "with what on_after_compact gave" in outcome.message
+
+
+def rewrite(raws: list[Any]) -> Compaction:
+    messages = read_history(raws)
+    return Compaction(messages, messages, [], "", ())
+
+
+def test_an_injection_that_makes_the_view_as_large_as_before_is_a_failure() -> None:
+    with pytest.raises(CompactionError) as caught:
+        injected(rewrite([user("go")]), [NOTE], read_history([user("go"), NOTE]), rule("bytes/4"))
+    assert (caught.value.reason, caught.value.before) == ("no_reduction", caught.value.after)
+
+
+def test_an_injection_is_not_blamed_for_a_history_that_was_broken_before() -> None:
+    broken = rewrite([user("go"), exchange("c", "x")[1], assistant("done")])
+    done = injected(broken, [NOTE], read_history(long()), rule("bytes/4"))
+    assert [message.text for message in done.injected] == [NOTE["content"]]
+
+
+def test_pins_of_a_hook_come_to_those_of_the_session_and_a_summary_takes_none() -> None:
+    first, second = read_history([user("one"), user("two")])
+    trigger = Trigger("manual", pins=frozenset([0]))
+    wished, veto = guided(trigger, Guidance(pins=[1]), [first, second])
+    assert (wished.pins, veto) == ({0, 1}, "")
+    with pytest.raises(HookError, match="pins message 1, which is not in the history"):
+        guided(trigger, Guidance(pins=[1]), [first, replace(second, provenance="compaction_summary")])
 
 
 def test_nothing_is_said_after_a_call_that_waits() -> None:

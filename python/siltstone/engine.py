@@ -164,7 +164,7 @@ def plan(messages: Sequence[RawMessage], policy: Compactor, *, context_window: i
 
 
 def planned(policy: Compactor, history: Sequence[Message], trigger: Trigger) -> Plan:
-    """What an :func:`attempt` would do: a dry run, which calls nothing of the caller's."""
+    """A dry run of an :func:`attempt`: the plan of the compaction. It calls no function of the caller."""
     before = policy.token_rule.count(history)
     requests, result = dry_run(policy, history, trigger)
     if not isinstance(result, Compaction):
@@ -178,7 +178,7 @@ def planned(policy: Compactor, history: Sequence[Message], trigger: Trigger) -> 
 def rescue(
     tokens: int, policy: Compactor, context_window: int, reserved_tokens: int = 0
 ) -> tuple[Compactor, Trigger] | None:
-    """The emergency net under every policy: its policy and trigger if *tokens* exceed the window, else None.
+    """The emergency fit under every policy: its policy and trigger if *tokens* exceed the window, else None.
 
     Args:
         tokens: The size of the history, by the policy's rule.
@@ -188,8 +188,8 @@ def rescue(
     """
     if tokens + reserved_tokens <= context_window:
         return None
-    net = Emergency(estimator=policy.token_rule, request_rule=request_rule_of(policy))
-    return net, Trigger(
+    fit = Emergency(estimator=policy.token_rule, request_rule=request_rule_of(policy))
+    return fit, Trigger(
         "overflow",
         "emergency",
         tokens + reserved_tokens,

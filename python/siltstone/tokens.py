@@ -101,7 +101,7 @@ class TokenRule(ABC):
         """The estimate for a text by itself."""
 
     def count(self, messages: Iterable[Message]) -> int:
-        """The estimate for *messages* together. Those of a history in outline are counted once."""
+        """The estimate for *messages* together. A history in outline is counted once."""
         if isinstance(messages, list | tuple):
             return self.tokens(sum(map(self.units, messages)))
         from siltstone.messages import Excerpt, History

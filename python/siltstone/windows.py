@@ -29,7 +29,7 @@ class Window:
 
     Attributes:
         model: Its name, as it was asked for.
-        tokens: What a request and its answer may have together.
+        tokens: The maximum tokens of a request and its answer together.
         resolved: Whether the table has it. False: ``tokens`` is a guess.
     """
 

@@ -86,13 +86,13 @@ def test_several_policies_are_compared_and_the_net_is_told_apart(tmp_path: Path)
     assert list(told) == ["threshold", "window", "emergency"]
     for total in told.values():
         assert total["lost"] == total["broken_tool_groups"] == total["over_window"] == 0
-        assert total["runs"] + total["net_runs"] == total["compactions"] >= 2
+        assert total["runs"] + total["emergency_runs"] == total["compactions"] >= 2
     assert told["window"]["runs"] >= 3
     assert told["window"]["model_calls"] >= 3
     assert told["window"]["tokens_sent"] > 0
     assert told["emergency"]["model_calls"] == 0
     table = siltstone("replay", transcript, "--window", 2000, *policies)
-    assert "net runs" in table.stdout
+    assert "emergency runs" in table.stdout
     assert "window" in table.stdout
 
 
@@ -234,7 +234,7 @@ def test_presets_are_compared_by_name(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     told = {each["policy"]: each["total"] for each in json.loads(result.stdout)["policies"]}
     assert list(told) == ["meerkat", "rustant"]
-    assert all(total["runs"] >= 2 and total["net_runs"] == 0 for total in told.values())
+    assert all(total["runs"] >= 2 and total["emergency_runs"] == 0 for total in told.values())
 
 
 def test_an_unknown_preset_is_bad_usage(tmp_path: Path) -> None:

@@ -137,6 +137,7 @@ def test_a_table_is_read_from_a_file_and_known_by_its_content(tmp_path: Path) ->
     assert read.id == TableEmbedder(table).id
     assert read.id != TableEmbedder(table + 1).id
     assert read.id != TableEmbedder(table, ["a", "b", "c"]).id
+    assert TableEmbedder(table[:1], [""]).id != TableEmbedder(table[:1]).id
     assert np.array_equal(read.embed_query("silt"), TableEmbedder(table).embed_query("silt"))
 
 

@@ -285,7 +285,7 @@ def test_a_policy_that_raises_is_a_failed_attempt(tmp_path: Path) -> None:
 
 
 def test_a_failing_model_is_not_asked_at_every_boundary(tmp_path: Path) -> None:
-    """Three failures in a row, then one attempt in ten boundaries: the net guards the window."""
+    """Three failures in a row, then one attempt in ten boundaries: the emergency fit guards the window."""
     model = ScriptedModel([RuntimeError("down")])
     once = ThresholdCompactor(replace(POLICY.config, attempts=1))
     with Session.open(tmp_path, "s", policy=once, model=model) as session:

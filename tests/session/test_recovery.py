@@ -85,7 +85,7 @@ def test_what_recover_gives_is_within_the_window_where_its_aim_is_not(tmp_path: 
         assert session.prepare().tokens <= window
 
 
-def test_a_policy_that_cannot_help_gives_way_to_the_net(tmp_path: Path) -> None:
+def test_a_policy_that_cannot_help_gives_way_to_the_emergency_fit(tmp_path: Path) -> None:
     provider = Provider(700)
     model = ScriptedModel([OSError("down")])
     with Session.open(tmp_path, "s", policy=POLICY, model=model) as session:

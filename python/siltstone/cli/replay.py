@@ -48,9 +48,9 @@ class Replay:
         name: The session's name in the transcript.
         messages: Messages appended.
         boundaries: Calls of ``prepare``.
-        compactions: Committed compactions, including those of the emergency net; and trims of a request.
+        compactions: Committed compactions, including those of the emergency fit; and trims of a request.
         runs: Compactions of the policy itself.
-        net_runs: Compactions of the emergency net.
+        emergency_runs: Compactions of the emergency fit.
         failed: Failed attempts.
         model_calls: Requests that the model answered.
         tokens_sent: Input tokens of those requests.
@@ -79,7 +79,7 @@ class Replay:
     boundaries: int = 0
     compactions: int = 0
     runs: int = 0
-    net_runs: int = 0
+    emergency_runs: int = 0
     failed: int = 0
     model_calls: int = 0
     tokens_sent: int = 0
@@ -234,7 +234,7 @@ class _Player:
                 made_by = next(e.policy for e in outcome.events if isinstance(e, CompactionCompleted))
                 result.compactions += 1
                 result.runs += made_by == policy.name
-                result.net_runs += made_by != policy.name
+                result.emergency_runs += made_by != policy.name
         result.peak_tokens = max(result.peak_tokens, prepared.tokens)
         result.over_window += prepared.tokens > self._window
         result.broken_tool_groups += broken_tool_groups(prepared.messages)

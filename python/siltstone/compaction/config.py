@@ -46,7 +46,7 @@ class CompactionConfig:
         max_request_bytes: The provider's maximum request size; four fifths of it are a trigger, and a quarter
             of it bounds the retained turns.
         keep_user_messages: Whether messages that open turns stay verbatim, the newest within
-            ``user_message_budget``; older ones are summarised. The emergency net may discard them.
+            ``user_message_budget``; older ones are summarised. The emergency fit may discard them.
         user_message_budget: The maximum tokens of the messages that ``keep_user_messages`` keeps. ``"auto"``:
             a quarter of the effective threshold. None: no bound.
         min_reduction: A compaction that reclaims less than this share, 0..1, is refused.

@@ -1,4 +1,4 @@
-"""The emergency net as a policy: it acts only if a history is larger than its window, and asks no model."""
+"""The emergency fit as a policy: it acts only if a history is larger than its window, and asks no model."""
 
 from __future__ import annotations
 

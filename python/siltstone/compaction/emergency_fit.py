@@ -1,4 +1,4 @@
-"""The emergency net: makes any history fit its window, without a model.
+"""The emergency fit: makes any history fit its window, without a model.
 
 Large results are cut first. If that is not enough, the oldest groups leave. Some messages always stay: system
 and developer messages, pinned messages, the user's newest request, and groups with a pending call. Of the
@@ -69,10 +69,10 @@ def fit(
     Raises:
         ContextOverflowError: the messages that must stay are larger than the window by themselves.
     """
-    net = _Net(history, context_window - reserved_tokens, token_rule, summary_prefix, trigger, request_rule)
-    if token_rule.tokens(sum(net.units)) <= net.window:
+    fit = _Fit(history, context_window - reserved_tokens, token_rule, summary_prefix, trigger, request_rule)
+    if token_rule.tokens(sum(fit.units)) <= fit.window:
         return None
-    compaction = net.cut() or net.shortened(reserved_tokens, context_window)
+    compaction = fit.cut() or fit.shortened(reserved_tokens, context_window)
     content = framed(summary_prefix, compaction.summary) if compaction.summary else ""
     validate(history, compaction, content, trigger)
     return compaction
@@ -90,15 +90,15 @@ def check_room(
     Raises:
         ContextOverflowError: the messages that must stay are larger than the window by themselves.
     """
-    net = _Net(
+    fit = _Fit(
         history, context_window - trigger.reserved_tokens, token_rule, SUMMARY_PREFIX, trigger, request_rule
     )
-    if token_rule.tokens(sum(net.units)) > net.window:
-        net.make_room(trigger.reserved_tokens, context_window)
+    if token_rule.tokens(sum(fit.units)) > fit.window:
+        fit.make_room(trigger.reserved_tokens, context_window)
 
 
-class _Net:
-    """The net for one history and one window."""
+class _Fit:
+    """The fit for one history and one window."""
 
     def __init__(
         self,

@@ -60,7 +60,7 @@ class SmartTrim:
     no model is asked: they are in the archive, and recall finds them again.
 
     A second trim of the same history does nothing. If the protected messages alone are over the limit,
-    another policy or the emergency net has to act.
+    another policy or the emergency fit has to act.
 
     The policy keeps the word hashes of the last history that it read, at most 32 MB. So the next trim of the
     same conversation reads only new and changed messages.

@@ -86,7 +86,7 @@ class ThresholdCompactor:
 
         After three attempts in a row with low yield the circuit breaker opens: the next attempt is made after
         10 boundaries, then after 20 more, then after 40 each, with one model call. No trigger overrides this;
-        the session's emergency net guards the window. With ``on_model_failure="fallback_summary"``
+        the session's emergency fit guards the window. With ``on_model_failure="fallback_summary"``
         compactions go on meanwhile, without a model of the caller between two attempts.
         """
         from siltstone.compaction.breaker import BREAKER_ATTEMPTS, breaker_pauses

@@ -146,7 +146,7 @@ class WaterfallCompactor:
 
         Args:
             view: The messages in view.
-            state: What was kept of the last run.
+            state: The state that the last run left.
             count: How many of the newest messages, 0 or more; None: all of the view.
 
         Raises:
@@ -242,7 +242,7 @@ class _Run:
         """The due messages in pieces for one pass each, oldest first."""
         due, size = self._due(), self._config.recent_window
         shown = (span[1] for message in summaries_of(self._read) for span in message.covers)
-        start = max([self._before.covered, *shown])  # the emergency net may have covered more
+        start = max([self._before.covered, *shown])  # the emergency fit may have covered more
         if self._trigger.action == BOOTSTRAP:
             last = [each for each in due if each.seq >= self._cut - size]
             due = due[: len(due) - len(last)]

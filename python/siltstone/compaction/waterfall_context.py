@@ -16,7 +16,7 @@ __all__ = ["RecentContext", "recent_context"]
 
 @dataclass(frozen=True, slots=True)
 class RecentContext:
-    """What a prompt shows of a session: long-term first, then recent, then the messages.
+    """The texts of a session that a prompt shows: the long-term summary, the recent summary, the messages.
 
     Attributes:
         immediate: The newest messages, oldest first.

@@ -64,7 +64,7 @@ class Memory:
     def of(cls, read: History, trigger: Trigger, immediate: int) -> Memory:
         """The summaries in *read*, with the stored counters, or with counters derived from the summaries.
 
-        A summary of another policy or of the emergency net counts as long-term.
+        A summary of another policy or of the emergency fit counts as long-term.
         """
         shown = summaries_of(read)
         state = WaterfallState.read(trigger.policy_state)

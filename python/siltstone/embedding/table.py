@@ -126,6 +126,7 @@ def _identity(table: NDArray[np.floating], vocabulary: Sequence[str] | None) -> 
     import numpy as np
 
     digest = hashlib.sha256(np.ascontiguousarray(table).tobytes())
-    digest.update("\x00".join(vocabulary or ()).encode("utf-8", "surrogatepass"))
+    if vocabulary is not None:  # a vocabulary of one empty word is one, too
+        digest.update(("\x00".join(vocabulary) or "\x00").encode("utf-8", "surrogatepass"))
     rows, columns = table.shape
     return f"table/words-1/{rows}x{columns}/{digest.hexdigest()[:16]}"

@@ -1,4 +1,4 @@
-"""What one compaction did with each message of the view that it found."""
+"""The decision of one compaction on each message of the view before it."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def why(record: CompactionRecord | Mark) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What became of one message.
+    """The decision on one message.
 
     Attributes:
         row: The message, as the log has it.
-        kind: What became of it.
-        is_archived: A search finds it, or a part of it.
-        rule: By which rule, one of ``RULES``; empty where the log does not tell.
-        tokens: What it counted in the view before: itself, or the shorter text that stood for it.
+        kind: The kind of the decision.
+        is_archived: Whether a search finds it, or a part of it.
+        rule: The rule of the decision, one of ``RULES``; empty if the log does not have it.
+        tokens: Its size in the view before: of the message, or of the shorter text in its place.
     """
 
     row: LogRow
@@ -95,11 +95,11 @@ class Change:
     """One compaction.
 
     Attributes:
-        record: What the log remembers of it.
+        record: The record of the compaction in the log.
         fates: Each message of the view before, in order.
         earlier: How many messages had left before, for which its summary stands as well.
-        before: The summaries and shorter texts of the view that it found.
-        after: Those of the view that it left.
+        before: The summaries and shorter texts of the view before.
+        after: The summaries and shorter texts of the view after.
         sizes: The tokens of these texts, by their ids.
     """
 
@@ -112,10 +112,10 @@ class Change:
 
     @property
     def shares_before(self) -> dict[str, Share]:
-        """What the view before consisted of, by what became of it; in the order of the view.
+        """The parts of the view before, by the decision on them, in the order of the view.
 
-        ``replaced``: summaries that are not in the view after. ``summaries``: those that stayed. The rest are
-        messages, by their ``FateKind``.
+        ``replaced``: summaries that are not in the view after. ``summaries``: summaries that stayed. The rest
+        are messages, by their ``FateKind``.
         """
         stayed = {each.derived_id for each in self.after}
         old = [("summaries" if each.derived_id in stayed else "replaced", each) for each in self.before]
@@ -125,7 +125,7 @@ class Change:
 
     @property
     def shares_after(self) -> dict[str, Share]:
-        """What the view after consists of, in its order.
+        """The parts of the view after, in its order.
 
         ``new`` summaries, ``summaries`` that stayed, and messages ``shortened`` by it or ``kept``.
         """
@@ -150,7 +150,7 @@ class Change:
 
 
 def difference(session: Session, store: Store, compaction_id: int) -> Change:
-    """What compaction *compaction_id* of *session* did.
+    """The decisions of compaction *compaction_id* of *session*.
 
     Raises:
         CompactionNotFoundError: the session has no such compaction.
@@ -247,7 +247,7 @@ def _read(log: SessionLog, seqs: list[int]) -> Iterable[LogRow]:
 
 
 def _archived(store: Store, session_id: str, seqs: list[int]) -> set[int]:
-    """Those of *seqs* that an entry was made of."""
+    """The numbers of *seqs* whose messages became an entry."""
     found: set[int] = set()
     if not seqs:
         return found

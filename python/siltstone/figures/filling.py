@@ -1,4 +1,4 @@
-"""What fills a context, by category."""
+"""The tokens of a context, by category."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def categories(view: Sequence[Message], rule: TokenRule) -> dict[str, int]:
 
 
 def in_context(log: SessionLog, rule: TokenRule) -> int:
-    """The tokens in context now, by *rule*: what a breakdown of the session's history has as its whole."""
+    """The tokens in context now, by *rule*: the sum of the breakdown of the session's history."""
     state = log.state()
     head = None if state.head is None else state.head.compaction
     pieces = [] if head is None else [*head.view]

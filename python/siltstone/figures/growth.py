@@ -1,4 +1,4 @@
-"""How a store grew over the last days, and what of it leaves by itself."""
+"""The growth of a store over the last days, and its entries that will expire."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PAGE = 500  #: rows that are held at once
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """What was said on one day, in UTC: messages, and the bytes of their JSON."""
+    """The messages of one day, in UTC: their number, and the bytes of their JSON."""
 
     day: date
     messages: int
@@ -29,14 +29,14 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """What of the entries of a store leaves by itself.
+    """The expiring entries of a store, in numbers.
 
     Attributes:
-        entries: How many entries were looked at.
-        expiring: How many of them have a time at which they expire.
-        expired: How many of these have passed it: no search finds them, and the next write takes them.
-        next_at: When the next one expires; None where none will.
-        oldest_at: When the oldest entry was said; None where there is none.
+        entries: The number of entries.
+        expiring: The number of entries with an expiry time.
+        expired: The number of entries whose time has passed. Searches skip them; the next write deletes them.
+        next_at: The time of the next expiry; None if no entry will expire.
+        oldest_at: The time of the oldest entry; None for a store without entries.
     """
 
     entries: int
@@ -47,7 +47,7 @@ class Keeping:
 
 
 def growth(store: Store, today: date, days: int = DAYS) -> list[Day]:
-    """What was said on each of the last *days* up to *today*, the oldest first; days without a word too."""
+    """The messages of each of the last *days* up to *today*, oldest first; also of days without messages."""
     first = today - timedelta(days=days - 1)
     begins = int(datetime(first.year, first.month, first.day, tzinfo=UTC).timestamp() * 1000)
     found = {first + timedelta(days=n): [0, 0] for n in range(days)}
@@ -73,7 +73,7 @@ def _newest(log: SessionLog, end: int, begins: int) -> Iterator[LogRow]:
 
 
 def keeping(store: Store, now: datetime) -> Keeping:
-    """What of the entries of *store* leaves by itself."""
+    """The expiring entries of *store*, in numbers."""
     count = expiring = expired = 0
     following: datetime | None = None
     oldest: datetime | None = None

@@ -34,7 +34,7 @@ def require_session(store: Store, session_id: str) -> None:
 
 
 def all_sessions(store: Store) -> Iterator[SessionInfo]:
-    """What a list of sessions tells of each one of the store."""
+    """The row of each session of the store in a list of sessions."""
     offset: int | None = 0
     while offset is not None:
         page = store.sessions(offset=offset, limit=_SESSIONS)

@@ -1,4 +1,4 @@
-"""What a session recalled, with the entries as they are now."""
+"""The recalls of a session, with the entries as they are now."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from siltstone.values import dataclass
 
 __all__ = ["PLACINGS", "REASONS", "RecalledEntry", "ShownRecall", "recalls", "shown"]
 
-#: What became of an entry, in words.
+#: The outcome of an entry, in words.
 PLACINGS = {"placed": "placed", "cut": "placed, cut", "budget": "left out for the budget"}
 #: Why nothing was placed, in words.
 REASONS = {
@@ -28,8 +28,8 @@ class RecalledEntry:
     """An entry that a recall found.
 
     Attributes:
-        candidate: What the log has of it.
-        entry: Itself; None where it has left since, or cannot be read.
+        candidate: The record of the entry in the log.
+        entry: The entry; None if it was deleted since, or cannot be read.
     """
 
     candidate: RecallCandidate
@@ -41,8 +41,8 @@ class ShownRecall:
     """A recall.
 
     Attributes:
-        record: What the log has of it.
-        query: The messages that the query was made of, as one text; empty where they were forgotten.
+        record: The record of the recall in the log.
+        query: The messages of the query as one text; empty if they were forgotten.
         entries: The entries that it found, the best first.
     """
 

@@ -1,4 +1,4 @@
-"""How the score of a hit came about: what it is made of, and what each part is worth."""
+"""The parts of the score of a hit, with the value of each part."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ScorePart", "explained", "score_parts"]
 _NEUTRAL: Final[Mapping[str, float]] = {"day": 0.0, "speaker": 1.0, "decay": 1.0, "passages": 1}
 _APART: Final = ("terms", "neighbors", "score", "own", "passage", "passages")
 _NAME: Final = 10  #: columns of the name of a part
-_LEAST: Final = 0.0005  #: what a neighbour adds at least, to be told of
+_LEAST: Final = 0.0005  #: the least addend of a neighbour that is listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,10 @@ class ScorePart:
     """A part of a score.
 
     Attributes:
-        name: A word of the query, or what else it is.
-        value: What it is worth; None where it is no number.
-        said: What there is to say of it.
-        is_term: It is a word of the query.
+        name: A word of the query, or the name of another part.
+        value: Its share of the score; None if the part is no number.
+        said: A remark on the part.
+        is_term: Whether it is a word of the query.
     """
 
     name: str
@@ -34,7 +34,7 @@ class ScorePart:
 
 
 def score_parts(explain: Mapping[str, Any]) -> Iterator[ScorePart]:
-    """The parts of a score: the words of the query, what is beside the entry, the rest, and the whole."""
+    """The parts of a score: the words of the query, the neighbours of the entry, the rest, and the sum."""
     for term in explain.get("terms", ()):
         yield ScorePart(term["term"], term.get("score"), _of_term(term), is_term=True)
     beside = [each for each in explain.get("neighbors", ()) if each["score"] >= _LEAST]

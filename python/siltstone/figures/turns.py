@@ -1,4 +1,4 @@
-"""A session turn by turn, in tokens, and what happened on the way to its current view."""
+"""The turns of a session in tokens, and the compactions, branches and undos up to its current view."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _PLAIN = ('{"role":"user","content":"', '{"role": "user", "content": "')
 
 @dataclass(frozen=True, slots=True)
 class TurnTokens:
-    """A turn. What was said before the first request is turn 0.
+    """A turn. Messages before the first request are turn 0.
 
     Attributes:
         turn: Its number.
         start: Its first message.
-        end: One past its last.
-        tokens: What its messages have.
-        context: What was in context after it.
+        end: The number after its last message.
+        tokens: The tokens of its messages.
+        context: The tokens in context after it.
     """
 
     turn: int
@@ -64,9 +64,9 @@ class Mark:
 
 
 class Said:
-    """What the timeline has to know of each message of a log: its tokens, and whether it opens a turn.
+    """The tokens of each message of a log, and whether the message opens a turn, for the timeline.
 
-    A log only grows, so what was read stays right: the next call reads what is new. Safe for several threads.
+    A log only grows, so the next call reads only the new messages. Safe for several threads.
     """
 
     def __init__(self) -> None:
@@ -82,9 +82,9 @@ class Said:
 
 
 def told(log: SessionLog, said: Said | None = None) -> tuple[list[TurnTokens], list[Mark]]:
-    """The turns of a log, and what happened on the way to its current view, oldest first.
+    """The turns of a log, and the compactions, branches and undos up to its current view, oldest first.
 
-    *said* knows what earlier calls have read of the log.
+    *said* has the messages that earlier calls have read.
     """
     line_of_rows = list(_line(log))
     marks = [

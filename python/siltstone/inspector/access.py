@@ -1,6 +1,6 @@
-"""Who may ask: the guard that stands before every page.
+"""The guard before every page: it checks the token, the host and the origin of each request.
 
-A page is given to a browser of this machine that was handed the token, and to nothing else. The token stands
+Only a browser on this machine that has the token gets a page. The token stands
 in the fragment of the address, which a browser never sends. The page's script exchanges it for a cookie.
 """
 
@@ -26,7 +26,7 @@ _OPEN = "/static/"  #: style and script, which say nothing of a store
 _MOST_BODY = 4_096  #: bytes of a body that is read before anybody is known
 _HTTP_PORT = 80
 
-#: What a page may load: what this server has. A page that cannot be framed, nor its texts run.
+#: A page loads files of this server alone. Other sites cannot frame it, and its texts cannot run as scripts.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -48,13 +48,13 @@ def _secret() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What opens the pages of one server.
+    """The secrets that open the pages of one server.
 
     Attributes:
-        port: The port that it listens on.
-        token: What the address carries: 256 random bits.
-        cookie: What a browser gets for it: other 256 bits.
-        form: What a form that changes something carries beside the cookie.
+        port: The port of the server.
+        token: The secret in the address: 256 random bits.
+        cookie: The secret that a browser gets for the token: other 256 bits.
+        form: The secret in each form that changes something, beside the cookie.
     """
 
     port: int
@@ -92,7 +92,7 @@ def same(given: str, known: str) -> bool:
 
 
 class Guard:
-    """Stands before *app*: what it lets through has the right host, cookie and origin."""
+    """Stands before *app*, and passes on only requests with the right host, cookie and origin."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access
@@ -120,7 +120,7 @@ class Guard:
             await self._app(answer, receive, send_guarded)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response | Scope:
-        """A refusal, or what the pages are asked."""
+        """A refusal, or the answer of the pages."""
         headers, access = Headers(scope=scope), self._access
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in access.hosts:
@@ -141,7 +141,7 @@ class Guard:
         return {**scope, "path": UNLOCK, "raw_path": UNLOCK.encode(), "query_string": b""}
 
     async def _unlocked(self, headers: Headers, receive: Receive) -> Response:
-        """The cookie, for who has the token."""
+        """Gives the cookie to a browser that has the token."""
         if headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             return _refused(415, "The token is sent as JSON.")
         body, more = b"", True

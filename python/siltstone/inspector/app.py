@@ -17,7 +17,7 @@ _MOST_BODY = 256 * 1024  #: bytes of a form
 
 
 def inspector_app(subject: Subject, access: Access) -> ASGIApp:
-    """What answers for *subject*; only who has the token of *access* is answered."""
+    """The application that shows *subject* to requests with the token of *access*."""
     pages = Pages(subject, access.form)
     shown = {
         "/": pages.sessions,

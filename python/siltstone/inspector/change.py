@@ -1,4 +1,4 @@
-"""The page of one compaction: what it found, what it did with each message, and what it left."""
+"""The page of one compaction: the view before, the decision on each message, and the view after."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class TextBox:
     Attributes:
         id: Its id.
         kind: ``summary`` or ``substitute``.
-        text: What the model reads.
-        covers: The messages that it stands for.
-        level: Of a summary: 1 for one of messages alone.
-        is_new: The compaction brought it.
-        redacted: Something that it stood for was forgotten.
-        tokens: What it counts.
+        text: The text that the model reads.
+        covers: The messages that it replaces.
+        level: The level of a summary; 1 if it replaces messages alone.
+        is_new: Whether this compaction wrote it.
+        redacted: Whether a message that it replaces was forgotten.
+        tokens: Its size in tokens.
     """
 
     id: int
@@ -54,12 +54,12 @@ class ChangeLine:
     """A message of the view before, or a summary of it.
 
     Attributes:
-        fate: The message, and what became of it; None for a summary.
-        words: What it says, shortened.
-        role: Who speaks.
-        decision: One of ``FateKind``, or ``replaced`` for a summary in whose place a new one stands.
+        fate: The message, and the decision on it; None for a summary.
+        words: Its text, shortened.
+        role: The role of the speaker.
+        decision: One of ``FateKind``, or ``replaced`` for a summary that a new summary replaced.
         summary: The summary; None for a message.
-        shorter: The text that stands in its place now.
+        shorter: The shorter text that replaces it now.
         is_pinned: The message is pinned now.
     """
 
@@ -74,12 +74,12 @@ class ChangeLine:
 
 @dataclass(frozen=True, slots=True)
 class ChangeBlock:
-    """A stretch of lines about which the same was decided.
+    """Consecutive lines with the same decision.
 
     Attributes:
         lines: The lines, in order.
-        decision: What was decided about all of them.
-        rule: By which rule; empty where the log does not tell.
+        decision: The decision on all lines.
+        rule: The rule of the decision; empty if the log does not have it.
         summaries: The new summaries, beside the summary that they replaced, or the longest stretch.
     """
 
@@ -134,15 +134,15 @@ class ChangePage:
     """A compaction.
 
     Attributes:
-        change: What it did.
-        why: Why it was due, in words; empty where there is no more to say than its name.
+        change: The compaction, with the decision on each message.
+        why: The reason why it was due, in words; empty if the name says all.
         blocks: The three columns, stretch by stretch.
         number: Its place among the compactions that led to the current view, from 1; None if undone.
-        previous: The one before it in the list; None for the first.
-        following: The one after it.
-        diff: How its summary differs from that of the one before; empty where there is none.
-        before: What the view before consisted of, by what became of it.
-        after: What the view after consists of.
+        previous: The compaction before it in the list; None for the first.
+        following: The compaction after it.
+        diff: The difference between its summary and the summary before; empty if there is none.
+        before: The parts of the view before, by the decision on them.
+        after: The parts of the view after.
         sent: Tokens sent to models.
         received: Tokens received.
     """
@@ -189,7 +189,7 @@ def change_page(subject: Subject, session_id: str, compaction_id: int, pins: fro
 
 
 def _blocks(change: Change, pins: frozenset[int]) -> list[ChangeBlock]:
-    """The stretches of the view before, in its order; new summaries beside what left."""
+    """The blocks of the view before, in its order, with each new summary beside the messages that left."""
     known = {each.derived_id for each in change.before}
     left = {each.derived_id for each in change.after}
     new = [each for each in change.after if each.derived_id not in known]
@@ -226,7 +226,7 @@ def _room(block: ChangeBlock) -> tuple[bool, int]:
 
 
 def _decided(line: ChangeLine) -> tuple[str, str]:
-    """What was decided about a line, and by which rule; a summary has a stretch of its own."""
+    """The decision on a line, and its rule; each summary has a block of its own."""
     return line.decision, "summary" if line.fate is None else line.fate.rule
 
 
@@ -247,7 +247,7 @@ def _cut(text: str) -> str:
 
 
 def _diff(parent: CompactionRecord | None, record: CompactionRecord) -> list[DiffLine]:
-    """The lines by which the summary differs from that of the compaction before."""
+    """The lines by which the summary differs from the summary of the compaction before."""
     if parent is None or not parent.summary or not record.summary or parent.redacted or record.redacted:
         return []
     old, new = (unmarked(each.summary).splitlines() for each in (parent, record))

@@ -1,4 +1,4 @@
-"""What the pages may change, where the inspector was started with ``--write``: undo, forget, pin, unpin."""
+"""The changes that pages make if the inspector was started with ``--write``: undo, forget, pin, unpin."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Deed = Literal["undo", "forget", "pin", "unpin"]
 
 
 class StaleError(Exception):
-    """What was confirmed is not what there is any more. Nothing was changed."""
+    """The session has changed since the preview was confirmed. The request changed nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What somebody would have done.
+    """A change that a user asks for.
 
     Attributes:
-        session_id: To which session.
-        deed: What.
-        start: The first message; of a pin the message.
-        end: One past the last message.
+        session_id: The session.
+        deed: The kind of the change.
+        start: The first message; for a pin, the message.
+        end: The number after the last message.
         compaction: The compaction that an undo would take back; None before the preview.
     """
 
@@ -44,14 +44,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What would be done.
+    """A change before it is made.
 
     Attributes:
-        asked: What was asked for, with the compaction that an undo is about.
+        asked: The change, with the compaction that an undo takes back.
         record: The compaction that would be taken back; None for none.
         returns: How many messages would be in context again.
-        report: What a forget would delete.
-        messages: The messages that it is about, the first of them.
+        report: The number of things that a forget would delete.
+        messages: The first of the messages that it changes.
     """
 
     asked: Asked
@@ -63,7 +63,7 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was done."""
+    """A change that was made."""
 
     asked: Asked
     record: CompactionRecord | None = None
@@ -74,7 +74,7 @@ _MOST = 5  #: messages of a preview
 
 
 def asked_of(values: Mapping[str, str]) -> Asked:
-    """What the fields of an address or a form ask for.
+    """The change that the fields of an address or a form ask for.
 
     Raises:
         ConfigError: it is nothing that the pages may do, or a field is no number.
@@ -99,7 +99,7 @@ def asked_of(values: Mapping[str, str]) -> Asked:
 
 
 def preview(subject: Subject, asked: Asked) -> Preview:
-    """What would be done. Nothing is changed.
+    """The change before it is made. Nothing is changed.
 
     Raises:
         ConfigError: there is no such session, message or compaction.
@@ -139,7 +139,7 @@ def done(subject: Subject, asked: Asked, typed: str) -> Done:
 
     Args:
         subject: The store.
-        asked: What was confirmed.
+        asked: The confirmed change.
         typed: The name of the session as it was typed by hand.
 
     Raises:

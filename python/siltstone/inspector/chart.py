@@ -17,7 +17,7 @@ from siltstone.values import dataclass
 __all__ = ["Chart", "ChartMark", "ChartRecall", "Tick", "chart", "level"]
 
 _HIGH = 1_000  #: units from the floor to the top
-_ROOM = 1.08  #: what is drawn has so much room above it
+_ROOM = 1.08  #: the height of the drawing, as a multiple of its highest value
 _LABELS = 4  #: labels of an axis, about
 _NEAR = 0.08  #: of the height: two labels that are nearer lie on one another
 _MOST = 1_200  #: corners of a line: more are not seen
@@ -40,11 +40,11 @@ class ChartMark:
     """A compaction, a branch or an undo in the drawing.
 
     Attributes:
-        mark: What it is.
+        mark: The compaction, branch or undo.
         x: Its place across, 0..100.
         top: The height of the context before it.
-        bottom: And after.
-        numbered: Whether its number has room beside those of the others: 0 never, 1 in a wide drawing, 2 in a
+        bottom: The height of the context after it.
+        numbered: Whether its number has room beside the other numbers: 0 never, 1 in a wide drawing, 2 in a
             narrow one too.
     """
 
@@ -57,7 +57,7 @@ class ChartMark:
 
 @dataclass(frozen=True, slots=True)
 class ChartRecall:
-    """A recall in the drawing: what it is, and its place across, 0..100."""
+    """A recall in the drawing, with its horizontal place, 0..100."""
 
     record: RecallRecord
     x: float
@@ -69,9 +69,9 @@ class Chart:
 
     Attributes:
         line: The corners of the line, for ``points``.
-        area: Those of what is below it.
-        marks: What happened on the way.
-        recalls: Where a block was placed before the model; of many at one place that with the most tokens.
+        area: The corners of the area below the line.
+        marks: The compactions, branches and undos on the way.
+        recalls: The recalls that placed a block; of several at one place, the recall with the most tokens.
         across: Labels below: numbers of messages.
         upwards: Labels at the side: tokens.
         window: The height of the window; None where it is not known.
@@ -138,7 +138,7 @@ def chart(
 def _thresholds(marks: Sequence[Mark], end: int) -> list[tuple[int, int]]:
     """Where the line of the threshold turns: up to each compaction stands the threshold that it reached.
 
-    The net under a policy acts at the window, not at the threshold: it counts where nothing else acted.
+    The emergency fit acts at the window, not at the threshold: it counts if nothing else has acted.
     """
     known = [(mark, tokens) for mark in marks if (tokens := level(mark)) is not None]
     found = [(mark, tokens) for mark, tokens in known if mark.reason != "overflow"] or known

@@ -1,4 +1,4 @@
-"""The page of a store's health: what it holds, what its files take, and whether all of it is whole."""
+"""The page of a store's health: its contents, the size of its files, and the result of a check."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ class Condition:
     """The state of a store.
 
     Attributes:
-        stats: What it holds; None where it cannot tell.
+        stats: The contents of the store in numbers; None if it cannot tell.
         files: Its files; of a store without any that can be seen, none.
         largest: The sessions with the most tokens.
         tokens: The tokens of all sessions.
-        most: The most tokens of one.
+        most: The tokens of the largest session.
         days: How many sessions were last active on each of the last days, the oldest first.
-        findings: What ``check`` found; None where it was not asked.
+        findings: The findings of ``check``; None if it was not asked for.
         quarantined: Of each session with damaged entries: their ids.
         cached: Of the largest sessions: how many entries are in a cache, where that is known.
-        growth: What was said on each of the last days, the oldest first; None where that was not counted.
-        keeping: What leaves by itself; None where that was not counted.
+        growth: The messages of each of the last days, oldest first; None if they were not counted.
+        keeping: The entries that will expire; None if they were not counted.
     """
 
     stats: StoreStats | None
@@ -90,7 +90,7 @@ def condition(subject: Subject, *, check: bool = False) -> Condition:
 def _counted(
     subject: Subject, stats: StoreStats | None, *, check: bool
 ) -> tuple[tuple[Day, ...] | None, Keeping | None]:
-    """The growth, and what leaves by itself: of a large store with its check alone, as each row is read."""
+    """The growth and the expiring entries; of a large store only with its check, which reads every row."""
     if stats is None or (not check and stats.messages + stats.entries > _FEW):
         return None, None
     now = datetime.now(UTC)

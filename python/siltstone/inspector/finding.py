@@ -1,4 +1,4 @@
-"""The page of searches: what a model would find, and how each score came about."""
+"""The page of searches: the entries that a model would find, and the parts of each score."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class ShownHit:
     """A hit.
 
     Attributes:
-        hit: What the search returned.
-        part: The part of its text that says most of the query, with the places of the query's words.
+        hit: The hit of the search.
+        part: The part of its text that fits the query best, with the places of the query's words.
         whole: All of its text, with the same.
-        parts: What its score is made of, without the whole.
+        parts: The parts of its score, without the sum.
     """
 
     hit: SearchHit
@@ -60,17 +60,17 @@ class ShownHit:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found of a query.
+    """The answer to a query.
 
     Attributes:
         query: The query.
-        ranker: How hits were scored.
-        limit: How many there may be.
+        ranker: The ranker that scored the hits.
+        limit: The maximum number of hits.
         scope: The session, or its namespace.
         hits: The hits, the best first.
         recalled: The block that recall with its defaults would place before the model for this query now;
             empty for none.
-        recalled_tokens: What it counts.
+        recalled_tokens: The tokens of this block.
     """
 
     query: str
@@ -84,7 +84,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class RecallLog:
-    """A page of what was recalled.
+    """A page of recalls.
 
     Attributes:
         shown: The recalls of the page, the newest first.
@@ -107,7 +107,7 @@ class RecallLog:
 
 
 def recall_log(subject: Subject, session_id: str, start: int = 0, step: int = RECALLS) -> RecallLog:
-    """What was recalled in a session."""
+    """A page of the recalls of a session."""
     session = subject.session(session_id)
     records = session.recalls(MOST_RECALLS)
     page = shown(session, subject.store, records[start : start + step])
@@ -122,7 +122,7 @@ def find(
     limit: int = 5,
     scope: str = "session",
 ) -> Found:
-    """What *query* finds in the memory of a session.
+    """The answer to *query* from the memory of a session.
 
     Raises:
         ConfigError: a ranker that a store cannot run without an embedder, or that there is not.
@@ -145,7 +145,7 @@ def find(
 
 
 def _recalled(subject: Subject, session_id: str, query: str) -> str:
-    """What would be recalled now: a session with recall is opened for reading, asked, and closed."""
+    """The block that recall would place now. Opens a session with recall for reading, and closes it."""
     with Session.open(None, session_id, memory=subject.store, preset=None, recall=True) as session:
         return session.recall(query)
 

@@ -1,4 +1,4 @@
-"""The page of what is known: facts with their history and sources, and the rules made of corrections."""
+"""The page of knowledge: facts with their history and sources, and the rules from corrections."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class ShownFact:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a session.
+    """The knowledge of a session.
 
     Attributes:
         facts: The facts of the page, the newest first.
-        holding: How many hold now.
-        all: How many there are with those of the past.
-        rules: What corrections have made, those with the most support first.
-        query: What was looked for.
-        history: Whether those of the past are shown by themselves.
+        holding: The number of facts that hold now.
+        all: The number of facts, with the facts that do not hold any more.
+        rules: The rules from corrections, the rule with the most support first.
+        query: The query of the page.
+        history: Whether facts that do not hold any more are shown as rows of their own.
     """
 
     facts: tuple[ShownFact, ...]
@@ -48,7 +48,7 @@ class Known:
 
 
 def known(subject: Subject, session_id: str, query: str = "", *, history: bool = False) -> Known:
-    """What is known of a session, or what of it fits *query*."""
+    """The knowledge of a session; with *query*, the facts that match it."""
     session = subject.session(session_id)
     holding = session.facts(None, MOST)
     everything = session.facts(None, MOST, history=True)
@@ -74,7 +74,7 @@ def _state(fact: Fact, current: set[str]) -> str:
 
 
 def _earlier(fact: Fact, before: dict[str, list[Fact]]) -> tuple[Fact, ...]:
-    """What it stands in the place of, the newest first."""
+    """The facts that this fact replaced, newest first."""
     found: list[Fact] = []
     waiting, seen = [fact.id], {fact.id}
     while waiting:

@@ -37,7 +37,7 @@ class Listing:
     """A page of the list.
 
     Attributes:
-        sessions: Those of the page.
+        sessions: The sessions of the page.
         found: How many fit the filter.
         known: How many there are.
         namespaces: All that there are, sorted.

@@ -1,4 +1,4 @@
-"""What each address answers."""
+"""The answer to each address."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _READ_ONLY = (
     403,
 )
 
-#: What to do about an error, by its class.
+#: Advice on an error, by its class.
 _ADVICE: tuple[tuple[type[Exception], int, str], ...] = (
     (
         CompactionNotFoundError,
@@ -103,7 +103,7 @@ class Pages:
         return self._of(request, "compaction.html", session_id, page="session", shown=shown)
 
     def log(self, request: Request) -> Response:
-        """The messages of the log, or those of a view."""
+        """The messages of the log, or of a view."""
         session_id = _session_id(request)
         session = self._subject.session(session_id)
         log = self._subject.store.open_log(session_id)
@@ -150,7 +150,7 @@ class Pages:
         return self._of(request, "message.html", session_id, page="log", each=each, raw=raw)
 
     def search(self, request: Request) -> Response:
-        """What a query finds."""
+        """The answer to a query."""
         session_id = _session_id(request)
         asked = request.query_params
         self._subject.session(session_id)
@@ -166,7 +166,7 @@ class Pages:
         return self._of(request, "search.html", session_id, shown=shown, rankers=RANKERS, recalls=recalls)
 
     def facts(self, request: Request) -> Response:
-        """What is known."""
+        """The facts and rules of a session."""
         session_id = _session_id(request)
         asked = request.query_params
         shown = known(self._subject, session_id, asked.get("q", ""), history=asked.get("history") == "1")
@@ -178,7 +178,7 @@ class Pages:
         return self._page("health.html", request, title="Health", page="health", shown=shown)
 
     def confirm(self, request: Request) -> Response:
-        """What a change would do, and the form that does it."""
+        """The preview of a change, and the form that makes it."""
         if not self._subject.write:
             return self.refused(request, *_READ_ONLY)
         asked = asked_of(request.query_params)
@@ -205,7 +205,7 @@ class Pages:
         return self._of(request, "changed.html", asked.session_id, page="change", shown=shown)
 
     def unlock(self, _request: Request) -> Response:
-        """What a browser sees that has no cookie: its script hands the token over."""
+        """The page for a browser without a cookie: its script hands the token over."""
         known = {"title": "Locked", "page": "unlock", "session": None}
         return HTMLResponse(render("unlock.html", known), 401)
 

@@ -18,7 +18,7 @@ def serve(subject: Subject, port: int = 0, page: str = "/", tell: Callable[[str]
     """Serves *subject* at 127.0.0.1, until the process is interrupted.
 
     Args:
-        subject: What is shown. It stays the caller's to close.
+        subject: The store to show. The caller closes it.
         port: The port; 0 for a free one.
         page: The page that the address leads to.
         tell: Called with the address, which has the token, once it answers.

@@ -1,4 +1,4 @@
-"""The page of one session: its context over time, what fills it now, and every compaction."""
+"""The page of one session: its context over time, the parts of the context now, and every compaction."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ PAGE = 200  #: turns of a page
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What happened in a session.
+    """The story of a session.
 
     Attributes:
         turns: The turns of the page, the newest first.
-        all_turns: How many there are.
-        marks: What led to the current view, the oldest first.
+        all_turns: The number of turns.
+        marks: The compactions, branches and undos that led to the current view, oldest first.
         records: Every compaction and branch, the newest first; those that were taken back too.
-        chart: The drawing; None where nothing was said.
-        bands: What fills the context, by category, in tokens.
-        filling: The same as a whole.
-        window: The window in tokens; None where nobody knows.
+        chart: The drawing; None for a session without messages.
+        bands: The tokens in context, by category.
+        filling: The sum of the bands.
+        window: The window in tokens; None if it is unknown.
         is_learned: The window is the provider's own, from one of its errors.
         is_noted: The window is the one that the last compaction noted.
         most: The most tokens that a turn left in context.

@@ -25,7 +25,7 @@ class Subject:
     """A store, open for reading.
 
     Args:
-        name: What the pages call it.
+        name: The name of the store on the pages.
         open_store: Opens it: for reading where its argument is True.
         write: Whether the pages may undo, forget, pin and unpin.
     """
@@ -44,7 +44,7 @@ class Subject:
         return self.name.rstrip("/\\").replace("\\", "/").rpartition("/")[2] or self.name
 
     def session(self, session_id: str) -> Session:
-        """A session of the store, open for reading. It follows what others write.
+        """A session of the store, open for reading. It follows writes of other processes.
 
         Raises:
             ConfigError: the store has no such session.
@@ -68,7 +68,7 @@ class Subject:
                 held.close()
 
     def kept(self, session_id: str, what: str, version: object, make: Callable[[], T]) -> T:
-        """What *make* gives, as long as the session is at *version*."""
+        """The result of *make*, kept as long as the session is at *version*."""
         with self._lock:
             known = self._kept.setdefault(what, OrderedDict()).get(session_id)
         if known is not None and known[0] == version:
@@ -82,7 +82,7 @@ class Subject:
         return made
 
     def info(self, session_id: str) -> SessionInfo | None:
-        """What the list of sessions tells of one."""
+        """The row of one session in the list of sessions."""
         return next((info for info in all_sessions(self.store) if info.session_id == session_id), None)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Messages as a page shows them: their parts, folded where they are long, and where each one stands now."""
+"""Messages as a page shows them: their parts, folded if they are long, and the state of each message."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class ShownPart:
     """A part of a message.
 
     Attributes:
-        kind: What it is.
-        title: What stands above its text; empty for plain text.
+        kind: The kind of the part.
+        title: The title above its text; empty for plain text.
         text: Its text, or the beginning of one that is too long for a page.
-        beginning: What is shown of it before it is unfolded; empty where that is all.
-        length: The characters that it has.
+        beginning: The text that is shown while it is folded; empty if the text is short.
+        length: The number of its characters.
         call_id: The id that ties a call to its result.
         is_error: The tool failed.
     """
@@ -75,18 +75,18 @@ class Shown:
 
     Attributes:
         seq: Its number; None for a summary.
-        role: Who speaks.
-        dialect: How it was written.
-        provenance: Where it came from.
-        parts: What it consists of.
-        tokens: What it counts; None where that is not known.
-        created_at: When it was appended, in milliseconds since 1970; None where that is not known.
-        where: Where it stands now: ``in context``, ``shortened``, ``summarised``, ``left`` or ``forgotten``.
+        role: The role of the speaker.
+        dialect: The dialect of its message.
+        provenance: Its origin.
+        parts: Its parts.
+        tokens: Its size in tokens; None if it is unknown.
+        created_at: The time of its append, in milliseconds since 1970; None if it is unknown.
+        where: Its state now: ``in context``, ``shortened``, ``summarised``, ``left`` or ``forgotten``.
         by: The compaction that took it out of the context, or shortened it.
         is_pinned: It is pinned.
-        level: Of a summary: its level.
-        covers: Of a summary: the messages that it stands for.
-        damage: What is wrong with it, where it cannot be read.
+        level: The level of a summary.
+        covers: The messages that a summary replaces.
+        damage: The fault of a message that cannot be read.
     """
 
     seq: int | None
@@ -118,11 +118,11 @@ class Places:
     """Where the messages of a log stand in the current view.
 
     Attributes:
-        spans: What is in context as it was said.
-        shortened: Of messages that a shorter text stands for: the compaction that brought it.
+        spans: The messages that are in context unchanged.
+        shortened: For each message that a shorter text replaces: the compaction that wrote the text.
         line: The rows that led to the view, the oldest first.
         pins: The pinned messages.
-        end: How many messages there are.
+        end: The number of messages.
     """
 
     spans: tuple[tuple[int, int], ...]
@@ -230,9 +230,9 @@ def view_page(log: SessionLog, n: int | None, start: int, end: int, most: int = 
 
     Args:
         log: The log of the session.
-        n: Which view, as ``Session.view_at`` counts them; None for the view as it is now.
+        n: The number of the view, as for ``Session.view_at``; None for the current view.
         start: The first message of the part, by its place in the view.
-        end: One past its last.
+        end: The place after the last message of the part.
         most: Characters of a text at most.
 
     Raises:
@@ -300,7 +300,7 @@ def _part(part: Part, most: int) -> ShownPart:
 
 
 def _beginning(text: str) -> str:
-    """What is shown of *text* before it is unfolded; empty where it is short."""
+    """The beginning of *text*, which is shown while it is folded; empty for a short text."""
     lines = text[: SHORT + 1].split("\n")
     if len(text) <= SHORT and len(lines) <= _LINES + 2:
         return ""

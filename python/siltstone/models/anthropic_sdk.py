@@ -18,7 +18,7 @@ def anthropic(model: str, client: Any = None, **settings: Any) -> AnthropicModel
         model: The model's name.
         client: An ``anthropic.Anthropic``; None makes one, which takes its key from the environment. Not the
             one that has the middleware of the same session: its calls are the conversation's.
-        settings: What is sent with every call. ``system`` is for requests that begin like the live one: give
+        settings: Parameters of every call. ``system`` is for requests that begin like the live one: give
             the system prompt of the conversation, so that its cache is used.
 
     Raises:

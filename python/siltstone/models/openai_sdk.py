@@ -24,7 +24,7 @@ def openai(model: str, client: Any = None, *, api: OpenAIApi = "chat", **setting
             speak like OpenAI's are reached by their ``base_url``.
         api: ``"chat"`` for Chat Completions, ``"responses"`` for Responses: that of the conversation, where
             a policy sends requests that begin like the live one.
-        settings: What is sent with every call, such as ``reasoning_effort="low"``.
+        settings: Parameters of every call, such as ``reasoning_effort="low"``.
 
     Raises:
         ConfigError: an unknown *api*.
@@ -60,7 +60,7 @@ class _Named:
         return f"<{type(self).__name__} {self.model!r}>"
 
     def _create(self, request: CompletionRequest) -> Any:
-        """What the SDK gives for *request*: an answer, or what an answer is awaited from."""
+        """The answer of the SDK to *request*, or an awaitable of it."""
         if self._api == "chat":
             return self._client.chat.completions.create(**_chat(self.model, request), **self._settings)
         return self._client.responses.create(**_responses(self.model, request), **self._settings)

@@ -38,8 +38,8 @@ class Unit:
 
     Attributes:
         item: Which item it belongs to; items are numbered in order.
-        speaker: Who said it: ``User``, ``Tool result`` …
-        text: What was said, on one line.
+        speaker: The speaker: ``User``, ``Tool result`` …
+        text: The text, on one line.
         is_first: The item begins with it.
         is_last: The item ends with it.
         is_earlier: It comes from an earlier summary.

@@ -49,7 +49,7 @@ class RecallConfig:
     Attributes:
         enabled: Whether recall is on.
         hard_cap_tokens: The most tokens of a block; or a tenth of the context window, if that is less.
-        embedding_model: What makes the vectors of the archive's files, in the preset ``openclaw``: ``hash``;
+        embedding_model: The embedder of the archive's files, in the preset ``openclaw``: ``hash``;
             ``transformer``, the model of the extra ``minilm``, or a warning and hashed vectors where it is
             not installed; ``auto``, that model where it is installed. A folder keeps what its vectors began
             with.

@@ -10,7 +10,7 @@ from siltstone.messages import Message, opens_turn
 from siltstone.recall.base import Detail, FactLine, RecallBlock, RecallConfig
 from siltstone.recall.block import BlockOptions, block_options, written
 from siltstone.recall.query import LEAST, Query, last_query, queries_of
-from siltstone.values import dataclass, field
+from siltstone.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from siltstone.tokens import TextMeasure
@@ -21,8 +21,6 @@ FACT_LIMIT = 10  #: facts that are looked for
 _WITH_NEIGHBOURS: Final = 1  #: the best hits whose neighbours come with them: more find no more
 WITH_THE_BEST: Final = 0.5  #: the share of the least score that the other hits need
 NEIGHBOUR: Final = 0.15  #: the share of a hit's score that each step away from it costs
-
-_set: Final = object.__setattr__
 
 Excerpt: TypeAlias = Callable[[str, str, int], str]
 """Returns the part of a text that best matches a query: takes the query, the text and the most tokens."""
@@ -150,8 +148,7 @@ class Recall:
                 block = self._block(asked, limit, facts, options)
                 if block.reason != "no_hits":
                     break
-        _set(block, "query", seqs)  # nobody else has seen it
-        return block
+        return replace(block, query=seqs)
 
     def _block(self, query: str, limit: int, facts: Sequence[FactLine], options: BlockOptions) -> RecallBlock:
         sources = self._sources

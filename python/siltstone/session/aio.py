@@ -297,7 +297,7 @@ class AsyncSession(BaseSession):
         return await self._step(partial(compactions.records, self._core, undone=undone))
 
     async def recalls(self, limit: int = 100) -> list[RecallRecord]:
-        """What was recalled before the calls of the model, and what was left out, the newest first."""
+        """Records of the session's recalls, newest first: the entries in each block, and those left out."""
         from siltstone.session.recalls import recalls  # for who looks back
 
         return await self._step(partial(recalls, self._core, limit))

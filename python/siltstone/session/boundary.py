@@ -160,7 +160,7 @@ def boundary(
     outcomes += yield from within_window(core, policy, at)
     state, is_noted = passed(core, policy)
     answered = _fitting(core, state, policy)
-    while answered is None:  # another thread has appended since the emergency net ran
+    while answered is None:  # another thread has appended since the emergency fit ran
         outcomes += yield from within_window(core, policy, at)
         answered = _fitting(core, core.state, policy)
     return answered, replace(prepared(core, answered, outcomes, policy), is_noted=is_noted)
@@ -206,7 +206,7 @@ def _begun(core: SessionCore, state: SessionState, policy: Compactor, trigger: T
     def hear(event: Event) -> None:
         heard[0].hear(event)
 
-    flow = attempted(core, state, policy, trigger, None, is_net=False, hooks=(hear, *core.hooks))
+    flow = attempted(core, state, policy, trigger, None, is_emergency=False, hooks=(hear, *core.hooks))
     kind = policy.kind if isinstance(policy, BackgroundCompactor) else ""
     job = Job(flow, trigger.threshold, state.end, kind)
     heard.append(job)
@@ -306,15 +306,15 @@ def forecast(core: SessionCore, policy: Compactor | None, asked: Trigger | None 
         return idle
     trigger = asked or policy.should_compact(context_of(core, state, policy))
     if trigger is None and core.context_window is not None:
-        net = rescue(view.tokens, policy, core.context_window, core.reserved_tokens)
-        policy, trigger = net or (policy, None)
+        fit = rescue(view.tokens, policy, core.context_window, core.reserved_tokens)
+        policy, trigger = fit or (policy, None)
     if trigger is None:
         return replace(idle, reason="not_due")
     return planned(policy, view.messages(), _told(core, state, policy, trigger))
 
 
 def check_view(core: SessionCore, state: SessionState, policy: Compactor) -> None:
-    """Raises ContextOverflowError before any change, if not even the emergency net could help."""
+    """Raises ContextOverflowError before any change, if not even the emergency fit could help."""
     view, window, fixed = state.view.recounted(policy.token_rule), core.context_window, core.reserved_tokens
     if window is not None and view.tokens + fixed > window:
         trigger = _told(core, state, policy, Trigger("overflow", reserved_tokens=fixed))
@@ -350,25 +350,25 @@ def _tokens(core: SessionCore, state: SessionState, policy: Compactor | None) ->
 
 
 def compaction(
-    core: SessionCore, policy: Compactor, trigger: Trigger, at: int, *, is_net: bool = False
+    core: SessionCore, policy: Compactor, trigger: Trigger, at: int, *, is_emergency: bool = False
 ) -> Steps[Outcome]:
     """One attempt on the session's view, committed in one transaction.
 
     If another worker's compaction came first, the attempt reads the session again, and is made once more if
     it is still due. It is not made again if a message was forgotten or rewritten meanwhile, because the model
-    has already read that message. The emergency net asks no hook, because a veto would leave no request.
+    has already read that message. The emergency fit asks no hook, because a veto would leave no request.
     """
     before = core.follow()
-    outcome = yield from attempted(core, before, policy, trigger, at, is_net=is_net)
+    outcome = yield from attempted(core, before, policy, trigger, at, is_emergency=is_emergency)
     state = core.follow() if isinstance(outcome, Failed) and outcome.reason == "stale" else None
     if state is not None and state.version.redactions == before.version.redactions:
         core.charge(outcome.usage)
-        due = _still_due(core, state, policy, trigger, is_net=is_net)
+        due = _still_due(core, state, policy, trigger, is_emergency=is_emergency)
         if due is None:
             tokens = state.view.recounted(policy.token_rule).tokens
             message = "another worker compacted the session meanwhile"
             return Skipped(state.view.raws(), tokens, tokens, reason="not_due", message=message)
-        outcome = yield from attempted(core, state, policy, due, at, is_net=is_net)
+        outcome = yield from attempted(core, state, policy, due, at, is_emergency=is_emergency)
     if isinstance(outcome, Failed):
         end = state.end if state is not None else before.end
         core.failed(at, end, outcome.usage, trigger.threshold)
@@ -378,10 +378,10 @@ def compaction(
 
 
 def _still_due(
-    core: SessionCore, state: SessionState, policy: Compactor, trigger: Trigger, *, is_net: bool
+    core: SessionCore, state: SessionState, policy: Compactor, trigger: Trigger, *, is_emergency: bool
 ) -> Trigger | None:
     """The trigger of a second attempt, after another worker has changed the view; None if none is due."""
-    if is_net:
+    if is_emergency:
         window = core.context_window
         over = trigger.context_window is not None and window is not None
         return trigger if not over or _tokens(core, state, policy) > (window or 0) else None
@@ -397,7 +397,7 @@ def attempted(
     trigger: Trigger,
     at: int | None,
     *,
-    is_net: bool = False,
+    is_emergency: bool = False,
     hooks: Sequence[Hook] = (),
     commit: Callable[[Compaction, int, int], int | None] | None = None,
 ) -> Steps[Outcome]:
@@ -432,7 +432,7 @@ def attempted(
             clean=None if core.redacting is None else core.redacting.compaction,
             commit=commit or rewrite,
             hooks=hooks or core.hooks,
-            guards=NO_GUARDS if is_net else core.guards,
+            guards=NO_GUARDS if is_emergency else core.guards,
             last_input_tokens=state.clock.last_input_tokens,
             session_id=core.session_id,
             lands=at is None,
@@ -441,7 +441,7 @@ def attempted(
 
 
 def within_window(core: SessionCore, policy: Compactor, at: int) -> Steps[list[Outcome]]:
-    """The emergency net: compacts until the request fits the window, whatever the policy did.
+    """The emergency fit: compacts until the request fits the window, whatever the policy did.
 
     Raises:
         ContextOverflowError: the request is still larger than the window.
@@ -452,10 +452,10 @@ def within_window(core: SessionCore, policy: Compactor, at: int) -> Steps[list[O
         tokens = _tokens(core, state, policy)
         if window is None or tokens <= window:
             return outcomes
-        net = rescue(tokens - core.reserved_tokens, policy, window, core.reserved_tokens)
-        if net is None:
+        fit = rescue(tokens - core.reserved_tokens, policy, window, core.reserved_tokens)
+        if fit is None:
             return outcomes
-        outcome = yield from compaction(core, *net, at, is_net=True)
+        outcome = yield from compaction(core, *fit, at, is_emergency=True)
         outcomes.append(outcome)
         was_overtaken = isinstance(outcome, Failed) and outcome.reason == "stale"
         if not isinstance(outcome, Compacted) and not was_overtaken:
@@ -465,7 +465,7 @@ def within_window(core: SessionCore, policy: Compactor, at: int) -> Steps[list[O
         return outcomes
     last = outcomes[-1]
     cause = last.cause if isinstance(last, Failed) else None
-    reason = "" if isinstance(last, Compacted) else f"; the emergency net came to nothing: {last.message}"
+    reason = "" if isinstance(last, Compacted) else f"; the emergency fit came to nothing: {last.message}"
     raise ContextOverflowError(
         f"the request has {tokens} tokens, the window {window}{reason}", tokens=tokens, context_window=window
     ) from cause

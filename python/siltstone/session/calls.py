@@ -120,7 +120,7 @@ class SessionCalls:
         own = isinstance(policy, OwnPolicy)
         chosen = self.policy if isinstance(policy, OwnPolicy) else policy
         check_policy(chosen)
-        # Only the given window is checked. The emergency net keeps within a learned one, for any threshold.
+        # Only the given window is checked. The emergency fit keeps within a learned one, for any threshold.
         check_overhead(chosen, self.core.reserved_tokens, self.core.given_window)
         asked = self._asked if chosen is not None else None
         if asked is not None:

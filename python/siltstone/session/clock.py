@@ -130,7 +130,7 @@ class CompactionClock:
     ) -> CompactionClock:
         """The clock after *compaction* was committed at boundary *at*.
 
-        A compaction that asked no model (the emergency net, a cut result, an open breaker) is no attempt. It
+        A compaction that asked no model (the emergency fit, a cut result, an open breaker) is no attempt. It
         tells nothing about the model, so it neither closes the breaker nor delays the next attempt.
         """
         if trigger.action == "emergency" or trigger.model_calls == 0 or not compaction.discarded:

@@ -494,7 +494,7 @@ class SessionCore:
         )
 
     def unwritten(self) -> list[NewRecall]:
-        """What was recalled since the last write, to go with the next one."""
+        """The recalls since the last write, which the next write stores."""
         if not self.recalls:
             return []
         from siltstone.session import rows

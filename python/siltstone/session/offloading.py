@@ -70,4 +70,4 @@ def _attempt(
             entering=entering,
         )
 
-    return (yield from attempted(core, read, policy, trigger, at, is_net=True, commit=write))
+    return (yield from attempted(core, read, policy, trigger, at, is_emergency=True, commit=write))

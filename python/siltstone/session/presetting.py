@@ -157,7 +157,7 @@ def settle(core: SessionCore, chosen: Preset, path: str | os.PathLike[str] | Non
                 begin = live.begun()
                 if begin is not None:
                     trigger = Trigger("manual", context_window=core.context_window)
-                    run(compaction(core, begin, trigger, 0, is_net=True), None)
+                    run(compaction(core, begin, trigger, 0, is_emergency=True), None)
             core.live = live
             core.catch_up()
         if not said.items() <= settings.items():

@@ -16,7 +16,7 @@ __all__ = ["MOST_RETRIES", "recovery", "sent_tokens"]
 
 MOST_RETRIES = 2  #: smaller requests after one refused request; after that the caller gets the error
 
-# The size of the view after the emergency net, in quarters of the size before: at the first retry, when the
+# The size of the view after the emergency fit, in quarters of the size before: at the first retry, when the
 # policy could not help, and at a later retry.
 AFTER_POLICY = 3
 AT_LAST = 2
@@ -82,16 +82,16 @@ def _tokens(core: SessionCore, policy: Compactor) -> int:
 def _smaller(
     core: SessionCore, policy: Compactor, quarters: int, at: int, error: Exception
 ) -> Steps[Compacted]:
-    """The emergency net's compaction to *quarters* / 4 of the last request, or to the window if smaller."""
+    """The emergency fit's compaction to *quarters* / 4 of the last request, or to the window if smaller."""
     tokens, window = _tokens(core, policy), core.context_window
     aim = max(1, min(tokens, sent_tokens(core, policy)) * quarters // 4)
     if window is not None:
         aim = min(aim, max(1, window - core.reserved_tokens))
-    net = rescue(tokens, policy, aim)
-    if net is None:
+    fit = rescue(tokens, policy, aim)
+    if fit is None:
         raise error
     try:
-        outcome = yield from compaction(core, *net, at, is_net=True)
+        outcome = yield from compaction(core, *fit, at, is_emergency=True)
     except ContextOverflowError as refused:
         raise error from refused
     if not isinstance(outcome, Compacted):

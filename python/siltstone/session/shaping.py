@@ -63,7 +63,7 @@ def boundary_of(
 
     Messages that a shaped request leaves out are made findable first. The next request begins with the whole
     history again. If a request is still too large (protected messages fill the window, or the question is too
-    short to trim by), the emergency net compacts the history, as under every policy.
+    short to trim by), the emergency fit compacts the history, as under every policy.
 
     Raises:
         ContextOverflowError: the messages that must stay are larger than the window. Nothing was changed.

@@ -114,7 +114,7 @@ class Session(BaseSession):
                 messages, which are added to the end of the history. They open no turn and are not indexed.
             hook_timeout: Seconds that each of these two hooks may take, in a thread of its own; None for no
                 limit, in your thread. If a hook raises, hangs or returns a wrong value, the compaction fails.
-                The emergency net calls neither.
+                The emergency fit calls neither.
             compaction_timeout: Seconds that a call waits while another thread's call compacts; None for no
                 limit. After that it raises ``SessionBusyError``.
             check: Whether every request is checked against the rules of its provider; this reads the whole
@@ -305,10 +305,10 @@ class Session(BaseSession):
         """What :meth:`prepare` would do now. Calls no model and no hook, and changes nothing.
 
         Returns:
-            The plan of the due compaction, or of the emergency net if only that is due. If nothing is due,
+            The plan of the due compaction, or of the emergency fit if only that is due. If nothing is due,
             ``compacts`` is False, ``reason`` is ``"not_due"`` or ``"no_policy"``, and the call takes
             microseconds at any length. ``covers`` are sequence numbers of the log. If a compaction leaves
-            more than the window, the emergency net follows it; the plan does not show that.
+            more than the window, the emergency fit follows it; the plan does not show that.
         """
         return self._calls.plan()
 
@@ -407,7 +407,7 @@ class Session(BaseSession):
         """A smaller request, after the provider refused the prepared one as too large.
 
         Compacts by the policy, or without a model if that fails. The second time for the same request the
-        emergency net keeps half of it. Call it around the model call::
+        emergency fit keeps half of it. Call it around the model call::
 
             while True:
                 try:

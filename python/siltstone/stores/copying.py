@@ -441,7 +441,7 @@ class _Session:
                 )
 
     def _copy_recalls(self) -> None:
-        """What was recalled, by the ids that the entries have in the target."""
+        """The recalls of a session, with the ids of the entries in the target."""
         theirs = (entry.entry_id for entry in _entries(self._target, self._name))
         recalls = _recalls(self._from, self._source, self._name, theirs)
         if recalls and recalls != self._to.recalls(MOST_RECALLS):

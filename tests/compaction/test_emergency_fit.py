@@ -1,4 +1,4 @@
-"""The emergency net: the result fits the window, or nothing changes."""
+"""The emergency fit: the result fits the window, or nothing changes."""
 
 from __future__ import annotations
 
