@@ -179,8 +179,8 @@ def test_many_memories_of_one_second_cost_a_file_each(
         linked.append(str(other))
         link(one, other)
 
-    monkeypatch.setattr(os, "link", counted)
     vault = Vault(tmp_path, "chat")
+    monkeypatch.setattr(os, "link", counted)
     at = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     for number in range(50):
         vault.add(VaultMemory(f"Entry {number}.", at, number))
@@ -198,3 +198,51 @@ def test_an_empty_summary_leaves_with_the_unwanted_ones_as_an_empty_memory_does(
     (vault.path / "summaries" / "notes.md").write_text("of somebody else")
     assert vault.remove_summaries(lambda summary: False) == 1
     assert sorted(path.name for path in (vault.path / "summaries").iterdir()) == ["longterm.md", "notes.md"]
+
+
+def test_a_name_of_any_length_has_a_folder(tmp_path: Path) -> None:
+    names = ["é" * 512, "é" * 511 + "a", "x" * 1_024, "a/" * 300]
+    vaults = [Vault(tmp_path, name) for name in names]
+    for name, vault in zip(names, vaults, strict=True):
+        vault.add(VaultMemory(name, AT))
+        assert len(vault.path.name.encode()) <= 255
+    for name in names:
+        found = Vault.existing(tmp_path, name)
+        assert found is not None
+        assert [memory.content for memory in found.read().memories] == [name]
+    assert len({vault.path for vault in vaults}) == len(names)
+
+
+def test_of_two_processes_that_make_one_folder_each_gets_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one makes the folder between our look and our making it, and names it later."""
+    make, others = Path.mkdir, list[Vault]()
+
+    def overtaken(path: Path, *args: Any, **kwargs: Any) -> None:
+        if path == tmp_path / "a_b":
+            monkeypatch.undo()
+            make(path, parents=True)  # of a third one, which was killed before it could write its name
+            others.append(Vault(tmp_path, "a b"))
+        make(path, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "mkdir", overtaken)
+    ours = Vault(tmp_path, "a_b")
+    (other,) = others
+    assert ours.path != other.path
+    assert [each.path for each in (Vault(tmp_path, "a b"), Vault(tmp_path, "a_b"))] == [other.path, ours.path]
+
+
+def test_what_a_killed_process_left_of_a_file_leaves_with_what_is_forgotten(tmp_path: Path) -> None:
+    vault = Vault(tmp_path, "s")
+    vault.add(VaultMemory("secret", AT))
+    for folder in ("memories", "summaries"):
+        (vault.path / folder).mkdir(exist_ok=True)
+        left, fresh = vault.path / folder / ".writing-a.tmp", vault.path / folder / ".writing-b.tmp"
+        left.write_text("secret")
+        fresh.write_text("another process is about to name it")
+        os.utime(left, (0, 0))
+    vault.remove(lambda memory: memory.content == "secret")
+    vault.remove_summaries(lambda _: True)
+    assert not [path for path in vault.path.rglob("*") if path.is_file() and "secret" in path.read_text()]
+    assert len(list(vault.path.rglob(".writing-*"))) == 2

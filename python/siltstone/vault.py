@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar
@@ -37,6 +39,9 @@ MEMORY_HEADING: Final = "# Memory"
 OWN_FIELDS: Final = frozenset({"timestamp", "type", "seq"})  # of the front matter of a memory
 AMBIENT: Final = "ambient"  # the type of event that is no memory
 NAME_FILE: Final = ".name"  # whose folder it is
+_UNFINISHED: Final = ".writing-"  # begins the name of a file that is not complete
+_WRITING_SECONDS: Final = 60.0
+_LONGEST: Final = 200  # bytes of a folder's name: file systems take 255, and encryption lowers that
 STAMP: Final = "%Y%m%d-%H%M%S"
 
 
@@ -176,6 +181,7 @@ class Vault:
         folder = self.path / "memories"
         found = [path for path, memory in _each(folder, _read_memory, []) if unwanted(memory)]
         found += _empty(folder)
+        _remove_leftovers(folder)
         for path in found:
             _delete(path)
         return len(found)
@@ -191,6 +197,7 @@ class Vault:
         folder = self.path / "summaries"
         found = [path for path, each in _each(folder, _read_summary, []) if unwanted(each)]
         found += _empty(folder)
+        _remove_leftovers(folder)
         for path in found:
             _delete(path)
         return len(found)
@@ -252,10 +259,8 @@ class Vault:
 
 def folder_name(name: str) -> str:
     """*name* as a folder: letters and digits of every script, ``_`` and ``-`` stay, a space is ``_``."""
-    kept = (
-        char if char.isalnum() or char in "_-" else "_" if char == " " else quote(char, safe="")
-        for char in name
-    )
+    quoted = partial(quote, safe="", errors="surrogatepass")
+    kept = (char if char.isalnum() or char in "_-" else "_" if char == " " else quoted(char) for char in name)
     return "".join(each if each != "." else "%2E" for each in kept)
 
 
@@ -266,9 +271,9 @@ def _claimed(root: Path, name: str) -> Path:
     folders = _folders(root, name)
     for folder in folders:
         try:
-            if not folder.exists():
-                folder.mkdir(parents=True)
-                _write(folder / NAME_FILE, name)
+            if not folder.exists() or _is_new(folder):
+                folder.mkdir(parents=True, exist_ok=True)  # another process may make it, too
+                _write_name(folder, name)
             if _is_of(folder, name):
                 return folder
         except OSError as error:
@@ -276,11 +281,28 @@ def _claimed(root: Path, name: str) -> Path:
     raise ConfigError(f"two names have the folder {folders[-1].name!r}", field="name", value=name)
 
 
+def _is_new(folder: Path) -> bool:
+    """Whether another process has just made *folder*, and is about to write its name."""
+    return all(path.name.startswith(_UNFINISHED) for path in folder.iterdir())
+
+
+def _write_name(folder: Path, name: str) -> None:
+    """Makes *folder* that of *name*, unless another process has been faster."""
+    with _beside(folder, name, durable=True) as written, suppress(FileExistsError):
+        os.link(written, folder / NAME_FILE)
+
+
 def _folders(root: Path, name: str) -> tuple[Path, Path]:
-    """Where the folder of *name* may be: the second one, where another name has taken the first."""
+    """Where the folder of *name* may be: the second one, where another name has taken the first.
+
+    A long name is cut, and two names may begin alike.
+    """
     plain = folder_name(name)
-    digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
-    return root / plain, root / f"{plain}-{digest}"
+    said = name.encode("utf-8", "surrogatepass")
+    if len(plain.encode()) > _LONGEST:
+        begins = plain.encode()[:_LONGEST].decode("utf-8", "ignore")
+        plain = f"{begins}-{blake2b(said, digest_size=8).hexdigest()}"
+    return root / plain, root / f"{plain}-{blake2b(said, digest_size=4).hexdigest()}"
 
 
 def _is_of(folder: Path, name: str) -> bool:
@@ -359,6 +381,17 @@ def _empty(folder: Path) -> list[Path]:
     return [path for path in folder.glob("*.md") if not path.stat().st_size]
 
 
+def _remove_leftovers(folder: Path) -> None:
+    """Deletes what processes that were killed have left of new files: it may be forgotten text.
+
+    A file of less than a minute may be another process's, which is about to name it.
+    """
+    for path in folder.glob(f"{_UNFINISHED}*"):
+        with suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > _WRITING_SECONDS:
+                _delete(path)
+
+
 def _each_of(
     files: Iterable[Path], read: Callable[[str], T], unreadable: list[tuple[Path, str]]
 ) -> Iterator[tuple[Path, T]]:
@@ -404,7 +437,7 @@ def _write(path: Path, text: str, *, durable: bool = True) -> None:
 def _beside(folder: Path, text: str, *, durable: bool) -> Iterator[Path]:
     """A file of *text* in *folder* under a name of its own, for as long as it takes to give it another."""
     folder.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=folder, prefix=".writing-", suffix=".tmp")
+    handle, name = tempfile.mkstemp(dir=folder, prefix=_UNFINISHED, suffix=".tmp")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass", newline="") as file:
             file.write(text)

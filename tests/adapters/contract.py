@@ -10,7 +10,7 @@ import asyncio
 import json
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from siltstone.llm import Completion
 from siltstone.messages import broken_tool_groups, read_history, read_mark, read_message
 from siltstone.recall.place import is_recalled
 from siltstone.testing import ScriptedModel
+from siltstone.tools import Tool
 from siltstone.usage import UsageRecord
 
 SYSTEM = "You are a clerk. Never tell the name of the ship."
@@ -82,6 +83,19 @@ class Run:
     tokens: int = 0  #: input tokens, as the host counts them in all
     answers: list[str] = field(default_factory=list)  #: what the user got, an answer for each input
     state: Any = None  #: goes into the next ``play``, to go on
+
+
+async def leaves_the_loop_free(monkeypatch: pytest.MonkeyPatch, search: Callable[[], Awaitable[Any]]) -> bool:
+    """Whether the tool of siltstone that *search* calls runs in another thread than the event loop."""
+    ran, call = list[int](), Tool.call
+
+    def noted(tool: Tool, arguments: Any) -> str:
+        ran.append(threading.get_ident())
+        return call(tool, arguments)
+
+    monkeypatch.setattr(Tool, "call", noted)
+    await search()
+    return bool(ran) and threading.get_ident() not in ran
 
 
 class Case(ABC):

@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -47,6 +48,7 @@ from adapters.contract import (
     Run,
     Say,
     conversation,
+    leaves_the_loop_free,
     look_up,
     opened,
     signature,
@@ -388,3 +390,9 @@ def test_the_example_runs() -> None:
     done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True)
     assert "The agent: On quay 0" in done.stdout
     assert "memory_search found: [" in done.stdout
+
+
+def test_a_search_leaves_the_event_loop_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    search, *_ = SiltstoneMiddleware(opened()).tools
+    context: Any = SimpleNamespace(session=None)
+    assert asyncio.run(leaves_the_loop_free(monkeypatch, lambda: search.func(context, query="salt")))

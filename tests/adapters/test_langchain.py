@@ -29,6 +29,7 @@ from langchain_core.messages import (
     convert_to_openai_messages,
 )
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -48,6 +49,7 @@ from adapters.contract import (
     Reply,
     Run,
     Say,
+    leaves_the_loop_free,
     look_up,
     opened,
     signature,
@@ -446,3 +448,13 @@ def test_the_example_runs() -> None:
 
 
 CASE = LangChainCase()
+
+
+def test_a_search_leaves_the_event_loop_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    search, *_ = SiltstoneMiddleware(opened()).tools
+
+    async def called(asked: dict[str, Any]) -> Any:
+        return await search.ainvoke(asked)
+
+    chain = RunnableLambda(called)
+    assert asyncio.run(leaves_the_loop_free(monkeypatch, lambda: chain.ainvoke({"query": "salt"})))

@@ -35,6 +35,7 @@ from adapters.contract import (
     Run,
     Say,
     conversation,
+    leaves_the_loop_free,
     look_up,
     opened,
     signature,
@@ -339,3 +340,10 @@ async def test_two_runs_at_once_in_one_conversation_lose_nothing() -> None:
         for place, sent in enumerate(run.sent):
             assert broken_tool_groups(read_history(AgentsCase().neutral(sent))) == 0
             assert place % 2 or f"Question {name} {place // 2}?" in json.dumps(sent)
+
+
+async def test_a_search_leaves_the_event_loop_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, memory = fresh()
+    tool = memory.tools[0]
+    context: Any = None
+    assert await leaves_the_loop_free(monkeypatch, lambda: tool.on_invoke_tool(context, '{"query": "salt"}'))

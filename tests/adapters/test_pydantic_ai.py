@@ -51,6 +51,7 @@ from adapters.contract import (
     Run,
     Say,
     conversation,
+    leaves_the_loop_free,
     look_up,
     opened,
     signature,
@@ -361,3 +362,8 @@ def test_a_message_that_is_changed_in_place_is_read_again() -> None:
     assert [part.content for each in run.sent[-1] for part in each.parts] == ["[cleared]", "One.", "Another."]
     assert "secret" not in json.dumps(session.history())
     assert [each.reason for each in session.compactions()] == ["branch"]
+
+
+def test_a_search_leaves_the_event_loop_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = Agent(TestModel(call_tools=["memory_search"]), capabilities=[SiltstoneCapability(opened())])
+    assert asyncio.run(leaves_the_loop_free(monkeypatch, lambda: agent.run("Where is the salt?")))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -11,6 +13,7 @@ import pytest
 
 from siltstone.archive import ContextArchive, Said, files, lines, read_segments, read_vectors, vectors
 from siltstone.archive.lines import locked
+from siltstone.knowledge import new_fact
 
 NOW = 1_800_000_000_000
 DAY = 86_400_000
@@ -187,3 +190,27 @@ def test_vectors_of_what_left_because_there_was_too_much_leave_too(tmp_path: Pat
     assert found is not None
     assert len(found.by_id) <= 2 * 10 + 65
     assert {each.id for each in archive.timeline()} <= found.by_id.keys()
+
+
+def test_what_a_killed_process_left_of_a_file_leaves_with_the_next_rewrite(tmp_path: Path) -> None:
+    """It may have a text that is forgotten now, and would take more of the disk with each kill."""
+    killed = f"""
+import os, signal
+from pathlib import Path
+from siltstone.archive.lines import replaced
+for name in ("segments.jsonl", "vectors.bin", "knowledge.jsonl"):
+    if not os.fork():
+        with replaced(Path({str(tmp_path)!r}) / name) as file:
+            file.write(b"secret")
+            file.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.wait()
+"""
+    archive = ContextArchive(tmp_path)
+    archive.add("s", said("secret", "silt"))
+    subprocess.run([sys.executable, "-c", killed], check=True)
+    assert len(list(tmp_path.glob(".*.part"))) == 3
+    archive.replace("s", [each for each in archive.timeline("s") if each.content != "secret"])
+    archive.put_facts("s", [new_fact("fact", "silt settles", session_id="s", created_at=NOW)])
+    assert not list(tmp_path.glob(".*.part"))
+    assert not [path for path in tmp_path.iterdir() if b"secret" in path.read_bytes()]

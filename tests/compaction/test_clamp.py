@@ -13,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compacting import Raw, assert_lawful, assistant, exchange, filler, outcome, run, shape, turn, user
-from siltstone import CompactionConfig, Emergency, ThresholdCompactor, compact
+from siltstone import (
+    CompactionConfig,
+    Emergency,
+    Session,
+    SimpleMemoryStore,
+    ThresholdCompactor,
+    compact,
+)
 from siltstone.compaction import Compaction, CompactionError, Trigger, validate
 from siltstone.compaction.clamp import clamp_result
 from siltstone.compaction.emergency_fit import WORDS, check_room
@@ -272,3 +279,16 @@ def test_messages_that_were_cut_are_worth_a_summary_in_a_list_as_in_outline():
         selection = select(history, 0, ())
         assert [message.seq for message in selection.discarded] == [0, 1]
         assert selection.is_worthwhile
+
+
+@pytest.mark.parametrize("number", [",", "9" * 5_000, "1,2", "٣", "999,999,999,999,999,999", ""])
+def test_a_tool_that_prints_a_note_of_ours_stops_no_compaction(number: str) -> None:
+    """It may print what it was told by a stranger. A number that is none, or too long, counts nothing."""
+    said = f"{LINES}[… {number} tokens cut …]\n{LINES}"
+    message = read_message({"role": "tool", "tool_call_id": "c", "content": said}, 1)
+    cut = clamp_result(message, 500, BLOCKS)
+    assert cut is not None
+    assert BLOCKS.count([cut]) <= 500
+    with Session.open(None, "s", memory=SimpleMemoryStore(), context_window=4_000) as session:
+        session.append(user("go"), *exchange("c", said))
+        assert session.prepare().tokens <= 4_000

@@ -27,6 +27,7 @@ __all__ = [
     "RawDoor",
     "Ready",
     "RequestRefusedError",
+    "acalled_tool",
     "called",
     "called_tool",
     "check_bounded",
@@ -214,6 +215,11 @@ def called_tool(tool: Tool, arguments: Any) -> str:
         return tool.call(arguments)
     except ToolError as error:
         return str(error)
+
+
+async def acalled_tool(tool: Tool, arguments: Any) -> str:
+    """:func:`called_tool` in a thread: a search may wait for a disk or a server, and the loop may not."""
+    return await asyncio.to_thread(called_tool, tool, arguments)
 
 
 def check_bounded(session: AnySession) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
-from siltstone.adapters.base import AnySession, Door, Ready, called, called_tool, memory_tools, requires
+from siltstone.adapters.base import AnySession, Door, Ready, acalled_tool, called, memory_tools, requires
 from siltstone.adapters.host import HostMessage
 from siltstone.messages import FORGOTTEN, Provenance, encode, read_message
 from siltstone.tools import Tool
@@ -244,7 +244,7 @@ class _Items:
 
 def _tool(tool: Tool) -> FunctionTool:
     async def invoke(context: Any, arguments: str) -> str:  # noqa: ARG001
-        return called_tool(tool, arguments or "{}")
+        return await acalled_tool(tool, arguments or "{}")
 
     return FunctionTool(
         name=tool.name,

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Final, NamedTuple
 
-from siltstone.archive.lines import Stamp, line_of, locked, opened_to_append, stamp_of
+from siltstone.archive.lines import Stamp, line_of, locked, opened_to_append, remove_leftovers, stamp_of
 from siltstone.archive.records import Segment, read_segments, segment_fields, segment_of, write_segments
 from siltstone.errors import ConfigError
 
@@ -214,6 +214,7 @@ class SegmentArchive:
     def _rewrite(self, kept: Mapping[bytes, Segment]) -> dict[bytes, Segment]:
         """Makes *kept* the content of the file, and then of memory. After an error both are as before."""
         newest = self._newest(kept)
+        remove_leftovers(self.path)
         written = write_segments(self.path, (kept[key] for _, _, key in newest))
         self._oldest, self._lines = newest, written
         self._segments = {key: kept[key] for _, _, key in newest}

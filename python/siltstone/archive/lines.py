@@ -31,6 +31,7 @@ __all__ = [
     "opened_to_append",
     "read_lines",
     "release_lock",
+    "remove_leftovers",
     "replaced",
     "stamp_of",
     "take_lock",
@@ -40,6 +41,7 @@ T = TypeVar("T")
 
 LOCK_SECONDS: Final = 5.0  #: as long as a store waits for another process
 _LOOK_SECONDS: Final = 0.001
+_UNFINISHED: Final = ".part"  #: ends the name of a file that is not complete
 
 #: The state of a file after its last write: its inode, its size, and the time of the write.
 Stamp: TypeAlias = tuple[int, int, int]
@@ -166,13 +168,25 @@ def opened_to_append(path: Path) -> BinaryIO:
     return open(path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
+def remove_leftovers(path: Path) -> None:
+    """Deletes what processes that were killed have left of new files for *path*: it may be forgotten text.
+
+    Call it when no other process can write *path*, as in :func:`locked`.
+    """
+    if fcntl is None:
+        return
+    for left in path.parent.glob(f".{path.name}.*{_UNFINISHED}"):
+        with suppress(FileNotFoundError):
+            left.unlink()
+
+
 @contextmanager
 def replaced(path: Path) -> Iterator[BinaryIO]:
     """A file to write. It replaces *path* at the end, when all of it is on the disk."""
     import tempfile  # imports shutil and four compressors, so only the writing of files imports it
 
     make_folder(path.parent)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_UNFINISHED)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file

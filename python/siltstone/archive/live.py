@@ -12,7 +12,7 @@ from threading import RLock
 from typing import Final
 
 from siltstone.archive.files import Said, SegmentArchive
-from siltstone.archive.lines import Stamp, read_lines, replaced, stamp_of, write_lines
+from siltstone.archive.lines import Stamp, read_lines, remove_leftovers, replaced, stamp_of, write_lines
 from siltstone.archive.records import Segment, fact_fields
 from siltstone.archive.vectors import append_vectors, dimension_of, merge_vectors, read_vectors
 from siltstone.documented import DIMENSION, DocumentedBm25, hash_vector, hybrid_scores, passes, tokens
@@ -155,6 +155,7 @@ class ContextArchive:
                 for fields in read_lines(path, lambda line: line)
                 if fields.get("sessionId") != session_id and fields.get("id") not in names
             ]
+            remove_leftovers(path)
             lines = [*others, *(fact_fields(fact) | {"sessionId": session_id} for fact in own)]
             return write_lines(path, lines)
 
@@ -358,6 +359,7 @@ class ContextArchive:
         path, stamp = self.folder / "vectors.bin", self._stamp
         if stamp is None and not self._is_ours():
             dimension = dimension_of(path)
+            remove_leftovers(path)
             if gone and dimension is not None:  # whoever made them: what left the archive leaves the file
                 merge_vectors(path, {}, dimension, gone=gone)
             return
@@ -365,6 +367,7 @@ class ContextArchive:
             with replaced(self.folder / MAKER) as file:
                 file.write(self._maker.encode())
         if gone or stamp is None or not append_vectors(path, new, self._dimension, stamp):
+            remove_leftovers(path)
             is_ours = merge_vectors(path, new, self._dimension, gone=gone) > 0
             self._stamp = stamp_of(path) if is_ours else None
         else:

@@ -29,7 +29,8 @@ CLAMPED = "clamped"  #: the kind of a substitute that is a cut result
 
 SHORTEST_TEXT = 40  # code points: the minimum part of each text that is kept
 
-_CUT = pattern(r"^\[… ([\d,]+) tokens cut\b", re.MULTILINE)
+# As the note is written, and no longer: a tool may print anything that looks like one.
+_CUT = pattern(r"^\[… ([0-9]{1,3}(?:,[0-9]{3}){0,4}) tokens cut\b", re.MULTILINE)
 
 
 def clamp(

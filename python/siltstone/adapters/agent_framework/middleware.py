@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from siltstone.adapters.agent_framework.messages import AgentFrameworkDialect
-from siltstone.adapters.base import AnySession, Ready, called_tool, merged, requires
+from siltstone.adapters.base import AnySession, Ready, acalled_tool, merged, requires
 from siltstone.adapters.pool import MOST_OPEN, OpenSession, Pool
 from siltstone.errors import ConfigError
 from siltstone.tools import Tool, memory_get, memory_search
@@ -125,7 +125,7 @@ class SiltstoneMiddleware(ChatMiddleware):
         async def call(ctx: FunctionInvocationContext, **arguments: Any) -> str:
             name = None if ctx.session is None else ctx.session.session_id
             async with self._pool.adoor(name) as door:
-                return called_tool(getattr(door.session, tool.name), arguments)
+                return await acalled_tool(getattr(door.session, tool.name), arguments)
 
         schema = tool.definition()["function"]["parameters"]
         return FunctionTool(name=tool.name, description=tool.description, func=call, input_model=schema)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from operator import attrgetter
@@ -162,7 +163,7 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
 
         async def acall(**arguments: Any) -> str:
             async with self._pool.adoor(self._conversation()) as door:
-                return _called(getattr(door.session, tool.name), arguments)
+                return await asyncio.to_thread(_called, getattr(door.session, tool.name), arguments)
 
         return StructuredTool.from_function(
             func=call,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Generic, TypeVar
 
-from siltstone.adapters.base import AnySession, Ready, called_tool, is_same, merged, requires
+from siltstone.adapters.base import AnySession, Ready, acalled_tool, is_same, merged, requires
 from siltstone.adapters.pool import MOST_OPEN, OpenSession, Pool
 from siltstone.adapters.pydantic_ai.messages import PydanticAIDialect
 from siltstone.tools import Tool, memory_get, memory_search
@@ -138,7 +138,7 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
     def _caller(self, name: str) -> Callable[..., Any]:
         async def call(ctx: RunContext[DepsT], **arguments: Any) -> str:
             async with self._pool.adoor(ctx.conversation_id) as door:
-                return called_tool(getattr(door.session, name), arguments)
+                return await acalled_tool(getattr(door.session, name), arguments)
 
         return call
 
