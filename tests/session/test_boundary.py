@@ -250,3 +250,14 @@ def test_the_lists_of_an_answer_are_its_own_and_those_of_its_moment_whenever_the
         assert session.prepare().messages == [*said, user("three")]
         with pytest.raises(AttributeError, match="no 'message'"):
             early.message  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_a_prepare_after_an_append_copies_no_list_until_one_is_read(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", policy=small()) as session:
+        for said in ("one", "two"):
+            session.append({"role": "user", "content": said})
+            answer = session.prepare()
+            shared, length = session._core.view.lent()
+            assert [(listed is shared, count) for listed, count in answer.lent] == [(True, length)] * 2
+            assert answer.messages == answer.history == session.history()
+            assert answer.messages is not answer.history

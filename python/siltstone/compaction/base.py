@@ -393,7 +393,8 @@ class RequestShaper(Protocol):
 
 def shapes_request(policy: Compactor | None) -> bool:
     """Whether *policy* removes messages from single requests only, and leaves the history as it is."""
-    return isinstance(policy, RequestShaper) and policy.shapes_request
+    # Each request asks: without the protocol's own check, which looks at all that an object may have.
+    return bool(getattr(policy, "shapes_request", False))
 
 
 @runtime_checkable

@@ -142,10 +142,10 @@ def boundary(
         IllegalHistoryError: a provider would refuse the view, and the session was opened with ``check=True``.
     """
     core.check_open()
-    state = core.follow()
     if policy is None:
+        core.follow()
         state, is_noted = passed(core, None)
-        return state, replace(prepared(core, state, []), is_noted=is_noted)
+        return state, prepared(core, state, [], is_noted=is_noted)
     outcomes = landed(core, policy)
     state = core.follow()
     at = state.clock.boundary
@@ -163,7 +163,7 @@ def boundary(
     while answered is None:  # another thread has appended since the emergency fit ran
         outcomes += yield from within_window(core, policy, at)
         answered = _fitting(core, core.state, policy)
-    return answered, replace(prepared(core, answered, outcomes, policy), is_noted=is_noted)
+    return answered, prepared(core, answered, outcomes, policy, is_noted=is_noted)
 
 
 def landed(core: SessionCore, policy: Compactor) -> list[Outcome]:
@@ -543,13 +543,19 @@ def _calls(message: Message) -> bool:
 
 
 def prepared(
-    core: SessionCore, state: SessionState, outcomes: list[Outcome], policy: Compactor | None = None
+    core: SessionCore,
+    state: SessionState,
+    outcomes: list[Outcome],
+    policy: Compactor | None = None,
+    *,
+    is_noted: bool = False,
 ) -> Prepared:
-    """The view of *state*, as the answer of a boundary with *outcomes*."""
+    """The view of *state*, as the answer of a boundary with *outcomes*. No list is copied."""
     view = state.view if policy is None else state.view.recounted(policy.token_rule)
     if core.guards.check:
         check_legal(view.messages(), core.session_id)
-    return _lent((view.lent(), view.lent()), {"tokens": view.tokens, "outcomes": tuple(outcomes)})
+    fields = {"tokens": view.tokens, "outcomes": tuple(outcomes), "is_noted": is_noted}
+    return _lent((view.lent(), view.lent()), fields)
 
 
 def check_legal(history: Sequence[Message], session_id: str) -> None:

@@ -119,9 +119,10 @@ class SessionCalls:
             return answer
         own = isinstance(policy, OwnPolicy)
         chosen = self.policy if isinstance(policy, OwnPolicy) else policy
-        check_policy(chosen)
-        # Only the given window is checked. The emergency fit keeps within a learned one, for any threshold.
-        check_overhead(chosen, self.core.reserved_tokens, self.core.given_window)
+        if not own:  # the session's own was checked when it was opened
+            check_policy(chosen)
+            # By the given window alone: the emergency fit keeps within a learned one, for any threshold.
+            check_overhead(chosen, self.core.reserved_tokens, self.core.given_window)
         asked = self._asked if chosen is not None else None
         if asked is not None:
             self._asked = None

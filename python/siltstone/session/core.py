@@ -507,11 +507,11 @@ class SessionCore:
         Raises:
             SecretRefusedError: a rule of the session refuses one of the messages.
         """
-        from siltstone.session import rows
+        from siltstone.session.rows import message_row
 
         if self.redacting is not None:
             items, self._spans = self.redacting.said(items)
-        return [rows.message_row(item, view.rule.tokens(item.units)) for item in items]
+        return [message_row(item, view.rule.tokens(item.units)) for item in items]
 
     def measured(self, raws: Sequence[RawMessage], state: SessionState) -> list[Item]:
         """*raws* as the next messages of the log.
@@ -520,7 +520,7 @@ class SessionCore:
             InvalidMessageError: one of *raws* is no message.
             StoreConflictError: another worker has appended to the log.
         """
-        from siltstone.messages import read_message
+        from siltstone.messages.read import read_message
 
         self._check_own_end(state)
         messages = [read_message(raw, state.end + offset) for offset, raw in enumerate(raws)]

@@ -734,7 +734,7 @@ class Session(BaseSession):
 
     def _run(self, flow: Steps[T], timeout: float | EllipsisType | None = ...) -> T:
         """Drives *flow* when no other call of this session may compact."""
-        from siltstone import llm
+        from siltstone.llm import run
 
         self._core.origin.check()  # before any lock
         seconds = self._timeout if isinstance(timeout, EllipsisType) else timeout
@@ -742,7 +742,7 @@ class Session(BaseSession):
         try:
             if not slot.take(claim, seconds):
                 raise self._calls.busy(seconds)
-            return llm.run(flow, self._model)
+            return run(flow, self._model)
         finally:
             slot.holder = None if slot.holder is claim else slot.holder
             flow.close()

@@ -108,7 +108,7 @@ class View:
 
         Each message is checked once, on demand.
         """
-        from siltstone.messages import opens_turn
+        from siltstone.messages.turns import opens_turn
 
         seen, units, place, before = self._asked
         for at in range(seen, self._length):
