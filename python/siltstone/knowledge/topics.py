@@ -97,7 +97,8 @@ _PATTERNS: Final = (
     )),
     ("amount", late(
         r"(?:US\$|[$€£¥￥])\s?\d+(?:,\d+)*(?:\.\d+)?(?:\s?(?:million|billion|[kKmM])\b)?"
-        r"|(?<![\w.])\d+(?:,\d+)*(?:\.\d+)?\s?(?:USD|EUR|GBP|CNY|RMB|dollars|euros|元|万元|亿元|块钱|美元)"
+        # Bounded: a table of numbers with commas would be read again from each of them to its end.
+        r"|(?<![\w.])\d{1,20}(?:,\d{1,20}){0,12}(?:\.\d{1,20})?\s?(?:USD|EUR|GBP|CNY|RMB|dollars|euros|元|万元|亿元|块钱|美元)"
     )),
     ("project", late(
         r"\b(?:project|repo|repository)\s+[\"'`]?([A-Za-z][\w.-]*[\w])"
