@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 from siltstone._native_indexes import Bm25Index, DocumentedBm25, Flat, HashedTfIndex, Hnsw
 from siltstone._native_recall import BlockOptions, BlockWriter, RecallConditions, RecallContext, Recalled
 from siltstone._native_rows import Compaction, Derived, LogRow, LogState, SessionRow
-from siltstone._native_search import Asked, Found, Hit, SearchOptions
+from siltstone._native_search import Asked, Found, SearchOptions
 from siltstone._native_store import (
     Finding,
     Forgotten,
@@ -39,7 +39,6 @@ __all__ = [
     "Forgotten",
     "Found",
     "HashedTfIndex",
-    "Hit",
     "Hnsw",
     "KnownMessages",
     "Leaving",

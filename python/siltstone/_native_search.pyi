@@ -3,11 +3,14 @@
 The other names of the compiled module are in ``_native.pyi``, which exports these as well.
 """
 
-from typing import Any, Final, Protocol, final
+from typing import Any, Final, Protocol, TypeAlias, final
 
 from siltstone.memory.kinds import Fusion, Ranker, SearchIndex
 
-__all__ = ["Found", "Hit", "SearchOptions"]
+__all__ = ["Found", "SearchOptions"]
+
+# content, score, messages, entry_id, role, created_at (ms), explain, session_id where several were searched
+_Hit: TypeAlias = tuple[str, float, tuple[int, int], int, str, int, dict[str, Any] | None, str | None]
 
 class _Decay(Protocol):
     @property
@@ -93,26 +96,10 @@ class Asked:
     def __reduce__(self) -> tuple[type[Asked], tuple[list[int], str]]: ...
 
 @final
-class Hit:
-    """An entry that a search found."""
-
-    entry_id: Final[int]
-    content: Final[str]
-    start: Final[int]
-    end: Final[int]
-    role: Final[str]
-    name: Final[str | None]
-    kind: Final[str]
-    created_at: Final[int]
-    score: Final[float]
-    explain: Final[dict[str, Any] | None]
-    session_id: Final[str | None]
-
-@final
 class Found:
     """The hits, the ranker, the number of entries without vectors where it was checked, and the terms."""
 
-    hits: Final[list[Hit]]
+    hits: Final[list[_Hit]]
     ranker: Final[Ranker]
     lacking: Final[int]
     asked: Final[Asked]

@@ -226,7 +226,7 @@ RUST_FAMILIES = {
     "condense": ["bytes seen tables", "lines"],
     "analyse": [
         "date fold graphemes irregular key language memo order passages stop",
-        "choice ends function_words",
+        "choice ends english function_words",
         "normal",
         "words",
         "detect",
@@ -237,7 +237,7 @@ RUST_FAMILIES = {
         "asked",
     ],
     "bm25": [
-        "chain languages params scored spare terms",
+        "chain languages params scored spare terms vocabulary",
         "lists score speakers",
         "norms scratch",
         "index once",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import example, given
@@ -31,18 +30,8 @@ def test_a_moment_is_exact_to_the_millisecond(stamp: int) -> None:
 
 def test_a_hit_is_one_as_its_class_makes_it() -> None:
     moment = 1_683_504_000_123
-    found = SimpleNamespace(
-        entry_id=7,
-        content="silt",
-        start=3,
-        end=4,
-        role="user",
-        created_at=moment,
-        score=0.5,
-        explain={"own": 0.5},
-        session_id="",
-    )
-    hit = search_hit(found, "s", _native.Asked.of("silt"))  # type: ignore[arg-type]
+    found = ("silt", 0.5, (3, 4), 7, "user", moment, {"own": 0.5}, None)
+    hit = search_hit(found, "s", _native.Asked.of("silt"))
     expected = SearchHit(
         content="silt",
         score=0.5,

@@ -33,7 +33,9 @@ __all__ = [
     "LAST_TIME",
     "MAX_INTEGER",
     "MILLISECOND",
+    "NO_FILTERS",
     "Filters",
+    "HitRow",
     "compaction_from_row",
     "datetime_from",
     "derived_from_row",
@@ -49,6 +51,9 @@ __all__ = [
     "stored_entry",
     "with_filters",
 ]
+
+HitRow: TypeAlias = "tuple[str, float, tuple[int, int], int, str, int, dict[str, Any] | None, str | None]"
+"""Content, score, messages, id, role, time, explanation, and the session where several were searched."""
 
 ShownMessage: TypeAlias = "tuple[int, Role, str, dict[str, Any], int]"
 """Number, role, text, message and time of a message that is a role and a text."""
@@ -159,6 +164,7 @@ class Filters:
 
 
 _FILTERS: Final = frozenset((*Filters.__slots__, "topic", "entity"))  #: the names of ``SearchFilters``
+NO_FILTERS: Final = Filters(None, None, None, None, None)
 
 
 def filters_in(given: SearchFilters) -> Filters:
@@ -206,17 +212,18 @@ def stored_entry(entry: _native.StoredEntry) -> StoredEntry:
     )
 
 
-def search_hit(found: _native.Hit, session_id: str, asked: _native.Asked) -> SearchHit:
+def search_hit(found: HitRow, session_id: str, asked: _native.Asked) -> SearchHit:
     """*found* as users see it: a hit of a search in *session_id*, with the query *asked*."""
+    content, score, place, entry_id, role, created_at, explain, session = found
     hit = object.__new__(SearchHit)
-    _SET_CONTENT(hit, found.content)
-    _SET_SCORE(hit, found.score)
-    _SET_RANGE(hit, tuple.__new__(SourceRange, (found.start, found.end)))
-    _SET_ID(hit, found.entry_id)
-    _SET_ROLE(hit, found.role)
-    _SET_TIME(hit, datetime_from(found.created_at))
-    _SET_EXPLAIN(hit, found.explain)
-    _SET_SESSION(hit, found.session_id or session_id)
+    _SET_CONTENT(hit, content)
+    _SET_SCORE(hit, score)
+    _SET_RANGE(hit, tuple.__new__(SourceRange, place))
+    _SET_ID(hit, entry_id)
+    _SET_ROLE(hit, role)
+    _SET_TIME(hit, datetime_from(created_at))
+    _SET_EXPLAIN(hit, explain)
+    _SET_SESSION(hit, session or session_id)
     _SET_ASKED(hit, asked)
     return hit
 

@@ -114,6 +114,7 @@ class Knowing:
                 value="namespace",
             )
         self._namespace = namespace if is_shared else ""
+        self._keeps_facts: bool | None = None
         self._facts: StoredFacts | None = None
         self._making: Final = Lock()
         self._on_line: tuple[object, OnLine] | None = None
@@ -132,7 +133,9 @@ class Knowing:
     @property
     def keeps_facts(self) -> bool:
         """Whether the store keeps facts."""
-        return keeps_facts(self._store)
+        if self._keeps_facts is None:
+            self._keeps_facts = keeps_facts(self._store)
+        return self._keeps_facts
 
     @property
     def facts(self) -> StoredFacts:

@@ -10,6 +10,7 @@ from siltstone._native import BlockOptions, BlockWriter, RecallConditions, Recal
 from siltstone.errors import StoreConflictError, StoreOpenError
 from siltstone.memory.convert import (
     MAX_INTEGER,
+    NO_FILTERS,
     filters_in,
     is_across,
     message_from_row,
@@ -235,7 +236,8 @@ class MemoryStore(DatabaseStore):
             StoreCorruptError: rows are missing, or the file cannot be read. An entry that does not match its
                 checksum is left out, and listed by :meth:`quarantined`.
         """
-        wanted, tags = filters_in(filters), None
+        # Most searches have no filters.
+        wanted, tags = filters_in(filters) if filters else NO_FILTERS, None
         if "topic" in filters or "entity" in filters:  # few searches ask for them
             from siltstone.stores.tagged import Tags
 
@@ -249,7 +251,7 @@ class MemoryStore(DatabaseStore):
             looked = min(looked_at(most), self._limits.hits) if is_in_order and most > 0 else most
         reranker = self._reranker if most > 0 else None
         asked = looked if reranker is None else max(looked, reranker.depth)
-        conditions = wanted.named()
+        conditions = wanted.named() if filters else {}
         if tags is not None and wanted.since is None:
             conditions["since"] = -MAX_INTEGER  # a filter avoids the graph, which would not give all hits
         at = milliseconds(now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from siltstone.errors import ConfigError, InvalidArgumentsError, ToolNotFoundError
 from siltstone.values import dataclass
@@ -78,7 +78,7 @@ class Tool:
         """
         if isinstance(arguments, str):
             try:
-                arguments = json.loads(arguments, parse_int=_integer)
+                arguments = _READER.decode(arguments)
             except ValueError as error:
                 raise self.refuse(f"the arguments are not JSON: {error}") from error
             except RecursionError as error:
@@ -126,3 +126,6 @@ def _integer(digits: str) -> int:
     if len(digits) > MAX_DIGITS:
         raise ValueError(f"a number has {len(digits)} digits, at most {MAX_DIGITS} are read")
     return int(digits)
+
+
+_READER: Final = json.JSONDecoder(parse_int=_integer)

@@ -30,6 +30,7 @@ FLOOR: Final = 60  #: the minimum tokens of a cut text
 LEAST_BUDGET: Final = 100  #: the minimum budget: room for one text and the JSON around it
 CUT: Final = "…"  #: marks a cut
 
+_WRITER: Final = json.JSONEncoder(ensure_ascii=False)
 _LEAST, _MOST, _PERCENT = 600, 2_000, 5
 _BYTES_PER_TOKEN = 4  # a first guess; the count has the last word
 
@@ -73,7 +74,7 @@ def shares(sizes: Sequence[int], room: int) -> int:
 
 def as_json(value: object) -> str:
     """*value* as JSON text, which a model reads as it is written: only what JSON must escape is escaped."""
-    return json.dumps(value, ensure_ascii=False)
+    return _WRITER.encode(value)
 
 
 def beginning(text: str, fits: Callable[[str], bool]) -> str:

@@ -79,7 +79,7 @@ mod _native {
     #[pymodule_export]
     use crate::rows::{Compaction, Derived, LogRow, LogState, SessionRow};
     #[pymodule_export]
-    use crate::search::{Found, Hit, SearchOptions};
+    use crate::search::{Found, SearchOptions};
     #[pymodule_export]
     use crate::store::Store;
     #[pymodule_export]

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyList, PyString};
 use siltstone_core::fusion::Decay;
 use siltstone_core::memory::{self, Filter, QueryVector, SearchIndex};
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
@@ -140,27 +140,24 @@ pub(crate) fn vector_in(vector: Option<VectorIn>) -> Option<QueryVector> {
     })
 }
 
-/// An entry that a search found.
-#[pyclass(frozen, get_all, module = "siltstone._native")]
-pub(crate) struct Hit {
-    entry_id: i64,
-    content: String,
-    start: i64,
-    end: i64,
-    role: String,
-    name: Option<String>,
-    kind: String,
-    created_at: i64,
-    score: f64,
-    explain: Option<Py<PyDict>>,
-    /// The session of the hit, where several sessions were searched.
-    session_id: Option<String>,
-}
+/// An entry that a search found: its text, score, messages, id, role, time and explanation, and its session where
+/// several were searched. A tuple, since Python reads each of them once.
+type Hit = (
+    String,
+    f64,
+    (i64, i64),
+    i64,
+    String,
+    i64,
+    Option<Py<PyDict>>,
+    Option<String>,
+);
 
 /// The result of a search.
 #[pyclass(frozen, get_all, module = "siltstone._native")]
 pub(crate) struct Found {
-    hits: Vec<Py<Hit>>,
+    /// A list of [`Hit`]s.
+    hits: Py<PyList>,
     ranker: &'static str,
     lacking: usize,
     asked: Py<Asked>,
@@ -169,9 +166,11 @@ pub(crate) struct Found {
 impl Found {
     pub(crate) fn new(py: Python<'_>, found: memory::Found) -> PyResult<Self> {
         let hits = found.hits.into_iter();
-        let hits = hits.map(|hit| Py::new(py, Hit::new(py, hit)?));
+        let hits = hits
+            .map(|hit| hit_out(py, hit))
+            .collect::<PyResult<Vec<_>>>()?;
         Ok(Self {
-            hits: hits.collect::<PyResult<_>>()?,
+            hits: PyList::new(py, hits)?.unbind(),
             ranker: found.ranker.name(),
             lacking: found.lacking,
             asked: Py::new(py, Asked { inner: found.asked })?,
@@ -179,25 +178,20 @@ impl Found {
     }
 }
 
-impl Hit {
-    fn new(py: Python<'_>, hit: memory::Hit) -> PyResult<Self> {
-        let explain = hit.explanation;
-        let explain = explain.map(|parts| explanation_out(py, parts, hit.score, hit.decay));
-        let entry = hit.stored.entry;
-        Ok(Self {
-            entry_id: hit.stored.id.0,
-            content: entry.text,
-            start: entry.start,
-            end: entry.end,
-            role: entry.role,
-            name: entry.name,
-            kind: entry.kind,
-            created_at: entry.created_at,
-            score: hit.score,
-            explain: explain.transpose()?.map(Bound::unbind),
-            session_id: hit.session,
-        })
-    }
+fn hit_out(py: Python<'_>, hit: memory::Hit) -> PyResult<Hit> {
+    let explain = hit.explanation;
+    let explain = explain.map(|parts| explanation_out(py, parts, hit.score, hit.decay));
+    let entry = hit.stored.entry;
+    Ok((
+        entry.text,
+        hit.score,
+        (entry.start, entry.end),
+        hit.stored.id.0,
+        entry.role,
+        entry.created_at,
+        explain.transpose()?.map(Bound::unbind),
+        hit.session,
+    ))
 }
 
 /// Little-endian float32, one after another. An incomplete last number is dropped.

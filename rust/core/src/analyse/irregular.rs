@@ -52,15 +52,23 @@ const IRREGULAR: [(&str, &str); 173] = [
     ("woven", "weave"), ("written", "write"), ("wrote", "write"),
 ];
 
-/// The base of an irregular form; any other word as it is.
+/// The length of the longest form with an `s`, in bytes.
+const LONGEST: usize = 11;
+
+/// The base of a word that is an irregular form.
 ///
 /// A form with an `s` added has the same base, so `mothers` matches `mother`.
-pub(super) fn base(word: &str) -> &str {
-    static KNOWN: LazyLock<FxHashMap<&str, &str>> =
-        LazyLock::new(|| IRREGULAR.into_iter().collect());
-    let known = |word: &str| KNOWN.get(word).copied();
-    let singular = || word.strip_suffix('s').and_then(known);
-    known(word).or_else(singular).unwrap_or(word)
+pub(super) fn base(word: &[u8]) -> Option<&'static str> {
+    static KNOWN: LazyLock<FxHashMap<&[u8], &str>> = LazyLock::new(|| {
+        let rows = IRREGULAR.into_iter();
+        rows.map(|(form, base)| (form.as_bytes(), base)).collect()
+    });
+    if word.len() > LONGEST {
+        return None;
+    }
+    let known = |word: &[u8]| KNOWN.get(word).copied();
+    let singular = || word.strip_suffix(b"s").and_then(known);
+    known(word).or_else(singular)
 }
 
 #[cfg(test)]
@@ -70,11 +78,17 @@ mod tests {
     #[test]
     fn the_table_is_in_order() {
         assert!(IRREGULAR.is_sorted_by(|one, next| one.0 < next.0));
+        let longest = IRREGULAR.map(|(form, _)| form.len()).into_iter().max();
+        assert_eq!(longest, Some(LONGEST - 1));
     }
 
     #[test]
     fn singular_and_plural_of_a_form_have_one_base() {
-        let bases = ["went", "silt", "mother", "mothers", "s", ""].map(base);
-        assert_eq!(bases, ["go", "silt", "mom", "mom", "s", ""]);
+        let bases =
+            ["went", "silt", "mother", "mothers", "s", ""].map(|word| base(word.as_bytes()));
+        assert_eq!(
+            bases,
+            [Some("go"), None, Some("mom"), Some("mom"), None, None]
+        );
     }
 }

@@ -11,6 +11,7 @@ mod choice;
 mod date;
 mod detect;
 mod ends;
+mod english;
 pub mod fields;
 mod fold;
 mod function_words;
@@ -37,7 +38,7 @@ pub(crate) use date::day;
 pub use detect::{language_in, language_of};
 pub use fields::{Fields, Speaker, for_each_passage};
 pub use language::{LANGUAGES, Language, Languages};
-pub use near::{Edits, for_each_correctable};
+pub use near::{for_each_correctable, near_terms};
 pub use normal::{Normalizer, hash};
 pub use sieve::sift;
 pub use terms::{

@@ -1,13 +1,15 @@
 //! Words at an edit distance of one from an unknown word: its possible corrections.
 
+use std::ops::RangeInclusive;
+
 use super::language::Language;
 use super::normal::{Normalizer, hash};
-use super::stop::is_stop_word;
+use super::stop::{are_english_stop_word, is_stop_word};
 use super::terms::for_each_word;
 
 /// The length of words that are corrected, in letters: a shorter word is near too many others, and a longer one is
 /// hardly a word.
-const LETTERS: std::ops::RangeInclusive<usize> = 5..=24;
+const LETTERS: RangeInclusive<usize> = 5..=24;
 
 /// Calls `visit` with each word of a query that may have a typo, in order, and with its term. These are words of
 /// letters only, without stop words.
@@ -21,72 +23,95 @@ pub fn for_each_correctable(text: &str, mut visit: impl FnMut(&str, u64)) {
     });
 }
 
-/// All content words at one edit from a word; some occur twice.
+/// The terms of content words at one edit from a word, with their normal forms: those that `is_asked`, by any of
+/// `normalizers`. Some occur twice.
 ///
 /// An edit removes, adds or replaces one letter, or swaps two adjacent letters. The first letter is only changed by
-/// a swap.
-#[derive(Clone, Debug, Default)]
-pub struct Edits {
-    /// The words one after the other, and where each ends.
-    words: String,
-    ends: Vec<usize>,
-}
-
-impl Edits {
-    /// The edits of `word`; none if its first letter is of a script that is not corrected.
-    #[must_use]
-    pub fn of(word: &str) -> Self {
-        let mut edits = Self::default();
-        let first = word.chars().next();
-        let Some(alphabet) = first.and_then(alphabet) else {
-            return edits;
-        };
-        for (at, letter) in word.char_indices() {
-            let (before, after) = word.split_at(at);
-            let rest = &after[letter.len_utf8()..];
-            if let Some(next) = rest.chars().next() {
-                edits.offer(word, before, &[next, letter], &rest[next.len_utf8()..]);
+/// a swap. There is none if the first letter is of a script that is not corrected.
+pub fn near_terms(
+    word: &str,
+    normalizers: &[Normalizer],
+    is_asked: impl Fn(u64) -> bool,
+) -> Vec<(u64, String)> {
+    let mut found = Vec::new();
+    let Some(alphabet) = word.chars().next().and_then(alphabet) else {
+        return found;
+    };
+    // Nearly all words are plain. They are edited and stemmed as bytes, without a string for each edit.
+    if alphabet == LATIN && word.bytes().all(|letter| letter.is_ascii_lowercase()) {
+        let alphabet: Vec<u8> = (b'a'..=b'z').collect();
+        for_each_edit(word.as_bytes(), &alphabet, |edited| {
+            if are_english_stop_word(edited) {
+                return;
             }
-            if at > 0 {
-                edits.offer(word, before, &[], rest);
-                for added in alphabet.clone() {
-                    edits.offer(word, before, &[added], after);
-                    edits.offer(word, before, &[added], rest);
+            for normalizer in normalizers {
+                let term = normalizer.term_of_plain(edited);
+                if is_asked(term) {
+                    let edited = String::from_utf8_lossy(edited);
+                    found.push((term, normalizer.normal(&edited).into_owned()));
                 }
             }
-        }
-        for added in alphabet {
-            edits.offer(word, word, &[added], "");
-        }
-        edits
+        });
+        return found;
     }
-
-    /// Each edited word.
-    pub fn iter(&self) -> impl Iterator<Item = &str> {
-        let starts = std::iter::once(&0).chain(&self.ends);
-        starts
-            .zip(&self.ends)
-            .map(|(&start, &end)| &self.words[start..end])
-    }
-
-    fn offer(&mut self, word: &str, before: &str, letters: &[char], after: &str) {
-        let start = self.words.len();
-        self.words.push_str(before);
-        self.words.extend(letters);
-        self.words.push_str(after);
-        let edited = &self.words[start..];
-        if edited == word || is_stop_word(edited) {
-            self.words.truncate(start);
-        } else {
-            self.ends.push(self.words.len());
+    let (letters, alphabet): (Vec<char>, Vec<char>) = (word.chars().collect(), alphabet.collect());
+    let mut text = String::new();
+    for_each_edit(&letters, &alphabet, |edited| {
+        text.clear();
+        text.extend(edited);
+        if is_stop_word(&text) {
+            return;
         }
+        for normalizer in normalizers {
+            let normal = normalizer.normal(&text);
+            let term = hash(&normal);
+            if is_asked(term) {
+                found.push((term, normal.into_owned()));
+            }
+        }
+    });
+    found
+}
+
+/// Calls `visit` with the letters of all words at one edit from a word; some occur twice.
+fn for_each_edit<L: Copy + PartialEq>(word: &[L], alphabet: &[L], mut visit: impl FnMut(&[L])) {
+    let mut edited = word.to_vec();
+    for at in 1..word.len() {
+        if word[at - 1] != word[at] {
+            edited.swap(at - 1, at);
+            visit(&edited);
+            edited.swap(at - 1, at);
+        }
+        for &letter in alphabet.iter().filter(|&&letter| letter != word[at]) {
+            edited[at] = letter;
+            visit(&edited);
+        }
+        edited[at] = word[at];
+    }
+    for at in 1..word.len() {
+        let removed = edited.remove(at);
+        visit(&edited);
+        edited.insert(at, removed);
+    }
+    for at in 1..=word.len() {
+        edited.insert(at, word[at - 1]);
+        // Added behind the same letter, a letter makes the word that it makes before it.
+        let is_new = |letter: &&L| at == 1 || **letter != word[at - 1];
+        for &letter in alphabet.iter().filter(is_new) {
+            edited[at] = letter;
+            visit(&edited);
+        }
+        edited.remove(at);
     }
 }
 
+/// The letters of Latin words after folding.
+const LATIN: RangeInclusive<char> = 'a'..='z';
+
 /// The folded letters of the script of a letter; None for a script that is not corrected.
-fn alphabet(c: char) -> Option<std::ops::RangeInclusive<char>> {
+fn alphabet(c: char) -> Option<RangeInclusive<char>> {
     match c {
-        'a'..='z' | 'ß' | 'ı' | 'ø' | 'æ' | 'œ' | 'đ' | 'ł' | 'þ' | 'ð' => Some('a'..='z'),
+        'a'..='z' | 'ß' | 'ı' | 'ø' | 'æ' | 'œ' | 'đ' | 'ł' | 'þ' | 'ð' => Some(LATIN),
         'α'..='ω' => Some('α'..='ω'),
         'а'..='ѿ' => Some('а'..='я'),
         'ء'..='ي' => Some('ء'..='ي'),
@@ -97,13 +122,65 @@ fn alphabet(c: char) -> Option<std::ops::RangeInclusive<char>> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     fn near(word: &str) -> Vec<String> {
-        let normalizer = Normalizer::default();
-        let edits = Edits::of(word);
-        let normal = |word| normalizer.normal(word).into_owned();
-        edits.iter().map(normal).collect()
+        let found = near_terms(word, &[Normalizer::default()], |_| true);
+        found.into_iter().map(|(_, normal)| normal).collect()
+    }
+
+    /// Whether a word is at one edit from another, by the definition.
+    fn is_near(word: &[char], edited: &[char], alphabet: &[char]) -> bool {
+        let (short, long) = if word.len() < edited.len() {
+            (word, edited)
+        } else {
+            (edited, word)
+        };
+        let same = word
+            .iter()
+            .zip(edited)
+            .take_while(|(one, other)| one == other);
+        let same = same.count();
+        match long.len() - short.len() {
+            0 => {
+                let differ = (0..word.len()).filter(|&at| word[at] != edited[at]);
+                match differ.collect::<Vec<_>>()[..] {
+                    [at] => at > 0 && alphabet.contains(&edited[at]),
+                    [at, next] => {
+                        next == at + 1 && word[at] == edited[next] && word[next] == edited[at]
+                    }
+                    _ => false,
+                }
+            }
+            1 => (1..long.len()).any(|at| {
+                let rest = long[..at].iter().chain(&long[at + 1..]);
+                rest.eq(short) && at <= same && (long == word || alphabet.contains(&long[at]))
+            }),
+            _ => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_edits_are_all_words_at_one_edit(
+            word in prop_oneof!["[abc]{2,6}", "[ßab]{2,5}"],
+            others in prop::collection::vec("[abcßd]{1,7}", 100),
+        ) {
+            let letters = |word: &str| word.chars().collect::<Vec<char>>();
+            let (word, alphabet) = (letters(&word), letters("abcd"));
+            let mut edits = BTreeSet::new();
+            for_each_edit(&word, &alphabet, |edited| { edits.insert(edited.to_vec()); });
+            for edited in &edits {
+                prop_assert!(is_near(&word, edited, &alphabet), "{word:?} {edited:?}");
+            }
+            for other in others.iter().map(|other| letters(other)) {
+                prop_assert_eq!(is_near(&word, &other, &alphabet), edits.contains(&other), "{:?}", other);
+            }
+        }
     }
 
     #[test]

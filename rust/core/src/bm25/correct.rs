@@ -3,16 +3,15 @@
 //!
 //! A word that only says that something is asked is not corrected.
 //!
-//! The correction needs no data of its own: it makes the few hundred words at one edit, and looks them up like the
-//! terms of a query. Words that entries have cost nothing.
+//! The correction needs no data of its own: it makes the few hundred words at one edit, looks up which of them entries
+//! have, and takes the most frequent one. Words that entries have cost nothing.
 
-use std::borrow::Cow;
-
-use crate::analyse::{Edits, Normalizer, for_each_correctable, hash};
+use crate::analyse::{Normalizer, for_each_correctable, near_terms};
 use crate::bm25::index::Bm25Index;
 use crate::bm25::score::Weighing;
 use crate::bm25::scorer::Scorer;
 use crate::bm25::terms::{Correction, Query};
+use crate::bm25::vocabulary::Vocabulary;
 
 /// At most so many unknown words of a query are corrected, the first ones.
 const MOST: usize = 4;
@@ -33,44 +32,130 @@ pub(super) fn corrected(index: &Bm25Index, query: &Query, scorer: &Scorer<'_>) -
             unknown.push((hash, word.to_owned()));
         }
     });
+    if unknown.is_empty() {
+        return None;
+    }
     let languages = query.languages().with_english();
     let normalizers: Vec<Normalizer> = languages.map(Normalizer::of).collect();
+    let vocabulary = Vocabulary::of(&index.postings);
     let mut corrections: Vec<Correction> = Vec::new();
     for (unknown, word) in unknown {
-        let edits = Edits::of(&word);
-        let mut near: Vec<(u64, &Normalizer, &str)> = Vec::new();
-        for edit in edits.iter() {
-            let own = hash(edit);
-            // Most words are their own normal form in most languages.
-            let term = |normalizer: &Normalizer| match normalizer.normal(edit) {
-                Cow::Borrowed(normal) if normal == edit => own,
-                normal => hash(&normal),
-            };
-            let first = near.len();
-            for normalizer in &normalizers {
-                let term = term(normalizer);
-                if near[first..].iter().all(|&(known, ..)| known != term) {
-                    near.push((term, normalizer, edit));
-                }
-            }
-        }
-        near.sort_unstable_by_key(|&(hash, ..)| hash);
-        near.dedup_by_key(|&mut (hash, ..)| hash);
         let is_used = |hash: u64| corrections.iter().any(|each| each.hash == hash);
-        near.retain(|&(hash, ..)| !scorer.has(hash) && !is_used(hash));
-        let terms = Query::of_hashes(near.iter().map(|&(hash, ..)| hash));
+        let mut near = near_terms(&word, &normalizers, |term| {
+            vocabulary.may_have(term) && !scorer.has(term) && !is_used(term)
+        });
+        near.sort_unstable();
+        near.dedup_by_key(|&mut (hash, _)| hash);
+        let terms = Query::of_hashes(near.iter().map(|&(hash, _)| hash));
         let known = Scorer::new(index, &terms, Weighing::Plain);
         // The most frequent term wins; of equally frequent terms the one with the smallest hash.
-        if let Some(found) = known.most_frequent()
-            && let Some((hash, normalizer, edit)) = near.iter().find(|&&(hash, ..)| hash == found)
+        if let Some(hash) = known.most_frequent()
+            && let Ok(place) = near.binary_search_by_key(&hash, |&(hash, _)| hash)
         {
+            let (hash, normal) = near.swap_remove(place);
             corrections.push(Correction {
                 unknown,
                 word,
-                hash: *hash,
-                normal: normalizer.normal(edit).into_owned(),
+                hash,
+                normal,
             });
         }
     }
     (!corrections.is_empty()).then(|| query.corrected(corrections))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::analyse::{Language, hash, terms};
+    use crate::bm25::{Bm25Params, Document};
+
+    /// The terms of a query after correction: each unknown word's, by trying every word at one edit on the texts.
+    fn naively(texts: &[String], query: &str) -> Vec<u64> {
+        let mut df = BTreeMap::<u64, usize>::new();
+        for text in texts {
+            let mut terms = terms(text);
+            terms.sort_unstable();
+            terms.dedup();
+            for term in terms {
+                *df.entry(term).or_default() += 1;
+            }
+        }
+        let mut found = terms(query);
+        found.sort_unstable();
+        found.dedup();
+        let asked = found.clone();
+        for word in query.split_whitespace() {
+            let normalizer = Normalizer::of(Language::English);
+            let unknown = hash(&normalizer.normal(word));
+            let Some(place) = found.iter().position(|&term| term == unknown) else {
+                continue;
+            };
+            if df.contains_key(&unknown) || word.len() < 5 {
+                continue;
+            }
+            let near = near_terms(word, &[normalizer], |_| true);
+            let near = near.into_iter().map(|(term, _)| term);
+            let new = near.filter(|term| !asked.contains(term) && !found.contains(term));
+            let best = new.filter_map(|term| Some((*df.get(&term)?, std::cmp::Reverse(term))));
+            if let Some((_, std::cmp::Reverse(term))) = best.max() {
+                found[place] = term;
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    fn word() -> impl Strategy<Value = String> {
+        "(settl|mount|paint|river|grave)(ed|ing|er|s|a|ain|ains|l)?"
+    }
+
+    /// A word with up to one letter changed.
+    fn misspelt() -> impl Strategy<Value = String> {
+        (word(), 1_usize..5, "[a-eg]?").prop_map(|(mut word, at, letter)| {
+            if letter.is_empty() {
+                word.remove(at);
+            } else {
+                word.replace_range(at..=at, &letter);
+            }
+            word
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn words_are_corrected_as_by_trying_every_edit(
+            texts in prop::collection::vec(prop::collection::vec(word(), 1..5), 0..80),
+            removed in prop::collection::vec(0_usize..80, 0..20),
+            asked in prop::collection::vec(misspelt(), 1..5),
+            settled in 0_usize..80,
+        ) {
+            let texts: Vec<String> = texts.into_iter().map(|words| words.join(" ")).collect();
+            let query = asked.join(" ");
+            let mut index = Bm25Index::new(Bm25Params::default());
+            for (place, text) in texts.iter().enumerate() {
+                index.add(&Document::of(text));
+                if place == settled {
+                    index.settle();
+                }
+            }
+            for &id in &removed {
+                index.remove(u32::try_from(id).unwrap());
+            }
+            let texts: Vec<String> = texts.iter().enumerate()
+                .filter(|(place, _)| !removed.contains(place))
+                .map(|(_, text)| text.clone())
+                .collect();
+            let query_of = Query::of(&query);
+            let scorer = Scorer::new(&index, &query_of, Weighing::Lexical);
+            let found = corrected(&index, &query_of, &scorer);
+            let found = found.as_ref().unwrap_or(&query_of);
+            let hashes: Vec<u64> = found.terms().iter().map(|term| term.hash).collect();
+            prop_assert_eq!(hashes, naively(&texts, &query), "{}", query);
+        }
+    }
 }

@@ -24,6 +24,7 @@ mod search;
 mod spare;
 mod speakers;
 mod terms;
+mod vocabulary;
 
 pub use index::Bm25Index;
 pub use known::KnownTerms;

@@ -300,17 +300,18 @@ impl Store {
     ///
     /// The errors of a read.
     pub fn quarantined(&self, session: &SessionId) -> Result<Vec<EntryId>> {
-        let damaged = self.with_scope(
+        let ids = self.with_scope(
             session,
             None,
             RequiredIndexes::NOTHING,
             |_| (),
-            |_, scope, _, ()| Ok(scope.damaged().to_vec()),
+            |transaction, scope, row, ()| {
+                let mut ids = quarantine::of_key(transaction, Some(row.id))?;
+                ids.extend(scope.damaged());
+                Ok(ids)
+            },
         )?;
-        let mut ids = self
-            .database
-            .read(|transaction| quarantine::of(transaction, Some(session)))?;
-        ids.extend(damaged.unwrap_or_default());
+        let mut ids = ids.unwrap_or_default();
         ids.sort_unstable();
         Ok(ids)
     }
