@@ -219,27 +219,35 @@ def processes(places: dict[str, str], seconds: float = 5.0, rounds: int = 3) -> 
     }
 
 
-def million(server: Postgres, count: int = 1_000_000) -> dict[str, Any]:
-    """A million entries in a hundred sessions: the rate of loading, the size, and a search of one of them."""
-    sessions, sizes = 100, []
-    each = count // sessions
+def million(server: Postgres, count: int = 1_000_000) -> list[dict[str, Any]]:
+    """A million entries in sessions of 1,000: size, rate and searches at 10,000, 100,000 and the end."""
+    each, told_of, took = 1_000, [], 0.0
+    stops = [stop for stop in (10_000, 100_000) if stop < count] + [count]
     with PostgresStore.open(server.dsn, schema="million", setup=True) as store:
-        began = time.perf_counter()
-        for number in range(sessions):
-            for start in range(0, each, 5_000):
-                store.index(f"s{number}", entries(number * count + start, min(5_000, each - start)))
-            if (number + 1) % 25 == 0:
-                sizes.append(_size(server, "million"))
-        took = time.perf_counter() - began
-    coldest = min(cold_of(server.dsn, "million", f"s{number}") for number in (3, 50))
-    return {
-        "entries": count,
-        "entries a second": round(count / took),
-        "bytes": sizes[-1],
-        "bytes an entry": round(sizes[-1] / count),
-        "bytes by quarter": sizes,
-        f"cold search of {each:,}, ms": round(coldest, 1),
-    }
+        empty = _size(server, "million")
+        for number in range(-(-count // each)):
+            batch = entries(number * each, each)
+            took += timed(lambda batch=batch, number=number: store.index(f"s{number}", batch)) / 1_000
+            if (number + 1) * each in stops:
+                told_of.append(
+                    {
+                        "entries": (number + 1) * each,
+                        "entries a second": round((number + 1) * each / took),
+                        "bytes": (size := _size(server, "million")),
+                        "bytes an entry": round((size - empty) / (number + 1) / each),
+                        "cold search of 1,000, ms": round(
+                            min(cold_of(server.dsn, "million", f"s{n}") for n in (1, 3, 5, 7, 9)), 1
+                        ),
+                        "warm search of 1,000, p50, ms": round(warm_of(server.dsn, "million", "s3"), 3),
+                    }
+                )
+                print(json.dumps(told_of[-1]), file=sys.stderr, flush=True)
+    return told_of
+
+
+def warm_of(dsn: str, schema: str, session: str) -> float:
+    with PostgresStore.open(dsn, schema=schema) as store:
+        return statistics.median([timed(lambda: store.search(session, QUERY)) for _ in range(200)][20:])
 
 
 def cold_of(dsn: str, schema: str, session: str) -> float:
@@ -279,15 +287,14 @@ def main() -> Iterator[tuple[str, Any]]:
                 return searches(stores, server, "10k")
 
             parts["warm search of 10,000, ms"] = search
-            parts["cold search of 10,000, ms"] = lambda: round(
-                min(cold(server.dsn, "10k") for _ in range(5)), 1
-            )
+            for count, times in ((10_000, 5), (100_000, 3)):
 
-            def large() -> float:
-                filled({"postgres": postgres}, "100k", 100_000)
-                return round(min(cold(server.dsn, "100k") for _ in range(3)), 1)
+                def large(count: int = count, times: int = times) -> float:
+                    session = f"{count // 1_000}k cold"
+                    filled({"postgres": postgres}, session, count)
+                    return round(min(cold(server.dsn, session) for _ in range(times)), 1)
 
-            parts["cold search of 100,000, ms"] = large
+                parts[f"cold search of {count:,}, ms"] = large
             parts["operations a second, eight processes"] = lambda: processes(
                 {"sqlite": folder, "postgres": server.dsn}
             )

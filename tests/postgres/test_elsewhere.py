@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from postgres_working import opened
 from servers import Postgres, Proxy, running
 from siltstone import Compacted, Entry, Session
 from siltstone.errors import StoreConflictError, StoreError
+from siltstone.memory.log import NewCompaction, NewMessage
 
 psycopg = pytest.importorskip("psycopg", reason="the client of PostgreSQL comes with the extra 'postgres'")
 
@@ -128,6 +130,42 @@ def test_a_turn_takes_three_exchanges_and_a_warm_search_one(newest_postgres: Pos
             before = proxy.exchanges
             assert store.search("chat", "silt")
             assert proxy.exchanges - before <= 1
+
+
+def test_each_write_takes_one_exchange(newest_postgres: Postgres) -> None:
+    """One statement is one commit: what a log and a store write while a session runs."""
+    row = NewCompaction("p", "r", (), ((0, 1),), (), 1, "", "[]", "", 0, 0, 0, 0, 0)
+    said = [NewMessage(json.dumps(user("hello")), "user", "any", "original", 8, 1_000)]
+    with newest_postgres.database() as database, Proxy(newest_postgres.port) as proxy:
+        opened(newest_postgres.address(database=database), setup=True).close()
+        with opened(proxy.address(database=database)) as store:
+            log = store.open_log("s")
+            numbers = itertools.count(1)
+            taken: dict[str, list[int]] = {}
+
+            def write(name: str, work: Callable[..., Any], *values: Any, **more: Any) -> Any:
+                if more or name in ("append", "commit", "undo"):
+                    more = {"expected": log.version(), "clock": "", "write_id": next(numbers), **more}
+                before = proxy.exchanges
+                answer = work(*values, **more)
+                taken.setdefault(name, []).append(proxy.exchanges - before)
+                return answer
+
+            for turn in range(4):
+                texts = [Entry(f"silt {turn} {n}", (n, n + 1)) for n in range(3)]
+                write("append", log.append, said)
+                write("index", store.index, "s", texts)
+                write("commit", log.commit, row, [Entry(f"mud {turn}", (0, 1))])
+                head = write("undo", log.undo).head
+                write(
+                    "rewrite", log.rewrite, row, said, [Entry(f"clay {turn}", (0, 1))],
+                    withdrawn=[] if head is None else [head], parent=None,
+                )  # fmt: skip
+                token = write("stage", store.stage, "s", [Entry(f"sand {turn}", (1, 2))], f"batch {turn}")
+                assert write("finalize", store.finalize, token).indexed == 1
+            # The first of a session also asks for its place and for ids of entries.
+            assert {name: each[1:] for name, each in taken.items()} == {name: [1, 1, 1] for name in taken}
+            assert store.check() == []
 
 
 def everything(store: Any) -> None:

@@ -136,7 +136,7 @@ def test_the_places_of_sessions_are_remembered_up_to_a_bound(
     for number in range(12):
         store.index(f"s{number}", [Entry("silt", (0, 1))])
         store.search(f"s{number}", "silt")
-    assert len(store._mirrors._routes) == 5
+    assert len(store._sessions) == 5
     assert contents(store.search("s0", "silt")) == ["silt"]
 
 

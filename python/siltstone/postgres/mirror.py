@@ -133,6 +133,11 @@ class Mirror:
         self._is_making = False  # the store is being made
 
     @property
+    def place(self) -> tuple[str, bool]:
+        """What names it: a session, or a namespace; and whether it is a namespace."""
+        return self.name, self.spaced
+
+    @property
     def native(self) -> _native.Store:
         """The core's store."""
         if self._native is None:

@@ -1,4 +1,4 @@
-"""The mirrors of a store, up to a limit of memory. The least recently used are dropped, and read again."""
+"""The mirrors of a store, up to a limit of memory, and the places of sessions and batches among them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,38 @@ from typing import Final, TypeAlias
 from siltstone.postgres.listing import Place
 from siltstone.postgres.mirror import Mirror
 
-__all__ = ["ROUTES", "Mirrors"]
+__all__ = ["ROUTES", "Mirrors", "Routes"]
 
 CALLS: Final = 64  # calls between two checks of the memory: mirrors grow with every write
-ROUTES: Final = 65_536  #: sessions whose mirror is remembered; for others PostgreSQL is asked again
+ROUTES: Final = 65_536  #: names whose mirror is remembered; for others PostgreSQL is asked again
 
 Make: TypeAlias = Callable[[str, bool], Mirror]
 
 
+class Routes:
+    """The places of names, up to a bound. The place of a name never changes. For any number of threads."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, Place] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def get(self, name: str) -> Place | None:
+        """The place of *name*, if it is remembered."""
+        return self._places.get(name)
+
+    def settle(self, name: str, place: Place) -> None:
+        """Remembers a place that was written."""
+        with self._lock:
+            if len(self._places) >= ROUTES:
+                del self._places[next(iter(self._places))]
+            self._places[name] = place
+
+
 class Mirrors:
-    """Mirrors by their places, and the places of sessions. For any number of threads.
+    """Mirrors by their places. The least recently used are dropped, and read again. For any threads.
 
     Args:
         make: Makes the mirror of a place.
@@ -31,7 +53,6 @@ class Mirrors:
         self._most = most
         self._held: OrderedDict[Place, Mirror] = OrderedDict()  # the most recently used at the end
         self._calls = 0
-        self._routes: dict[str, Place] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -66,17 +87,6 @@ class Mirrors:
             there = list(self._held.values())
             self._held.clear()
             return there
-
-    def route(self, session_id: str) -> Place | None:
-        """The place of a session, if it is known."""
-        return self._routes.get(session_id)
-
-    def settle(self, session_id: str, place: Place) -> None:
-        """Remembers the place of a session that was written. The place never changes."""
-        with self._lock:
-            if len(self._routes) >= ROUTES:
-                del self._routes[next(iter(self._routes))]
-            self._routes[session_id] = place
 
     def _taken(self) -> int:
         return sum(each.size for each in self._held.values())

@@ -37,7 +37,7 @@ from siltstone.postgres.listing import Listing
 from siltstone.postgres.log import PostgresLog
 from siltstone.postgres.mirror import BUSY, ElsewhereError, Mirror, StaleError, together
 from siltstone.postgres.mirrored import MirrorStore, MirrorVectors
-from siltstone.postgres.mirrors import Mirrors
+from siltstone.postgres.mirrors import Mirrors, Routes
 from siltstone.stores.memory import MemoryStore
 from siltstone.values import replace
 
@@ -75,6 +75,8 @@ class PostgresStore(Store):
         self._mirrors = Mirrors(
             lambda name, spaced: Mirror(database, name, spaced=spaced, made=self._made), mirrored
         )
+        self._sessions = Routes()
+        self._batches = Routes()  # by their tokens
         self._blank = _native.Store.open_memory()  # checks arguments, as every store does
         self._stop = weakref.finalize(self, database.close)
 
@@ -282,15 +284,21 @@ class PostgresStore(Store):
     # -- batches that wait
 
     def stage(self, session_id: str, entries: Sequence[Entry], fingerprint: str) -> str:
-        return self._write(session_id, lambda store: store.stage(session_id, entries, fingerprint))
+        def staged(mirror: Mirror) -> str:
+            token = mirror.run(lambda store: store.stage(session_id, entries, fingerprint), fresh=False)
+            self._batches.settle(token, mirror.place)
+            return token
+
+        return self._in_place(session_id, staged)
 
     def finalize(self, token: str) -> Receipt:
-        mirror = self._mirror_with("stage", "token", token)
+        place = self._batches.get(token)
+        mirror = self._mirror_with("stage", "token", token) if place is None else self._mirror(*place)
         if mirror is None:
             raise StageNotFoundError(
                 f"the store has no batch {token!r}: it was aborted, or never handed over", token=token
             )
-        return mirror.run(lambda store: store.finalize(token))
+        return mirror.run(lambda store: store.finalize(token), fresh=False)
 
     def abort(self, token: str) -> bool:
         mirror = self._mirror_with("stage", "token", token)
@@ -550,12 +558,12 @@ class PostgresStore(Store):
     def _place(self, session_id: str, namespace: str | None = None) -> tuple[str, bool]:
         """The owner of the mirror that has the session: the session itself, or its namespace."""
         self._database.check()
-        known = self._mirrors.route(session_id)
+        known = self._sessions.get(session_id)
         if known is None:
             self._blank.version(session_id)  # checks the id
             known = self._listing.place(session_id)
             if known is not None:
-                self._mirrors.settle(session_id, known)
+                self._sessions.settle(session_id, known)
         return known or ((namespace, True) if namespace else (session_id, False))
 
     def _mirror(self, name: str, spaced: bool) -> Mirror:
