@@ -23,6 +23,9 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [str(CHECKOUT / "tests"), os.environ.get("PYTHONPATH")])
 )
 
+# Stores that are given an address wait ten seconds for a connection, and a busy machine may need longer.
+os.environ.setdefault("PGCONNECT_TIMEOUT", "300")
+
 # Time never decides a test: machines differ, and a shared one differs from minute to minute.
 # How fast a machine draws examples decides nothing, so neither do deadlines nor the check for slowness.
 settings.register_profile("dev", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])

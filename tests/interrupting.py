@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import linecache
 import sys
 from collections.abc import Callable
@@ -43,6 +44,7 @@ def _run(call: Callable[[], object], line: int) -> tuple[int, bool]:
         return trace
 
     before = sys.gettrace()
+    gc.disable()  # what is collected may be another test's, whose lines are none of this call
     sys.settrace(trace)
     try:
         call()
@@ -50,6 +52,7 @@ def _run(call: Callable[[], object], line: int) -> tuple[int, bool]:
         return seen, True
     finally:
         sys.settrace(before)
+        gc.enable()
     return seen, False
 
 

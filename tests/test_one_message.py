@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
 from collections.abc import Callable
@@ -27,11 +28,13 @@ def passed(call: Callable[[], object]) -> set[str]:
             files.add(frame.f_code.co_filename)
 
     before = sys.getprofile()
+    gc.disable()  # what is collected may be another test's session, whose end enters other files
     sys.setprofile(note)
     try:
         call()
     finally:
         sys.setprofile(before)
+        gc.enable()
     inside = [Path(name) for name in files if Path(name).is_relative_to(PACKAGE)]
     return {path.relative_to(PACKAGE).as_posix() for path in inside}
 

@@ -5,6 +5,7 @@ Time would depend on the machine. What is counted is every call that Python make
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from itertools import count
@@ -24,11 +25,13 @@ def calls(work: Callable[[], object]) -> int:
     """How many functions *work* calls."""
     numbers = count()
     before = sys.getprofile()
+    gc.disable()  # what is collected may be another test's, and would be counted here
     sys.setprofile(lambda frame, event, arg: next(numbers) if event in ("call", "c_call") else None)
     try:
         work()
     finally:
         sys.setprofile(before)
+        gc.enable()
     return next(numbers)
 
 

@@ -8,6 +8,7 @@ must go on, and must send what a session opened anew on the same store would sen
 from __future__ import annotations
 
 import copy
+import gc
 import itertools
 import sys
 from collections import Counter
@@ -55,11 +56,13 @@ class Interrupter:
         self.at, self.seen, self.is_due = at, 0, False
 
     def __enter__(self) -> Self:
+        gc.disable()  # what is collected may be another test's, whose lines are none of this call
         sys.settrace(self._call)
         return self
 
     def __exit__(self, *exc: object) -> None:
         sys.settrace(None)
+        gc.enable()
 
     def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
         name = frame.f_code.co_filename
