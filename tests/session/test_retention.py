@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from conversations import assistant, small, turns, user
 from dictionary_store import DictionaryStore
 from siltstone import Compacted, CompactionConfig, MemoryStore, Retention, Session, ThresholdCompactor
 from siltstone.errors import ConfigError, InvalidEntryError
-from siltstone.events import Event, MemoryExpired
+from siltstone.events import ArchiveFailed, Event, MemoryExpired
 from siltstone.memory import Entry, ExpireReport
 from siltstone.recall import RecallConfig
 from siltstone.stores import SimpleMemoryStore
@@ -153,3 +154,42 @@ def test_a_recall_with_bounds_of_its_own_brings_them(tmp_path: Path) -> None:
             assert session._core.retention == expected
     with Session.open(tmp_path, "own", recall=config, retention=None) as session:
         assert session._core.retention is None
+
+
+@pytest.mark.parametrize("call", ["observe", "retract"])
+def test_a_hook_may_wait_for_another_thread_of_the_session(tmp_path: Path, call: str) -> None:
+    """As one does that hands the event to an event loop, and waits for what that makes of it."""
+    waited: list[tuple[type[Event], bool]] = []
+
+    def hook(event: Event) -> None:
+        if isinstance(event, MemoryExpired | ArchiveFailed):
+            thread = threading.Thread(target=lambda: (session.history(), session.save("silt")), daemon=True)
+            thread.start()
+            thread.join(10)
+            waited.append((type(event), thread.is_alive()))
+
+    with SimpleMemoryStore() as store:
+        options: dict[str, Any] = {"archive": tmp_path / "archive"} if call == "retract" else {}
+        session = Session.open(
+            None,
+            "a",
+            memory=store,
+            policy=None,
+            retention=Retention(max_age=timedelta(1)),
+            hooks=[hook],
+            **options,
+        )
+        session.observe([user("one"), assistant("answer")])
+        fact = session.save("the quay is long")
+        if call == "observe":
+            store.index("a", [Entry("long ago", created_at=1_000.0)])
+            session.observe([user("other")])
+            assert waited == [(MemoryExpired, False)]
+        else:
+            knowledge = tmp_path / "archive" / "knowledge.jsonl"
+            knowledge.unlink()
+            knowledge.mkdir()
+            session.retract(fact.id)
+            assert (ArchiveFailed, False) == waited[0]
+            assert not any(hangs for _, hangs in waited)
+        session.close()

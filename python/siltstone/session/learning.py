@@ -310,9 +310,11 @@ def retract(core: SessionCore, fact_id: str) -> bool:
                 with watching.operation("update_memory", core.store, core.session_id) as watched:
                     core.knowing.facts.put([replace(fact, deleted_at=max(stamp, fact.created_at))])
                     watched.count(1, fact.id)
-                write_facts(core)
-                return True
-    return False
+                break
+        else:
+            return False
+    write_facts(core)  # its hooks may wait for other threads of the session
+    return True
 
 
 def forget_known(core: SessionCore, fact_ids: Sequence[str]) -> int:

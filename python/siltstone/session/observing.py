@@ -38,6 +38,8 @@ def observe(
             value=on_conflict,
         )
     new, events = core.locked(lambda: _observe(core, raws, usage, on_conflict))
+    if any(isinstance(event, HistoryBranched) for event in events):
+        core.retain()  # its hooks may wait for other threads of the session
     core.tell_secrets()
     for event in events:
         notify(core.hooks, event)
@@ -220,7 +222,6 @@ def _branch(
     step = branches.branch(core.rows, state, retained)
     left = minus(line_of(core.rows, content_of(state.head), state.end), retained)
     receipt, lost = rewrite(core, state, step, core.measured(raws, state), usage)
-    core.retain()
     branched = HistoryBranched(
         core.session_id, receipt.compaction_id, position, count(retained), count(left), len(raws)
     )
