@@ -11,6 +11,9 @@ pub(super) const LONGEST: usize = 40;
 /// Letters that stand in one number: so many fit.
 const PACKED: usize = 8;
 
+/// A bit for each vowel but `y`, by the low five bits of the letter.
+const VOWELS: u32 = 1 << 1 | 1 << 5 | 1 << 9 | 1 << 15 | 1 << 21;
+
 /// The first region begins after one of these beginnings, wherever its vowels are.
 const BEGINNINGS: [Packed; 9] = [
     Packed::of(b"arsen"),
@@ -92,7 +95,7 @@ impl Stem {
             first: 0,
             second: 0,
         };
-        stem.push(word);
+        stem.begin(word);
         if word.len() < 3 {
             return stem;
         }
@@ -100,7 +103,7 @@ impl Stem {
             let mut exceptions = EXCEPTIONS.iter();
             let tail = stem.tail();
             if let Some((_, exception)) = exceptions.find(|(known, _)| known.letters == tail) {
-                stem.replace(0, exception);
+                stem.begin(exception);
                 return stem;
             }
         }
@@ -120,14 +123,27 @@ impl Stem {
         &self.letters[PACKED..PACKED + self.len]
     }
 
+    /// Takes the letters of a word, and tells its vowels.
+    fn begin(&mut self, word: &[u8]) {
+        self.len = word.len();
+        self.letters[PACKED..PACKED + word.len()].copy_from_slice(word);
+        let mut is_y = 0;
+        for (at, &letter) in word.iter().enumerate() {
+            self.vowels |= u64::from(VOWELS >> (letter & 31) & 1) << at;
+            is_y |= u64::from(letter == b'y') << at;
+        }
+        while is_y != 0 {
+            // A first letter has none before it, as if that were a vowel.
+            let before = self.vowels << 1 | 1;
+            self.vowels |= is_y & is_y.wrapping_neg() & !before;
+            is_y &= is_y - 1;
+        }
+    }
+
+    /// Adds letters that have no `y`.
     fn push(&mut self, letters: &[u8]) {
         for &letter in letters {
-            let is_vowel = match letter {
-                b'a' | b'e' | b'i' | b'o' | b'u' => true,
-                b'y' => self.len > 0 && !self.is_vowel(self.len - 1),
-                _ => false,
-            };
-            self.vowels |= u64::from(is_vowel) << self.len;
+            self.vowels |= u64::from(VOWELS >> (letter & 31) & 1) << self.len;
             self.letters[PACKED + self.len] = letter;
             self.len += 1;
         }

@@ -59,16 +59,44 @@ const LONGEST: usize = 11;
 ///
 /// A form with an `s` added has the same base, so `mothers` matches `mother`.
 pub(super) fn base(word: &[u8]) -> Option<&'static str> {
-    static KNOWN: LazyLock<FxHashMap<&[u8], &str>> = LazyLock::new(|| {
-        let rows = IRREGULAR.into_iter();
-        rows.map(|(form, base)| (form.as_bytes(), base)).collect()
-    });
+    static KNOWN: LazyLock<Forms> = LazyLock::new(Forms::of);
     if word.len() > LONGEST {
         return None;
     }
-    let known = |word: &[u8]| KNOWN.get(word).copied();
-    let singular = || word.strip_suffix(b"s").and_then(known);
-    known(word).or_else(singular)
+    let known = &*KNOWN;
+    if known.last[word.len()] & last(word) == 0 {
+        return None;
+    }
+    let base = |word: &[u8]| known.bases.get(word).copied();
+    let singular = || word.strip_suffix(b"s").and_then(base);
+    base(word).or_else(singular)
+}
+
+/// All forms.
+struct Forms {
+    bases: FxHashMap<&'static [u8], &'static str>,
+    /// For each length, the last letters of the forms with and without an `s`. Most words have another one.
+    last: [u32; LONGEST + 1],
+}
+
+impl Forms {
+    fn of() -> Self {
+        let mut forms = Self {
+            bases: FxHashMap::default(),
+            last: [0; LONGEST + 1],
+        };
+        for (form, base) in IRREGULAR {
+            forms.bases.insert(form.as_bytes(), base);
+            forms.last[form.len()] |= last(form.as_bytes());
+            forms.last[form.len() + 1] |= last(b"s");
+        }
+        forms
+    }
+}
+
+/// A bit for the last letter of a word.
+fn last(word: &[u8]) -> u32 {
+    word.last().map_or(0, |letter| 1 << (letter & 31))
 }
 
 #[cfg(test)]

@@ -41,12 +41,10 @@ pub fn near_terms(
     if alphabet == LATIN && word.bytes().all(|letter| letter.is_ascii_lowercase()) {
         let alphabet: Vec<u8> = (b'a'..=b'z').collect();
         for_each_edit(word.as_bytes(), &alphabet, |edited| {
-            if are_english_stop_word(edited) {
-                return;
-            }
             for normalizer in normalizers {
                 let term = normalizer.term_of_plain(edited);
-                if is_asked(term) {
+                // Few are asked for, so this comes first.
+                if is_asked(term) && !are_english_stop_word(edited) {
                     let edited = String::from_utf8_lossy(edited);
                     found.push((term, normalizer.normal(&edited).into_owned()));
                 }

@@ -69,12 +69,21 @@ pub struct Neighbor {
 /// The parts of entries for one query; a cache keeps the parts of recent entries.
 pub(super) struct Parts<'a> {
     query: &'a Scorer<'a>,
-    /// For each slot of the cache, its entry and the place of the entry's parts in `rows`.
-    kept: Vec<(u32, usize)>,
+    kept: Vec<Kept>,
     rows: Vec<f64>,
     /// `squares` has `near(t, e)^2` of the current entry; `beside` is room for the addends of a pair of neighbours.
     squares: Vec<f64>,
     beside: Vec<f64>,
+}
+
+/// A slot of the cache.
+#[derive(Clone, Copy)]
+struct Kept {
+    entry: u32,
+    /// The place of the entry's parts in `rows`.
+    place: usize,
+    /// The factor on the squared parts that it lends.
+    lends: f64,
 }
 
 /// The factor on the squared part that a passage of `length` terms lends.
@@ -86,35 +95,43 @@ impl<'a> Parts<'a> {
     pub(super) fn new(query: &'a Scorer<'a>) -> Self {
         Self {
             query,
-            kept: vec![(NONE, 0); KEPT],
+            kept: vec![
+                Kept {
+                    entry: NONE,
+                    place: 0,
+                    lends: 1.0,
+                };
+                KEPT
+            ],
             rows: Vec::new(),
             squares: vec![0.0; query.len()],
             beside: vec![0.0; query.len()],
         }
     }
 
-    /// The range in `rows` of an entry's parts, one a term. `best` names the entry's best passage; None where the
-    /// entry has no term of the query.
-    fn row(&mut self, entry: u32, best: impl Fn(u32) -> Option<u32>) -> Option<Range<usize>> {
-        let passage = best(entry)?;
+    /// The range in `rows` of an entry's parts, one a term, and the factor on the squared parts that it lends. `best`
+    /// names the entry's best passage; None where the entry has no term of the query.
+    fn row(
+        &mut self,
+        entry: u32,
+        best: impl Fn(u32) -> Option<u32>,
+    ) -> Option<(Range<usize>, f64)> {
         let terms = self.query.len();
         let slot = entry as usize % KEPT;
-        let (known, mut place) = self.kept[slot];
-        if known != entry {
-            if known == NONE {
-                place = self.rows.len();
-                self.rows.resize(place + terms, 0.0);
+        let mut kept = self.kept[slot];
+        if kept.entry != entry {
+            let passage = best(entry)?;
+            if kept.entry == NONE {
+                kept.place = self.rows.len();
+                self.rows.resize(kept.place + terms, 0.0);
             }
-            self.kept[slot] = (entry, place);
-            self.query
-                .addends(passage, &mut self.rows[place..place + terms]);
+            kept.entry = entry;
+            kept.lends = lending(self.query.length(passage));
+            self.kept[slot] = kept;
+            let row = &mut self.rows[kept.place..kept.place + terms];
+            self.query.addends(passage, row);
         }
-        Some(place..place + terms)
-    }
-
-    /// The factor on the squared part that a neighbour lends.
-    fn lending(&self, neighbor: u32, best: impl Fn(u32) -> Option<u32>) -> f64 {
-        best(neighbor).map_or(1.0, |passage| lending(self.query.length(passage)))
+        Some((kept.place..kept.place + terms, kept.lends))
     }
 
     /// Fills `squares` for an entry with neighbours on both `sides`.
@@ -125,19 +142,18 @@ impl<'a> Parts<'a> {
         best: impl Fn(u32) -> Option<u32> + Copy,
     ) {
         self.squares.fill(0.0);
-        if let Some(row) = self.row(entry, best) {
+        if let Some((row, _)) = self.row(entry, best) {
             add_squares(&mut self.squares, &self.rows[row], 1.0);
         }
         for (step, share) in SQUARES.into_iter().enumerate() {
             let mut is_any = false;
             for neighbor in sides.iter().filter_map(|side| side[step]) {
-                if let Some(row) = self.row(neighbor, best) {
+                if let Some((row, lends)) = self.row(neighbor, best) {
                     if !is_any {
                         self.beside.fill(0.0);
                     }
                     is_any = true;
-                    let part = self.lending(neighbor, best);
-                    add_squares(&mut self.beside, &self.rows[row], part);
+                    add_squares(&mut self.beside, &self.rows[row], lends);
                 }
             }
             if is_any {
@@ -209,7 +225,7 @@ pub(super) fn shares(
     let scorer = parts.query;
     let length = |passage: u32| scorer.length(passage);
     let mut of = |entry: u32, share: f64| -> Vec<f64> {
-        let Some(row) = parts.row(entry, best) else {
+        let Some((row, _)) = parts.row(entry, best) else {
             return Vec::new();
         };
         let row = parts.rows[row].iter().zip(&parts.squares);

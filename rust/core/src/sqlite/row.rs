@@ -18,33 +18,41 @@ impl<'row> Columns<'row> {
     }
 
     pub(super) fn integer(&self, column: usize) -> Result<i64> {
-        match self.row.get_ref(column)? {
-            ValueRef::Integer(value) => Ok(value),
-            _ => Err(self.corrupt(column, "is not an integer")),
-        }
+        self.as_integer(column, self.row.get_ref(column)?)
     }
 
     pub(super) fn optional_integer(&self, column: usize) -> Result<Option<i64>> {
         match self.row.get_ref(column)? {
             ValueRef::Null => Ok(None),
-            _ => self.integer(column).map(Some),
+            value => self.as_integer(column, value).map(Some),
         }
     }
 
     pub(super) fn text(&self, column: usize) -> Result<String> {
-        match self.row.get_ref(column)? {
-            ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => Ok(text.to_owned()),
-                Err(_) => Err(self.corrupt(column, "is not UTF-8")),
-            },
-            _ => Err(self.corrupt(column, "is not a text")),
-        }
+        self.as_text(column, self.row.get_ref(column)?)
     }
 
     pub(super) fn optional_text(&self, column: usize) -> Result<Option<String>> {
         match self.row.get_ref(column)? {
             ValueRef::Null => Ok(None),
-            _ => self.text(column).map(Some),
+            value => self.as_text(column, value).map(Some),
+        }
+    }
+
+    fn as_integer(&self, column: usize, value: ValueRef<'_>) -> Result<i64> {
+        match value {
+            ValueRef::Integer(value) => Ok(value),
+            _ => Err(self.corrupt(column, "is not an integer")),
+        }
+    }
+
+    fn as_text(&self, column: usize, value: ValueRef<'_>) -> Result<String> {
+        match value {
+            ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => Ok(text.to_owned()),
+                Err(_) => Err(self.corrupt(column, "is not UTF-8")),
+            },
+            _ => Err(self.corrupt(column, "is not a text")),
         }
     }
 
