@@ -71,3 +71,29 @@ def test_a_first_session_does_without(start, room):
 )  # fmt: skip
 def test_a_first_session_does_without_the_library(start, module):
     assert module not in start["others"]
+
+
+TURN = """
+import sys
+import siltstone
+session = siltstone.Session.open(
+    sys.argv[1], "agent", policy=siltstone.ThresholdCompactor(), model=siltstone.ExtractiveModel(),
+    context_window=32_000,
+)
+session.append({"role": "user", "content": "hello"})
+before = set(sys.modules)
+session.prepare()
+session.append({"role": "assistant", "content": "hello"})
+session.prepare()
+print(repr([name for name in sys.modules.keys() - before if name.partition(".")[0] == "siltstone"]))
+"""
+
+
+def test_a_first_turn_imports_what_a_boundary_needs_and_no_compaction(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", TURN, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert set(ast.literal_eval(done.stdout)) <= {
+        "siltstone.background", "siltstone.compaction.breakdown", "siltstone.events", "siltstone.llm",
+        "siltstone.outcome", "siltstone.session.boundary", "siltstone.session.notes",
+    }  # fmt: skip

@@ -89,13 +89,13 @@ class ThresholdCompactor:
         the session's emergency fit guards the window. With ``on_model_failure="fallback_summary"``
         compactions go on meanwhile, without a model of the caller between two attempts.
         """
-        from siltstone.compaction.breaker import BREAKER_ATTEMPTS, breaker_pauses
-
         if context.boundary == 0:
             return None
         trigger = self._fired(context)
         if trigger is None:
             return None
+        from siltstone.compaction.breaker import BREAKER_ATTEMPTS, breaker_pauses
+
         if context.low_yield_attempts >= BREAKER_ATTEMPTS:
             pauses = breaker_pauses(context)
             if pauses and self.config.on_model_failure == "fail":

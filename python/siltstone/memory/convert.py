@@ -33,7 +33,6 @@ __all__ = [
     "LAST_TIME",
     "MAX_INTEGER",
     "MILLISECOND",
-    "NO_FILTERS",
     "Filters",
     "HitRow",
     "compaction_from_row",
@@ -49,6 +48,7 @@ __all__ = [
     "session_info",
     "shown_message",
     "stored_entry",
+    "unfiltered",
     "with_filters",
 ]
 
@@ -164,7 +164,14 @@ class Filters:
 
 
 _FILTERS: Final = frozenset((*Filters.__slots__, "topic", "entity"))  #: the names of ``SearchFilters``
-NO_FILTERS: Final = Filters(None, None, None, None, None)
+_unfiltered: list[Filters] = []  # made with the first search, as the functions of the class are
+
+
+def unfiltered() -> Filters:
+    """The filters of a search without any."""
+    if not _unfiltered:
+        _unfiltered.append(Filters(None, None, None, None, None))
+    return _unfiltered[0]
 
 
 def filters_in(given: SearchFilters) -> Filters:

@@ -16,45 +16,29 @@ from siltstone.compaction.base import (
     request_rule_of,
 )
 from siltstone.compaction.breakdown import alert_of, band_of
-from siltstone.engine import attempt, check_room, planned, rescue
 from siltstone.errors import ContextOverflowError, IllegalHistoryError, StoreConflictError
 from siltstone.events import CompactionTriggered, Event, Hook, notify
 from siltstone.hooks import NO_GUARDS
 from siltstone.llm import Steps
 from siltstone.logs import log as _log
-from siltstone.messages import Message, opens_turn, read_message, validate_history
-from siltstone.messages.outline import Outlined
 from siltstone.outcome import Compacted, Failed, Outcome, Plan, Skipped
 from siltstone.session.background import Job
-from siltstone.session.committing import commit as commit_compaction
 from siltstone.session.core import SessionCore
 from siltstone.session.lineage import written
 from siltstone.session.loading import covered
 from siltstone.session.noting import band_at
-from siltstone.session.range_set import RangeSet
 from siltstone.session.state import SessionState
 from siltstone.session.view import Lent, View
-from siltstone.tools.memory_get import NAME as MEMORY_GET
 from siltstone.values import dataclass, replace
 
+if TYPE_CHECKING:
+    from siltstone.messages import Message
+    from siltstone.session.range_set import RangeSet
+
 __all__ = [
-    "RESCUES",
-    "Prepared",
-    "again",
-    "attempted",
-    "boundary",
-    "can_hold",
-    "check_legal",
-    "check_view",
-    "compaction",
-    "context_of",
-    "forecast",
-    "in_flight",
-    "landed",
-    "passed",
-    "prepared",
-    "within_window",
-]
+    "RESCUES", "Prepared", "again", "attempted", "boundary", "can_hold", "check_legal", "check_view",
+    "compaction", "context_of", "forecast", "in_flight", "landed", "passed", "prepared", "within_window",
+]  # fmt: skip
 
 
 RESCUES = 8  #: of one boundary, while other threads go on appending
@@ -253,6 +237,8 @@ def _tell_ended(core: SessionCore, policy: Compactor, outcome: Outcome) -> None:
         return
     said = {"session_id": core.session_id}
     if isinstance(outcome, Compacted):
+        from siltstone.messages import opens_turn, read_message
+
         turns = sum(opens_turn(read_message(raw, 0)) for raw in outcome.discarded)
         _log.info(
             "compaction completed: session %r, %d turns compacted",
@@ -297,6 +283,8 @@ def passed(
 
 def forecast(core: SessionCore, policy: Compactor | None, asked: Trigger | None = None) -> Plan:
     """What :func:`boundary` would do now. Calls no code of the caller, and changes nothing."""
+    from siltstone.engine import planned, rescue
+
     core.check_open()
     state = core.follow()
     view = state.view if policy is None else state.view.recounted(policy.token_rule)
@@ -317,12 +305,16 @@ def check_view(core: SessionCore, state: SessionState, policy: Compactor) -> Non
     """Raises ContextOverflowError before any change, if not even the emergency fit could help."""
     view, window, fixed = state.view.recounted(policy.token_rule), core.context_window, core.reserved_tokens
     if window is not None and view.tokens + fixed > window:
+        from siltstone.engine import check_room
+
         trigger = _told(core, state, policy, Trigger("overflow", reserved_tokens=fixed))
         check_room(view.messages(), window, policy.token_rule, trigger, request_rule_of(policy))
 
 
 def can_hold(core: SessionCore, policy: Compactor | None, window: int) -> bool:
     """Whether the messages that must stay fit in *window* tokens. The session learns no smaller limit."""
+    from siltstone.engine import check_room
+
     if policy is None:
         return False
     state = core.follow()
@@ -406,6 +398,10 @@ def attempted(
     If *at* is None, the attempt stops before its commit, which a later boundary makes. *commit* receives the
     rewrite; without it, the rewrite becomes the view.
     """
+    from siltstone.engine import attempt
+    from siltstone.messages.outline import Outlined
+    from siltstone.session.committing import commit as commit_compaction
+
     read, began = state.view, perf_counter()
 
     def rewrite(result: Compaction, before: int, after: int) -> int:
@@ -452,6 +448,8 @@ def within_window(core: SessionCore, policy: Compactor, at: int) -> Steps[list[O
         tokens = _tokens(core, state, policy)
         if window is None or tokens <= window:
             return outcomes
+        from siltstone.engine import rescue
+
         fit = rescue(tokens - core.reserved_tokens, policy, window, core.reserved_tokens)
         if fit is None:
             return outcomes
@@ -473,6 +471,7 @@ def within_window(core: SessionCore, policy: Compactor, at: int) -> Steps[list[O
 
 def _told(core: SessionCore, state: SessionState, policy: Compactor, trigger: Trigger) -> Trigger:
     """*trigger* with the facts that only the session knows: pins, the policy's state, the log, the time."""
+    from siltstone.tools.memory_get import NAME as MEMORY_GET
 
     def originals(ranges: Sequence[tuple[int, int]]) -> list[Message]:
         return covered(core.rows, ranges)
@@ -564,6 +563,8 @@ def check_legal(history: Sequence[Message], session_id: str) -> None:
     Raises:
         IllegalHistoryError: the provider would refuse *history*.
     """
+    from siltstone.messages import validate_history
+
     found = validate_history(history, pending_ok=False)
     if found:
         raise IllegalHistoryError(

@@ -112,7 +112,7 @@ class SessionCalls:
         recall: bool = True,
     ) -> Steps[Prepared]:
         """``prepare``."""
-        from siltstone.session.shaping import boundary_of
+        from siltstone.session.boundary import boundary
 
         _check_bytes(request_bytes)
         if (answer := self.known(policy, recall)) is not None:  # this call waited for an equal one
@@ -126,7 +126,13 @@ class SessionCalls:
         asked = self._asked if chosen is not None else None
         if asked is not None:
             self._asked = None
-        state, prepared = yield from boundary_of(self.core, chosen, asked, request_bytes)
+        if chosen is not None and shapes_request(chosen):
+            from siltstone.session.shaping import shaped_boundary
+
+            state, prepared = yield from shaped_boundary(self.core, chosen, asked, request_bytes)
+        else:
+            self.core.requests.last = None  # the view is sent
+            state, prepared = yield from boundary(self.core, chosen, asked, request_bytes)
         self._last = (state, prepared) if own else None
         return self._answer(state, prepared, recall)
 

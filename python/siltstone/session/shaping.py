@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from siltstone.compaction.base import Compaction, Compactor, Trigger, shapes_request
+from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.events import MemoryIndexed, notify
 from siltstone.llm import Steps
 from siltstone.messages import Message
@@ -18,7 +18,6 @@ from siltstone.session.boundary import (
     RESCUES,
     Prepared,
     attempted,
-    boundary,
     check_legal,
     check_view,
     context_of,
@@ -38,7 +37,7 @@ from siltstone.session.state import SessionState
 from siltstone.session.view import DERIVED
 from siltstone.values import dataclass, field, replace
 
-__all__ = ["boundary_of", "recovered"]
+__all__ = ["recovered", "shaped_boundary"]
 
 AHEAD = 8  #: older messages that one write makes findable ahead of time; the newest 8 messages never are
 
@@ -53,13 +52,13 @@ class _Shaped:
     outcomes: list[Outcome] = field(default_factory=list)
 
 
-def boundary_of(
+def shaped_boundary(
     core: SessionCore,
-    policy: Compactor | None,
+    policy: Compactor,
     asked: Trigger | None = None,
     request_bytes: int | None = None,
 ) -> Steps[tuple[SessionState, Prepared]]:
-    """One boundary: :func:`boundary`, or its form for a policy that shapes each request.
+    """One boundary under a policy that shapes each request.
 
     Messages that a shaped request leaves out are made findable first. The next request begins with the whole
     history again. If a request is still too large (protected messages fill the window, or the question is too
@@ -70,9 +69,6 @@ def boundary_of(
         IllegalHistoryError: a provider would refuse the request, and the session was opened with
             ``check=True``.
     """
-    if policy is None or not shapes_request(policy):
-        core.requests.last = None  # the view is sent
-        return (yield from boundary(core, policy, asked, request_bytes))
     core.check_open()
     outcomes = landed(core, policy)
     state = core.follow()

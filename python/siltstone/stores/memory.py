@@ -10,12 +10,12 @@ from siltstone._native import BlockOptions, BlockWriter, RecallConditions, Recal
 from siltstone.errors import StoreConflictError, StoreOpenError
 from siltstone.memory.convert import (
     MAX_INTEGER,
-    NO_FILTERS,
     filters_in,
     is_across,
     message_from_row,
     milliseconds,
     search_hit,
+    unfiltered,
     with_filters,
 )
 from siltstone.memory.entry import Decay, SearchHit
@@ -237,7 +237,7 @@ class MemoryStore(DatabaseStore):
                 checksum is left out, and listed by :meth:`quarantined`.
         """
         # Most searches have no filters.
-        wanted, tags = filters_in(filters) if filters else NO_FILTERS, None
+        wanted, tags = filters_in(filters) if filters else unfiltered(), None
         if "topic" in filters or "entity" in filters:  # few searches ask for them
             from siltstone.stores.tagged import Tags
 
