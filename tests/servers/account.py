@@ -53,15 +53,15 @@ def _account() -> pwd.struct_passwd | None:
     absent("a server of a test must not run as root, and there is no user 'postgres' or 'nobody'")
 
 
-def as_account(*command: str | Path) -> list[str]:
-    """*command* as the account that servers run as. It ends when the test's process does."""
+def as_account(*command: str | Path, ends_by: str = "QUIT") -> list[str]:
+    """*command* as the account that servers run as. *ends_by* ends it when the test's process ends."""
     given = [str(each) for each in command]
     account = _account()
     if shutil.which("setpriv") is None:
         if account is not None:
             absent("a server of a test must not run as root, and there is no setpriv (of util-linux)")
         return given
-    change = ["setpriv", "--pdeathsig", "QUIT"]
+    change = ["setpriv", "--pdeathsig", ends_by]
     if account is not None:
         change += [f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--init-groups"]
     return [*change, "env", "LC_ALL=C.UTF-8", *given]

@@ -59,7 +59,8 @@ class PgBouncer:
         )
         given_away(settings), given_away(users)
         self._process = subprocess.Popen(
-            as_account(program, "-q", settings), stdin=subprocess.DEVNULL,
+            # It has no handler for QUIT, which a job in the background ignores.
+            as_account(program, "-q", settings, ends_by="KILL"), stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self._place,
         )  # fmt: skip
         process = self._process
