@@ -57,6 +57,19 @@ def test_two_real_sessions_lose_nothing(data_dir: Path, window: int) -> None:
     assert report["total"]["messages"] == 642
 
 
+def test_the_address_of_a_database_is_refused_by_name_and_makes_no_directory(tmp_path: Path) -> None:
+    transcript = write(tmp_path / "chat.jsonl", *chat(1))
+    address = "postgresql://app:not-to-be-told@127.0.0.1/app"
+    result = subprocess.run(
+        [sys.executable, "-m", "siltstone", "replay", transcript, "--window", "8000", "--store", address],
+        capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert result.returncode == 2
+    assert "database" in result.stderr
+    assert "not-to-be-told" not in result.stderr + result.stdout
+    assert list(tmp_path.iterdir()) == [transcript]
+
+
 def test_a_message_a_line_is_one_session(tmp_path: Path) -> None:
     transcript = write(tmp_path / "chat.jsonl", *chat(40))
     result = siltstone("replay", transcript, "--window", 2000, "--json")

@@ -45,6 +45,7 @@ from siltstone.cli.timeline import timeline
 from siltstone.cli.transcript import read_transcripts
 from siltstone.compaction import Compactor
 from siltstone.compaction.registry import policy_names
+from siltstone.memory.opening import is_database
 from siltstone.presets import Preset, preset_names
 from siltstone.values import replace
 
@@ -157,7 +158,10 @@ def replay_command(
     ] = None,
     model: Annotated[str, typer.Option(help=f"One of: {', '.join(MODELS)}.")] = "extractive",
     store: Annotated[
-        Path | None, typer.Option(help="A new directory to keep the store in; a temporary one otherwise.")
+        str | None,
+        typer.Option(
+            metavar="DIRECTORY", help="A new directory to keep the store in; a temporary one otherwise."
+        ),
     ] = None,
     picture: Annotated[
         Path | None,
@@ -182,7 +186,13 @@ def replay_command(
     if len(set(systems)) < len(systems):
         raise typer.BadParameter("each preset once", param_hint="--preset")
     with refusals(), tempfile.TemporaryDirectory(prefix="siltstone-") as temporary:
-        if store is not None and store.exists():
+        if store is not None and is_database(store):
+            raise typer.BadParameter(
+                "a replay makes a store of its own for each session, and takes a new directory, not the "
+                "address of a database",
+                param_hint="--store",
+            )
+        if store is not None and Path(store).exists():
             raise typer.BadParameter(f"{store} exists; a replay wants a new directory", param_hint="--store")
         policies: list[tuple[str, Compactor | Preset]] = [named_policy(name, window) for name in names]
         policies += [(name, presets.preset(name)) for name in systems]
@@ -192,7 +202,7 @@ def replay_command(
             length = sum(len(session.messages) for session in sessions)
             task = bar.add_task("replaying", total=length * len(policies))
             for place, (label, chosen) in enumerate(policies):
-                folder = store or Path(temporary)
+                folder = Path(store or temporary)
                 folder = folder if len(policies) == 1 else folder / str(place)
                 replays[label] = [
                     replay(
