@@ -1,7 +1,7 @@
 """The formulas of the documented archive, as they are written down: tokenizer, BM25, hashed vectors, scores.
 
-They serve stores and searches that must give the documented numbers. What siltstone uses by default is in
-``siltstone.memory`` and ranks better.
+They serve stores and searches that must give the documented numbers. The ranking that siltstone
+uses by default is in ``siltstone.memory``, and is better.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CJK: Final = pattern("[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff]")
 
 
 class _Kept(dict[int, int | str | None]):
-    """What becomes of a character: letters and digits stay, white space and punctuation split, the rest goes.
+    """Replaces a character: letters and digits stay, white space and punctuation split, others are dropped.
 
     Each is looked up once.
     """
@@ -201,7 +201,7 @@ def hybrid_scores(
         ages: Days, by id.
         vector_weight: The weight of the cosine.
         bm25_weight: The weight of BM25.
-        time_decay: What a day leaves.
+        time_decay: The share of a score that is left after a day.
     """
     best = max(words.values(), default=0.0)
     scores = {}

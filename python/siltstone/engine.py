@@ -26,7 +26,7 @@ from siltstone.compaction.dry_run import dry_run
 from siltstone.compaction.emergency import Emergency
 from siltstone.compaction.emergency_fit import check_room
 from siltstone.compaction.estimate import estimated_usage
-from siltstone.compaction.guard import check_legal, guided, injected
+from siltstone.compaction.hook_answers import check_legal, guided, injected
 from siltstone.compaction.offload import Offload
 from siltstone.compaction.validate import validate
 from siltstone.errors import (
@@ -47,7 +47,7 @@ from siltstone.events import (
     UserMessagesSummarised,
     notify,
 )
-from siltstone.hooks import HOOK_TIMEOUT, NO_GUARDS, Guards, HookCall, HookError
+from siltstone.hooks import HOOK_TIMEOUT, NO_COMPACTION_HOOKS, CompactionHooks, HookCall, HookError
 from siltstone.llm import (
     LAST_RESORT,
     AsyncModels,
@@ -129,9 +129,9 @@ def compact(
         ConfigError: *policy* could never act under *context_window*.
         ContextOverflowError: the messages that must stay are larger than *context_window*.
     """
-    guards = Guards(on_before_compact, on_after_compact, hook_timeout, check)
+    compaction_hooks = CompactionHooks(on_before_compact, on_after_compact, hook_timeout, check)
     history, trigger = _manual(messages, policy, context_window, focus)
-    return llm.run(attempt(policy, history, trigger, hooks=hooks, guards=guards), model)
+    return llm.run(attempt(policy, history, trigger, hooks=hooks, compaction_hooks=compaction_hooks), model)
 
 
 async def acompact(
@@ -148,9 +148,11 @@ async def acompact(
     check: bool = False,
 ) -> Outcome:
     """Like :func:`compact`; *model* and the two hooks may be async callables."""
-    guards = Guards(on_before_compact, on_after_compact, hook_timeout, check)
+    compaction_hooks = CompactionHooks(on_before_compact, on_after_compact, hook_timeout, check)
     history, trigger = _manual(messages, policy, context_window, focus)
-    return await llm.run_async(attempt(policy, history, trigger, hooks=hooks, guards=guards), model)
+    return await llm.run_async(
+        attempt(policy, history, trigger, hooks=hooks, compaction_hooks=compaction_hooks), model
+    )
 
 
 def plan(messages: Sequence[RawMessage], policy: Compactor, *, context_window: int | None = None) -> Plan:
@@ -221,7 +223,7 @@ def attempt(
     clean: Callable[[Compaction], Compaction] | None = None,
     commit: Callable[[Compaction, int, int], int | None] | None = None,
     hooks: Sequence[Hook] = (),
-    guards: Guards = NO_GUARDS,
+    compaction_hooks: CompactionHooks = NO_COMPACTION_HOOKS,
     last_input_tokens: int = 0,
     session_id: str = "",
     lands: bool = False,
@@ -240,7 +242,7 @@ def attempt(
         commit: Makes the rewrite durable before it counts: ``(compaction, tokens before, tokens
             after) -> compaction id``. If it raises, the attempt fails.
         hooks: Called with each event.
-        guards: The hooks before and after, and whether an illegal rewrite is refused.
+        compaction_hooks: The hooks before and after, and whether an illegal rewrite is refused.
         last_input_tokens: For the event alone.
         session_id: For events that name the session.
         lands: Whether to yield a :class:`~siltstone.llm.Landing` before the commit, and wait for a boundary.
@@ -249,8 +251,8 @@ def attempt(
     run = _Attempt(policy, history, trigger, hooks, last_input_tokens, session_id, clock)
     try:
         run.measure()
-        if guards.before and (due := planned(policy, history, trigger)).compacts:
-            said = yield HookCall("on_before_compact", guards.before, due, guards.timeout)
+        if compaction_hooks.before and (due := planned(policy, history, trigger)).compacts:
+            said = yield HookCall("on_before_compact", compaction_hooks.before, due, compaction_hooks.timeout)
             trigger, veto = guided(trigger, said, history)
             if veto:
                 return run.skipped(Skip("vetoed", veto))
@@ -263,12 +265,12 @@ def attempt(
         if clean is not None:
             result = clean(result)
         after = policy.token_rule.count(result.messages)
-        if guards.after:
+        if compaction_hooks.after:
             told = run.compacted(result, after, None)
-            said = yield HookCall("on_after_compact", guards.after, told, guards.timeout)
+            said = yield HookCall("on_after_compact", compaction_hooks.after, told, compaction_hooks.timeout)
             result = injected(result, said, history, policy.token_rule)
             after = policy.token_rule.count(result.messages)
-        if guards.check:
+        if compaction_hooks.check:
             check_legal(result)
         if lands:
             yield Landing()

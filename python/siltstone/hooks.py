@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import Any, Final
 
-__all__ = ["HOOK_TIMEOUT", "NO_GUARDS", "Guards", "Guidance", "HookCall", "HookError", "ask", "ask_async"]
+__all__ = [
+    "HOOK_TIMEOUT",
+    "NO_COMPACTION_HOOKS",
+    "CompactionHooks",
+    "Guidance",
+    "HookCall",
+    "HookError",
+    "ask",
+    "ask_async",
+]
 
 HOOK_TIMEOUT: Final = 60.0  #: seconds that a hook may take
 
@@ -50,7 +59,7 @@ class Guidance:
 
 
 @dataclass(frozen=True, slots=True)
-class Guards:
+class CompactionHooks:
     """The hooks and checks around every compaction.
 
     Attributes:
@@ -80,7 +89,7 @@ class Guards:
             _refuse("check", "True or False", self.check)
 
 
-NO_GUARDS: Final = Guards()
+NO_COMPACTION_HOOKS: Final = CompactionHooks()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What classes and calls need of ``typing`` when they run, without ``typing``.
+"""The names of ``typing`` that classes and calls need when they run, without ``typing``.
 
 ``typing`` takes a quarter of the time until a process has its first session, nearly all of it for what only
 type checkers read. So the files of a first session name it for type checkers alone, and the few names that do

@@ -36,8 +36,8 @@ class TokenizerRule(TokenRule):
     """Counts what was said with a tokenizer, and media at their flat cost; for ``estimator=``.
 
     A message has its texts, the names and arguments of its calls, its results, its reasoning, and
-    ``MESSAGE_TOKENS``. Texts are looked up by their digest, so a history is encoded once. What the
-    tokenizer refuses is estimated by its bytes.
+    ``MESSAGE_TOKENS``. Texts are looked up by their digest, so a history is encoded once. A text
+    that the tokenizer refuses is estimated by its bytes.
 
     Args:
         tokenizer: The tokenizer. Where it has ``encode_ordinary``, as tiktoken's do, that is used: a text

@@ -178,13 +178,7 @@ class Vault:
         Raises:
             StoreIoError: one cannot be deleted; those before it are.
         """
-        folder = self.path / "memories"
-        found = [path for path, memory in _each(folder, _read_memory, []) if unwanted(memory)]
-        found += _empty(folder)
-        _remove_leftovers(folder)
-        for path in found:
-            _delete(path)
-        return len(found)
+        return _remove_files(self.path / "memories", _read_memory, unwanted)
 
     def remove_summaries(self, unwanted: Callable[[VaultSummary], bool]) -> int:
         """Deletes the summaries that *unwanted* selects, current ones and copies, and empty files.
@@ -194,13 +188,7 @@ class Vault:
         Raises:
             StoreIoError: one cannot be deleted; those before it are.
         """
-        folder = self.path / "summaries"
-        found = [path for path, each in _each(folder, _read_summary, []) if unwanted(each)]
-        found += _empty(folder)
-        _remove_leftovers(folder)
-        for path in found:
-            _delete(path)
-        return len(found)
+        return _remove_files(self.path / "summaries", _read_summary, unwanted)
 
     def _write_new(self, folder: Path, stem: str, text: str) -> Path:
         """Writes a file of that name, or with ``-2``, ``-3`` and so on behind it: none is written over."""
@@ -376,9 +364,17 @@ def _each(
     yield from _each_of(files, read, unreadable)
 
 
-def _empty(folder: Path) -> list[Path]:
-    """The Markdown files of *folder* without a byte: a power cut may leave such files."""
-    return [path for path in folder.glob("*.md") if not path.stat().st_size]
+def _remove_files(folder: Path, read: Callable[[str], T], unwanted: Callable[[T], bool]) -> int:
+    """Deletes the Markdown files of *folder* that *unwanted* selects, and empty ones. Returns their number.
+
+    A power cut may leave empty files.
+    """
+    found = [path for path, each in _each(folder, read, []) if unwanted(each)]
+    found += [path for path in folder.glob("*.md") if not path.stat().st_size]
+    _remove_leftovers(folder)
+    for path in found:
+        _delete(path)
+    return len(found)
 
 
 def _remove_leftovers(folder: Path) -> None:

@@ -57,7 +57,7 @@ class ContextArchive:
         eviction_days: A segment that is older than so many days is removed; 0 means never.
         embed: Makes the vector of a text. If it fails, the hashed vector of the same dimension is kept.
         dimension: The dimension of the vectors, 8 or more.
-        embedder_id: The name of what makes the vectors. Those of a folder that something else has made, or of
+        embedder_id: The name of the embedder. Vectors of a folder that another embedder has made, or of
             another dimension, stay as they are: then a search goes by words alone, and a warning says so.
         redact: Removes the secrets from a text before it is written.
 
@@ -374,7 +374,7 @@ class ContextArchive:
             self._stamp = stamp_of(path)
 
     def _loaded(self) -> dict[str, Sequence[float]]:
-        """The vectors, read once. Those that something else has made stay in their file, and are not here."""
+        """The vectors, read once. Vectors of another embedder stay in their file, and are not here."""
         if self._vectors is None:
             found = read_vectors(self.folder / "vectors.bin") if self._is_ours() else None
             self._vectors = {} if found is None else dict(found.by_id)
@@ -394,7 +394,7 @@ class ContextArchive:
         return False
 
     def _maker_of(self) -> str:
-        """What made the vectors of the folder."""
+        """The embedder that made the vectors of the folder."""
         try:
             return (self.folder / MAKER).read_text("utf-8", "replace").strip() or HASHED
         except FileNotFoundError:

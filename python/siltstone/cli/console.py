@@ -76,7 +76,7 @@ def printable(text: str) -> str:
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """Prints one JSON object. What may steer a terminal, or is half a character, stands as an escape."""
+    """Prints one JSON object. Characters that steer a terminal, and half characters, are escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
     typer.echo(_STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 

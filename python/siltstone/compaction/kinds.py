@@ -12,7 +12,7 @@ __all__ = ["Curator", "Reason", "State"]
 State: TypeAlias = Mapping[str, Any]
 """The state that a policy keeps with the session: small JSON, without the text of any message.
 
-What is forgotten leaves messages and summaries; a state that quoted them would keep it.
+A forgotten text leaves messages and summaries; a state that quotes them would keep it.
 """
 
 Reason: TypeAlias = Literal[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from siltstone.documented import DocumentedBm25, least_matches, tokens
 from siltstone.knowledge.base import Fact, FactStore, now_ms
@@ -10,7 +11,16 @@ from siltstone.knowledge.topics import has_entity
 from siltstone.shapes import Protocol, runtime_checkable
 from siltstone.values import dataclass
 
-__all__ = ["Held", "HeldStore", "WordStore", "find_facts", "find_text", "history_of", "words_of"]
+__all__ = [
+    "Held",
+    "HeldStore",
+    "WordStore",
+    "find_facts",
+    "find_text",
+    "history_of",
+    "is_about",
+    "words_of",
+]
 
 
 @runtime_checkable
@@ -88,14 +98,7 @@ def find_facts(
         any_overlap: Whether one common token is enough.
     """
     moment = now_ms() if as_of is None else as_of
-
-    def fits(fact: Fact) -> bool:
-        return (
-            (not types or fact.type in types)
-            and (topic is None or topic in fact.topics)
-            and (entity is None or has_entity(fact.entities, entity))
-        )
-
+    fits = partial(is_about, types=types, topic=topic, entity=entity)
     is_filtered = bool(types) or topic is not None or entity is not None
     if isinstance(store, HeldStore) and not is_filtered:
         held = store.held(moment)
@@ -104,6 +107,15 @@ def find_facts(
     asked = tokens(query)
     least = 1 if any_overlap else least_matches(len(set(asked)))
     return [(held.facts[place], score) for place, score in held.index.best(asked, least, max(0, limit))]
+
+
+def is_about(fact: Fact, *, types: Sequence[str], topic: str | None, entity: str | None) -> bool:
+    """Whether *fact* has one of *types*, the *topic* and the *entity*; () and None: any."""
+    return (
+        (not types or fact.type in types)
+        and (topic is None or topic in fact.topics)
+        and (entity is None or has_entity(fact.entities, entity))
+    )
 
 
 def words_of(store: FactStore, facts: Sequence[Fact]) -> list[Sequence[str]]:

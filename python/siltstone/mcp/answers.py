@@ -55,7 +55,7 @@ class MessageLines(TypedDict):
 
 
 class Stats(TypedDict):
-    """What the session holds."""
+    """The contents of the session, in numbers."""
 
     session_id: str
     namespace: str
@@ -86,7 +86,7 @@ class Messages(TypedDict):
 
 
 class ContextAnswer(TypedDict):
-    """What fills the context of the session, in estimated tokens."""
+    """The context of the session by category, in estimated tokens."""
 
     summary_tokens: int
     message_tokens: int
@@ -106,7 +106,7 @@ class Saved(TypedDict):
 
 
 class CompactionAnswer(TypedDict):
-    """What came of a compaction: compacted, skipped or failed."""
+    """The outcome of a compaction: compacted, skipped or failed."""
 
     outcome: str
     reason: str
@@ -115,7 +115,7 @@ class CompactionAnswer(TypedDict):
 
 
 class Taken(TypedDict):
-    """What was forgotten, or would be."""
+    """The things that were forgotten, or would be."""
 
     memories: int
     messages: int

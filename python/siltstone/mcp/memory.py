@@ -61,8 +61,8 @@ class SessionMemory:
     """The memory that the server answers from. Its calls are made from many threads.
 
     Args:
-        session: Whose memory it is. Which one is settled before the server begins, never by a client.
-        access: What clients may do.
+        session: The session of the memory. The host chooses it before the server begins; a client cannot.
+        access: The rights of clients.
     """
 
     def __init__(self, session: Session, access: Access | None = None) -> None:
@@ -75,7 +75,7 @@ class SessionMemory:
     def search(
         self, query: str, limit: int, since: str | None = None, until: str | None = None, order: str = "score"
     ) -> Found:
-        """What was said or saved and is most like *query*."""
+        """The messages and memories that match *query* best."""
         asked = {"query": query, "limit": limit, "since": since, "until": until, "order": order}
         answer, _, rest = self._search.call(asked).partition("\n")
         own, end = self.session.session_id, self._log.state().next_seq
@@ -109,7 +109,7 @@ class SessionMemory:
         }
 
     def stats(self) -> Stats:
-        """What the session holds."""
+        """The contents of the session, in numbers."""
         held = self.session.store.stats(self.session.session_id)
         return {
             "session_id": self.session.session_id,
@@ -123,7 +123,7 @@ class SessionMemory:
         }
 
     def context(self) -> ContextAnswer:
-        """What fills the context of the session."""
+        """The tokens in the context of the session, by category."""
         full = breakdown(
             read_history(self.session.history()),
             self.session.context_window,
@@ -285,7 +285,7 @@ def open_memory(
         path: The directory of a store, or the address of a database. A server that may write makes a new
             directory.
         session_id: The session. None: the only one of the store; in a new one ``mcp``.
-        access: What clients may do; None: read.
+        access: The rights of clients; None: read.
         namespace: Searches find what every session of this namespace said, which the session must be of.
 
     Raises:

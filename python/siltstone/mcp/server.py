@@ -157,7 +157,7 @@ def _add_forgetting(server: Server, memory: SessionMemory) -> None:
 def _add_resources(server: Server, memory: SessionMemory) -> None:
     @server.resource("memory://stats", mime_type=JSON)
     async def stats() -> str:
-        """What this memory holds."""
+        """The contents of this memory, in numbers."""
         return await _read(memory.stats)
 
     @server.resource("memory://messages/{handle}", mime_type=JSON)
@@ -218,7 +218,7 @@ async def _read(call: Callable[..., Any], *arguments: Any) -> str:
 
 
 async def _told(call: Callable[..., T], *arguments: Any) -> T:
-    """What a call that only reads tells. A client that cancels it is not waited for."""
+    """The answer of a call that only reads. A client that cancels it is not waited for."""
     try:
         return _sendable(await to_thread.run_sync(call, *arguments, abandon_on_cancel=True))
     except SiltstoneError as error:
@@ -226,7 +226,7 @@ async def _told(call: Callable[..., T], *arguments: Any) -> T:
 
 
 async def _done(call: Callable[..., T], *arguments: Any) -> T:
-    """What a call that writes tells. Once begun it comes to its end, whether the client waits or not."""
+    """The answer of a call that writes. Once begun it runs to its end, even if the client stops waiting."""
     try:
         return _sendable(await to_thread.run_sync(call, *arguments))
     except SiltstoneError as error:

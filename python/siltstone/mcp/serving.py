@@ -63,8 +63,8 @@ def serve_http(memory: SessionMemory, token: str, port: int = 0, tell: Callable[
     """Serves clients of this machine over streamable HTTP, until the process is interrupted.
 
     Args:
-        memory: What is served.
-        token: What clients send as ``Authorization: Bearer ...``; 16 characters or more.
+        memory: The memory to serve.
+        token: The secret that clients send as ``Authorization: Bearer ...``; 16 characters or more.
         port: Of 127.0.0.1; 0 for a free one.
         tell: Called with the address, once it answers.
 

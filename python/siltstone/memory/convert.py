@@ -252,7 +252,7 @@ def with_filters(hits: list[SearchHit], wanted: Filters, given: SearchFilters) -
 
 
 def message_from_row(row: _native.LogRow) -> LogRow:
-    """What the core holds of a message."""
+    """A message from its row in the core."""
     return LogRow(*_message_fields(row))
 
 
@@ -275,7 +275,7 @@ def shown_message(row: ShownMessage | _native.LogRow) -> tuple[Message, int]:
 
 
 def compaction_from_row(row: _native.Compaction) -> CompactionRow:
-    """What the core holds of a compaction."""
+    """A compaction from its row in the core."""
     compaction = NewCompaction(
         policy=row.policy,
         reason=row.reason,
@@ -297,7 +297,7 @@ def compaction_from_row(row: _native.Compaction) -> CompactionRow:
 
 
 def derived_from_row(row: _native.Derived) -> Derived:
-    """What the core holds of a derived text."""
+    """A derived text from its row in the core."""
     return Derived(
         row.derived_id,
         cast("Literal['summary', 'substitute']", row.kind),

@@ -12,7 +12,7 @@ __all__ = ["Holding"]
 
 
 class Holding:
-    """What may hold a text in the sessions of an open store; ``messages.holds`` tells whether it does."""
+    """The rows of an open store that may have a text; ``messages.holds`` tells whether a row has it."""
 
     def __init__(self, native: _native.Store) -> None:
         self._native = native

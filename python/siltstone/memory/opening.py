@@ -65,7 +65,7 @@ def _opened(kind: str, path: str | os.PathLike[str], options: dict[str, Any]) ->
 
 @dataclass(slots=True)
 class Searching:
-    """What searches go by, of a store in a directory and of one over mirrors."""
+    """The settings of searches, for a store in a directory and for a store over mirrors."""
 
     options: _native.SearchOptions
     limits: Limits
@@ -121,11 +121,11 @@ class Searching:
         return cls(options, limits, embedder, embed_timeout, reembed, tuple(hooks), reranker, language)
 
     def vectors(self, native: _native.Store, asked: _native.Store | None = None) -> Vectors | None:
-        """What makes the vectors of a store, which remembers its embedder; None without one.
+        """The maker of the vectors of a store, which remembers its embedder; None without an embedder.
 
         Args:
             native: The store.
-            asked: What is called for it by other threads, where that is something else.
+            asked: The object that other threads call for the store, if it is another one.
         """
         if self.embedder is None:
             return None

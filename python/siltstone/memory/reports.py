@@ -1,4 +1,4 @@
-"""What a store says of what it did and holds: receipts, pages, reports.
+"""The answers of a store about its writes and its contents: receipts, pages, reports.
 
 They are apart from entries and hits: a process may open a session, and never ask for one of them.
 """

@@ -16,7 +16,7 @@ __all__ = ["SearchSettings"]
 
 
 class SearchSettings(TypedDict, total=False):
-    """What the searches of a store go by; ``MemoryStore.open`` explains each."""
+    """The settings of a store's searches; ``MemoryStore.open`` explains each."""
 
     decay: Decay | None
     fusion: Fusion

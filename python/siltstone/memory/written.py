@@ -1,4 +1,4 @@
-"""What a store writes, in the form in which the core takes it. A process that only reads does without."""
+"""The rows that a store writes, in the form of the core. A process that only reads does not need them."""
 
 from __future__ import annotations
 

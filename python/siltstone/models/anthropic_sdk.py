@@ -52,7 +52,7 @@ class _Named:
         return f"<{type(self).__name__} {self.model!r}>"
 
     def _create(self, request: CompletionRequest) -> Any:
-        """What the SDK gives for *request*: an answer, or what an answer is awaited from."""
+        """The answer of the SDK to *request*, or an awaitable of it."""
         return self._client.messages.create(**_asked(self.model, request, self._settings))
 
 

@@ -1,4 +1,4 @@
-"""What a model wants called, as it gave it."""
+"""The calls that a model asks for, read from its answer."""
 
 from __future__ import annotations
 

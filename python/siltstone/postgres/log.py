@@ -30,7 +30,7 @@ __all__ = ["PostgresLog"]
 T = TypeVar("T")
 
 
-class Place(Protocol):
+class InMirror(Protocol):
     """Runs work in the mirror of a session."""
 
     def __call__(
@@ -47,9 +47,9 @@ class PostgresLog(SessionLog):
 
     is_remote = True
 
-    def __init__(self, session_id: str, place: Place) -> None:
+    def __init__(self, session_id: str, in_mirror: InMirror) -> None:
         self._session_id = session_id
-        self._place = place
+        self._in_mirror = in_mirror
 
     def state(self) -> LogState:
         return self._read(lambda log: log.state())
@@ -58,7 +58,7 @@ class PostgresLog(SessionLog):
         def opened(mirror: Mirror) -> LogState:
             return mirror.run(lambda store: mirror.log(self._session_id, store).open(namespace))
 
-        return self._place(self._session_id, opened, namespace=namespace)
+        return self._in_mirror(self._session_id, opened, namespace=namespace)
 
     def version(self) -> SessionVersion | None:
         return self._read(lambda log: log.version())
@@ -181,7 +181,7 @@ class PostgresLog(SessionLog):
 
     def _read(self, work: Callable[[DatabaseLog], T]) -> T:
         session = self._session_id
-        return self._place(
+        return self._in_mirror(
             session, lambda mirror: mirror.read(lambda store: work(mirror.log(session, store)))
         )
 
@@ -191,4 +191,4 @@ class PostgresLog(SessionLog):
         def written(mirror: Mirror) -> T:
             return mirror.run(lambda store: work(mirror.log(session, store)), fresh=False, ids=ids)
 
-        return self._place(session, written)
+        return self._in_mirror(session, written)

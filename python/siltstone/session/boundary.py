@@ -18,7 +18,7 @@ from siltstone.compaction.base import (
 from siltstone.compaction.breakdown import alert_of, band_of
 from siltstone.errors import ContextOverflowError, IllegalHistoryError, StoreConflictError
 from siltstone.events import CompactionTriggered, Event, Hook, notify
-from siltstone.hooks import NO_GUARDS
+from siltstone.hooks import NO_COMPACTION_HOOKS
 from siltstone.llm import Steps
 from siltstone.logs import log as _log
 from siltstone.outcome import Compacted, Failed, Outcome, Plan, Skipped
@@ -428,7 +428,7 @@ def attempted(
             clean=None if core.redacting is None else core.redacting.compaction,
             commit=commit or rewrite,
             hooks=hooks or core.hooks,
-            guards=NO_GUARDS if is_emergency else core.guards,
+            compaction_hooks=NO_COMPACTION_HOOKS if is_emergency else core.compaction_hooks,
             last_input_tokens=state.clock.last_input_tokens,
             session_id=core.session_id,
             lands=at is None,
@@ -551,7 +551,7 @@ def prepared(
 ) -> Prepared:
     """The view of *state*, as the answer of a boundary with *outcomes*. No list is copied."""
     view = state.view if policy is None else state.view.recounted(policy.token_rule)
-    if core.guards.check:
+    if core.compaction_hooks.check:
         check_legal(view.messages(), core.session_id)
     fields = {"tokens": view.tokens, "outcomes": tuple(outcomes), "is_noted": is_noted}
     return _lent((view.lent(), view.lent()), fields)

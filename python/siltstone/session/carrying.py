@@ -195,7 +195,7 @@ def import_everything(
 def write_session(store: Store, session_id: str, records: Iterable[Record]) -> Imported:
     """Writes *records* of one session, as from :func:`records_of`, to the new session *session_id*.
 
-    If that breaks off, what it wrote is deleted, so that it can be made again. What others wrote stays.
+    If the import breaks off, its rows are deleted, so that it can be repeated. Rows of other writers stay.
 
     Raises:
         ConfigError: the store has messages of *session_id* already. Nothing was written.

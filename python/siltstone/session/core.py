@@ -21,7 +21,7 @@ from siltstone.errors import (
     StoreConflictError,
     StoreError,
 )
-from siltstone.hooks import NO_GUARDS, Guards
+from siltstone.hooks import NO_COMPACTION_HOOKS, CompactionHooks
 from siltstone.light import RLock, get_ident
 from siltstone.logs import log as _log
 from siltstone.memory.base import Store
@@ -85,7 +85,7 @@ class SessionCore:
         index_tools: bool = True,
         token_rule: TokenRule | None = None,
         hooks: Sequence[Hook] = (),
-        guards: Guards = NO_GUARDS,
+        compaction_hooks: CompactionHooks = NO_COMPACTION_HOOKS,
         context_window: int | None = None,
         reserved_tokens: int = 0,
         retention: Retention | None = None,
@@ -98,7 +98,8 @@ class SessionCore:
         now: Callable[[], float] = time.time,
     ) -> None:
         self.store, self.session_id, self.indexed, self.hooks = store, session_id, indexed, tuple(hooks)
-        self.given_window, self.reserved_tokens, self.guards = context_window, reserved_tokens, guards
+        self.given_window, self.reserved_tokens = context_window, reserved_tokens
+        self.compaction_hooks = compaction_hooks
         self.slot, self.background = Slot(), Background(is_on=background)
         self._now, self.index_tools, self.retention = now, index_tools, retention
         self.redacting: Redacting | None = None

@@ -1,6 +1,6 @@
 """By which rule did a compaction keep a message, or take it out? One short code for each stretch.
 
-What decides is known at the commit alone: pins come and go, and a turn ends. So the log has the rule beside
+The reasons are known only at the commit: pins come and go, and a turn ends. So the log has the rule beside
 the compaction.
 """
 

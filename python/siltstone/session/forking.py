@@ -31,7 +31,7 @@ def forked(opened: Opened, session_id: str, prompt: str, *, is_async: bool) -> O
     Raises:
         ConfigError: the store has messages of *session_id* already, a call in view waits for its result, or
             *prompt* is no text. Nothing was written.
-        StoreConflictError: another worker began to write to *session_id* meanwhile. What it wrote stays.
+        StoreConflictError: another worker began to write to *session_id* meanwhile. Its rows stay.
     """
     core = opened.core
     core.check_open()

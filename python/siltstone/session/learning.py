@@ -39,7 +39,8 @@ from siltstone.knowledge import (
 )
 from siltstone.knowledge.extract import PIECE, is_enough, spoken_text
 from siltstone.knowledge.hybrid import MAX_RESULTS
-from siltstone.knowledge.topics import has_entity, named
+from siltstone.knowledge.search import is_about
+from siltstone.knowledge.topics import named
 from siltstone.llm import Steps, ToolCall
 from siltstone.logs import log as _log
 from siltstone.memory.convert import MAX_INTEGER, asked_for, datetime_from, milliseconds
@@ -166,14 +167,7 @@ def find(
     store = known(core)
     moment = core.milliseconds() if as_of is None else milliseconds(as_of)
     asked = query is not None and query.strip() != "" and not everything
-
-    def fits(fact: Fact) -> bool:
-        return (
-            (not types or fact.type in types)
-            and (topic is None or topic in fact.topics)
-            and (entity is None or has_entity(fact.entities, entity))
-        )
-
+    fits = partial(is_about, types=types, topic=topic, entity=entity)
     if query is not None and asked:
         if core.knowing.config.fact_search == "hybrid":
             found = _hybrid(core, store).search(query, MAX_RESULTS, as_of=moment)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from siltstone.compaction.base import Compactor, OverheadChecker
 from siltstone.coroutines import gives_coroutine
 from siltstone.errors import ConfigError
-from siltstone.hooks import HOOK_TIMEOUT, Guards
+from siltstone.hooks import HOOK_TIMEOUT, CompactionHooks
 from siltstone.light import tzinfo
 from siltstone.memory.base import LanguageSettler, Store
 from siltstone.memory.opening import is_database, open_store
@@ -122,7 +122,7 @@ def open_session(
         check_budget(budget, "answer_budget")
     time_zone = _time_zone(options.get("time_zone"))
     redactor = _redactor(options, recall)
-    guards = Guards(
+    compaction_hooks = CompactionHooks(
         options.get("on_before_compact"),
         options.get("on_after_compact"),
         options.get("hook_timeout", HOOK_TIMEOUT),
@@ -166,7 +166,7 @@ def open_session(
             index_tools=options.get("index_tools", True),
             token_rule=policy.token_rule if policy else None,
             hooks=options.get("hooks", ()),
-            guards=guards,
+            compaction_hooks=compaction_hooks,
             context_window=window,
             reserved_tokens=reserved,
             retention=_retention(options, recall),

@@ -100,7 +100,7 @@ def _answer(
 ) -> tuple[SessionState, Prepared]:
     """The answer for *request*. From then on this request is the context of the session."""
     state, messages = request.state, request.messages
-    if core.guards.check:
+    if core.compaction_hooks.check:
         check_legal(messages, core.session_id)
     after, is_noted = passed(core, policy, request.tokens + core.reserved_tokens)
     if after.view is not state.view:  # another thread has appended meanwhile: the next request shows that

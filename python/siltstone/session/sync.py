@@ -342,7 +342,7 @@ class Session(BaseSession):
         Raises:
             ConfigError: the id is taken, a call in view waits for its result, or *prompt* is no text. Nothing
                 was written.
-            StoreConflictError: another worker began to write to *session_id* meanwhile. What it wrote stays.
+            StoreConflictError: another worker began to write to *session_id* meanwhile. Its messages stay.
         """
         from siltstone.session.forking import fitted, forked
 
@@ -603,7 +603,7 @@ class Session(BaseSession):
         Args:
             tool: The tool's name.
             arguments: The arguments of the call, as text or as a mapping; 200 characters are kept.
-            reason: What the user wants instead, if known.
+            reason: The wish of the user instead, if known.
             goal: The purpose of the call.
 
         Raises:

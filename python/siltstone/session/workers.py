@@ -22,7 +22,7 @@ class Workers:
 
     Args:
         most: The maximum number of threads. Further calls wait.
-        name: What the names of the threads begin with.
+        name: The beginning of the names of the threads.
     """
 
     def __init__(self, most: int, name: str) -> None:
@@ -83,7 +83,7 @@ _workers = Workers(THREADS, "siltstone")
 
 
 def workers() -> Workers:
-    """Those of this process."""
+    """The workers of this process."""
     return _workers
 
 

@@ -85,7 +85,7 @@ def memory_save(save: Callable[[SavedMemory], str], *, max_saves: int | None = N
     Its result is the JSON of ``{"id", "memory_type", "importance"}``.
 
     Args:
-        save: Keeps a memory. Which session it belongs to is its own business, never an argument's.
+        save: Keeps a memory in its session. No argument of a call names another session.
         max_saves: Calls that are carried out; later ones are refused. None for any number.
 
     Raises:

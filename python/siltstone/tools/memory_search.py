@@ -105,7 +105,7 @@ def memory_search(
         count: How they are counted.
         cross_session: *search* finds what other sessions said, too. The description says so, and each result
             has the ``session_id`` it is of.
-        now: What time it is, with the zone that days are counted in.
+        now: The current time, in the zone in which days begin.
 
     Raises:
         ConfigError: *budget* is too small for an answer.

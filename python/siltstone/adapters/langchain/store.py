@@ -160,7 +160,7 @@ class SiltstoneStore(BaseStore):
         return sorted(found)[op.offset : op.offset + op.limit]
 
     def _namespaces(self) -> Iterator[Namespace]:
-        """Those that ever held an item."""
+        """The namespaces that ever held an item."""
         offset = 0
         while True:
             page = self._store.sessions(offset=offset, limit=PAGE).sessions

@@ -5,8 +5,6 @@
 //! of the sixteen places of a run are for larger counts, with 4 bits of the count above the 12 bits of the bucket.
 //! All runs have the same form, so there is one loop, whose end is the only branch.
 
-/// The number of buckets.
-pub const BUCKETS: usize = 4096;
 /// Places of a run.
 pub const RUN: usize = 16;
 

@@ -11,9 +11,9 @@ const DIGITS: usize = 4;
 /// A message that has a role and a text, and nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said<'a> {
-    /// Who said it: `user`, `assistant` or `system`.
+    /// The role of the speaker: `user`, `assistant` or `system`.
     pub role: &'static str,
-    /// What was said.
+    /// The text.
     pub text: Cow<'a, str>,
     /// Whether the role stands before the text.
     pub is_role_first: bool,

@@ -261,31 +261,20 @@ impl Outline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outline::lines::{Provenance, Role};
-
-    fn line(role: Role) -> Line {
-        Line {
-            role,
-            provenance: Provenance::Original,
-            is_item: false,
-            is_reasoning: false,
-            opens_turn: role == Role::User,
-            parts: 1,
-        }
-    }
+    use crate::outline::lines::Role;
 
     #[test]
     fn a_call_its_late_result_and_a_pending_call_worked_by_hand() {
         let mut keys = Keys::default();
         let (one, two) = (keys.id(b"one"), keys.id(b"two"));
         let mut lines = Lines::default();
-        lines.push(line(Role::System), &[]); // 0
-        lines.push(line(Role::User), &[]); // 1
-        lines.push(line(Role::Assistant), &[Tie::Call(one)]); // 2
-        lines.push(line(Role::Assistant), &[]); // 3
-        lines.push(line(Role::Tool), &[Tie::Result(one)]); // 4
-        lines.push(line(Role::User), &[]); // 5
-        lines.push(line(Role::Assistant), &[Tie::Call(two)]); // 6
+        lines.push(Line::of_text(Role::System), &[]); // 0
+        lines.push(Line::of_text(Role::User), &[]); // 1
+        lines.push(Line::of_text(Role::Assistant), &[Tie::Call(one)]); // 2
+        lines.push(Line::of_text(Role::Assistant), &[]); // 3
+        lines.push(Line::of_text(Role::Tool), &[Tie::Result(one)]); // 4
+        lines.push(Line::of_text(Role::User), &[]); // 5
+        lines.push(Line::of_text(Role::Assistant), &[Tie::Call(two)]); // 6
         let outline = Outline::new(lines, keys.count());
         let spans: Vec<_> = outline
             .turns()
@@ -312,12 +301,12 @@ mod tests {
         let mut keys = Keys::default();
         let (called, shared) = (keys.id(b"called"), keys.id(b"shared"));
         let mut lines = Lines::default();
-        lines.push(line(Role::Assistant), &[Tie::Shared(shared)]); // 0
-        lines.push(line(Role::Assistant), &[Tie::Call(called)]); // 1
-        lines.push(line(Role::User), &[]); // 2
-        lines.push(line(Role::Tool), &[Tie::Shared(called)]); // 3
-        lines.push(line(Role::Tool), &[Tie::Shared(shared)]); // 4
-        lines.push(line(Role::Tool), &[Tie::Result(called)]); // 5
+        lines.push(Line::of_text(Role::Assistant), &[Tie::Shared(shared)]); // 0
+        lines.push(Line::of_text(Role::Assistant), &[Tie::Call(called)]); // 1
+        lines.push(Line::of_text(Role::User), &[]); // 2
+        lines.push(Line::of_text(Role::Tool), &[Tie::Shared(called)]); // 3
+        lines.push(Line::of_text(Role::Tool), &[Tie::Shared(shared)]); // 4
+        lines.push(Line::of_text(Role::Tool), &[Tie::Result(called)]); // 5
         let outline = Outline::new(lines, keys.count());
         assert_eq!(outline.group_ending_at(4), Some(vec![0, 4]));
         assert_eq!(outline.group_ending_at(5), Some(vec![1, 3, 5]));

@@ -4,7 +4,7 @@ use super::fields::{Arguments, Fields, Sink};
 use super::read::read;
 use super::value::{Field, Value};
 
-/// What a part of a message is.
+/// The kind of a part of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemKind {
     /// A text.
@@ -21,11 +21,11 @@ pub enum ItemKind {
 /// A part of a message. Reasoning and empty texts are no items.
 #[derive(Clone, Copy, Debug)]
 pub struct Item<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: ItemKind,
     /// The role of its message, as the message has it.
     pub role: Option<&'a str>,
-    /// Which call it is, or answers.
+    /// The id of the call, also in its result.
     pub call_id: Option<&'a str>,
     /// The name of the tool, where the part has it.
     pub name: Option<&'a str>,

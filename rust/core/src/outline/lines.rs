@@ -108,6 +108,21 @@ pub struct Line {
     pub parts: u32,
 }
 
+impl Line {
+    /// The line of a message that has only a text.
+    #[must_use]
+    pub fn of_text(role: Role) -> Self {
+        Self {
+            role,
+            provenance: Provenance::Original,
+            is_item: false,
+            is_reasoning: false,
+            opens_turn: role == Role::User,
+            parts: 1,
+        }
+    }
+}
+
 /// Lines in order, each with its ties.
 #[derive(Debug, Default)]
 pub struct Lines {

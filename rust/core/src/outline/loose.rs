@@ -131,22 +131,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::outline::{Keys, Line, Lines, Provenance, Role, Tie};
+    use crate::outline::{Keys, Line, Lines, Role, Tie};
 
     /// A request, a call, words in between, its result, and another request.
     fn outline() -> Outline {
         let (mut keys, mut lines) = (Keys::default(), Lines::default());
         let call = keys.id(b"call");
         let mut push = |role, ties: &[Tie]| {
-            let line = Line {
-                role,
-                provenance: Provenance::Original,
-                is_item: false,
-                is_reasoning: false,
-                opens_turn: role == Role::User,
-                parts: 1,
-            };
-            lines.push(line, ties);
+            lines.push(Line::of_text(role), ties);
         };
         push(Role::User, &[]); // 0
         push(Role::Assistant, &[Tie::Call(call)]); // 1

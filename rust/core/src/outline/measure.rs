@@ -51,6 +51,15 @@ pub struct Units {
 }
 
 impl Units {
+    /// The units of a message whose JSON has this size.
+    fn of(size: TextSize, blocks: usize) -> Self {
+        Self {
+            bytes: size.bytes,
+            code_points: size.code_points,
+            blocks,
+        }
+    }
+
     /// The units by `measure`.
     #[must_use]
     pub fn by(self, measure: Measure) -> usize {
@@ -108,14 +117,9 @@ pub fn measured<V: Value>(raw: &V, keys: &mut Keys, ties: &mut Vec<Tie>) -> Opti
     } else {
         parts.tokens
     };
-    let units = Units {
-        bytes: size.bytes,
-        code_points: size.code_points,
-        blocks,
-    };
     Some(Measured {
         line,
-        units,
+        units: Units::of(size, blocks),
         has_words_beside_results,
     })
 }
@@ -139,28 +143,15 @@ fn plainly_measured<V: Value>(raw: &V) -> Option<Measured> {
     if size.bytes > MAX_MESSAGE_BYTES {
         return None;
     }
-    let line = Line {
-        role,
-        provenance: Provenance::Original,
-        is_item: false,
-        is_reasoning: false,
-        opens_turn: role == Role::User,
-        parts: 1,
-    };
     let (bytes, code_points) = (text.len(), 0); // the rule asks for bytes alone
     let blocks = match role {
         Role::User if text.is_empty() => 0,
         Role::User => at_least_one(TextSize { bytes, code_points }),
         _ => bytes_over_four(size),
     };
-    let units = Units {
-        bytes: size.bytes,
-        code_points: size.code_points,
-        blocks,
-    };
     Some(Measured {
-        line,
-        units,
+        line: Line::of_text(role),
+        units: Units::of(size, blocks),
         has_words_beside_results: false,
     })
 }

@@ -100,7 +100,7 @@ impl<D: Growing> Block<D> {
         &self.parts
     }
 
-    /// Which of its entries were removed; None for none.
+    /// Its removed entries; None for none.
     #[must_use]
     pub fn removed(&self) -> Option<&Removed> {
         self.removed.as_ref()

@@ -3,13 +3,12 @@
 //! A list of more than [`LARGEST`] codes becomes a column. A count above 15 is stored as several codes of one
 //! entry.
 
-use crate::postings::dictionary::Buckets;
+use crate::postings::dictionary::{BUCKETS, Buckets};
 use crate::postings::part::{Builder, MAX_CODE, code, count, entry};
 use crate::postings::pool::Pool;
 use crate::postings::tail::{Growing, Lists};
 use crate::simd::columns::{BLOCK, Column};
 
-const BUCKETS: usize = 4096;
 /// The largest capacity of a list, in codes. Above it a column, which takes 2 KB, is cheaper for a query.
 const LARGEST: u16 = 256;
 /// Codes that found their list full, and are added together afterwards.

@@ -38,7 +38,8 @@ pub trait Dictionary: Clone + Debug {
 }
 
 const GROUP: usize = 64;
-const BUCKETS: usize = 4096;
+/// The number of keys that [`Buckets`] may have.
+pub(super) const BUCKETS: usize = 4096;
 
 /// Keys below 4,096: a bit for each key that is present, and for each 64 bits the number of keys before them.
 #[derive(Clone, Debug)]

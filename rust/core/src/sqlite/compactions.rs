@@ -187,22 +187,13 @@ pub(crate) fn get(connection: &Connection, id: i64) -> Result<Option<Compaction>
 
 /// The compaction of that id. It is an error if the session has no such compaction.
 pub(crate) fn of(connection: &Connection, session: &SessionRow, id: i64) -> Result<Compaction> {
-    match get(connection, id)? {
-        Some(found) if found.session == session.id => Ok(found),
-        found => {
-            let message = match found {
-                None => "is missing",
-                Some(_) => "is of another session",
-            };
-            let message = format!(
-                "session {:?} stands on compaction {id}, which {message}",
-                session.name
-            );
-            Err(Error::new(ErrorKind::StoreCorrupt, message)
-                .with("table", TABLE)
-                .with("id", id))
-        }
-    }
+    let found = get(connection, id)?;
+    session.own(
+        found,
+        |found| found.session,
+        "stands on compaction",
+        (TABLE, id),
+    )
 }
 
 /// The messages that the view of a compaction shows unchanged: half-open ranges, in the order of the view.

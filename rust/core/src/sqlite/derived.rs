@@ -154,22 +154,8 @@ pub(super) fn insert(
 pub(crate) fn of(connection: &Connection, session: &SessionRow, id: i64) -> Result<Derived> {
     let mut statement = connection.prepare_cached(select!("WHERE id = ?1"))?;
     let mut rows = statement.query([id])?;
-    match rows.next()?.map(read).transpose()? {
-        Some(found) if found.session == session.id => Ok(found),
-        found => {
-            let message = match found {
-                None => "is missing",
-                Some(_) => "is of another session",
-            };
-            let message = format!(
-                "session {:?} shows text {id}, which {message}",
-                session.name
-            );
-            Err(Error::new(ErrorKind::StoreCorrupt, message)
-                .with("table", TABLE)
-                .with("id", id))
-        }
-    }
+    let found = rows.next()?.map(read).transpose()?;
+    session.own(found, |found| found.session, "shows text", (TABLE, id))
 }
 
 /// The texts of the session with an id above `after`, in the order of their writes.

@@ -459,9 +459,15 @@ pub(super) fn checksum(
     compaction: Option<i64>,
     entry: &NewEntry,
 ) -> Checksum {
-    Checksum::of(TABLE)
-        .integer(id)
-        .integer(session)
+    let keys = Checksum::of(TABLE).integer(id).integer(session);
+    with_entry(keys, entry)
+        .optional_integer(compaction)
+        .text(&entry.text)
+}
+
+/// A checksum with the columns of an entry before its text.
+pub(super) fn with_entry(checksum: Checksum, entry: &NewEntry) -> Checksum {
+    checksum
         .integer(entry.start)
         .integer(entry.end)
         .text(&entry.role)
@@ -471,6 +477,4 @@ pub(super) fn checksum(
         .integer(entry.created_at)
         .optional_integer(entry.expires_at)
         .integer(i64::from(entry.repaired))
-        .optional_integer(compaction)
-        .text(&entry.text)
 }

@@ -98,6 +98,26 @@ impl SessionRow {
         }
     }
 
+    /// The row `found` with `id` in `table`, to which this session `refers`. It is an error if there is no such row, or
+    /// if it belongs to another session (`home`).
+    pub(super) fn own<T>(
+        &self,
+        found: Option<T>,
+        home: impl FnOnce(&T) -> i64,
+        refers: &str,
+        (table, id): (&'static str, i64),
+    ) -> Result<T> {
+        let fault = match found {
+            Some(row) if home(&row) == self.id => return Ok(row),
+            Some(_) => "is of another session",
+            None => "is missing",
+        };
+        let message = format!("session {:?} {refers} {id}, which {fault}", self.name);
+        Err(Error::new(ErrorKind::StoreCorrupt, message)
+            .with("table", table)
+            .with("id", id))
+    }
+
     /// Counts a write of the session's own state.
     pub(crate) fn count(&mut self, write_id: i64) {
         self.counter += 1;

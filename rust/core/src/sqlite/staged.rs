@@ -4,7 +4,7 @@ use rusqlite::{Connection, Row, Transaction, params};
 
 use crate::error::Result;
 use crate::sqlite::checksum::{Checksum, corrupt};
-use crate::sqlite::entry::NewEntry;
+use crate::sqlite::entry::{NewEntry, with_entry};
 use crate::sqlite::row::Columns;
 
 pub(super) const TABLE: &str = "staged";
@@ -137,18 +137,9 @@ pub(super) fn read(row: &Row<'_>) -> Result<StagedEntry> {
 }
 
 pub(super) fn checksum(id: i64, stage: i64, place: i64, entry: &NewEntry) -> Checksum {
-    Checksum::of(TABLE)
+    let keys = Checksum::of(TABLE)
         .integer(id)
         .integer(stage)
-        .integer(place)
-        .integer(entry.start)
-        .integer(entry.end)
-        .text(&entry.role)
-        .optional_text(entry.name.as_deref())
-        .text(&entry.kind)
-        .text(&entry.tags)
-        .integer(entry.created_at)
-        .optional_integer(entry.expires_at)
-        .integer(i64::from(entry.repaired))
-        .text(&entry.text)
+        .integer(place);
+    with_entry(keys, entry).text(&entry.text)
 }
