@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,28 @@ def test_what_a_file_may_not_say_is_refused_by_name(tmp_path: Path, text: str, m
     assert message in str(caught.value)
     assert str(path) in str(caught.value)
     assert caught.value.field == field  # type: ignore[attr-defined]
+
+
+def test_the_file_of_the_guide_is_read(tmp_path: Path):
+    """The page is where a user learns what a file may say."""
+    page = Path(__file__).parent.parent / "docs" / "how-to" / "choose-a-policy.md"
+    guide = page.read_text("utf-8")
+    (text,) = re.findall(r"^```toml\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    settings = read_settings(written(tmp_path, text))
+    chain = settings.policy()
+    assert isinstance(chain, Chain)
+    assert [step.name for step in chain.steps] == ["compress-tool-output", "clear-tool-results", "threshold"]
+    clear, threshold = chain.steps[1], chain.steps[2]
+    assert isinstance(clear, ClearToolResults)
+    assert isinstance(threshold, ThresholdCompactor)
+    assert (clear.config.keep_results, clear.config.trigger_fraction) == (3, 0.75)
+    said = threshold.config
+    assert (said.auto_compact_threshold, said.recent_turn_budget) == (12_000, 6)
+    assert said.retained_token_budget is None
+    named = guide[guide.index("The names are ") :]
+    assert re.findall(r"`([a-z-]+)`", named) == policy_names()
+    functions = guide[guide.index("Settings that are functions") :].partition(")")[0]
+    assert set(re.findall(r"`(\w+)`", functions)) == IN_CODE
 
 
 def test_a_missing_file_is_refused(tmp_path: Path):

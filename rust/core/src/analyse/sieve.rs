@@ -139,10 +139,10 @@ impl<'a> Sieve<'a> {
         clusters.for_each_runs(level, text, |runs| match runs {
             Runs::Reaching(range) => count += rules.learn(known, text, range, met),
             Runs::Behind(first, runs) => {
-                count += known
-                    .plain
-                    .count(level, text.as_bytes(), first, runs, unknown);
-                for &number in &*unknown {
+                let bytes = text.as_bytes();
+                let (telling, unknown) = known.plain.count(level, bytes, first, runs, unknown);
+                count += telling;
+                for &number in unknown {
                     let [start, end] = runs[number as usize];
                     let range = first + start as usize..first + end as usize;
                     let key = short_key(text.as_bytes(), &range);

@@ -30,6 +30,8 @@ type Block = [u8; BLOCK];
 pub struct Clusters {
     masks: Vec<u64>,
     edges: Edges,
+    /// A buffer for the kinds of a group. It is kept, since texts are short and clearing it takes long.
+    kinds: Box<[Kinds; GROUP]>,
 }
 
 impl Clusters {
@@ -59,10 +61,9 @@ impl Clusters {
         let mut last = [b' '; BLOCK];
         last[..rest.len()].copy_from_slice(rest);
         self.masks.clear();
-        let mut kinds = [Kinds::default(); GROUP];
         let (mut before, mut here) = (Kinds::default(), None);
         for group in blocks.chunks(GROUP).chain([&[last][..]]) {
-            let kinds = &mut kinds[..group.len()];
+            let kinds = &mut self.kinds[..group.len()];
             classify(level, group, kinds);
             for &after in &*kinds {
                 if let Some(known) = here.replace(after) {
