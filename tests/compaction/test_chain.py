@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +16,10 @@ from siltstone import (
     ClearToolResults,
     Compacted,
     CompactionConfig,
+    CompressToolOutput,
     ConfigError,
     Failed,
+    Session,
     Skipped,
     SmartTrim,
     SmartTrimConfig,
@@ -25,7 +28,7 @@ from siltstone import (
     WaterfallConfig,
     WindowCompactor,
 )
-from siltstone.compaction import Compaction, Trigger
+from siltstone.compaction import Compaction, CompactionContext, Skip, Trigger
 from siltstone.messages import read_history
 from siltstone.tokens import message_bytes, request_bytes
 
@@ -143,3 +146,96 @@ def test_a_chain_due_by_the_count_of_a_provider_takes_off_what_was_reclaimed(rea
     raws = worked(8, 300)
     assert asked_for(raws, {}, Trigger(reason, tokens=80_100, threshold=80_000)) == 0
     assert asked_for(raws, {}, Trigger(reason, tokens=95_000, threshold=80_000)) == 1
+
+
+def summaries_asked(policy: Any, messages: list[Any], window: int, place: Any) -> list[int]:
+    """The number of messages at each request for a summary, in a session with *policy*."""
+    asked: list[int] = []
+
+    def answer(request: Any) -> str:
+        asked.append(len(session.log()))
+        return "What was said, in short."
+
+    with Session.open(place, "s", policy=policy, model=answer, context_window=window) as session:
+        for message in messages:
+            session.append(message)
+            session.prepare()
+    return asked
+
+
+def patient(**settings: Any) -> ThresholdCompactor:
+    return ThresholdCompactor(CompactionConfig(retry_delay=0, auto_compact_threshold=3_000, **settings))
+
+
+def test_a_step_that_is_due_early_and_has_nothing_to_do_asks_for_no_summary_early(tmp_path: Path):
+    messages = talk(120, 60)
+    alone = summaries_asked(patient(), messages, 4_000, tmp_path / "alone")
+    chain = Chain(CompressToolOutput(), ClearToolResults(), patient())
+    assert summaries_asked(chain, messages, 4_000, tmp_path / "chain") == alone
+    assert len(alone) > 2
+
+
+def test_results_that_are_cleared_early_enough_spare_the_summary(tmp_path: Path):
+    messages = worked(30, 300)
+    clear = ClearToolResults(ClearConfig(min_reclaim=0, keep_results=1, wait_for_cache=False))
+    assert summaries_asked(patient(), messages, 4_000, tmp_path / "alone")
+    assert summaries_asked(Chain(clear, patient()), messages, 4_000, tmp_path / "chain") == []
+
+
+def due_at(context: dict[str, Any], *steps: Any, **options: Any) -> Any:
+    """The trigger of a chain of *steps* at a boundary with these figures."""
+    figures: dict[str, Any] = {"boundary": 5, "context_window": 10_000, "message_count": 20, **context}
+    return Chain(*steps, **options).should_compact(CompactionContext(**figures))
+
+
+def names_of_runs(trigger: Any, *steps: Any, **options: Any) -> list[str]:
+    """The steps of a chain that run for *trigger*, over a history that none of them makes smaller."""
+    ran: list[str] = []
+
+    def noted(step: Any) -> Any:
+        def flow(history: Any, trigger: Any) -> Any:
+            ran.append(step.name)
+            return Skip("nothing_to_discard", "nothing")
+            yield
+
+        step.flow = flow
+        return step
+
+    flow = Chain(*map(noted, steps), **options).flow(read_history(talk(6)), trigger)
+    with pytest.raises(StopIteration):
+        next(flow)
+    return ran
+
+
+@pytest.mark.parametrize(
+    ("tokens", "ran"),
+    [(5_500, ["clear-tool-results"]), (9_000, ["clear-tool-results", "threshold"])],
+)
+def test_a_step_after_the_last_one_that_is_due_does_not_run(tokens: int, ran: list[str]):
+    def steps() -> Any:
+        return ClearToolResults(), ThresholdCompactor(CompactionConfig())
+
+    trigger = due_at({"estimated_history_tokens": tokens}, *steps())
+    assert names_of_runs(trigger, *steps()) == ran
+    assert names_of_runs(trigger, *steps(), target=0.3) == ["clear-tool-results", "threshold"]
+
+
+def test_a_step_before_the_one_that_is_due_runs_though_it_is_not_due():
+    def steps() -> Any:
+        return ClearToolResults(ClearConfig(trigger_fraction=0.95)), ThresholdCompactor(CompactionConfig())
+
+    trigger = due_at({"estimated_history_tokens": 9_000}, *steps())
+    assert names_of_runs(trigger, *steps()) == ["clear-tool-results", "threshold"]
+
+
+def test_an_open_breaker_of_a_step_holds_in_a_chain():
+    context = {"estimated_history_tokens": 9_000, "low_yield_attempts": 3, "last_attempt_boundary": 4}
+
+    def steps(on_model_failure: Any) -> Any:
+        return ClearToolResults(), ThresholdCompactor(CompactionConfig(on_model_failure=on_model_failure))
+
+    closed = due_at(context, *steps("fail"))
+    assert names_of_runs(closed, *steps("fail")) == ["clear-tool-results"]
+    waiting = due_at(context, *steps("fallback_summary"))
+    assert names_of_runs(waiting, *steps("fallback_summary")) == ["clear-tool-results", "threshold"]
+    assert dict(waiting.steps)["threshold"].model_calls == 0

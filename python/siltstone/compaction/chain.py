@@ -25,7 +25,7 @@ from siltstone.llm import Flow
 from siltstone.messages import Message, as_history
 from siltstone.tokens import TokenRule, message_bytes, request_bytes
 from siltstone.usage import UsageRecord
-from siltstone.values import replace
+from siltstone.values import dataclass, fields, replace
 
 __all__ = ["Chain"]
 
@@ -33,16 +33,32 @@ _OF_STEPS = frozenset({"bytes", "count"})  # figures whose bounds the steps know
 _OF_PROVIDER = frozenset({"input_tokens", "forecast"})  # the provider's count, larger than our estimate
 
 
+@dataclass(frozen=True, slots=True)
+class _StepsDue(Trigger):
+    """The trigger of a chain.
+
+    Attributes:
+        steps: The triggers of the steps that are due, by the names of the steps.
+    """
+
+    steps: tuple[tuple[str, Trigger], ...] = ()
+
+
 class Chain:
     """Runs policies in order, and stops as soon as the history is small enough.
 
-    The chain is due if one of its steps is due. A step that fails or has nothing to do is passed over. The
-    changes of all steps together are one rewrite, which is committed at once.
+    The chain is due if one of its steps is due. Steps before the one that is due run first. A step runs
+    only while it, or a step after it, is still due: a cheap step that is due early makes no model write a
+    summary early. A step that fails or has nothing to do is passed over. The changes of all steps together
+    are one rewrite, which is committed at once.
+
+    A compaction that the caller asks for runs the steps until one of them has changed the history.
 
     Args:
         steps: The policies, cheapest first; the first one's token rule counts.
-        target: Share of the window at which no further step runs, above 0; None: what made the chain due is
-            no longer so. Where that was a size in bytes that the host alone knows, all steps run.
+        target: Share of the window at which no further step runs, above 0. With it, all steps run until the
+            history is that small, whichever of them is due. None: each step decides for itself. Where a step
+            is due by a size in bytes that the host alone knows, the steps up to it run.
 
     Raises:
         ConfigError: there are no steps, two steps have the same name, a step trims only single requests, or
@@ -88,16 +104,16 @@ class Chain:
     def should_compact(self, context: CompactionContext) -> Trigger | None:
         """The trigger of the first step that is due; a step that only compresses new results comes last."""
         kept = _states(context.policy_state)
-        alone: Trigger | None = None
+        due: list[tuple[str, Trigger]] = []
         for step in self.steps:
             trigger = step.should_compact(replace(context, policy_state=kept.get(step.name)))
-            if trigger is None:
-                continue
-            trigger = replace(trigger, policy_state=context.policy_state)
-            if trigger.action != COMPRESS:
-                return trigger
-            alone = alone or trigger
-        return alone
+            if trigger is not None:
+                due.append((step.name, trigger))
+        if not due:
+            return None
+        first = next((trigger for _, trigger in due if trigger.action != COMPRESS), due[0][1])
+        figures = {each.name: getattr(first, each.name) for each in fields(Trigger)}
+        return _StepsDue(**{**figures, "policy_state": context.policy_state}, steps=tuple(due))
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
         """Runs the steps in order, each on the result of the step before.
@@ -111,10 +127,14 @@ class Chain:
         spent: tuple[UsageRecord, ...] = ()
         failure: CompactionError | None = None
         skip = Skip("nothing_to_discard", "no step had anything to do")
-        for step in self.steps:
+        due = self._due(trigger)
+        last = max((at for at, step in enumerate(self.steps) if step.name in due), default=len(self.steps))
+        for at, step in enumerate(self.steps):
+            if at > last:
+                break
             if trigger.action == COMPRESS and not isinstance(step, CompressToolOutput):
                 continue  # only the compression is due
-            asked = replace(trigger, threshold=None, policy_state=kept.get(step.name))
+            asked = _asked(trigger, due.get(step.name), kept.get(step.name))
             try:
                 result = yield from step.flow(view, asked)
             except CompactionError as error:
@@ -131,7 +151,10 @@ class Chain:
             view = tuple(result.messages)
             if result.state is not None:
                 kept[step.name] = result.state
-            if self._is_met(history, view, trigger, kept):
+            further = (
+                [due[later.name] for later in self.steps[at + 1 :] if later.name in due] if due else [trigger]
+            )
+            if all(self._is_met(history, view, each, kept) for each in further):
                 break
         if done:
             together = composed(history, done, kept or None)
@@ -139,6 +162,18 @@ class Chain:
         if failure is not None:
             raise failure
         return skip
+
+    def _due(self, trigger: Trigger) -> dict[str, Trigger]:
+        """The triggers of the steps that are due, with the facts of *trigger*; none if all steps may run."""
+        if self.target is not None or not isinstance(trigger, _StepsDue) or trigger.action == COMPRESS:
+            return {}
+        facts: dict[str, Any] = {
+            "pins": trigger.pins,
+            "policy_state": trigger.policy_state,
+            "context_window": trigger.context_window,
+            "reserved_tokens": trigger.reserved_tokens,
+        }
+        return {name: replace(each, **facts) for name, each in trigger.steps if each.action != COMPRESS}
 
     def _is_met(
         self, history: Sequence[Message], view: Sequence[Message], trigger: Trigger, kept: Mapping[str, Any]
@@ -171,6 +206,15 @@ class Chain:
         )
         due = (step.should_compact(replace(context, policy_state=kept.get(step.name))) for step in self.steps)
         return any(each is not None and each.reason == trigger.reason for each in due)
+
+
+def _asked(trigger: Trigger, own: Trigger | None, state: Any) -> Trigger:
+    """*trigger* for one step: *own* is the step's trigger, None if it is not due; *state* is its state."""
+    asked = replace(trigger, threshold=None, policy_state=state)
+    if isinstance(asked, _StepsDue):
+        calls = asked.model_calls if own is None else own.model_calls
+        asked = replace(asked, model_calls=calls, steps=own.steps if isinstance(own, _StepsDue) else ())
+    return asked
 
 
 def _in_order(history: Sequence[Message], result: Compaction) -> bool:
