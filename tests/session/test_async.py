@@ -197,6 +197,63 @@ async def test_a_call_cancelled_in_the_queue_keeps_no_other_waiting() -> None:
     assert done.result == 7
 
 
+async def test_a_call_that_comes_as_a_compaction_ends_waits_behind_the_next_one() -> None:
+    """The next one has been woken and has not run yet. Each of the two once waited for the other."""
+    queue, slot, last, go, said = Queue(), Slot(), threading.Event(), threading.Event(), asyncio.Event()
+
+    def compacting() -> Steps[int]:
+        yield CompletionRequest(messages=(user("what was said"),), max_tokens=10, purpose="summary")
+        last.set()
+        go.wait(10)
+        return 1
+
+    def flow(result: int) -> Steps[int]:
+        return result
+        yield
+
+    async def model(_: CompletionRequest) -> str:
+        await said.wait()
+        return "a summary"
+
+    first = asyncio.create_task(queue.flow(compacting(), model, slot, None))
+    while not queue._flows.locked() or queue._steps.locked():
+        assert not first.done()
+        await asyncio.sleep(0)
+    second = asyncio.create_task(queue.flow(flow(2), None, slot, None))
+    await asyncio.sleep(0)
+    said.set()
+    while not last.is_set():
+        assert not first.done()
+        await asyncio.sleep(0)
+    third = asyncio.create_task(queue.flow(flow(3), None, slot, None))
+    await asyncio.sleep(0)
+    go.set()
+    done, hanging = await asyncio.wait([first, second, third], timeout=20)
+    for each in hanging:
+        each.cancel()
+    assert not hanging
+    assert sorted(each.result().result for each in done) == [1, 2, 3]
+    assert queue.is_idle
+
+
+async def test_a_queue_is_not_idle_between_two_steps() -> None:
+    """The next step has been woken and has not begun: a call that comes now must go after it."""
+    queue, go = Queue(), threading.Event()
+
+    async def first() -> bool:
+        await queue.step(lambda: go.wait(10))
+        return queue.is_idle
+
+    is_idle = asyncio.create_task(first())
+    await asyncio.sleep(0)
+    second = asyncio.create_task(queue.step(lambda: None))
+    await asyncio.sleep(0)
+    go.set()
+    assert not await is_idle
+    await second
+    assert queue.is_idle
+
+
 async def test_cancelled_at_any_moment_the_view_and_the_store_agree(tmp_path: Path) -> None:
     """Random cancellations over many operations: what memory holds is what a reopened session finds."""
     rng = random.Random(7)

@@ -79,16 +79,22 @@ class Queue:
     def __init__(self) -> None:
         self._steps = asyncio.Lock()
         self._flows = asyncio.Lock()
+        self._calls = 0  # under way or waiting
+        self._waiting = 0  # flows that wait for ``_flows``
 
     @property
     def is_idle(self) -> bool:
         """Whether no call is under way or waiting."""
-        return not (self._steps.locked() or self._flows.locked())
+        return self._calls == 0  # the locks do not tell: one that its next waiter has not yet taken is free
 
     async def step(self, step: Callable[[], T]) -> T:
         """Runs *step* after all steps that were requested before it."""
-        async with self._steps:
-            return await in_thread(step)
+        self._calls += 1
+        try:
+            async with self._steps:
+                return await in_thread(step)
+        finally:
+            self._calls -= 1
 
     async def flow(
         self, flow: Steps[T], model: AsyncModels | None, slot: Slot, timeout: float | None
@@ -97,18 +103,24 @@ class Queue:
         if slot.is_own:
             return None
         claim = Claim(flow)
+        self._calls += 1
         try:
             async with self._steps:  # calls begin in order
                 step = None
-                if not self._flows.locked():
+                # A lock that was let go and not yet taken by its next waiter says that it is not locked.
+                # Who waited for it here would hold the steps, for which that waiter waits next.
+                if not self._waiting and not self._flows.locked():
                     await self._flows.acquire()
                     step = await self._begin(flow, claim, slot)
             if step is None:  # an earlier call waits for a model: steps of other calls may run meanwhile
+                self._waiting += 1
                 try:
                     async with asyncio.timeout(timeout):
                         await self._flows.acquire()
                 except TimeoutError:
                     return None
+                finally:
+                    self._waiting -= 1
                 try:
                     await self._steps.acquire()
                 except BaseException:  # a task that is cancelled here must not keep the others waiting
@@ -120,6 +132,7 @@ class Queue:
                     self._steps.release()
             return await self._drive(flow, model, step)
         finally:
+            self._calls -= 1
             slot.holder = None if slot.holder is claim else slot.holder
             flow.close()
 
