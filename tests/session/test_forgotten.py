@@ -15,6 +15,7 @@ from siltstone import (
     AsyncSession,
     Compacted,
     CompactionConfig,
+    Completion,
     MemoryStore,
     Session,
     SimpleMemoryStore,
@@ -25,6 +26,7 @@ from siltstone.memory import Store
 from siltstone.memory.log import SessionLog
 from siltstone.messages import FORGOTTEN, Message, broken_tool_groups
 from siltstone.testing import ScriptedModel
+from siltstone.usage import UsageRecord
 from storing import elsewhere
 
 POLICY = ThresholdCompactor(
@@ -235,12 +237,15 @@ def test_without_a_model_that_answers_summaries_stay_forgotten(store: Store, mod
     assert not holds(session)
 
 
-def test_a_summary_made_while_more_was_forgotten_is_not_taken(store: Store) -> None:
+@pytest.mark.parametrize("usage", [None, UsageRecord("a-model", 100, 10)])
+def test_a_summary_made_while_more_was_forgotten_is_not_taken(
+    store: Store, usage: UsageRecord | None
+) -> None:
     session = compacted_twice(store, ScriptedModel([f"They spoke of {SECRET}."]))
 
-    def model(request: Any) -> str:
+    def model(request: Any) -> Completion:
         store.forget(text="question 3")
-        return "They asked question 3."
+        return Completion("They asked question 3.", usage)
 
     session._model = model
     assert session.forget(text=SECRET).renewed == 0

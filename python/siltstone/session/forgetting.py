@@ -83,11 +83,16 @@ def _renew(core: SessionCore, policy: Resummarizer) -> Flow[int]:
         left = covered(core.rows, summary.covers)
         if not left:
             continue
-        version = core.follow().version
+        read = core.follow().version
         try:
             content, usage = yield from policy.resummarize(left, core.context_window)
             core.charge(usage)
-            version = version if not usage else core.state.version
+            version = core.follow().version
+            if version.redactions != read.redactions:  # the model may have read what is forgotten now
+                raise StoreConflictError(
+                    "more was forgotten while the model wrote; the next forget() asks it again",
+                    session_id=core.session_id,
+                )
             renewed += core.renew(summary.derived_id, content, version)
         except (CompactionError, ModelError, StoreConflictError) as error:
             core.charge(getattr(error, "usage", ()))
