@@ -280,6 +280,11 @@ def test_an_embedder_whose_place_was_taken_stops_and_says_so(tmp_path: Path) -> 
         old.index("a", [Entry("mud", (5, 6))])
         assert not old.flush(300)
         assert told[-1].reason == "stale"
+        for _ in range(2):  # its worker has ended: nobody makes another pass
+            waiting = threading.Thread(target=old.flush, daemon=True)
+            waiting.start()
+            waiting.join(20)
+            assert not waiting.is_alive()
 
 
 def test_a_search_during_which_the_embedder_changes_is_answered_by_words(tmp_path: Path) -> None:

@@ -89,7 +89,9 @@ class Vectors:
             wanted = self._ask()
             self._hurry = True
             self._changed.notify_all()
-            over = self._changed.wait_for(lambda: self._closed or self._done >= wanted, timeout)
+            over = self._changed.wait_for(
+                lambda: self._closed or self._stale or self._done >= wanted, timeout
+            )
             return over and not self._closed and not self._stale and self._failures == 0
 
     def query(self, text: str) -> bytes | None:
