@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from conversations import assistant, small, user
-from siltstone import Compacted, MemoryStore, Session
+from siltstone import Compacted, MemoryStore, RecallConfig, Session
 from siltstone.knowledge import KnowledgeConfig
 from storing import sql
 
@@ -34,6 +34,17 @@ def test_what_others_change_in_shared_facts_is_seen_at_the_next_look(tmp_path: P
         assert len(two.facts("API port")) == 1
         other.delete_session("one")
         assert two.facts("API port") == []
+
+
+def test_a_fact_that_the_model_forgets_leaves_the_turn_that_recalled_it(tmp_path: Path) -> None:
+    every = RecallConfig(auto_recall_min_score=0.0)
+    with opened(tmp_path, allow_forget=True, recall=every) as session:
+        session.append(user("hello"), assistant("hi"))
+        fact = session.save("The API is on port 3000")
+        session.append(user("Which port has the API?"))
+        assert "3000" in json.dumps(session.prepare().messages)
+        assert json.loads(session.memory_forget.call({"ids": [fact.id]})) == {"forgotten": 1}
+        assert "3000" not in json.dumps(session.prepare().messages)
 
 
 def test_facts_are_found_while_they_hold_whatever_was_asked_before(tmp_path: Path) -> None:

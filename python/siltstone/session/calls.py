@@ -362,16 +362,20 @@ class SessionCalls:
         from siltstone.session.learning import save
 
         self.check_facts()
-        self._recall_anew()
-        return save(self.core, text, memory_type, **known)
+        try:
+            return save(self.core, text, memory_type, **known)
+        finally:
+            self._recall_anew()
 
     def retract(self, fact_id: str) -> bool:
         """``retract``."""
         from siltstone.session.learning import retract
 
         self.check_facts()
-        self._recall_anew()
-        return retract(self.core, fact_id)
+        try:
+            return retract(self.core, fact_id)
+        finally:
+            self._recall_anew()
 
     def record_denial(
         self, call: Call, tool: str, arguments: str | Mapping[str, Any], reason: str, goal: str
@@ -432,7 +436,14 @@ class SessionCalls:
                 field="allow_forget",
                 value=False,
             )
-        return memory_forget(lambda ids: forget_known(self.core, ids))
+
+        def forget(fact_ids: Sequence[str]) -> int:
+            try:
+                return forget_known(self.core, fact_ids)
+            finally:
+                self._recall_anew()
+
+        return memory_forget(forget)
 
     def tools(self) -> list[Tool]:
         """All tools that the session offers."""
