@@ -36,6 +36,16 @@ def test_what_others_change_in_shared_facts_is_seen_at_the_next_look(tmp_path: P
         assert two.facts("API port") == []
 
 
+def test_a_fork_has_the_facts_of_its_session_or_of_its_namespace_once(tmp_path: Path) -> None:
+    for scope in ("session", "namespace"):
+        knowledge = KnowledgeConfig(scope=scope)  # type: ignore[arg-type]
+        with opened(tmp_path, scope, namespace="team", knowledge=knowledge) as session:
+            session.append(user("hello"), assistant("hi"))
+            session.save("The API is on port 3000")
+            with session.fork(f"fork of {scope}") as fork:
+                assert contents(fork) == ["The API is on port 3000"]
+
+
 def test_a_fact_that_the_model_forgets_leaves_the_turn_that_recalled_it(tmp_path: Path) -> None:
     every = RecallConfig(auto_recall_min_score=0.0)
     with opened(tmp_path, allow_forget=True, recall=every) as session:

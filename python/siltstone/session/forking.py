@@ -24,9 +24,9 @@ __all__ = ["fitted", "forked"]
 def forked(opened: Opened, session_id: str, prompt: str, *, is_async: bool) -> Opened:
     """A copy of the session under another id, opened with the same options.
 
-    The log, the view, the entries and the facts are copied as they are now. Facts of a namespace are not
-    copied, since the fork shares the namespace. If a copy breaks off, what it wrote is deleted, so that it
-    can be made again.
+    The log, the view, the entries and the facts are copied as they are now. Facts that are shared in a
+    namespace (``KnowledgeConfig(scope="namespace")``) are not copied, since the fork shares them too. If a
+    copy breaks off, what it wrote is deleted, so that it can be made again.
 
     Raises:
         ConfigError: the store has messages of *session_id* already, a call in view waits for its result, or
@@ -76,10 +76,9 @@ def fitted(opened: Opened, prompt: str) -> Steps[Outcome | None]:
 
 
 def _copied(core: SessionCore) -> Iterator[Record]:
-    """The records of the session, as if read from an exported file, without facts of a namespace."""
-    is_shared = bool(core.rows.state().namespace)
+    """The records of the session, as if read from an exported file, without facts that a namespace shares."""
     for record in records_of(core.store, core.session_id):
-        if record.kind != "known" or not is_shared:
+        if record.kind != "known" or not core.knowing.is_shared:
             yield replace(record, body=json.loads(json.dumps(record.body)))
 
 

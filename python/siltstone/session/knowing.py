@@ -105,15 +105,15 @@ class Knowing:
         self._store, self._session_id, self._redact = store, session_id, redact
         self.slot: Final = Slot()  # held by the one reader that asks a model
         self.is_due = False  # whether there are messages for a model to read
-        is_shared = config is not None and config.scope == "namespace"
-        if is_shared and not namespace:
+        self.is_shared: Final = config is not None and config.scope == "namespace"
+        if self.is_shared and not namespace:
             raise ConfigError(
                 f"session {session_id!r} has no namespace to share facts in: open it with one, or with "
                 "KnowledgeConfig(scope='session')",
                 field="scope",
                 value="namespace",
             )
-        self._namespace = namespace if is_shared else ""
+        self._namespace = namespace if self.is_shared else ""
         self._keeps_facts: bool | None = None
         self._facts: StoredFacts | None = None
         self._making: Final = Lock()
