@@ -117,6 +117,16 @@ def test_the_title_is_how_the_first_request_begins(said: list[Any], title: str) 
         assert store.sessions().sessions[0].title == title
 
 
+def test_the_first_request_may_come_with_a_branch() -> None:
+    with SimpleMemoryStore() as store:
+        session = store.session("a")
+        session.observe([assistant("Welcome."), assistant("How are you?")])
+        begun = [assistant("Welcome."), user("Go."), assistant("Done.")]
+        session.observe(begun, on_conflict="branch")
+        session.observe([*begun, user("Go on.")], on_conflict="branch")
+        assert store.sessions().sessions[0].title == "Go."
+
+
 def test_a_title_is_forgotten_with_its_request() -> None:
     with SimpleMemoryStore() as store:
         store.session("a").append(user("The key is AKIAGRUENWALD7."), assistant("Noted."))

@@ -147,6 +147,7 @@ class DatabaseLog:
         changes, write = (list(withdrawn), list(gone), parent, list(messages), found), (expected, write_id)
         with _Versions():
             receipt = self._native.rewrite(self._session_id, write, compaction_to_row(row), changes, clock)
+        self._is_searched = False  # *messages* may have the first request: the next write stores its title
         self._on_entries()
         return _receipt(receipt)
 
