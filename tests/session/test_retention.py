@@ -109,7 +109,15 @@ def test_without_it_nothing_leaves_and_nothing_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"max_entries": 0}, {"max_entries": True}, {"max_entries": 1.5}, {"max_age": timedelta(0)}]
+    "wrong",
+    [
+        {"max_entries": 0},
+        {"max_entries": True},
+        {"max_entries": 1.5},
+        {"max_age": timedelta(0)},
+        {"max_age": 30},
+        {"max_age": "30 days"},
+    ],
 )
 def test_bounds_that_keep_nothing_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="must be"):

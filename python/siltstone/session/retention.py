@@ -49,11 +49,11 @@ class Retention:
                 field="max_entries",
                 value=self.max_entries,
             )
-        if self.max_age is not None and self.max_age <= timedelta(0):
+        age = self.max_age
+        if age is not None and not (isinstance(age, timedelta) and age > timedelta(0)):
             raise ConfigError(
-                f"max_age must be > 0, or None, got {self.max_age!r}", field="max_age", value=self.max_age
+                f"max_age must be a timedelta > 0, or None, got {age!r}", field="max_age", value=age
             )
-
         if not isinstance(self.once, bool):
             raise ConfigError(f"once must be True or False, got {self.once!r}", field="once", value=self.once)
 
