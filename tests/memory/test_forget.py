@@ -190,6 +190,7 @@ def test_before_leaves_what_is_of_that_very_moment(store: Store) -> None:
     "asked",
     [
         {}, {"start": 3}, {"end": 3}, {"text": ""}, {"name": ""}, {"start": 1, "end": 2, "name": "Ann"},
+        {"fact_ids": ["1"], "text": "silt"}, {"fact_ids": ["1"], "identifiers": True},
     ],
 )  # fmt: skip
 def test_forget_needs_a_criterion_that_says_something(store: Store, asked: dict[str, Any]) -> None:

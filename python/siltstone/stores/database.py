@@ -198,7 +198,10 @@ class DatabaseStore(Store):
     ) -> ForgetReport:
         if fact_ids is not None:
             return self._forget_facts(
-                fact_ids, session_id, dry_run, (entry_ids, start, end, name, before, text)
+                fact_ids,
+                session_id,
+                dry_run,
+                (entry_ids, start, end, name, before, text, identifiers or None),
             )
         from siltstone.memory.forgetting import REPLACEMENT, Criteria, plan  # few sessions forget
         from siltstone.memory.forgetting_facts import with_facts
