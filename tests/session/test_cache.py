@@ -100,6 +100,11 @@ def test_no_more_is_cached_than_the_provider_says_that_it_was_sent(said: Any):
     with opened(None, SimpleMemoryStore()) as session:
         session.append(user("Go."), assistant("Yes."), usage=said)
         assert session._core.clock.cached_tokens == input_tokens(said)
+    with opened(None, SimpleMemoryStore()) as session:
+        session.append(user("Go."), assistant("Yes."))
+        branched = [user("Go."), assistant("No.")]
+        session.observe(branched, on_conflict="branch", usage=said)
+        assert session._core.clock.cached_tokens == input_tokens(said)
 
 
 def played(session: Session, steps: int, cached: int) -> None:

@@ -88,7 +88,8 @@ def rewrite(
     whole = unchanged(core, state.view, view)
     clock = state.clock.rewritten(whole)
     if usage is not None:
-        clock = clock.heard(input_tokens(usage), state.end, cached_tokens(usage), now)
+        counted = input_tokens(usage)
+        clock = clock.heard(counted, state.end, min(cached_tokens(usage), counted), now)
     entries: Sequence[Entry] = ()
     if step.withdrawn and core.indexed:
         spans = branches.stood_for(core.rows, step.base) if step.base else ()
