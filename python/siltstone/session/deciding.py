@@ -6,7 +6,7 @@ the compaction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from siltstone.compaction.base import Compaction, Trigger
@@ -41,11 +41,12 @@ def rules_of(read: Sequence[Message], compaction: Compaction, trigger: Trigger) 
     since, until, last = 0, -1, _OLDER  # the span that the next message may go on with
     is_chosen = False
     for is_gone, start, end in _stretches([id(message) in gone for message in read]):
-        stretch = enumerate(read[start:end], start)
-        messages = [(at, message) for at, message in stretch if message.provenance != _SUMMARY]
         # Its group stays with what is pinned: the call with the result.
-        kept: Rule = "pinned" if any(message.seq in pins for _, message in messages) else "chosen"
-        for at, message in messages:
+        kept: Rule = "chosen" if is_gone or not _has_any(read[start:end], pins) else "pinned"
+        for at in range(start, end):  # without an object for each message, which is work for the collector
+            message = read[at]
+            if message.provenance == _SUMMARY:
+                continue
             rule: Rule
             if is_gone:
                 rule = "superseded" if message.role in RULE_ROLES else "outranked" if is_chosen else "older"
@@ -63,6 +64,11 @@ def rules_of(read: Sequence[Message], compaction: Compaction, trigger: Trigger) 
                 since, last = seq, rule
             until = seq + 1
     return found if until < 0 else [*found, (since, until, last)]
+
+
+def _has_any(messages: Sequence[Message], pins: Collection[int]) -> bool:
+    """Whether one of *messages* is pinned."""
+    return any(message.seq in pins and message.provenance != _SUMMARY for message in messages)
 
 
 def _stretches(flags: list[bool]) -> Iterator[tuple[bool, int, int]]:

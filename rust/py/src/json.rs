@@ -12,6 +12,7 @@ use siltstone_core::json::{Node, Tree, digest_of, size_of};
 
 use crate::error::guard_attached;
 use crate::text::{exactly, utf8};
+use crate::turns;
 
 /// The deepest nesting of a value. A value that contains itself exceeds it.
 const MAX_DEPTH: usize = 1000;
@@ -33,7 +34,8 @@ const DIGEST: usize = 16;
 pub(crate) fn json_digests<'py>(values: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyBytes>> {
     guard_attached(values.py(), || {
         let mut digests = Vec::with_capacity(values.len() * DIGEST);
-        for value in values {
+        for (at, value) in values.iter().enumerate() {
+            turns::at_step(values.py(), at)?;
             digests.extend(digest_of(&Dumped(value), MAX_DEPTH)?.to_le_bytes());
         }
         Ok(PyBytes::new(values.py(), &digests))
@@ -53,7 +55,8 @@ pub(crate) fn begins_alike(
     guard_attached(values.py(), || {
         let mut digests = digests.map(|all| all.chunks_exact(DIGEST));
         let mut rest = values.iter();
-        for object in objects {
+        for (at, object) in objects.iter().enumerate() {
+            turns::at_step(values.py(), at)?;
             let Some(value) = rest.next() else {
                 return Ok(false);
             };

@@ -36,6 +36,7 @@ mod store;
 mod text;
 mod tokenize;
 mod tokens;
+mod turns;
 
 use pyo3::prelude::*;
 

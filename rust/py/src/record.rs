@@ -3,6 +3,8 @@
 use pyo3::types::PyAnyMethods;
 use pyo3::{Borrowed, FromPyObject, PyAny, PyErr, PyResult};
 
+use crate::turns;
+
 /// A value of the core that is read from the attributes of a Python object.
 pub(crate) struct In<T>(pub(crate) T);
 
@@ -16,9 +18,6 @@ pub(crate) fn values<T>(rows: Vec<In<T>>) -> Vec<T> {
 /// So the objects of thousands of values live one at a time, and are no work for the collector of garbage.
 pub(crate) struct Many<T>(pub(crate) Vec<T>);
 
-/// Values between two moments in which other threads may take the interpreter.
-const SLICE: usize = 256;
-
 impl<'py, T> FromPyObject<'_, 'py> for Many<T>
 where
     In<T>: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
@@ -29,9 +28,7 @@ where
         let mut found = Vec::new();
         for value in object.try_iter()? {
             found.push(value?.extract::<In<T>>()?.0);
-            if found.len() % SLICE == 0 {
-                object.py().detach(|| ()); // else a native iterator would hold the interpreter to its end
-            }
+            turns::at_step(object.py(), found.len())?; // a native iterator would hold the interpreter to its end
         }
         Ok(Self(found))
     }

@@ -23,6 +23,7 @@ use crate::rows::{
 use crate::said::Shown;
 use crate::search::{Found, SearchOptions, VectorIn, numbers_in, vector_in};
 use crate::text::{Text, namespace_in, session_id};
+use crate::turns;
 
 /// An open store. It is safe to use from many threads.
 #[pyclass(frozen, module = "siltstone._native")]
@@ -189,8 +190,12 @@ impl Store {
             store.messages(session, start, end)
         })?;
         guard_attached(py, || {
-            let rows = messages.into_iter();
-            rows.map(|row| Shown::of(py, row)).collect()
+            let rows = messages.into_iter().enumerate();
+            rows.map(|(at, row)| {
+                turns::at_step(py, at)?;
+                Shown::of(py, row)
+            })
+            .collect()
         })
     }
 
@@ -221,7 +226,8 @@ impl Store {
         let (write, entries, messages) = (write_in(write), entries.0, values(messages));
         let recalls = values(recalls);
         let append = append_of(&messages, &clock, &title, &recalls);
-        let done = self.run_of(py, &session, |store, session| {
+        // The closure owns the entries: freeing thousands takes milliseconds, in which nobody waits for the interpreter.
+        let done = self.run_of(py, &session, move |store, session| {
             store.append_compacted(session, write, append, &row.0, &entries)
         })?;
         Ok(committed_out(done))
@@ -427,7 +433,7 @@ impl Store {
         entries: Many<NewEntry>,
         now: i64,
     ) -> PyResult<Ids> {
-        self.run_of(py, &session, |store, session| {
+        self.run_of(py, &session, move |store, session| {
             store.lapse(session, now)?; // first, because nothing is stored if it fails
             Ok(ids_out(&store.insert(session, &entries.0)?))
         })

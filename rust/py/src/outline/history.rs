@@ -11,6 +11,7 @@ use super::known::KnownMessages;
 use super::value::Plain;
 use crate::error::guard_attached;
 use crate::text::with_bytes;
+use crate::turns;
 
 /// The kind, the call id and the name of a part that ties its message to others.
 type TieIn<'py> = (
@@ -58,7 +59,10 @@ impl Outline {
                 known.put(memory);
                 return Ok(Self { inner, stamp });
             }
-            let messages = (0..raws.len()).map(|position| raws.get_item(position).map(Plain));
+            let messages = (0..raws.len()).map(|position| {
+                turns::at_step(raws.py(), position)?;
+                raws.get_item(position).map(Plain)
+            });
             let inner = Inner::read(messages, &mut other)?;
             Ok(Self { inner, stamp: 0 })
         })

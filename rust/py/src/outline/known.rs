@@ -13,6 +13,7 @@ use siltstone_core::outline::{Keys, Measured, Other, Outline as Inner, Sketch, T
 use super::value::{Plain, is_space, role_and_text};
 use crate::error::guard;
 use crate::text::{Text, exactly};
+use crate::turns;
 
 /// The highest number of terms that are kept, which take 32 MB. If there are more, the memory is dropped.
 const MOST_TERMS: usize = 1 << 22;
@@ -103,6 +104,7 @@ impl Memory {
             if let Some((read, ties)) = &known.read {
                 sketch.push(read, ties);
             } else {
+                turns::at_step(raws.py(), at)?;
                 let read = sketch.add(&Plain(raws.get_item(at)?), &mut self.keys, other)?;
                 known.read = read.map(|(read, ties)| (read, ties.into()));
             }
@@ -130,6 +132,7 @@ impl Memory {
         let places: HashMap<usize, usize> = places.collect();
         self.messages.reserve(raws.len().saturating_sub(same));
         for at in same..raws.len() {
+            turns::at_step(raws.py(), at)?;
             let raw = raws.get_item(at)?;
             let address = raw.as_ptr().addr();
             let place = places.get(&address).copied();
@@ -173,6 +176,7 @@ impl Memory {
         let (mut new, mut texts) = (Vec::new(), Vec::new());
         for at in members {
             if self.messages[at].said.is_none() {
+                turns::at_step(py, texts.len())?;
                 let (text, may_be_held) = read(at)?;
                 new.push((at, may_be_held));
                 texts.push(text);
