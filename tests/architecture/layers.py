@@ -284,13 +284,13 @@ RUST_FAMILIES = {
     "redact": ["overlap rule shape", "allow table", "compiled runs", "rules", "search", "redactor"],
     "sqlite": [
         "checksum connection modes pages ranges schema wal",
-        "exclusive failure readers row",
+        "exclusive failure readers row tail",
         "allocator forgotten meta session",
         "cached departing derived entry fact figures log place quarantine",
         "compactions mirror recall staged vectors",
         "repair_vectors reshape stage",
         "check leaving migrate",
-        "check_rows check_vectors repair writer",
+        "check_rows check_vectors probe repair writer",
         "database",
         "backup mirrored turns",
         "erase",
@@ -298,7 +298,7 @@ RUST_FAMILIES = {
     "simd": ["classify key_table level prefetch xxh3", "columns edges scan", "clusters lanes reach words"],
     "tokenize": ["ascii by_length class stretch whitespace", "words"],
 }
-UNSAFE = {"simd", "cache"}  # where unsafe code may stand
+UNSAFE = {"simd", "cache", "sqlite/tail.rs"}  # where unsafe code may stand
 
 # Files of more than 600 lines, and why each is one file all the same.
 LONG_FILES = {

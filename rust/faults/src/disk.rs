@@ -32,15 +32,18 @@ impl Disk {
     pub fn record(&self, lie: Lie) {
         let base = Image::of(&self.0.directory);
         let mut inner = self.0.inner.lock();
-        inner.names.clear();
-        inner.next = 0;
+        // A file that is open keeps its number.
+        inner.names.retain(|name, _| base.get(name).is_some());
         for name in base.names() {
-            let number = inner.next;
-            inner.names.insert(name.clone(), number);
-            inner.next += 1;
+            if !inner.names.contains_key(name) {
+                let number = inner.next;
+                inner.names.insert(name.clone(), number);
+                inner.next += 1;
+            }
         }
         inner.lie = lie;
-        inner.recording = Some(Recording::of(base));
+        let numbers = inner.names.clone();
+        inner.recording = Some(Recording::of(base, numbers));
     }
 
     /// Ends the recording and returns it.

@@ -1,6 +1,6 @@
 //! Computes the files after a loss of power: all synced changes, and any sectors of the other changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 
@@ -107,6 +107,8 @@ pub enum Op {
 #[derive(Clone, Debug)]
 pub struct Recording {
     base: Image,
+    /// The numbers of the files of `base`, by name.
+    numbers: HashMap<String, u64>,
     pub(crate) ops: Vec<Op>,
 }
 
@@ -129,12 +131,15 @@ enum Survival {
     Percent(usize),
     /// All changes before this operation, some sectors of its own, and none after it.
     Until(usize),
+    /// All changes before this operation, so many of its first sectors, and none after it.
+    Within(usize, usize),
 }
 
 impl Recording {
-    pub(crate) fn of(base: Image) -> Self {
+    pub(crate) fn of(base: Image, numbers: HashMap<String, u64>) -> Self {
         Self {
             base,
+            numbers,
             ops: Vec::new(),
         }
     }
@@ -180,10 +185,30 @@ impl Recording {
         self
     }
 
+    /// The files after a loss of power, for a disk that writes in order: behind the first `sectors` sectors of operation
+    /// `at`. None where the operation has fewer.
+    #[must_use]
+    pub fn stopped(&self, at: usize, sectors: usize, chance: &mut Chance) -> Option<Image> {
+        let most = match &self.ops[at] {
+            Op::Write { offset, bytes, .. } => {
+                (index(*offset) + bytes.len()).div_ceil(SECTOR) - index(*offset) / SECTOR
+            }
+            _ => 1,
+        };
+        if sectors > most {
+            return None;
+        }
+        let mut remains = Remains::of(&self.base, &self.numbers);
+        for (number, op) in self.ops[..=at].iter().enumerate() {
+            remains.take(number, op, chance);
+        }
+        Some(remains.survive(&Survival::Within(at, sectors), chance))
+    }
+
     /// The files after a loss of power behind the first `count` operations.
     #[must_use]
     pub fn cut(&self, count: usize, chance: &mut Chance) -> Image {
-        let mut remains = Remains::of(&self.base);
+        let mut remains = Remains::of(&self.base, &self.numbers);
         for (number, op) in self.ops[..count].iter().enumerate() {
             remains.take(number, op, chance);
         }
@@ -208,11 +233,16 @@ struct Remains {
 }
 
 impl Remains {
-    fn of(base: &Image) -> Self {
-        let files = base.0.values().cloned().map(|bytes| (bytes, Vec::new()));
+    fn of(base: &Image, numbers: &HashMap<String, u64>) -> Self {
+        let (mut files, mut names) = (BTreeMap::new(), BTreeMap::new());
+        for (name, bytes) in &base.0 {
+            let number = numbers[name];
+            names.insert(name.clone(), number);
+            files.insert(number, (bytes.clone(), Vec::new()));
+        }
         Self {
-            names: base.0.keys().cloned().zip(0..).collect(),
-            files: (0..).zip(files).collect(),
+            files,
+            names,
             renamed: Vec::new(),
         }
     }
@@ -265,7 +295,7 @@ impl Remains {
 
     fn rename(&mut self, survival: &Survival, chance: &mut Chance) {
         for (number, name, file) in self.renamed.drain(..) {
-            if !survives(survival, number, chance) {
+            if !survives(survival, number, 0, chance) {
                 continue;
             }
             match file {
@@ -289,32 +319,35 @@ impl Remains {
     }
 }
 
-fn survives(survival: &Survival, number: usize, chance: &mut Chance) -> bool {
+/// Whether sector `sector` of the change `number` survives.
+fn survives(survival: &Survival, number: usize, sector: usize, chance: &mut Chance) -> bool {
     match survival {
         Survival::Percent(percent) => chance.percent(*percent),
         Survival::Until(last) => number < *last || (number == *last && chance.percent(50)),
+        Survival::Within(last, sectors) => number < *last || (number == *last && sector < *sectors),
     }
 }
 
 fn apply(bytes: &mut Vec<u8>, pending: &Pending, survival: &Survival, chance: &mut Chance) {
     match &pending.change {
         Change::Cut(size) => {
-            if survives(survival, pending.number, chance) {
+            if survives(survival, pending.number, 0, chance) {
                 bytes.resize(*size, 0);
             }
         }
         Change::Write(offset, written) => {
-            let mut done = 0;
+            let (mut done, mut sector) = (0, 0);
             while done < written.len() {
                 let at = offset + done;
                 let length = (SECTOR - at % SECTOR).min(written.len() - done);
-                if survives(survival, pending.number, chance) {
+                if survives(survival, pending.number, sector, chance) {
                     if bytes.len() < at + length {
                         bytes.resize(at + length, 0);
                     }
                     bytes[at..at + length].copy_from_slice(&written[done..done + length]);
                 }
                 done += length;
+                sector += 1;
             }
         }
     }

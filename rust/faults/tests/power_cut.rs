@@ -12,7 +12,7 @@ use siltstone_core::Result;
 use siltstone_core::memory::{Handle, Store};
 use siltstone_faults::sessions::{compaction, entry, now, session};
 use siltstone_faults::{
-    Chance, Fault, Flaw, Image, Lie, Place, Recording, State, Step, Trouble, judge,
+    Call, Chance, Fault, Flaw, Image, Lie, Place, Recording, State, Step, Trouble, judge,
 };
 
 /// What says how many states are wanted.
@@ -218,6 +218,102 @@ fn nothing_is_lost_when_the_disk_fails_before_the_power_does() {
     let tally = cut(states(STATES) / FAILING, Mutant::Failing, 3, true);
     println!("{} states after failures of the disk", tally.states);
     assert_eq!(tally.first, None, "after {} states", tally.states);
+}
+
+/// Bytes of a frame of the log.
+const FRAME: usize = 24 + 4_096;
+
+/// Whether a frame at `offset` of the log has its mark of a commit in one sector, and its checksum in the next.
+fn is_parted(offset: usize) -> bool {
+    [8, 16]
+        .iter()
+        .any(|part| (offset + part).is_multiple_of(512))
+}
+
+fn log_bytes(place: &Place) -> usize {
+    let image = Image::of(&place.files);
+    image.get("memory.sqlite3-wal").map_or(0, <[u8]>::len)
+}
+
+/// Takes the only step of `recording`, the step from the first to the last of `states`, apart: the disk stops behind each
+/// sector that was written. Until the step is acknowledged, the store is in one of `states`.
+fn stop_everywhere(recording: &Recording, ruin: &Place, states: &[&State], chance: &mut Chance) {
+    for at in 0..recording.len() {
+        let is_done = recording.acknowledged(at + 1).is_some();
+        let states = &states[if is_done { states.len() - 1 } else { 0 }..];
+        for sectors in 1.. {
+            let Some(image) = recording.stopped(at, sectors, chance) else {
+                break;
+            };
+            image.lay(&ruin.files);
+            let found = judge(&ruin.path, states, 0);
+            assert!(
+                found.is_ok(),
+                "sector {sectors} of operation {at}: {found:?}"
+            );
+        }
+    }
+}
+
+/// The head of a frame may stand in two sectors: its mark of a commit in one, its checksum in the other. Power that is
+/// cut between the two must not make commits of the frames that an unfinished transaction left, be it one that failed
+/// or one that power cut off.
+#[test]
+fn nothing_is_written_over_what_an_unfinished_transaction_left() {
+    /// The refused call of the transaction that is not finished, and an operation before it, behind a whole frame.
+    const REFUSED: u64 = 24;
+    const BEFORE: usize = 21;
+    let (place, ruin) = (Place::empty(), Place::empty());
+    let mut chance = Chance::new(5);
+    let (mut is_failed, mut is_cut_off) = (false, false);
+    while !is_failed || !is_cut_off {
+        let steps = 1 + chance.below(20);
+        Image::default().lay(&place.files);
+        let handle = Handle::open(&place.path, false, None).unwrap();
+        let store = handle.store().unwrap();
+        let mut before = State::default();
+        for number in 1..=steps {
+            let step = Step::Visit(number, [40, 2_000, 9_000][chance.below(3)]);
+            step.take(&store, &before).unwrap();
+            step.apply(&mut before);
+        }
+        let (long, short) = (Step::Visit(steps + 1, 30_000), Step::Visit(steps + 2, 40));
+        let (mut longer, mut after) = (before.clone(), before.clone());
+        long.apply(&mut longer);
+        short.apply(&mut after);
+        let begun = log_bytes(&place);
+        place.disk.record(Lie::None);
+        place.disk.arm(Fault {
+            at: REFUSED,
+            trouble: Trouble::Io,
+            lasting: false,
+        });
+        assert!(long.take(&store, &before).is_err());
+        assert_eq!(place.disk.mend(), [Call::Write]);
+        short.take(&store, &before).unwrap();
+        place.disk.acknowledged(1);
+        let recording = place.disk.recorded();
+        drop(store);
+        handle.close();
+        let image = recording.stopped(BEFORE, 1, &mut chance).unwrap();
+        if !is_failed && is_parted(begun) {
+            is_failed = true;
+            stop_everywhere(&recording, &ruin, &[&before, &longer, &after], &mut chance);
+        }
+
+        image.lay(&place.files);
+        let handle = Handle::open(&place.path, false, None).unwrap();
+        let store = handle.store().unwrap();
+        place.disk.record(Lie::None);
+        short.take(&store, &before).unwrap();
+        place.disk.acknowledged(1);
+        let recording = place.disk.recorded();
+        let end = log_bytes(&place);
+        if !is_cut_off && is_parted(end - FRAME) {
+            is_cut_off = true;
+            stop_everywhere(&recording, &ruin, &[&before, &after], &mut chance);
+        }
+    }
 }
 
 /// A test of power cuts that passes says nothing unless it fails where it should.

@@ -1,4 +1,4 @@
-//! Maps a file into memory. Only this file and the kernels in `simd/` have unsafe code.
+//! Maps a file into memory.
 
 #![expect(unsafe_code, reason = "a mapped file may be changed by others")]
 

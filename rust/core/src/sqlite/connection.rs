@@ -52,6 +52,14 @@ pub(super) fn leave(connection: Option<Connection>) {
     }
 }
 
+/// The number of committed frames in the log. The connection is in no transaction that writes.
+pub(super) fn frames(connection: &Connection) -> rusqlite::Result<u64> {
+    let frames = connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
+        row.get::<_, i64>(1)
+    });
+    Ok(u64::try_from(frames?).unwrap_or(0))
+}
+
 fn for_writing(file: &Path, more: OpenFlags) -> rusqlite::Result<Connection> {
     let mut connection = Connection::open_with_flags(
         file,

@@ -5,23 +5,20 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use parking_lot::{Mutex, MutexGuard};
-use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sqlite::checksum::believed;
 use crate::sqlite::exclusive::Exclusive;
 use crate::sqlite::migrate::{self, Found};
 use crate::sqlite::mirror::{self, Keeper};
 use crate::sqlite::place::{self, Content, Place};
+use crate::sqlite::probe::{
+    Probe, cut_log, has_log, is_unwritable, older, probe, refused, unopened,
+};
 use crate::sqlite::readers::{self, Readers};
-use crate::sqlite::schema::VERSION;
-use crate::sqlite::wal::{self, Damage};
 use crate::sqlite::writer::WriteConnection;
 use crate::sqlite::{connection, meta, modes, repair};
 use crate::whole_file::beside;
-
-/// Bytes of the smallest SQLite page. A shorter file is empty, or no SQLite database.
-const SMALLEST_PAGE: u64 = 512;
 
 /// The name of a database in memory.
 const MEMORY: &str = ":memory:";
@@ -84,7 +81,11 @@ impl Database {
         mode: Option<u32>,
         birth: &[(&str, &str)],
     ) -> Result<Self> {
-        let (found, content) = probe(file)?;
+        let Probe {
+            found,
+            content,
+            is_unfinished,
+        } = probe(file)?;
         if read_only && found == Some(Found::Nothing) {
             return Err(unopened(file, "there is no store to read"));
         }
@@ -105,7 +106,7 @@ impl Database {
             modes::make_file(file, mode);
         }
         match connection::writable(file) {
-            Ok(writer) => Self::open_for_writing(file, writer, content, birth),
+            Ok(writer) => Self::open_for_writing(file, writer, content, is_unfinished, birth),
             Err(error) if found != Some(Found::Nothing) && is_unwritable(&error) => {
                 Self::open_for_reading(file, content)
             }
@@ -148,9 +149,14 @@ impl Database {
         file: &Path,
         mut writer: Connection,
         content: Option<Content>,
+        is_unfinished: bool,
         birth: &[(&str, &str)],
     ) -> Result<Self> {
-        match migrate::identify(&writer, file)? {
+        let found = migrate::identify(&writer, file)?;
+        if is_unfinished {
+            cut_log(file, &mut writer)?;
+        }
+        match found {
             Found::Store => {}
             Found::Nothing => migrate::create(&mut writer, file, birth)?,
             Found::Older(_) => {
@@ -467,124 +473,4 @@ impl Database {
             }
         })
     }
-}
-
-/// Finds the kind of an existing file, without changing it or any file beside it.
-///
-/// Also gives the content of a store without a log. The kind is None if only a writer can find it out:
-/// a process that is killed while it creates a store leaves a journal, and only a writer can roll it back.
-fn probe(file: &Path) -> Result<(Option<Found>, Option<Content>)> {
-    match file.metadata() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Ok((Some(Found::Nothing), None));
-        }
-        Err(error) => return Err(unopened(file, &error.to_string()).caused_by(error)),
-        Ok(metadata) if metadata.is_dir() => {
-            return Err(unopened(file, "it is a directory, not a file"));
-        }
-        // SQLite would delete the log and begin an empty database.
-        Ok(metadata) if metadata.len() == 0 && has_bytes(&beside(file, "-wal")) => {
-            return Err(unopened(
-                file,
-                "it is empty, though there is a log beside it",
-            ));
-        }
-        Ok(metadata) if metadata.len() == 0 => return Ok((Some(Found::Nothing), None)),
-        Ok(metadata) if metadata.len() < SMALLEST_PAGE => {
-            return Err(unopened(file, "it is too short to be an SQLite database"));
-        }
-        Ok(_) => {}
-    }
-    check_log(file)?;
-    let connection = if has_log(file) {
-        connection::readable(file)
-    } else {
-        connection::immutable(file)
-    };
-    match connection {
-        Ok(connection) => {
-            let found = migrate::identify(&connection, file)?;
-            if has_log(file) {
-                return Ok((Some(found), None));
-            }
-            check_end(&connection, file)?;
-            let content = match found {
-                Found::Store => believed(place::content(&connection))?.flatten(),
-                Found::Nothing | Found::Older(_) => None,
-            };
-            Ok((Some(found), content))
-        }
-        Err(error) if has_log(file) && is_unwritable(&error) => Ok((None, None)),
-        Err(error) => Err(refused(file, error)),
-    }
-}
-
-/// Refuses a file that ends inside a page: SQLite would read the missing rest of the page as zeros.
-fn check_end(connection: &Connection, file: &Path) -> Result<()> {
-    let read = |error| refused(file, error);
-    let page: u32 = connection
-        .pragma_query_value(None, "page_size", |row| row.get(0))
-        .map_err(read)?;
-    let length = file.metadata().map(|metadata| metadata.len());
-    let length = length.map_err(|error| unopened(file, &error.to_string()).caused_by(error))?;
-    if length.is_multiple_of(u64::from(page.max(1))) {
-        return Ok(());
-    }
-    let why = format!("its end is missing: {length} bytes are no whole number of pages of {page}");
-    Err(unopened(file, &why))
-}
-
-/// Refuses a log with commits behind a damaged part, because SQLite would drop these commits.
-fn check_log(file: &Path) -> Result<()> {
-    let log = beside(file, "-wal");
-    let damage = wal::damage(&log);
-    let place = match damage.map_err(|error| unopened(file, &error.to_string()).caused_by(error))? {
-        None => return Ok(()),
-        Some(Damage::Header) => "at its beginning".to_owned(),
-        Some(Damage::Frame(number, _)) => format!("in frame {number}"),
-    };
-    let message = format!(
-        "the log '{}' is damaged {place}, and commits stand behind it: keep a copy of it and of the file; \
-         `PRAGMA wal_checkpoint(TRUNCATE)` by SQLite's own shell keeps what was committed before",
-        log.display()
-    );
-    Err(Error::new(ErrorKind::StoreCorrupt, message)
-        .with("path", log.to_string_lossy().into_owned()))
-}
-
-/// Whether a log or a journal beside the file is not empty, and so may hold a part of the data.
-fn has_log(file: &Path) -> bool {
-    ["-wal", "-journal"]
-        .iter()
-        .any(|suffix| has_bytes(&beside(file, suffix)))
-}
-
-fn has_bytes(file: &Path) -> bool {
-    file.metadata().is_ok_and(|metadata| metadata.len() > 0)
-}
-
-fn is_unwritable(error: &rusqlite::Error) -> bool {
-    matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied)
-    )
-}
-
-fn refused(file: &Path, error: rusqlite::Error) -> Error {
-    unopened(file, &error.to_string()).caused_by(error)
-}
-
-fn older(file: &Path, version: usize) -> Error {
-    let why = format!(
-        "it has schema version {version}, and is brought up to {VERSION} when it is next opened for writing"
-    );
-    unopened(file, &why)
-}
-
-fn unopened(file: &Path, why: &str) -> Error {
-    Error::new(
-        ErrorKind::StoreOpen,
-        format!("cannot open the store '{}': {why}", file.display()),
-    )
-    .with("path", file.to_string_lossy().into_owned())
 }

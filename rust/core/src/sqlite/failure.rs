@@ -16,8 +16,17 @@ impl From<rusqlite::Error> for Error {
 
 /// Whether the disk failed. A full disk is not a failure of the disk.
 pub(super) fn is_of_the_disk(error: &Error) -> bool {
+    code(error) == Some(ErrorCode::SystemIoFailure)
+}
+
+/// Whether the disk is full.
+pub(super) fn is_of_a_full_disk(error: &Error) -> bool {
+    code(error) == Some(ErrorCode::DiskFull)
+}
+
+fn code(error: &Error) -> Option<ErrorCode> {
     let cause = error.source().and_then(|source| source.downcast_ref());
-    cause.and_then(rusqlite::Error::sqlite_error_code) == Some(ErrorCode::SystemIoFailure)
+    cause.and_then(rusqlite::Error::sqlite_error_code)
 }
 
 fn meaning(error: &rusqlite::Error) -> (ErrorKind, String) {

@@ -37,12 +37,7 @@ impl Database {
 
     /// The number of committed frames in the log.
     pub(super) fn committed_frames(&self) -> Result<u64> {
-        self.with_reader(|connection| {
-            let frames = connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
-                row.get::<_, i64>(1)
-            })?;
-            Ok(u64::try_from(frames).unwrap_or(0))
-        })
+        self.with_reader(|connection| Ok(connection::frames(connection)?))
     }
 
     /// Copies as much of the log as possible into the file. It uses a connection of its own, so nobody waits for it.

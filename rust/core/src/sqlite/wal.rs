@@ -3,7 +3,8 @@
 //! SQLite stops at the first wrong frame and treats it as the end of the log. This is right after a loss of power,
 //! which can leave the last commit half written. It is wrong where a frame in the middle is damaged: then SQLite
 //! silently drops commits that were acknowledged. The frames behind the wrong one tell the two cases apart: a commit is
-//! synced before the next one is written, so no complete commit with a successor stands behind a torn frame.
+//! synced before the next one is written, and nothing is written over frames of an unfinished one (`tail.rs`), so no
+//! complete commit with a successor stands behind a torn frame.
 //!
 //! Source of the format: <https://www.sqlite.org/fileformat2.html#walformat>.
 
@@ -15,6 +16,10 @@ use std::path::Path;
 const HEADER: usize = 32;
 /// Bytes of a frame before its page.
 const FRAME_HEADER: usize = 24;
+/// Bytes of a frame up to the end of its mark of a commit; the salts come next.
+const MARK: usize = 8;
+/// The bytes that a disk writes at once, at least.
+const SECTOR: u64 = 512;
 /// The first four bytes; with the last bit set, checksums are computed over big-endian words.
 const MAGIC: u32 = 0x377F_0682;
 
@@ -27,17 +32,37 @@ pub(super) enum Damage {
     Frame(u64, [u32; 2]),
 }
 
-/// The place of damage that would cost the commits behind it. None for a log that is whole or absent,
-/// or that ends in a commit which a loss of power cut off.
-///
-/// The file is only read, without SQLite's locks.
-pub(super) fn damage(log: &Path) -> std::io::Result<Option<Damage>> {
-    let Some(first) = look(log)? else {
-        return Ok(None);
-    };
+/// The state of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It is absent, or ends with its last commit.
+    Whole,
+    /// Behind its last commit are frames with its salts: a transaction is being written, or was never finished.
+    Unfinished,
+    /// SQLite would drop the commits behind the damage.
+    Damaged(Damage),
+}
+
+/// The state of the log. The file is only read, without SQLite's locks.
+pub(super) fn state(log: &Path) -> std::io::Result<State> {
+    let first = look(log)?;
+    if !matches!(first, State::Damaged(_)) {
+        return Ok(first);
+    }
     // Another process may have been writing during the first look. Damage that the second look does not see was none.
     let second = look(log)?;
-    Ok(second.filter(|&second| second == first))
+    match second {
+        State::Damaged(_) if second != first => Ok(State::Unfinished),
+        _ => Ok(second),
+    }
+}
+
+/// The bytes of a log with so many frames of pages of `page` bytes. A log without frames needs no header.
+pub(super) fn end(frames: u64, page: u64) -> u64 {
+    match frames {
+        0 => 0,
+        _ => HEADER as u64 + frames * (FRAME_HEADER as u64 + page),
+    }
 }
 
 /// A position in the log.
@@ -79,47 +104,64 @@ pub(super) fn written(log: &Path, from: Moment, to: Moment) -> std::io::Result<V
     Ok(pages)
 }
 
-fn look(log: &Path) -> std::io::Result<Option<Damage>> {
+fn look(log: &Path) -> std::io::Result<State> {
     let mut file = match File::open(log) {
         Ok(file) => BufReader::with_capacity(1 << 16, file),
-        Err(error) if error.kind() == Io::NotFound => return Ok(None),
+        Err(error) if error.kind() == Io::NotFound => return Ok(State::Whole),
         Err(error) => return Err(error),
     };
     let mut bytes = [0; HEADER];
     if !fill(&mut file, &mut bytes)? {
-        return Ok(None);
+        return Ok(State::Whole);
     }
     let Some(header) = Header::of(&bytes) else {
         // The header is synced before the first frame is written, so a wrong header before a frame is damage.
-        return Ok(fill(&mut file, &mut [0; FRAME_HEADER])?.then_some(Damage::Header));
+        return Ok(if fill(&mut file, &mut [0; FRAME_HEADER])? {
+            State::Damaged(Damage::Header)
+        } else {
+            State::Whole
+        });
     };
     let mut frame = vec![0; FRAME_HEADER + header.page];
     let (mut sum, mut bad) = (header.sum, None);
-    let mut before = Seen::default();
+    let (mut before, mut is_unfinished) = (Seen::default(), false);
     for number in 0.. {
         if !fill(&mut file, &mut frame)? {
-            return Ok(None);
+            break;
         }
-        let now = Seen {
+        let salts = [word(&frame, 8), word(&frame, 12)];
+        let mut now = Seen {
             sum: [word(&frame, 16), word(&frame, 20)],
             is_commit: word(&frame, 4) != 0,
-            is_of_this_log: [word(&frame, 8), word(&frame, 12)] == header.salts,
+            salts: header.salts_in(salts),
+            follows: false,
         };
         let start = if bad.is_some() { before.sum } else { sum };
-        let follows = now.is_of_this_log && header.sum_of(start, &frame) == now.sum;
+        now.follows = now.salts == Salts::Own && header.sum_of(start, &frame) == now.sum;
         match bad {
-            None if follows => sum = now.sum,
+            None if now.follows => {
+                sum = now.sum;
+                is_unfinished = !now.is_commit;
+            }
             None => bad = Some(number),
-            Some(bad) if follows && before.is_commit => {
-                if before.is_of_this_log || bad + 1 == number {
-                    return Ok(Some(Damage::Frame(bad, header.salts)));
+            // The mark of a commit is believed in a frame that follows the one before it. A frame that does not is damaged,
+            // or the power cut left a part of an earlier log in it: then its mark is believed if its salts are there too.
+            Some(bad) if now.follows && before.is_commit => {
+                let is_whole = before.salts != Salts::Other && !header.is_parted(number - 1);
+                if before.follows || is_whole {
+                    return Ok(State::Damaged(Damage::Frame(bad, header.salts)));
                 }
             }
             Some(_) => {}
         }
+        is_unfinished |= bad.is_some() && now.salts == Salts::Own;
         before = now;
     }
-    Ok(None)
+    Ok(if is_unfinished {
+        State::Unfinished
+    } else {
+        State::Whole
+    })
 }
 
 /// The header of a log.
@@ -160,6 +202,25 @@ impl Header {
         (known && possible && right).then_some(header)
     }
 
+    /// Whether the mark of a commit and the salts of that frame are in two sectors. A power cut may have kept one of them.
+    fn is_parted(&self, number: u64) -> bool {
+        let mark = HEADER as u64 + number * (FRAME_HEADER + self.page) as u64 + MARK as u64;
+        mark.is_multiple_of(SECTOR)
+    }
+
+    /// What `salts` are to this log.
+    fn salts_in(&self, salts: [u32; 2]) -> Salts {
+        let equal = salts
+            .iter()
+            .zip(self.salts)
+            .filter(|&(&one, own)| one == own);
+        match equal.count() {
+            2 => Salts::Own,
+            1 => Salts::Damaged,
+            _ => Salts::Other,
+        }
+    }
+
     fn sum_of(&self, start: [u32; 2], frame: &[u8]) -> [u32; 2] {
         self.add(self.add(start, &frame[..8]), &frame[FRAME_HEADER..])
     }
@@ -186,7 +247,21 @@ impl Header {
 struct Seen {
     sum: [u32; 2],
     is_commit: bool,
-    is_of_this_log: bool,
+    salts: Salts,
+    /// Whether it is a frame of this log, and its checksum follows from that of the frame before it.
+    follows: bool,
+}
+
+/// The salts of a frame. A log that begins anew changes both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Salts {
+    /// Those of the log.
+    Own,
+    /// One of them is that of the log.
+    Damaged,
+    /// Those of an earlier log.
+    #[default]
+    Other,
 }
 
 /// The big-endian word at `at`.
@@ -244,5 +319,94 @@ mod tests {
         writer.execute_batch("INSERT INTO t VALUES (2)").unwrap();
         assert_eq!(written(&log, second, now()).unwrap(), [root("t")]);
         assert_eq!(written(&log, third, now()).unwrap(), [root("t")]);
+    }
+
+    /// A log of pages of 4,096 bytes, and its writer.
+    fn log(directory: &Path) -> (Connection, std::path::PathBuf) {
+        let writer = Connection::open(directory.join("a")).unwrap();
+        writer
+            .execute_batch(
+                "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (x); CREATE TABLE u (x)",
+            )
+            .unwrap();
+        (writer, directory.join("a-wal"))
+    }
+
+    fn place(frame: u64) -> usize {
+        usize::try_from(HEADER as u64 + frame * (FRAME_HEADER as u64 + 4_096)).unwrap()
+    }
+
+    #[test]
+    fn a_mark_that_a_power_cut_left_of_an_earlier_log_is_no_commit() {
+        // In these frames a sector ends behind the mark of a commit, or behind the salts.
+        for (parted, end) in [(41, MARK), (62, 16)] {
+            let directory = tempfile::tempdir().unwrap();
+            let (writer, log) = log(directory.path());
+            while frames(&writer) < 80 {
+                writer.execute_batch("INSERT INTO t VALUES (1)").unwrap();
+            }
+            let earlier = std::fs::read(&log).unwrap();
+            writer
+                .execute_batch("PRAGMA wal_checkpoint(RESTART); INSERT INTO t VALUES (2)")
+                .unwrap();
+            while frames(&writer) < parted {
+                writer.execute_batch("INSERT INTO t VALUES (2)").unwrap();
+            }
+            assert_eq!(state(&log).unwrap(), State::Whole);
+            writer
+                .execute_batch("BEGIN; INSERT INTO t VALUES (3); INSERT INTO u VALUES (3); COMMIT")
+                .unwrap();
+            assert_eq!(frames(&writer), parted + 2);
+            let mut bytes = std::fs::read(&log).unwrap();
+            let cut = place(parted) + end;
+            assert_eq!(cut % 512, 0);
+            bytes[cut - 512..cut].copy_from_slice(&earlier[cut - 512..cut]);
+            bytes[cut - 512..place(parted)]
+                .copy_from_slice(&std::fs::read(&log).unwrap()[cut - 512..place(parted)]);
+            std::fs::write(&log, &bytes).unwrap();
+            assert_eq!(state(&log).unwrap(), State::Unfinished, "frame {parted}");
+        }
+    }
+
+    #[test]
+    fn a_commit_with_one_changed_bit_before_another_commit_is_damage() {
+        let directory = tempfile::tempdir().unwrap();
+        let (writer, log) = log(directory.path());
+        for _ in 0..2 {
+            writer.execute_batch("INSERT INTO t VALUES (1)").unwrap();
+        }
+        let bytes = std::fs::read(&log).unwrap();
+        let last = frames(&writer) - 1;
+        assert_eq!(bytes.len(), place(last + 1));
+        for bit in (0..64 * 8).step_by(3) {
+            let (frame, mut changed) = (place(last - 1), bytes.clone());
+            changed[frame + bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(&log, &changed).unwrap();
+            let found = state(&log).unwrap();
+            let is_sum = (16..24).contains(&(bit / 8)); // the last commit does not follow it then
+            assert_eq!(
+                matches!(found, State::Damaged(Damage::Frame(at, _)) if at == last - 1),
+                !is_sum,
+                "bit {bit}"
+            );
+        }
+    }
+
+    #[test]
+    fn frames_behind_the_last_commit_are_of_an_unfinished_transaction() {
+        let directory = tempfile::tempdir().unwrap();
+        let (writer, log) = log(directory.path());
+        writer
+            .execute_batch("BEGIN; INSERT INTO t VALUES (3); INSERT INTO u VALUES (3); COMMIT")
+            .unwrap();
+        let bytes = std::fs::read(&log).unwrap();
+        let frames = frames(&writer);
+        assert_eq!(bytes.len() as u64, end(frames, 4_096));
+        assert_eq!(state(&log).unwrap(), State::Whole);
+        std::fs::write(&log, &bytes[..place(frames - 1)]).unwrap();
+        assert_eq!(state(&log).unwrap(), State::Unfinished);
+        std::fs::write(&log, &bytes[..place(frames - 2)]).unwrap();
+        assert_eq!(state(&log).unwrap(), State::Whole);
+        assert_eq!(end(0, 4_096), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! The connection that writes. It is replaced after a failure of the disk or a fork.
+//! The connection that writes. It is replaced after a failed write or a fork.
 
 use std::path::{Path, PathBuf};
 
@@ -7,14 +7,13 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::migrate::{self, Found};
 use crate::sqlite::place::Place;
-use crate::sqlite::schema::VERSION;
-use crate::sqlite::{connection, failure};
+use crate::sqlite::{connection, failure, tail};
 
-/// A connection that writes, and is not used again after a failure of the disk.
+/// A connection that writes, and is not used again after a write that failed.
 ///
 /// The system reports a failed sync once, and may then drop the data that it could not write. So a second sync on
-/// the same connection could succeed without that data. Also, the failed commit is still in the log: after a crash,
-/// the next process that opens the file would find it committed.
+/// the same connection could succeed without that data. Also, the failed transaction is still in the log: after a
+/// crash, the next process that opens the file could find it committed. So it is cut off (`tail.rs`).
 pub(super) struct WriteConnection {
     file: PathBuf,
     /// None after a fork or a close, until it is needed again.
@@ -51,7 +50,8 @@ impl WriteConnection {
         Ok(value)
     }
 
-    /// Runs `work` on the connection. If the disk fails, a new connection replaces it.
+    /// Runs `work` on the connection. If that leaves an unfinished transaction in the log, a new connection cuts it off
+    /// and replaces this one.
     pub(super) fn run<T>(
         &mut self,
         place: &Place,
@@ -63,10 +63,15 @@ impl WriteConnection {
             return Err(Error::new(ErrorKind::Internal, message));
         };
         let outcome = work(connection, &self.file);
-        if outcome.as_ref().is_err_and(failure::is_of_the_disk) {
+        let is_unfinished = |error| {
+            failure::is_of_the_disk(error)
+                || failure::is_of_a_full_disk(error)
+                || tail::has_spilled(connection)
+        };
+        if outcome.as_ref().is_err_and(is_unfinished) {
             self.failed = true;
-            // At once, so that the failed commit is not found in the log after a crash. If the disk accepts no write at
-            // all, the next transaction tries again first.
+            // At once, so that the failed transaction is not found in the log after a crash. If the disk accepts no
+            // change at all, the next transaction tries again first.
             let _ = self.open(place);
         }
         outcome
@@ -85,14 +90,12 @@ impl WriteConnection {
         let mut connection = connection::existing(&self.file)?;
         place.check()?;
         if self.failed {
-            // A commit that changes nothing overwrites the failed commit in the log.
             let transaction = Transaction::new(&mut connection, TransactionBehavior::Immediate)?;
             if migrate::identify(&transaction, &self.file)? != Found::Store {
                 let message = format!("the store '{}' has lost its tables", self.file.display());
                 return Err(Error::new(ErrorKind::StoreCorrupt, message));
             }
-            transaction.pragma_update(None, "user_version", VERSION)?;
-            transaction.commit()?;
+            tail::cut(&transaction, &self.file)?;
         }
         self.connection = Some(connection);
         self.failed = false;
