@@ -18,102 +18,135 @@ pub const PATIENCE: Duration = Duration::from_secs(1);
 /// The pause between two checks of a thread that waits.
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// The number of threads that are about to fork.
-static FORKING: AtomicUsize = AtomicUsize::new(0);
+/// Who is at work, and who is about to fork.
+struct Gate {
+    /// The number of threads that are about to fork.
+    forking: AtomicUsize,
+    /// The number of threads that are at work.
+    inside: AtomicUsize,
+    /// Whether this process was forked while a store of its parent could not be closed in time.
+    is_unclean: AtomicBool,
+}
 
-/// The number of threads that are at work.
-static INSIDE: AtomicUsize = AtomicUsize::new(0);
-
-/// Whether this process was forked while a store of its parent could not be closed in time.
-static IS_UNCLEAN: AtomicBool = AtomicBool::new(false);
+/// The gate of the process.
+static GATE: Gate = Gate::new();
 
 /// A permit to work. No fork happens while it lives, except after a wait of [`PATIENCE`].
 #[must_use]
-pub struct Permit(());
-
-/// Waits for running forks. New forks wait until the permit is dropped.
-pub fn enter() -> Permit {
-    loop {
-        INSIDE.fetch_add(1, Ordering::SeqCst);
-        if FORKING.load(Ordering::SeqCst) == 0 {
-            return Permit(());
-        }
-        INSIDE.fetch_sub(1, Ordering::SeqCst);
-        while FORKING.load(Ordering::SeqCst) > 0 {
-            thread::sleep(PAUSE);
-        }
-    }
-}
+pub struct Permit(&'static Gate);
 
 impl Drop for Permit {
     fn drop(&mut self) {
         // Permits of the parent are never dropped in the child, because the threads that held them are not there.
-        INSIDE.fetch_sub(1, Ordering::SeqCst);
+        self.0.inside.fetch_sub(1, Ordering::SeqCst);
     }
+}
+
+impl Gate {
+    const fn new() -> Self {
+        Self {
+            forking: AtomicUsize::new(0),
+            inside: AtomicUsize::new(0),
+            is_unclean: AtomicBool::new(false),
+        }
+    }
+
+    fn enter(&'static self) -> Permit {
+        loop {
+            self.inside.fetch_add(1, Ordering::SeqCst);
+            if self.forking.load(Ordering::SeqCst) == 0 {
+                return Permit(self);
+            }
+            self.inside.fetch_sub(1, Ordering::SeqCst);
+            while self.forking.load(Ordering::SeqCst) > 0 {
+                thread::sleep(PAUSE);
+            }
+        }
+    }
+
+    fn before(&self, close: impl FnOnce(Instant) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        self.forking.fetch_add(1, Ordering::SeqCst);
+        while self.inside.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {
+            thread::sleep(PAUSE);
+        }
+        self.is_unclean.store(!close(deadline), Ordering::SeqCst);
+    }
+
+    fn after_in_parent(&self) {
+        self.is_unclean.store(false, Ordering::SeqCst);
+        self.forking.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn after_in_child(&self) {
+        self.inside.store(0, Ordering::SeqCst);
+        self.forking.store(0, Ordering::SeqCst);
+    }
+
+    fn is_unclean(&self) -> bool {
+        self.is_unclean.load(Ordering::SeqCst)
+    }
+}
+
+/// Waits for running forks. New forks wait until the permit is dropped.
+pub fn enter() -> Permit {
+    GATE.enter()
 }
 
 /// Waits until no thread is at work, and stops new work. Then `close` closes what must not be open
 /// in a child, until the given deadline. It returns whether all of it is closed.
 pub(crate) fn before(close: impl FnOnce(Instant) -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    FORKING.fetch_add(1, Ordering::SeqCst);
-    while INSIDE.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {
-        thread::sleep(PAUSE);
-    }
-    IS_UNCLEAN.store(!close(deadline), Ordering::SeqCst);
+    GATE.before(close);
 }
 
 /// Lets the waiting threads go on.
 pub(crate) fn after_in_parent() {
-    IS_UNCLEAN.store(false, Ordering::SeqCst);
-    FORKING.fetch_sub(1, Ordering::SeqCst);
+    GATE.after_in_parent();
 }
 
 /// Resets the counters in a child, which has no other threads.
 pub(crate) fn after_in_child() {
-    INSIDE.store(0, Ordering::SeqCst);
-    FORKING.store(0, Ordering::SeqCst);
+    GATE.after_in_child();
 }
 
 /// Whether this process was forked while a store of its parent could not be closed in time.
 pub(crate) fn is_unclean() -> bool {
-    IS_UNCLEAN.load(Ordering::SeqCst)
+    GATE.is_unclean()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// One test for all, because the state belongs to the whole process.
     #[test]
     fn a_fork_waits_for_who_is_at_work_and_keeps_others_out() {
-        let permit = enter();
+        static GATE: Gate = Gate::new(); // that of the process is for the other tests
+        let permit = GATE.enter();
         let worker = thread::spawn(|| {
-            before(|deadline| {
+            GATE.before(|deadline| {
                 assert!(
                     Instant::now() < deadline,
                     "it waited until the work was done"
                 );
-                assert_eq!(INSIDE.load(Ordering::SeqCst), 0);
+                assert_eq!(GATE.inside.load(Ordering::SeqCst), 0);
                 true
             });
         });
-        while FORKING.load(Ordering::SeqCst) == 0 {
+        while GATE.forking.load(Ordering::SeqCst) == 0 {
             thread::yield_now();
         }
         drop(permit);
         worker.join().unwrap();
-        let late = thread::spawn(|| drop(enter()));
+        let late = thread::spawn(|| drop(GATE.enter()));
         thread::sleep(Duration::from_millis(5));
         assert!(!late.is_finished());
-        after_in_parent();
+        GATE.after_in_parent();
         late.join().unwrap();
 
-        std::mem::forget(enter());
-        before(|_| false); // the wait ends without success, and a child would know it
-        after_in_child();
-        assert!(is_unclean());
-        drop(enter());
-        IS_UNCLEAN.store(false, Ordering::SeqCst);
+        std::mem::forget(GATE.enter());
+        GATE.before(|_| false); // the wait ends without success, and a child would know it
+        GATE.after_in_child();
+        assert!(GATE.is_unclean() && !is_unclean());
+        drop(GATE.enter());
     }
 }
