@@ -550,6 +550,12 @@ class Store:
     def delete_session(self, session: str) -> int:
         """Deletes the session and leaves a tombstone. Returns the number of entries it had."""
 
+    def take_back(self, session: str, writes: list[int], entries: int) -> bool:
+        """Empties the session, if its last write is one of *writes* and it has at most *entries*.
+
+        Returns whether it did. All of it is one transaction.
+        """
+
     def stats(self, session: str | None) -> dict[str, Any]:
         """The fields of ``StoreStats``."""
 

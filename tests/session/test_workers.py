@@ -14,6 +14,7 @@ from postgres_stores import over_postgres
 from siltstone import (
     Compacted,
     CompactionConfig,
+    Entry,
     MemoryStore,
     Session,
     SimpleMemoryStore,
@@ -247,3 +248,47 @@ def test_a_fork_that_comes_too_late_deletes_nothing(store: Store, monkeypatch: p
             session.fork("x")
     with Session.open(None, "x", memory=store, policy=None) as other:
         assert other.log() == [user("from another worker")]
+
+
+def test_a_fork_that_breaks_off_deletes_nothing_of_another_worker(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other worker writes after the fork has broken off, and before it deletes."""
+    taken_back = type(store).take_back  # type: ignore[attr-defined] # of every store here
+
+    def overtaken(store: Any, session_id: str, *given: Any) -> Any:
+        with Session.open(None, session_id, memory=store, policy=None) as other:
+            other.append(user("from another worker"))
+        return taken_back(store, session_id, *given)
+
+    def broken() -> Iterator[Record]:
+        for record in records_of(store, "s"):
+            yield Record(record.kind, "s", json.loads(json.dumps(record.body)))
+            if record.kind == "end":
+                raise OSError("the file ends")
+
+    with worker(store) as session:
+        session.append(*said(2))
+    with pytest.raises(OSError, match="the file ends"):
+        write_session(store, "x", broken())
+    assert store.open_log("x").state().next_seq == 0
+    monkeypatch.setattr(type(store), "take_back", overtaken)
+    with pytest.raises(OSError, match="the file ends"):
+        write_session(store, "x", broken())
+    with Session.open(None, "x", memory=store, policy=None) as other:
+        assert other.log() == [*said(2), user("from another worker")]
+
+
+def test_a_fork_that_breaks_off_deletes_no_entries_of_another_worker(store: Store) -> None:
+    def broken() -> Iterator[Record]:
+        for record in records_of(store, "s"):
+            yield Record(record.kind, "s", json.loads(json.dumps(record.body)))
+        store.index("x", [Entry("from another worker")])
+        raise OSError("the file ends")
+
+    with worker(store) as session:
+        session.append(*said(2))
+    with pytest.raises(OSError, match="the file ends"):
+        write_session(store, "x", broken())
+    assert [each.content for each in store.entries("x").entries] == ["from another worker"]
+    assert store.open_log("x").state().next_seq == len(said(2))

@@ -458,6 +458,10 @@ class PostgresStore(Store):
     def revive(self, session_id: str) -> bool:
         return self._fresh_write(session_id, lambda store: store.revive(session_id))
 
+    def take_back(self, session_id: str, writes: Collection[int], entries: int) -> bool:
+        """Empties a session that one writer alone has written: ``MemoryStore.take_back``."""
+        return self._fresh_write(session_id, lambda store: store.take_back(session_id, writes, entries))
+
     def session(self, session_id: str, **options: Unpack[StoreOptions]) -> Session:
         """Opens the session *session_id* over this store, which stays yours to close.
 

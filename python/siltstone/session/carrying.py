@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol, runtime_checkable
 
 from siltstone.archive import (
     Loaded,
@@ -208,9 +208,8 @@ def write_session(store: Store, session_id: str, records: Iterable[Record]) -> I
         writing.run(records)
     except BaseException:
         with suppress(StoreError):
-            if not there.messages and not there.entries and writing.is_alone():
-                store.delete_session(session_id)
-                store.revive(session_id)
+            if not there.messages and not there.entries:
+                writing.take_back()
         raise
     done.sessions.append(session_id)
     return done
@@ -264,6 +263,13 @@ def import_knowledge(store: Store, path: str | os.PathLike[str], *, session_id: 
     return Imported([session_id], facts=len(new), duplicates=len(facts) - len(new), skipped=skipped)
 
 
+@runtime_checkable
+class _TakesBack(Protocol):
+    """A store that can delete what one writer wrote."""
+
+    def take_back(self, session_id: str, writes: Collection[int], entries: int) -> bool: ...
+
+
 class _SessionImport:
     """Writes the records of one session, in their order, as long as nobody else writes to it."""
 
@@ -278,6 +284,7 @@ class _SessionImport:
         self._clock = ""
         self._version: SessionVersion | None = None
         self._write_ids: set[int] = set()
+        self._most_entries = 0  # those that the store has, and those of a write that may be interrupted
 
     def run(self, records: Iterable[Record]) -> None:
         state = self._log.state()
@@ -303,9 +310,10 @@ class _SessionImport:
         if self._clock:
             self._log.save_clock(self._clock, expected=self._expected(), write_id=self._new_id())
 
-    def is_alone(self) -> bool:
-        """Whether nobody else has written to the session: its last write, if it has one, was made here."""
-        return self._log.state().write_id in self._write_ids
+    def take_back(self) -> None:
+        """Deletes what was written, unless somebody else has written to the session too."""
+        if isinstance(self._store, _TakesBack):
+            self._store.take_back(self._session, self._write_ids, self._most_entries)
 
     def _expected(self) -> SessionVersion:
         """The version that the last write has left. If another worker has written since, it is a conflict."""
@@ -363,6 +371,7 @@ class _SessionImport:
 
     def _write_entries(self) -> None:
         if self._entries:
+            self._most_entries += len(self._entries)
             receipt = self._store.index(self._session, self._entries)
             self._done.entries += sum(each is not None for each in receipt.entry_ids)
             self._entries = []
@@ -388,6 +397,7 @@ class _SessionImport:
             view=tuple(self._piece(piece, places) for piece in body["view"]),
             derived=tuple(_derived_from(text) for text in texts),
         )
+        self._most_entries += len(entries)
         receipt = self._log.commit(row, entries, expected=self._expected(), clock="", write_id=self._new_id())
         self._version = receipt.version
         old = [text["derived_id"] for text in texts]

@@ -349,6 +349,16 @@ class DatabaseStore(Store):
     def revive(self, session_id: str) -> bool:
         return self._native.revive(session_id)
 
+    def take_back(self, session_id: str, writes: Collection[int], entries: int) -> bool:
+        """Empties a session that one writer alone has written, in one transaction. Returns whether it did.
+
+        Args:
+            session_id: The session.
+            writes: The ids of that writer's writes. If the last write has another id, the session stays.
+            entries: The most entries that the writer may have indexed. If there are more, the session stays.
+        """
+        return self._native.take_back(session_id, list(writes), entries)
+
     def expire(
         self, session_id: str, *, keep: int | None = None, before: datetime | float | None = None
     ) -> ExpireReport:

@@ -654,6 +654,18 @@ impl Store {
         self.run_of(py, &session, memory::Store::delete_session)
     }
 
+    fn take_back(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        writes: Vec<i64>,
+        entries: i64,
+    ) -> PyResult<bool> {
+        self.run_of(py, &session, |store, session| {
+            store.take_back(session, &writes, entries)
+        })
+    }
+
     fn revive(&self, py: Python<'_>, session: Text) -> PyResult<bool> {
         self.run_of(py, &session, memory::Store::revive)
     }

@@ -1,5 +1,7 @@
 //! Writes, reads, lists, counts and deletes the entries of a store.
 
+use rusqlite::Transaction;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::check::{check, is_blank};
@@ -9,7 +11,7 @@ use crate::memory::scope::{IndexSizes, Scope};
 use crate::memory::store::Store;
 use crate::sqlite::entry::Listed;
 use crate::sqlite::{
-    Counts, NewEntry, StoredEntry, cached, entry, figures, leaving, quarantine, session,
+    Counts, NewEntry, SessionRow, StoredEntry, cached, entry, figures, leaving, quarantine, session,
 };
 
 /// A page of a session's entries.
@@ -181,17 +183,47 @@ impl Store {
             else {
                 return Ok(false);
             };
-            leaving::take(transaction, &|| true)?; // otherwise old rows would belong to the new session
-            row.dropped = false;
-            row.revision += 1;
-            row.epoch += 1;
-            row.redactions += 1;
-            row.counter += 1;
-            session::save(transaction, &row)?;
+            begin_again(transaction, &mut row)?;
             Ok(true)
         })?;
         self.scopes.remove(session);
         Ok(was_dropped)
+    }
+
+    /// Deletes what one writer has written to the session, which is empty then. The writer gives the ids of its writes,
+    /// and the most entries that it may have indexed. If the last write of the session has another id, or there are more
+    /// entries, others have written too: then nothing is deleted, and the answer is false.
+    ///
+    /// All of it is one transaction.
+    ///
+    /// # Errors
+    ///
+    /// The errors of a write.
+    pub fn take_back(&self, session: &SessionId, writes: &[i64], entries: i64) -> Result<bool> {
+        let mut writer = self.database.writer()?;
+        let taken = writer.transaction(|transaction| {
+            let Some(row) = session::find(transaction, session)? else {
+                return Ok(None);
+            };
+            if !writes.contains(&row.write_id) || row.entries > entries {
+                return Ok(None);
+            }
+            let (id, namespace) = (row.id, row.namespace.clone());
+            leaving::drop_session(transaction, row)?;
+            cached::forget(transaction, id)?;
+            if let Some(mut row) = session::find_any(transaction, session)? {
+                begin_again(transaction, &mut row)?;
+            }
+            Ok(Some((id, namespace)))
+        })?;
+        drop(writer);
+        let Some((id, namespace)) = taken else {
+            return Ok(false);
+        };
+        self.scopes.remove(session);
+        self.scopes.leave_namespace(&namespace, id);
+        self.caches.remove(id, None);
+        Ok(true)
     }
 
     /// Deletes the session's entries that have expired at `now`, then entries from before `before`, then the oldest
@@ -319,6 +351,17 @@ impl Store {
 
 /// Whether an entry matches. Half-open ranges share a message if each begins before the other ends; an empty range
 /// contains no message.
+/// Makes a tombstone an empty session.
+fn begin_again(transaction: &Transaction<'_>, row: &mut SessionRow) -> Result<()> {
+    leaving::take(transaction, &|| true)?; // otherwise old rows would belong to the new session
+    row.dropped = false;
+    row.revision += 1;
+    row.epoch += 1;
+    row.redactions += 1;
+    row.counter += 1;
+    session::save(transaction, row)
+}
+
 fn passes(entry: &NewEntry, overlaps: Option<(i64, i64)>, since: Option<i64>) -> bool {
     let shares = overlaps.is_none_or(|(start, end)| entry.start.max(start) < entry.end.min(end));
     shares && since.is_none_or(|since| entry.created_at > since)
