@@ -292,3 +292,32 @@ def test_a_fork_that_breaks_off_deletes_no_entries_of_another_worker(store: Stor
         write_session(store, "x", broken())
     assert [each.content for each in store.entries("x").entries] == ["from another worker"]
     assert store.open_log("x").state().next_seq == len(said(2))
+
+
+def test_an_undo_of_a_named_compaction_undoes_no_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another worker compacts after the undo has looked, and before it writes."""
+    from siltstone.session import branches
+
+    one = worker(store)
+    one.append(*said(6))
+    first = one.compact().compaction_id
+    assert first is not None
+    look = branches.undo
+
+    def overtaken(*given: Any) -> Any:
+        found = look(*given)
+        monkeypatch.undo()
+        with worker(store) as other:
+            other.append(*said(6))
+            other.compact()
+        return found
+
+    monkeypatch.setattr(branches, "undo", overtaken)
+    with pytest.raises(StoreConflictError, match=f"compaction {first} is not the last one of session 's'"):
+        one.undo_compaction(compaction_id=first)
+    records = one.compactions()
+    assert [each.undone for each in records] == [False, False]
+    undone = one.undo_compaction(compaction_id=records[-1].id)
+    assert undone is not None
+    assert undone.id == records[-1].id
+    assert [each.id for each in one.compactions()] == [first]

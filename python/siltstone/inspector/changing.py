@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, cast, get_args
 
-from siltstone.errors import ConfigError
+from siltstone.errors import ConfigError, StoreConflictError
 from siltstone.figures.difference import difference
 from siltstone.figures.reading import require_session
 from siltstone.inspector.subject import Subject
@@ -168,14 +168,12 @@ def done(subject: Subject, asked: Asked, typed: str) -> Done:
 
 
 def _undone(session: Session, confirmed: int | None) -> CompactionRecord | None:
-    records = session.compactions()
-    last = records[-1].id if records else None
-    if last != confirmed:
-        raise StaleError(
-            f"compaction {confirmed} is not the last one of session {session.session_id!r} any more, "
-            f"that is {last}: nothing was changed"
-        )
-    return session.undo_compaction()
+    if confirmed is None:
+        raise StaleError("no compaction was confirmed: nothing was changed")
+    try:
+        return session.undo_compaction(compaction_id=confirmed)
+    except StoreConflictError as error:
+        raise StaleError(str(error)) from error
 
 
 def _number(values: Mapping[str, str], name: str) -> int:

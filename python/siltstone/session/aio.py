@@ -306,9 +306,12 @@ class AsyncSession(BaseSession):
         """The view right after the *n*-th of :meth:`compactions`, without messages appended later."""
         return await self._step(partial(compactions.view_at, self._core, n))
 
-    async def undo_compaction(self) -> CompactionRecord | None:
-        """Undoes the last compaction or branch, in one transaction. None if there is none."""
-        call = self._core.calls.begin("undo", ())
+    async def undo_compaction(self, *, compaction_id: int | None = None) -> CompactionRecord | None:
+        """Undoes the last compaction or branch, in one transaction. None if there is none.
+
+        With *compaction_id*, it undoes that one alone, as ``Session.undo_compaction``.
+        """
+        call = self._core.calls.begin("undo", () if compaction_id is None else (compaction_id,))
         return await _answered(call, self._run(self._calls.undo(call)))
 
     async def expand(self, summary_id: int) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from siltstone.errors import SessionDroppedError
+from siltstone.errors import SessionDroppedError, StoreConflictError
 from siltstone.events import CacheBroken, notify
 from siltstone.memory.entry import Entry
 from siltstone.memory.log import CommitReceipt, CompactionRow, NewCompaction
@@ -26,10 +26,12 @@ __all__ = ["rewrite", "undo"]
 def undo(core: SessionCore, call: Call) -> CompactionRow | None:
     """Undoes the last compaction or branch, and restores the view before it. Returns the undone row.
 
-    *call* comes from :class:`Calls`. The caller of this function marks it as answered.
+    *call* comes from :class:`Calls`; its key is empty, or has the id of the row that is to be undone. The
+    caller of this function marks it as answered.
 
     Raises:
-        StoreConflictError: another worker moved the head meanwhile. Nothing was changed.
+        StoreConflictError: another worker moved the head meanwhile, or another row is the last one. Nothing
+            was changed.
     """
     undone, lost = core.locked(lambda: retried(lambda: _undo(core, call)))
     if lost is not None:
@@ -48,6 +50,15 @@ def _undo(core: SessionCore, call: Call) -> tuple[CompactionRow | None, CacheBro
         undone: CompactionRow = call.answer  # of an interrupted undo that had become durable
         return undone, None
     step = branches.undo(core.rows, state)
+    last = None if step is None or step.undone is None else step.undone.compaction_id
+    if call.key and call.key[0] != last:
+        raise StoreConflictError(
+            f"compaction {call.key[0]!r} is not the last one of session {core.session_id!r}, that is {last}: "
+            "nothing was changed",
+            session_id=core.session_id,
+            expected=call.key[0],
+            found=last,
+        )
     if step is None:
         return None, None
     call.answer = step.undone

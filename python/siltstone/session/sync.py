@@ -673,8 +673,11 @@ class Session(BaseSession):
 
         return compactions.view_at(self._core, n)
 
-    def undo_compaction(self) -> CompactionRecord | None:
+    def undo_compaction(self, *, compaction_id: int | None = None) -> CompactionRecord | None:
         """Undoes the last compaction or branch, in one transaction. None if there is none.
+
+        Args:
+            compaction_id: The id of the compaction or branch that is to be undone, if it is the last one.
 
         After the undo of a branch, the view is exactly as before the branch: messages of the branch leave it,
         and messages that had left can be found again. If a host passes the list of the branch again, the
@@ -688,10 +691,12 @@ class Session(BaseSession):
         An interrupted call may be repeated: it undoes one compaction, not two.
 
         Raises:
-            StoreConflictError: another worker changed the session meanwhile. Nothing was changed.
+            StoreConflictError: another worker changed the session meanwhile, or *compaction_id* is not the
+                last one. Nothing was changed.
             SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
         """
-        call = self._core.calls.begin("undo", (), get_ident())
+        key = () if compaction_id is None else (compaction_id,)
+        call = self._core.calls.begin("undo", key, get_ident())
         undone = self._run(self._calls.undo(call))
         # fmt: off
         call.is_answered = True; return undone  # noqa: E702 - no tracer stops in between
