@@ -39,6 +39,7 @@ MEMORY_HEADING: Final = "# Memory"
 OWN_FIELDS: Final = frozenset({"timestamp", "type", "seq"})  # of the front matter of a memory
 AMBIENT: Final = "ambient"  # the type of event that is no memory
 NAME_FILE: Final = ".name"  # whose folder it is
+END_FILE: Final = ".end"  # how far its writers are
 _UNFINISHED: Final = ".writing-"  # begins the name of a file that is not complete
 _WRITING_SECONDS: Final = 60.0
 _LONGEST: Final = 200  # bytes of a folder's name: file systems take 255, and encryption lowers that
@@ -137,6 +138,7 @@ class Vault:
         self.remove_summaries(lambda _: True)
         for folder in (self.path / "memories", self.path / "summaries"):
             _remove_empty(folder)
+        _delete(self.path / END_FILE)
         if {path.name for path in self.path.iterdir()} <= {NAME_FILE}:
             _delete(self.path / NAME_FILE)
             _remove_empty(self.path)
@@ -169,6 +171,20 @@ class Vault:
             if summary.kind == "recent":
                 self._write_new(folder, f"recent-{summary.updated.astimezone(UTC):{STAMP}}", text)
             _write(folder / f"{summary.kind}.md", text, durable=self._durable)
+
+    @property
+    def end(self) -> str:
+        """How far the writers of the vault are, in their own words; empty before the first."""
+        try:
+            return (self.path / END_FILE).read_text("utf-8", "replace")
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise _failed(self.path / END_FILE, error) from error
+
+    @end.setter
+    def end(self, text: str) -> None:
+        _write(self.path / END_FILE, text, durable=self._durable)
 
     def remove(self, unwanted: Callable[[VaultMemory], bool]) -> int:
         """Deletes the memories that *unwanted* selects, and empty files. Returns the number of deleted files.

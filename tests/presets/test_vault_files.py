@@ -38,6 +38,34 @@ def test_a_vault_that_was_left_behind_is_completed_and_what_is_wrong_leaves_it(t
     assert not found.unreadable
 
 
+def test_two_writers_of_one_session_write_each_message_once(tmp_path: Path) -> None:
+    small = presets.waterfall(immediate_window=4, recent_window=4)
+
+    def opened() -> Session:
+        return Session.open(
+            tmp_path, "chat", preset=small, context_window=64_000, model=lambda _: "A summary."
+        )
+
+    with opened() as one, opened() as other:
+        for number in range(0, 24, 2):
+            for session, what in ((one, number), (other, number + 1)):
+                session.reload()
+                session.append({"role": "user", "content": f"Entry {what}."})
+                session.prepare()
+        one.reload()
+        one.forget(text="Entry 3.")
+        other.append({"role": "user", "content": "Entry 24."})
+        one.reload()
+        one.append({"role": "user", "content": "Entry 25."})
+    found = Vault(tmp_path / "vault", "chat").read()
+    assert [memory.seq for memory in found.memories if "Entry" in memory.content] == [
+        number for number in range(26) if number != 3
+    ]
+    assert len({memory.seq for memory in found.memories}) == len(found.memories)
+    texts = [each.covers for each in found.copies]
+    assert len(set(texts)) == len(texts)
+
+
 def test_what_is_forgotten_leaves_the_vault(tmp_path: Path) -> None:
     waterfall_of(tmp_path, 20)
     small = presets.waterfall(immediate_window=4, recent_window=4)

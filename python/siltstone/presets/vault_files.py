@@ -9,12 +9,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from siltstone.archive.lines import locked
 from siltstone.compaction.base import Compactor
 from siltstone.compaction.prompts import unframed
 from siltstone.compaction.waterfall import WaterfallRestored
 from siltstone.compaction.waterfall_config import WaterfallConfig
 from siltstone.compaction.waterfall_prompts import LONGTERM_PREFIX, RECENT_PREFIX
 from siltstone.compaction.waterfall_state import Memory, WaterfallState
+from siltstone.errors import StoreIoError
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import CompactionRow, Derived, LogRow, SessionLog
 from siltstone.messages import RawMessage, decode, indexable_text, read_message
@@ -80,11 +82,23 @@ class VaultFiles:
         return _restored(found, self._config)
 
     def catch_up(self) -> None:
-        """Updates the files from the log.
+        """Updates the files from the log. One process at a time does so, and goes on where another one was.
 
         Raises:
             StoreIoError: a file cannot be written. The next call continues from there.
         """
+        if self._log.state().deleted:
+            return
+        try:
+            with locked(self._vault.path):
+                self._catch_up()
+        except OSError as error:
+            if isinstance(error, StoreIoError):
+                raise
+            path = self._vault.path
+            raise StoreIoError(f"the vault at {path} cannot be used: {error}", path=str(path)) from error
+
+    def _catch_up(self) -> None:
         state = self._log.state()
         if state.deleted:
             return
@@ -92,12 +106,25 @@ class VaultFiles:
         if self._redactions != state.redactions:  # just opened, or something was forgotten
             kept = self._reconcile(state.next_seq)
             self._end, self._row = 0, None
+        else:
+            self._end = max(self._end, self._end_of_others(state.redactions, state.next_seq))
+        if self._end == state.next_seq and not kept:
+            self._write_summaries(state.head)
+            return
         for start in range(self._end, state.next_seq, PAGE):
             for row in self._log.read(start, min(start + PAGE, state.next_seq)):
                 if row.seq not in kept:
                     self._add(row)
         self._end, self._redactions = state.next_seq, state.redactions
+        self._vault.end = f"{state.redactions} {state.next_seq}"
         self._write_summaries(state.head)
+
+    def _end_of_others(self, redactions: int, most: int) -> int:
+        """All messages before this number have their file, by another process; 0 if that is not known."""
+        before, _, end = self._vault.end.partition(" ")
+        if before != str(redactions) or not end.isdecimal():
+            return 0
+        return min(int(end), most)
 
     def _reconcile(self, end: int) -> set[int]:
         """Removes memories that differ from the log or occur twice. Returns the numbers of the others."""
