@@ -227,6 +227,19 @@ def test_a_session_is_replaced_and_others_stay(tmp_path: Path) -> None:
     assert b"one" not in (tmp_path / "segments.jsonl").read_bytes()
 
 
+def test_a_segment_whose_id_is_too_long_for_the_vectors_is_refused_before_anything_is_written(
+    tmp_path: Path,
+) -> None:
+    archive = ContextArchive(tmp_path)
+    archive.add("a", said("one"))
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(ConfigError, match=r"at most 65,535 bytes, got 65,536 that begin with 'xxx"):
+        archive.replace("a", [segment_of("a", "user", "four", NOW, id="x" * 65_536)])
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    archive.replace("a", [segment_of("a", "user", "four", NOW, id="x" * 65_535)])
+    assert ContextArchive(tmp_path).stats()["vectors"] == 1
+
+
 def test_facts_of_one_session_are_written_beside_those_of_others(tmp_path: Path) -> None:
     archive = ContextArchive(tmp_path)
     archive.put_facts(

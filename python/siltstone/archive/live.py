@@ -14,7 +14,7 @@ from typing import Final
 from siltstone.archive.files import Said, SegmentArchive
 from siltstone.archive.lines import Stamp, read_lines, remove_leftovers, replaced, stamp_of, write_lines
 from siltstone.archive.records import Segment, fact_fields
-from siltstone.archive.vectors import append_vectors, dimension_of, merge_vectors, read_vectors
+from siltstone.archive.vectors import append_vectors, dimension_of, id_bytes, merge_vectors, read_vectors
 from siltstone.documented import DIMENSION, DocumentedBm25, hash_vector, hybrid_scores, passes, tokens
 from siltstone.errors import ConfigError
 from siltstone.knowledge import Fact
@@ -127,9 +127,12 @@ class ContextArchive:
         """Replaces the segments of a session, and removes the vectors of those that are gone.
 
         Raises:
+            ConfigError: a segment has an id of more than 65,535 bytes. Nothing was written.
             OSError: the files cannot be read or written. Called again, it removes what is left.
         """
         kept = list(segments)
+        for each in kept:
+            id_bytes(each.id)
         with self._lock, self.segments.alone():
             before = {each.id for each in self.segments.segments(session_id)}
             # First the vectors: if that fails, the segments still tell which ones the next call must remove.

@@ -19,6 +19,7 @@ __all__ = [
     "Vectors",
     "append_vectors",
     "dimension_of",
+    "id_bytes",
     "merge_vectors",
     "read_vectors",
     "write_vectors",
@@ -164,10 +165,25 @@ def _to_disk(file: BinaryIO) -> None:
     os.fsync(file.fileno())
 
 
-def _row(name: str, values: Sequence[float], dimension: int) -> bytes:
+def id_bytes(name: str) -> bytes:
+    """The id of a segment as the file has it.
+
+    Raises:
+        ConfigError: an id of more than 65,535 bytes.
+    """
     raw = name.encode("utf-8", "replace")
     if len(raw) > 0xFFFF:
-        raise ConfigError(f"an id must be at most 65,535 bytes, got {len(raw)}", field="id", value=name[:80])
+        raise ConfigError(
+            f"the id of a segment must be at most 65,535 bytes, got {len(raw):,} that begin with "
+            f"{name[:20]!r}",
+            field="id",
+            value=name[:80],
+        )
+    return raw
+
+
+def _row(name: str, values: Sequence[float], dimension: int) -> bytes:
+    raw = id_bytes(name)
     if len(values) != dimension:
         raise ConfigError(
             f"the vector of {name!r} must have {dimension} values, got {len(values)}",
