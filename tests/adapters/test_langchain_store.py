@@ -104,6 +104,61 @@ def test_a_search_reads_the_facts_of_a_namespace_once(
     assert len(read) == len(set(read)) == 3
 
 
+def test_a_put_and_a_get_read_their_own_row_alone(
+    store: SiltstoneStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent that keeps thousands of items pays for the one that it changes."""
+    store.batch([PutOp(("notes",), str(number), {"n": number}) for number in range(500)])
+    read: list[str] = []
+    facts = store._store.facts
+
+    def noted(session: str, state: str | None = None) -> Any:
+        rows = facts(session, state)
+        read.extend(row[3] for row in rows)
+        return rows
+
+    monkeypatch.setattr(store._store, "facts", noted)
+    store.put(("notes",), "new", {"n": 500})
+    assert read == []
+    store.put(("notes",), "7", {"n": 7_000})
+    item = store.get(("notes",), "7")
+    assert item is not None
+    assert item.value == {"n": 7_000}
+    store.delete(("notes",), "7")
+    assert store.get(("notes",), "7") is None
+    store.put(("notes",), "7", {"n": 7})
+    assert read == ["7"] * 4
+    assert len(store.search(("notes",), limit=1_000)) == 501
+
+
+def test_what_two_processes_put_at_once_is_one_item_after_the_next_put(store: SiltstoneStore) -> None:
+    store.put(("a",), "k", {"n": 1})
+    session, (row,) = 'langgraph:["a"]', store._store.facts('langgraph:["a"]')
+    store._store.put_facts(session, [(None, "k", row[2], row[4].replace("1", "2"))])
+    for found in (store.get(("a",), "k"), *store.search(("a",))):
+        assert found is not None
+        assert found.value == {"n": 2}
+    store.put(("a",), "k", {"n": 3})
+    store.delete(("a",), "k")
+    assert store.search(("a",)) == []
+    assert store.get(("a",), "k") is None
+
+
+def test_rows_that_were_written_without_the_digest_of_their_key_are_items_too(store: SiltstoneStore) -> None:
+    bodies = [(None, key, "item", '{"value": {"n": 1}, "index": null}') for key in ("kept", "put", "gone")]
+    store._store.put_facts('langgraph:["a"]', [*bodies, (None, "before", "deleted item", "{}")])
+    assert [item.key for item in store.search(("a",))] == ["kept", "put", "gone"]
+    store.put(("a",), "put", {"n": 2})
+    store.put(("a",), "before", {"n": 3})
+    store.delete(("a",), "gone")
+    assert {item.key: item.value["n"] for item in store.search(("a",))} == {"kept": 1, "put": 2, "before": 3}
+    item = store.get(("a",), "kept")
+    assert item is not None
+    assert item.value == {"n": 1}
+    assert store.get(("a",), "gone") is None
+    assert store.list_namespaces() == [("a",)]
+
+
 def test_namespaces_are_listed_by_their_labels(store: SiltstoneStore) -> None:
     for name in (("a", "x", "v1"), ("a", "y", "v1"), ("a", "y", "v2"), ("ab", "x"), ("gone",)):
         store.put(name, "k", {"n": 1})

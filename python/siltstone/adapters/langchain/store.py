@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from siltstone.adapters.base import requires
 from siltstone.index import Bm25Index
@@ -28,13 +29,16 @@ with requires("langchain"):
         tokenize_path,
     )
 
+if TYPE_CHECKING:
+    from siltstone.memory.forgetting_facts import FactRow
+
 __all__ = ["SiltstoneStore"]
 
 Namespace = tuple[str, ...]
 
 PREFIX: Final = "langgraph:"  #: the prefix of the ids of namespace sessions; the namespace as JSON follows
-CURRENT: Final = "item"
-DELETED: Final = "deleted item"
+CURRENT: Final = "item"  #: the state of a kept item; the digest of its key follows, except in older rows
+DELETED: Final = "deleted item"  #: that of a deleted one, with the digest as well
 PAGE: Final = 1_000
 
 _COMPARED: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
@@ -87,8 +91,8 @@ class SiltstoneStore(BaseStore):
 
     def _read(self, op: Op) -> Any:
         if isinstance(op, GetOp):
-            found = self._items(op.namespace, op.key)
-            return found[-1][0] if found else None
+            rows = self._current(_session(op.namespace), op.key)
+            return _item(op.namespace, rows[-1])[0] if rows else None
         if isinstance(op, SearchOp):
             return self._search(op)
         if isinstance(op, ListNamespacesOp):
@@ -97,35 +101,33 @@ class SiltstoneStore(BaseStore):
 
     def _write(self, namespace: Namespace, puts: Mapping[str, PutOp]) -> None:
         session = _session(namespace)
-        known: dict[str, list[int]] = {}
-        for row in self._store.facts(session):
-            known.setdefault(row[3], []).append(row[0])
         rows: list[tuple[int | None, str, str, str]] = []
         for key, op in puts.items():
-            ids: list[int | None] = [*known.get(key, ())]
+            current, deleted = _state(CURRENT, key), _state(DELETED, key)
+            ids: list[int | None] = [row[0] for row in self._current(session, key)]
+            if not ids and op.value is not None:
+                ids = [row[0] for row in self._store.facts(session, deleted) if row[3] == key]
             *others, own = ids or [None]
-            rows += [(each, key, DELETED, "{}") for each in others]  # two processes wrote it at once
+            rows += [(each, key, deleted, "{}") for each in others]  # two processes wrote it at once
             if op.value is not None:
-                rows.append((own, key, CURRENT, json.dumps({"value": op.value, "index": op.index})))
+                rows.append((own, key, current, json.dumps({"value": op.value, "index": op.index})))
             elif own is not None:
-                rows.append((own, key, DELETED, "{}"))
+                rows.append((own, key, deleted, "{}"))
         if rows:
             self._store.put_facts(session, rows)
 
-    def _items(self, namespace: Namespace, key: str | None = None) -> list[tuple[Item, Any]]:
+    def _current(self, session: str, key: str) -> list[FactRow]:
+        """The rows of the item *key*, oldest first. The last one counts.
+
+        The store finds rows by their state, so no row of another key is read. Older rows have no key there.
+        """
+        states = _state(CURRENT, key), CURRENT
+        return sorted(row for state in states for row in self._store.facts(session, state) if row[3] == key)
+
+    def _items(self, namespace: Namespace) -> list[tuple[Item, Any]]:
         """The items of *namespace*, each with the fields that are searched."""
-        found: dict[str, tuple[Item, Any]] = {}
-        for _, _, _, name, body, created_at, changed_at in self._store.facts(_session(namespace), CURRENT):
-            if key is None or name == key:
-                kept = json.loads(body)
-                item = Item(
-                    value=kept["value"],
-                    key=name,
-                    namespace=namespace,
-                    created_at=_time(created_at),
-                    updated_at=_time(changed_at),
-                )
-                found[name] = item, kept["index"]
+        rows = self._store.facts(_session(namespace))
+        found = {row[3]: _item(namespace, row) for row in rows if _is_current(row)}
         return list(found.values())
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
@@ -155,7 +157,7 @@ class SiltstoneStore(BaseStore):
             namespace[: op.max_depth]
             for namespace in self._namespaces()
             if all(_is_named(namespace, each) for each in conditions)
-            and self._store.facts(_session(namespace), CURRENT)
+            and any(map(_is_current, self._store.facts(_session(namespace))))
         }
         return sorted(found)[op.offset : op.offset + op.limit]
 
@@ -174,6 +176,30 @@ class SiltstoneStore(BaseStore):
 
 def _session(namespace: Namespace) -> str:
     return PREFIX + json.dumps(list(namespace), ensure_ascii=False, separators=(",", ":"))
+
+
+def _state(state: str, key: str) -> str:
+    """*state* of the item *key*. A digest, because a store may limit the length of what it finds rows by."""
+    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return f"{state} {digest}"
+
+
+def _is_current(row: FactRow) -> bool:
+    return row[2].partition(" ")[0] == CURRENT
+
+
+def _item(namespace: Namespace, row: FactRow) -> tuple[Item, Any]:
+    """The item of a row, and its fields that are searched."""
+    _, _, _, key, body, created_at, changed_at = row
+    kept = json.loads(body)
+    item = Item(
+        value=kept["value"],
+        key=key,
+        namespace=namespace,
+        created_at=_time(created_at),
+        updated_at=_time(changed_at),
+    )
+    return item, kept["index"]
 
 
 def _time(milliseconds: int) -> datetime:

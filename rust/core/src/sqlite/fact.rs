@@ -1,6 +1,6 @@
 //! Facts of a session or of its namespace. The body of a fact has the caller's own form.
 
-use rusqlite::{CachedStatement, Connection, Params, Row, Transaction, params};
+use rusqlite::{Connection, Params, Row, Transaction, params};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::checksum::Checksum;
@@ -140,11 +140,15 @@ pub(crate) fn of_session(
     session: &SessionRow,
     state: Option<&str>,
 ) -> Result<Vec<Fact>> {
-    let statement = connection.prepare_cached(select!(
-        "WHERE session = ?1 AND (?2 IS NULL OR state = ?2) ORDER BY id"
-    ))?;
-    all_of(statement, params![session.id, state])
+    let Some(state) = state else {
+        let all = select!("WHERE session = ?1 ORDER BY id");
+        return all_of(connection, all, [session.id]);
+    };
+    all_of(connection, OF_STATE, params![session.id, state])
 }
+
+/// Its whole condition is on an index: a state may be that of one fact among thousands.
+const OF_STATE: &str = select!("WHERE session = ?1 AND state = ?2 ORDER BY id");
 
 /// The facts of the namespace, in the same order and with the same filter as [`of_session`].
 pub(crate) fn of_namespace(
@@ -152,13 +156,12 @@ pub(crate) fn of_namespace(
     namespace: &str,
     state: Option<&str>,
 ) -> Result<Vec<Fact>> {
-    let statement = connection.prepare_cached(select!(
-        "WHERE namespace = ?1 AND (?2 IS NULL OR state = ?2) ORDER BY id"
-    ))?;
-    all_of(statement, params![namespace, state])
+    let found = select!("WHERE namespace = ?1 AND (?2 IS NULL OR state = ?2) ORDER BY id");
+    all_of(connection, found, params![namespace, state])
 }
 
-fn all_of(mut statement: CachedStatement<'_>, params: impl Params) -> Result<Vec<Fact>> {
+fn all_of(connection: &Connection, statement: &str, params: impl Params) -> Result<Vec<Fact>> {
+    let mut statement = connection.prepare_cached(statement)?;
     let mut rows = statement.query(params)?;
     let mut facts = Vec::new();
     while let Some(row) = rows.next()? {
@@ -226,4 +229,27 @@ fn checksum(row: &Fact) -> Checksum {
         .text(&row.body)
         .integer(row.created_at)
         .integer(row.changed_at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::schema::{BEFORE_RESHAPE, STEPS};
+
+    #[test]
+    fn facts_of_a_state_are_found_without_reading_others() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(STEPS[BEFORE_RESHAPE]).unwrap();
+        let plan: String = connection
+            .query_row(
+                &format!("EXPLAIN QUERY PLAN {OF_STATE}"),
+                params![1, "x"],
+                |row| row.get(3),
+            )
+            .unwrap();
+        assert!(
+            plan.contains("fact_session (session=? AND state=?)"),
+            "{plan}"
+        );
+    }
 }
