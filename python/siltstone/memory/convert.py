@@ -164,7 +164,7 @@ class Filters:
 
 
 _FILTERS: Final = frozenset((*Filters.__slots__, "topic", "entity"))  #: the names of ``SearchFilters``
-_unfiltered: list[Filters] = []  # made with the first search, as the functions of the class are
+_unfiltered: list[Filters] = []  # one ``Filters``, made with the first search: a start does not pay for it
 
 
 def unfiltered() -> Filters:

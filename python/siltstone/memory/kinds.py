@@ -1,4 +1,4 @@
-"""The types of what a search is told, which annotations alone name, and of what a forget may leave."""
+"""The types of the arguments of a search, and of what a forget may leave, for annotations alone."""
 
 from __future__ import annotations
 

@@ -139,7 +139,9 @@ class Derived:
 
 @dataclass(frozen=True, slots=True)
 class NewCompaction:
-    """A row that makes a view current, and is not in the log yet.
+    """What a compaction writes: the view that becomes current, and how it was made.
+
+    ``CompactionRow`` is the same with the id that the store gave it.
 
     Attributes:
         policy: The policy's name.
@@ -241,7 +243,8 @@ class CommitReceipt:
     Attributes:
         compaction_id: The row's id.
         derived_ids: An id for each derived text of the row.
-        entry_ids: An id for each given entry; None for an entry that is not stored.
+        entry_ids: The ids of the entries, in the order given; None for an entry that is not stored. An entry
+            that ``Limits`` cuts into pieces has the id of each piece.
         version: The session's version after the commit; None if the session was deleted, and nothing was
             written.
     """

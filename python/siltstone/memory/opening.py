@@ -1,4 +1,4 @@
-"""How a store is opened: of which kind it is, and what its searches go by."""
+"""How a store is opened: which kind of store it is, and the settings of its searches."""
 
 from __future__ import annotations
 
@@ -92,12 +92,13 @@ class Searching:
         limits: Limits = DEFAULTS,
         language: str | Sequence[str] | None = None,
     ) -> Self:
-        """What ``open`` is told; these are the defaults of ``SearchSettings``, the options that stores share.
+        """The checked options of ``open``. The defaults are here; ``SearchSettings`` has the types.
 
         Raises:
             TypeError: an option does not exist.
-            ConfigError: an unknown ranker, index or language, an embedder that is none or is lacking, seconds
-                that are no number of them, or limits that are none.
+            ConfigError: the ranker, the index or the language is unknown, the ranker needs an embedder, the
+                embedder lacks a method, ``embed_timeout`` is no number of seconds, or ``limits`` is no
+                ``Limits``.
         """
         if ranker is None:
             ranker = "lexical" if embedder is None else "fused"
@@ -125,7 +126,7 @@ class Searching:
 
         Args:
             native: The store.
-            asked: The object that other threads call for the store, if it is another one.
+            asked: The object that the threads of the vectors call, if it is not *native* itself.
         """
         if self.embedder is None:
             return None

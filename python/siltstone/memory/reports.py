@@ -139,8 +139,8 @@ class Finding:
     Attributes:
         code: The kind of damage, a stable word: ``integrity`` (SQLite's own check),
             ``foreign_key``, ``unreadable``, ``checksum``, ``fingerprint``, ``count``, ``sequence``,
-            ``allocator``, ``head``, ``parent``, ``view``, ``covers``, ``origin``, ``stage``, ``vector`` or
-            ``index``.
+            ``allocator``, ``head``, ``parent``, ``view``, ``covers``, ``origin``, ``stage``, ``vector``,
+            ``index``, ``digest``, ``namespace``, ``text`` or ``cache``.
         table: The table; empty if unknown.
         id: The id of the row; None if the damage is not in one row.
         message: A description in one sentence.

@@ -1,4 +1,4 @@
-"""The options of ``open`` that several stores have; annotations alone name them."""
+"""The types of the options of ``open`` that several stores have. Only annotations use them."""
 
 from __future__ import annotations
 
