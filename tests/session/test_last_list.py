@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from siltstone import HistoryConflictError, Session, SimpleMemoryStore, StoreConflictError, ThresholdCompactor
 from siltstone.session.last_list import LastList
-from siltstone.session.observing import _gone_on
+from siltstone.session.observing import _continued
 
 Raw = dict[str, Any]
 WORDS = ("go on", "what failed?", "port 8080 is taken", "yes")
@@ -39,7 +39,7 @@ def forget_last_list(session: Session) -> None:
 def took_short_way(session: Session, raws: list[Any]) -> bool:
     """Whether *raws* is read from where the last list ended. It is taken in if so."""
     core = session._calls.core
-    return core.locked(lambda: _gone_on(core, core.followed(), raws, None)) is not None
+    return core.locked(lambda: _continued(core, core.followed(), raws, None)) is not None
 
 
 def asked(number: int) -> Raw:

@@ -35,8 +35,8 @@ from siltstone.values import dataclass, field, replace
 
 __all__ = ["HostList"]
 
-_FRAME = "[Context compacted]"  # the first words of most policies' summaries
-_MARK = "cache_control"  # a field of messages, of blocks, and of blocks in a tool result
+_FRAME = "[Context compacted]"  # the first words of the summaries of most policies
+_CACHE_MARK = "cache_control"  # a field of messages, of blocks, and of blocks in a tool result
 
 
 def digest(text: str) -> bytes:
@@ -50,15 +50,15 @@ def message_digest(text: str) -> bytes:
     A host that uses a provider's cache moves these marks from turn to turn, and has not changed the message.
     """
     text = without_own_key(text)
-    return digest(encode(_unmarked(decode(text))) if f'"{_MARK}"' in text else text)
+    return digest(encode(_without_cache_marks(decode(text))) if f'"{_CACHE_MARK}"' in text else text)
 
 
 @dataclass(frozen=True, slots=True)
 class HostList:
-    """Digests of a session's log and of its host's list. The value is immutable: a change gives a new value.
+    """Digests of a session's log and of its host's list. A change gives a new value.
 
-    Values that grew out of one another share their lists and dicts, which only grow. ``length`` tells how
-    much of the shared log belongs to a value.
+    Values that grew out of one another share their lists, sets and dicts, which only grow. What one value
+    learns of a text is right for the others. ``length`` tells how many digests of the log a value has.
 
     Attributes:
         length: The number of known messages of the log.
@@ -72,29 +72,29 @@ class HostList:
     is_outdated: bool = True
     clean: Callable[[RawMessage], RawMessage] | None = None
     last: LastList | None = None
-    _log: list[bytes] = field(default_factory=list)
-    _known: set[bytes] = field(default_factory=set)  # the digests in _log
+    _digests: list[bytes] = field(default_factory=list)  # of the messages of the log, in order
+    _known: set[bytes] = field(default_factory=set)  # the same as a set
     _injected: set[bytes] = field(default_factory=set)  # messages from hooks: a list may lack them
     _substitutes: dict[bytes, int] = field(default_factory=dict)  # shorter texts, to the message they replace
     _former: dict[bytes, tuple[int, ...]] = field(
         default_factory=dict
     )  # forgotten messages, by salted digest of the former text
-    _gone: dict[bytes, RangeSet] = field(default_factory=dict)  # forgotten summaries, to their messages
+    _forgotten: dict[bytes, RangeSet] = field(default_factory=dict)  # forgotten summaries, to their messages
     _salt: bytes = b""
-    _told: frozenset[tuple[bytes, int]] = frozenset()  # forgotten messages that hooks were told of
+    _reported: frozenset[tuple[bytes, int]] = frozenset()  # forgotten messages that hooks were told of
     _summaries: dict[str, RangeSet] = field(default_factory=dict)  # known summary texts, to their messages
     _asked: set[bytes] = field(default_factory=set)  # digests of texts that were looked up in the log already
     _seen: dict[int, Seen] = field(default_factory=dict)  # by id() of the object, which Seen keeps alive
 
     def learned(self, rows: Iterable[LogRow]) -> HostList:
         """The value with the next messages of the log."""
-        log = self._log if len(self._log) == self.length else self._log[: self.length]
+        log = self._digests if len(self._digests) == self.length else self._digests[: self.length]
         for row in rows:
             log.append(message_digest(row.raw))
             self._known.add(log[-1])
             if row.provenance == "injected_context":
                 self._injected.add(log[-1])
-        return replace(self, length=len(log), _log=log)
+        return replace(self, length=len(log), _digests=log)
 
     def unknown(self, raws: Sequence[RawMessage]) -> list[str]:
         """The texts in *raws* that may be a summary or a substitute, and were not looked up yet.
@@ -104,7 +104,7 @@ class HostList:
         texts = dict.fromkeys(self._derived_text(raw) for raw in raws if id(raw) not in self._seen)
         return [text for text in texts if text and digest(text) not in self._asked]
 
-    def told(self, texts: Sequence[str], found: Sequence[Sequence[Derived]]) -> HostList:
+    def looked_up(self, texts: Sequence[str], found: Sequence[Sequence[Derived]]) -> HostList:
         """The value after *texts* were looked up: *found* has the derived rows of each text, newest first.
 
         Of several rows with equal text, the row that the text's mark names counts, else the newest.
@@ -147,7 +147,12 @@ class HostList:
             former[each] = (*former.get(each, ()), seq)
         gone = {each: covers for covers, each in summaries}
         anew = HostList(
-            is_outdated=False, clean=self.clean, _former=former, _gone=gone, _salt=salt, _told=self._told
+            is_outdated=False,
+            clean=self.clean,
+            _former=former,
+            _forgotten=gone,
+            _salt=salt,
+            _reported=self._reported,
         )
         return anew.learned(rows)
 
@@ -161,7 +166,7 @@ class HostList:
         found: dict[int, RangeSet] = {}
         for place, raw in enumerate(raws):
             text = _summary_text(raw)
-            covers = self._summaries.get(text, self._covers_of_gone(raw)) if text else None
+            covers = self._summaries.get(text, self._covers_of_forgotten(raw)) if text else None
             if covers is not None:
                 if covers not in found.values() and not self._is_behind(raws[:place], covers):
                     found[place] = covers
@@ -172,18 +177,18 @@ class HostList:
     def gone(self, raws: Sequence[RawMessage], summaries: Iterable[int]) -> list[Seen]:
         """The summaries in *raws*, at the places *summaries*, that still have a forgotten text."""
         found = [self._sighted(place, raws[place]) for place in summaries]
-        return [each for each in found if self._covers_of_gone(each.raw) is not None]
+        return [each for each in found if self._covers_of_forgotten(each.raw) is not None]
 
-    def _covers_of_gone(self, raw: RawMessage) -> RangeSet | None:
+    def _covers_of_forgotten(self, raw: RawMessage) -> RangeSet | None:
         """The messages that *raw* replaces, if it is a summary whose text was forgotten since; else None."""
-        if not self._gone or read_mark(_summary_text(raw)) is None:
+        if not self._forgotten or read_mark(_summary_text(raw)) is None:
             return None
-        return self._gone.get(canonical_digest(raw, self._salt))
+        return self._forgotten.get(canonical_digest(raw, self._salt))
 
     def _is_behind(self, before: Sequence[RawMessage], covers: RangeSet) -> bool:
         """Whether *before* has a message of the log that is the first of *covers*, or later."""
         first = covers[0][0] if covers else 0
-        earlier = set(self._log[:first])
+        earlier = set(self._digests[:first])
         digests = (self._sighted(0, raw).stands_for for raw in before if not _is_rule(raw))
         return any(each in self._known and each not in earlier for each in digests)
 
@@ -194,26 +199,26 @@ class HostList:
 
     def said(self, line: RangeSet) -> list[int]:
         """The sequence numbers of *line*, without messages that hooks have added."""
-        return [seq for seq in numbers(line) if self._log[seq] not in self._injected]
+        return [seq for seq in numbers(line) if self._digests[seq] not in self._injected]
 
     def common(self, host: Sequence[Seen], said: Sequence[int]) -> int:
         """The number of equal messages at the beginning of *host* and *said*."""
         pairs = zip(host, said, strict=False)
-        return sum(1 for _ in takewhile(lambda pair: self._is(*pair), pairs))
+        return sum(1 for _ in takewhile(lambda pair: self._stands_at(*pair), pairs))
 
     def new(self, host: Sequence[Seen], *lines: Sequence[int]) -> int | None:
         """The place in *host* of the first new message; None if *host* continues none of *lines*.
 
-        Messages may be left out only of the first line. After a gap in the middle at least two known messages
-        must follow: a single one may be a new message with an old text.
+        The first line has the most messages, and only of it may the host leave some out. After a gap in the
+        middle at least two known messages must follow: a single one may be a new message with an old text.
         """
         for said in lines:
             if self.common(host, said) == len(said):
                 return len(said)
         begins = self.common(host, lines[-1])
         least = 1 if all(_is_rule(each.raw) for each in host[:begins]) else 2
-        for end in range(self._part(host, lines[0]), begins + least - 1, -1):
-            if lines[0] and self._is(host[end - 1], lines[0][-1]):
+        for end in range(self._in_order(host, lines[0]), begins + least - 1, -1):
+            if lines[0] and self._stands_at(host[end - 1], lines[0][-1]):
                 return end
         return None
 
@@ -227,7 +232,7 @@ class HostList:
             return begins, begins
         best = begins, begins
         wanted = [each.stands_for for each in host[begins:]]
-        later = [self._log[seq] for seq in said[begins + 1 :]]
+        later = [self._digests[seq] for seq in said[begins + 1 :]]
         for start, run in enumerate(_runs(wanted, later), begins + 1):
             if run > 1 and run >= best[0] - begins:
                 best = begins + run, start + run
@@ -238,10 +243,10 @@ class HostList:
 
         *told* are forgotten messages in *host* of which hooks are told now.
         """
-        known = self._told | set(_counted(told))
-        return replace(self, _seen={id(each.raw): each for each in host}, _told=known, last=last)
+        known = self._reported | set(_counted(told))
+        return replace(self, _seen={id(each.raw): each for each in host}, _reported=known, last=last)
 
-    def gone_on(self, last: LastList) -> HostList:
+    def continued(self, last: LastList) -> HostList:
         """The value with *last*, which continues the last list."""
         return replace(self, _seen={}, last=last)
 
@@ -259,7 +264,7 @@ class HostList:
 
     def is_plain(self, raw: RawMessage) -> bool:
         """Whether *raw* is no summary. Call :meth:`unknown` with it before."""
-        if isinstance(raw, SummaryMessage) or self._covers_of_gone(raw) is not None:
+        if isinstance(raw, SummaryMessage) or self._covers_of_forgotten(raw) is not None:
             return False
         return _summary_text(raw) not in self._summaries
 
@@ -280,7 +285,8 @@ class HostList:
             if each.place in returned:
                 places = [place for seq in each.was if (place := _index(said, seq, at)) is not None]
             else:
-                places = list(islice((at for at in range(at, len(said)) if self._is(each, said[at])), 1))
+                same = (place for place in range(at, len(said)) if self._stands_at(each, said[place]))
+                places = list(islice(same, 1))
                 if not places:  # from here on it is new
                     return found + list(host[number:])
             if places:
@@ -291,11 +297,11 @@ class HostList:
     def untold(self, returned: Sequence[Seen]) -> list[Seen]:
         """The messages of *returned* of which hooks were not told yet. Repeated texts count one by one."""
         counted = _counted(returned)
-        return [each for each, key in zip(returned, counted, strict=True) if key not in self._told]
+        return [each for each, key in zip(returned, counted, strict=True) if key not in self._reported]
 
-    def _is(self, each: Seen, seq: int) -> bool:
+    def _stands_at(self, each: Seen, seq: int) -> bool:
         """Whether *each* is message *seq* of the log, in its current text or in its forgotten one."""
-        return each.stands_for == self._log[seq] or seq in each.was
+        return each.stands_for == self._digests[seq] or seq in each.was
 
     def _sighted(self, place: int, raw: RawMessage) -> Seen:
         known = self._seen.get(id(raw))
@@ -319,7 +325,7 @@ class HostList:
         seq = self._substitutes.get(own)
         if seq is None and was and own not in self._known:
             seq = was[0]
-        stands_for = own if seq is None else self._log[seq]
+        stands_for = own if seq is None else self._digests[seq]
         is_tied = bool(was) and any(identifiers(tombstone(decode(encode(raw)))))
         return Seen(place, raw, own, stands_for, was, is_tied)
 
@@ -331,10 +337,10 @@ class HostList:
             return summary
         return "" if message_digest(text) in self._known else summary or text
 
-    def _part(self, host: Sequence[Seen], said: Sequence[int]) -> int:
+    def _in_order(self, host: Sequence[Seen], said: Sequence[int]) -> int:
         """The number of messages at the beginning of *host* that are in *said*, in the order of *said*."""
         rest = iter(said)
-        return sum(1 for _ in takewhile(lambda each: any(self._is(each, seq) for seq in rest), host))
+        return sum(1 for _ in takewhile(lambda each: any(self._stands_at(each, seq) for seq in rest), host))
 
 
 def _index(said: Sequence[int], seq: int, start: int) -> int | None:
@@ -382,9 +388,9 @@ def _is_rule(raw: RawMessage) -> bool:
     return isinstance(raw, Mapping) and raw.get("role") in RULE_ROLES
 
 
-def _unmarked(block: dict[str, Any]) -> dict[str, Any]:
+def _without_cache_marks(block: dict[str, Any]) -> dict[str, Any]:
     """The same message or block without its cache marks."""
-    kept = {key: value for key, value in block.items() if key != _MARK}
+    kept = {key: value for key, value in block.items() if key != _CACHE_MARK}
     if isinstance(blocks := kept.get("content"), list):
-        kept["content"] = [_unmarked(each) if isinstance(each, dict) else each for each in blocks]
+        kept["content"] = [_without_cache_marks(each) if isinstance(each, dict) else each for each in blocks]
     return kept

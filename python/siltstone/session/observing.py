@@ -51,7 +51,7 @@ def _observe(
 ) -> tuple[int, list[Any]]:
     core.check_open()
     state = core.followed()
-    if (more := _gone_on(core, state, raws, usage)) is not None:
+    if (more := _continued(core, state, raws, usage)) is not None:
         return more, []
     state = _learn(core, replace(state, host=_host(core, state).recognised()), raws)
     host, events = _host(core, state), list[Any]()
@@ -104,7 +104,7 @@ def _host(core: SessionCore, state: SessionState) -> HostList:
     return HostList(clean=None if core.redacting is None else core.redacting.raw)
 
 
-def _gone_on(core: SessionCore, state: SessionState, raws: Sequence[RawMessage], usage: Any) -> int | None:
+def _continued(core: SessionCore, state: SessionState, raws: Sequence[RawMessage], usage: Any) -> int | None:
     """Appends the rest of a list that begins with the last list. None if *raws* is no such list.
 
     The log has the whole last list, so only the messages after it are compared. All of them must be new. A
@@ -129,7 +129,7 @@ def _gone_on(core: SessionCore, state: SessionState, raws: Sequence[RawMessage],
     if seen:
         core.append_now([each.raw for each in seen], usage)
     after = core.state
-    core.state = replace(after, host=_host(core, after).gone_on(last.grown(listed, seen, after.end)))
+    core.state = replace(after, host=_host(core, after).continued(last.grown(listed, seen, after.end)))
     return len(seen)
 
 
@@ -174,7 +174,7 @@ def _learn(core: SessionCore, state: SessionState, raws: Sequence[RawMessage]) -
         host = host.learned(core.learned_rows(host.length, state.end))
     texts = host.unknown(raws)
     if texts:
-        host = host.told(texts, _derived_like(core, texts))
+        host = host.looked_up(texts, _derived_like(core, texts))
     core.state = replace(state, host=host)
     return core.state
 
