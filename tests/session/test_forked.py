@@ -182,7 +182,7 @@ def test_every_call_is_refused_while_a_summary_is_written_in_the_background(stor
         assert model.is_asked.wait(300)
         job = session._core.background.job
         assert job is not None
-        with held(job._turn):
+        with held(job._lock):
             assert in_child(lambda: refused(session)) == "all refused"
         model.may_end.set()
 

@@ -1,9 +1,9 @@
 """A compaction in the background: the model writes while the conversation goes on.
 
 A job is one attempt. It reads the view once, when it begins, asks the model, and then waits. The next
-boundary lets it commit. The commit compares the session with the view that the job has read. Messages
-appended meanwhile follow the summary. If anything else has changed, the job fails as stale, and the view
-stays as it is.
+boundary lets it commit: the job lands. The commit compares the session with the view that the job has read.
+Messages appended meanwhile follow the summary. If anything else has changed, the job fails as stale, and the
+view stays as it is.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class Job:
     def __init__(self, flow: Steps[Outcome], threshold: int | None, end: int, kind: str) -> None:
         self.threshold, self.end, self.kind = threshold, end, kind
         self._flow = flow
-        self._turn = RLock()  # reentrant: a hook that closes the session runs inside a step
+        self._lock = RLock()  # reentrant: a hook that closes the session runs inside a step
         self._asked: CompletionRequest | HookCall | None = None
         self._begun = self._lands = self._is_cancelled = False
         self._told: CompactionFailed | None = None
         self._outcome: Outcome | None = None
         self._error: BaseException | None = None
-        from threading import Event as Done  # most sessions have no job
+        from threading import Event as Flag  # most sessions have no job
 
-        self.done = Done()
+        self.done = Flag()
 
     def hear(self, event: Event) -> None:
         """A hook that keeps the failure event, for a job that ends without an outcome."""
@@ -63,7 +63,7 @@ class Job:
 
     def asked(self) -> CompletionRequest | HookCall | None:
         """The completion that the job waits for; None when it is done."""
-        with self._turn:
+        with self._lock:
             if not self._begun and not self._is_over:
                 self._begun = True
                 self._go(lambda: next(self._flow))
@@ -71,31 +71,31 @@ class Job:
 
     def answer(self, said: Any) -> None:
         """Goes on with the answer *said*. Does nothing after :meth:`cancel`."""
-        with self._turn:
+        with self._lock:
             if not self.is_done:
                 self._go(lambda: self._flow.send(said))
 
     def refuse(self, error: BaseException) -> None:
         """Goes on after the model or hook that was asked has failed."""
-        with self._turn:
+        with self._lock:
             if not self.is_done:
                 self._go(lambda: self._flow.throw(error))
 
     def land(self) -> None:
         """Lets the job commit, if it waits for that."""
-        with self._turn:
+        with self._lock:
             if self._lands and not self._is_over:
                 self._go(lambda: self._flow.send(None))
 
     def withdraw(self, error: Exception) -> None:
         """Ends a job that waits to commit, with *error*: the session has changed too much for it."""
-        with self._turn:
+        with self._lock:
             if self._lands and not self._is_over:
                 self._go(lambda: self._flow.throw(error))
 
     def cancel(self) -> None:
         """Ends the job in any state. Hooks hear of its end, as of the end of every attempt that began."""
-        with self._turn:
+        with self._lock:
             self._is_cancelled = True
             if not (isinstance(self._flow, GeneratorType) and self._flow.gi_running):
                 self._flow.close()

@@ -38,7 +38,10 @@ class BackgroundTask:
         self._driven = job, asyncio.create_task(self._drive(job), name="siltstone-compaction")
 
     async def wait(self, timeout: float | None) -> bool:
-        """Waits up to *timeout* seconds until the job asks no model any more. False after the timeout."""
+        """Waits up to *timeout* seconds until the job asks no model any more. Returns whether it does not.
+
+        If no task drives the job, nobody asks for it, and the answer comes at once.
+        """
         if self._driven is not None and not self._driven[1].done():
             import asyncio
 

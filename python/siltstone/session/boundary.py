@@ -36,15 +36,16 @@ if TYPE_CHECKING:
     from siltstone.session.range_set import RangeSet
 
 __all__ = [
-    "RESCUES", "Prepared", "again", "attempted", "boundary", "can_hold", "check_legal", "check_view",
-    "compaction", "context_of", "forecast", "in_flight", "landed", "passed", "prepared", "within_window",
+    "RESCUES", "Prepared", "attempted", "boundary", "can_hold", "check_legal", "check_view",
+    "compaction", "context_of", "copied", "forecast", "in_flight", "landed", "passed", "prepared",
+    "within_window",
 ]  # fmt: skip
 
 
 RESCUES = 8  #: of one boundary, while other threads go on appending
 
 
-class _Lent:
+class _LentSlot:
     """A slot beside the fields of a ``Prepared``."""
 
     __slots__ = ("lent",)
@@ -53,7 +54,7 @@ class _Lent:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared(_Lent):
+class Prepared(_LentSlot):
     """The answer of ``prepare``: the messages to send to the model, and how they came about.
 
     Attributes:
@@ -298,7 +299,7 @@ def forecast(core: SessionCore, policy: Compactor | None, asked: Trigger | None 
         policy, trigger = fit or (policy, None)
     if trigger is None:
         return replace(idle, reason="not_due")
-    return planned(policy, view.messages(), _told(core, state, policy, trigger))
+    return planned(policy, view.messages(), _completed(core, state, policy, trigger))
 
 
 def check_view(core: SessionCore, state: SessionState, policy: Compactor) -> None:
@@ -307,7 +308,7 @@ def check_view(core: SessionCore, state: SessionState, policy: Compactor) -> Non
     if window is not None and view.tokens + fixed > window:
         from siltstone.engine import check_room
 
-        trigger = _told(core, state, policy, Trigger("overflow", reserved_tokens=fixed))
+        trigger = _completed(core, state, policy, Trigger("overflow", reserved_tokens=fixed))
         check_room(view.messages(), window, policy.token_rule, trigger, request_rule_of(policy))
 
 
@@ -319,7 +320,7 @@ def can_hold(core: SessionCore, policy: Compactor | None, window: int) -> bool:
         return False
     state = core.follow()
     view = state.view.recounted(policy.token_rule)
-    trigger = _told(core, state, policy, Trigger("overflow", reserved_tokens=core.reserved_tokens))
+    trigger = _completed(core, state, policy, Trigger("overflow", reserved_tokens=core.reserved_tokens))
     try:
         check_room(view.messages(), window, policy.token_rule, trigger, request_rule_of(policy))
     except ContextOverflowError:
@@ -419,7 +420,7 @@ def attempted(
 
     shown = {item.derived_id for item in read if item.derived_id is not None}
     past = core.policy_line.past_summaries(policy.name, state.head, shown)
-    trigger = replace(_told(core, state, policy, trigger), past=past)
+    trigger = replace(_completed(core, state, policy, trigger), past=past)
     return (
         yield from attempt(
             policy,
@@ -469,7 +470,7 @@ def within_window(core: SessionCore, policy: Compactor, at: int) -> Steps[list[O
     ) from cause
 
 
-def _told(core: SessionCore, state: SessionState, policy: Compactor, trigger: Trigger) -> Trigger:
+def _completed(core: SessionCore, state: SessionState, policy: Compactor, trigger: Trigger) -> Trigger:
     """*trigger* with the facts that only the session knows: pins, the policy's state, the log, the time."""
     from siltstone.tools.memory_get import NAME as MEMORY_GET
 
@@ -554,7 +555,7 @@ def prepared(
     if core.compaction_hooks.check:
         check_legal(view.messages(), core.session_id)
     fields = {"tokens": view.tokens, "outcomes": tuple(outcomes), "is_noted": is_noted}
-    return _lent((view.lent(), view.lent()), fields)
+    return _answer((view.lent(), view.lent()), fields)
 
 
 def check_legal(history: Sequence[Message], session_id: str) -> None:
@@ -575,22 +576,22 @@ def check_legal(history: Sequence[Message], session_id: str) -> None:
         )
 
 
-def again(answer: Prepared) -> Prepared:
+def copied(answer: Prepared) -> Prepared:
     """A copy of *answer*, which nobody else has, with lists of its own for the caller."""
     try:
         lent = answer.lent
     except AttributeError:
         lent = (answer.messages, len(answer.messages)), (answer.history, len(answer.history))
-    return _lent(lent, {name: getattr(answer, name) for name in _DEFAULTS})
+    return _answer(lent, {name: getattr(answer, name) for name in _DEFAULTS})
 
 
 _LISTS = ("messages", "history")
 _SETTERS = {name: getattr(Prepared, name).__set__ for name in Prepared.__annotations__}
-_SET_LENT = getattr(_Lent, "lent").__set__  # noqa: B009 - a checker takes the class's attribute for the value
+_SET_LENT = getattr(_LentSlot, "lent").__set__  # noqa: B009 - type checkers take ``_LentSlot.lent`` for a value
 _DEFAULTS = {"tokens": 0, "outcomes": (), "recalled": "", "told": (), "is_noted": False, "trimmed": ()}
 
 
-def _lent(lent: tuple[Lent, Lent], fields: dict[str, Any]) -> Prepared:
+def _answer(lent: tuple[Lent, Lent], fields: dict[str, Any]) -> Prepared:
     """An answer with *fields*, whose lists are copied when they are first read."""
     answer = Prepared.__new__(Prepared)
     _SET_LENT(answer, lent)

@@ -78,7 +78,7 @@ def undo(log: SessionLog, state: SessionState) -> Step | None:
         return Step(UNDO, None, (), tuple(gone), parent, undone, is_step_back=True)
     base = None if parent is None else parent.compaction
     since, until = base.next_seq if base else 0, undone.compaction.next_seq
-    found: list[ViewItem] = [*(base.view if base else ()), *within([(since, until)], since, until)]
+    found: list[ViewItem] = [*(base.view if base else ()), *union([(since, until)])]
     if undone.compaction.reason != BRANCH:
         found += within([*_ranges(head.view), (head.next_seq, state.end)], until, state.end)
     return Step(UNDO, base, tuple(found), tuple(gone), parent, undone)

@@ -138,10 +138,10 @@ class SessionCalls:
 
     def _answer(self, state: SessionState, prepared: Prepared, recall: bool) -> Prepared:
         """A copy of *prepared* with its own lists, with recalled context and the model's note."""
-        from siltstone.session.boundary import again
+        from siltstone.session.boundary import copied
         from siltstone.session.notes import noted
 
-        answer = again(prepared)
+        answer = copied(prepared)
         if self.recalling and recall:
             answer = self.recalling.placed(state, answer)
         rule = state.view.rule if self.policy is None else self.policy.token_rule
@@ -166,7 +166,7 @@ class SessionCalls:
 
     def recovery(self, error: Exception) -> Steps[Prepared]:
         """``recover``. The session learns the largest allowed request from *error*."""
-        from siltstone.session.boundary import again, can_hold
+        from siltstone.session.boundary import can_hold, copied
         from siltstone.session.shaping import recovered
 
         limit = self._limit_of(error)
@@ -179,7 +179,7 @@ class SessionCalls:
         self._last = (state, prepared)
         if self.recalling is not None:
             self.recalling.leave_out(state)
-        return again(prepared)
+        return copied(prepared)
 
     def _limit_of(self, error: Exception) -> int | None:
         """The provider's limit in our own token count, as far as *error* tells it; else None.

@@ -117,9 +117,9 @@ def records_of(store: Store, session_id: str) -> Iterator[Record]:
         if entry.entry_id not in told:
             yield _entry_record(entry)
     if isinstance(store, FactRows):
-        for _, _, kind, key, text, *_ in store.facts(session_id):
-            if kind not in _LEFT_OUT:
-                yield Record("known", session_id, {"state": kind, "key": key, "body": json.loads(text)})
+        for _, _, fact_state, key, text, *_ in store.facts(session_id):
+            if fact_state not in _LEFT_OUT:
+                yield Record("known", session_id, {"state": fact_state, "key": key, "body": json.loads(text)})
 
 
 def export_everything(store: Store, session_ids: Iterable[str], path: str | os.PathLike[str]) -> int:

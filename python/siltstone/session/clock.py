@@ -59,7 +59,7 @@ class CompactionClock:
         failed_threshold: The threshold of that failed attempt in tokens; 0 if it had none, or if the last
             attempt did not fail.
         band: The band of the window, in per cent, at the last boundary; 0 below all bands.
-        noted: The same for the bands at which the model gets a note.
+        noted: The number of shares of ``warn_at`` that the window had reached at the last boundary.
         cached_tokens: Tokens at the beginning of the request that are in the provider's cache, by its last
             usage, without the part rewritten since; 0 if unknown.
         heard_at: The time of that usage, in milliseconds since 1970; 0 if unknown.

@@ -38,7 +38,7 @@ from siltstone.session.repeats import TRIES, Call, Calls, Write, retried
 from siltstone.session.requests import Requests
 from siltstone.session.retention import Retention, retain
 from siltstone.session.slot import Slot
-from siltstone.session.state import SessionState, first_state, followed
+from siltstone.session.state import SessionState, first_state, next_state
 from siltstone.session.usage import cached_tokens, input_tokens
 from siltstone.session.view import Item, View
 from siltstone.tokens import TokenRule, rule
@@ -309,8 +309,9 @@ class SessionCore:
         return self.locked(step)
 
     def pass_boundary(self, band: int = 0, noted: int = 0) -> SessionState:
-        """Counts one more boundary, at which the window had reached *band* per cent.
+        """Counts one more boundary.
 
+        There the window had reached the band at *band* per cent, and *noted* of the shares of ``warn_at``.
         The count is stored with the next write, so a turn costs one write.
         """
 
@@ -406,7 +407,7 @@ class SessionCore:
         written: Iterable[Item] = ()
         if pending is not None and pending.items and self._is_durable(pending):
             written = pending.items
-        self.state = followed(self.rows, state, self.rows.state(), self.session_id, written)
+        self.state = next_state(self.rows, state, self.rows.state(), self.session_id, written)
         if written:  # our own messages: an interrupted write that had become durable
             self.state = replace(self.state, own_end=self.state.end)
         self.pending = None

@@ -1,6 +1,6 @@
-"""By which rule did a compaction keep a message, or take it out? One short code for each stretch.
+"""The reasons of a compaction: why it kept a message, or took it out. One short code for each stretch.
 
-The reasons are known only at the commit: pins come and go, and a turn ends. So the log has the rule beside
+The reasons are known only at the commit, because pins come and go, and turns end. So the log has them beside
 the compaction.
 """
 
@@ -18,10 +18,20 @@ __all__ = ["Rule", "RuleSpan", "rules_of"]
 Rule: TypeAlias = Literal[
     "system", "pinned", "request", "recent", "chosen", "superseded", "older", "outranked"
 ]
-"""Kept: ``system`` it carries rules in force, ``pinned`` it is, or a message of its group, ``recent`` it is
-among the newest, ``request`` it is the last request although its turn was cut, ``chosen`` the policy kept it
-by a rule of its own. Left: ``superseded`` a later version of its rules is in force, ``older`` than what is
-kept, ``outranked`` the policy kept earlier messages and not this one."""
+"""Why a message was kept:
+
+- ``system``: it has rules that are in force.
+- ``pinned``: it is pinned, or stands beside a pinned message, as the result of a pinned call does.
+- ``recent``: it is among the newest messages.
+- ``request``: it is the last request, and its turn was cut.
+- ``chosen``: the policy kept it by a rule of its own.
+
+Why a message was taken out:
+
+- ``superseded``: a later version of its rules is in force.
+- ``older``: it is older than all that the policy kept by a rule of its own.
+- ``outranked``: the policy kept an earlier message, and not this one.
+"""
 
 RuleSpan: TypeAlias = tuple[int, int, Rule]
 """A half-open range of sequence numbers, and the rule for all of them."""
@@ -41,7 +51,7 @@ def rules_of(read: Sequence[Message], compaction: Compaction, trigger: Trigger) 
     since, until, last = 0, -1, _OLDER  # the span that the next message may go on with
     is_chosen = False
     for is_gone, start, end in _stretches([id(message) in gone for message in read]):
-        # Its group stays with what is pinned: the call with the result.
+        # One pinned message names the reason of its whole stretch: a pinned call keeps its result beside it.
         kept: Rule = "chosen" if is_gone or not _has_any(read[start:end], pins) else "pinned"
         for at in range(start, end):  # without an object for each message, which is work for the collector
             message = read[at]

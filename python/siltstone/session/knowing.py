@@ -78,7 +78,7 @@ def keeps_facts(store: Store) -> bool:
 
 
 class Knowing:
-    """The place where a session keeps its facts.
+    """What a session knows: its facts, and the settings by which it learns them.
 
     Args:
         store: The session's store.
@@ -103,7 +103,7 @@ class Knowing:
         self.is_learning: Final = config is not None
         self._config = config
         self._store, self._session_id, self._redact = store, session_id, redact
-        self.slot: Final = Slot()  # held by the one reader that asks a model
+        self.slot: Final = Slot()  # held by the call that asks a model for facts
         self.is_due = False  # whether there are messages for a model to read
         self.is_shared: Final = config is not None and config.scope == "namespace"
         if self.is_shared and not namespace:

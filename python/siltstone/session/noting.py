@@ -32,4 +32,5 @@ def check_warn_at(shares: Any) -> None:
 
 def band_at(shares: Sequence[float], tokens: int, window: int) -> int:
     """The number of *shares* of the window that *tokens* have reached."""
-    return sum(tokens / window >= share for share in shares)  # a product of floats may be a little more
+    # Divided, since ``share * window`` may be a little more than the exact product: 0.07 * 100 is above 7.
+    return sum(tokens / window >= share for share in shares)

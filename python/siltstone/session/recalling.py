@@ -67,7 +67,8 @@ class Recalling:
         )
         self._told: RecallBlock | None = None
         self._written: tuple[RecallBlock, RecalledMessage, int] | None = None
-        self._around = _size(core.view, RecalledMessage("")) + 1  # the sum of two estimates is rounded twice
+        # One token more, because the block is estimated apart from its message, and both are rounded.
+        self._around = _size(core.view, RecalledMessage("")) + 1
 
     def forget(self) -> None:
         """Makes the next request compute its block again, because the memory has changed."""

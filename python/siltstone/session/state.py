@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siltstone.session.host_list import HostList
 
-__all__ = ["SessionState", "first_state", "followed"]
+__all__ = ["SessionState", "first_state", "next_state"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def first_state(log: SessionLog, stored: LogState, session_id: str, rule: TokenR
     return SessionState(stored.version, view, stored.head, clock, clock, stored.next_seq)
 
 
-def followed(
+def next_state(
     log: SessionLog, state: SessionState, stored: LogState, session_id: str, written: Iterable[Item] = ()
 ) -> SessionState:
     """*state* after reading *stored*: with the changes of other workers, and of our own interrupted write.

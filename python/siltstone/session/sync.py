@@ -130,9 +130,8 @@ class Session(BaseSession):
                 conversation goes on. False: ``prepare`` waits for it.
             retention: How many messages of the session stay findable, and how long. None: all, for ever.
             cache_ttl: Seconds for which the provider caches the beginning of a request, 300 if left out;
-                None: for ever. Policies may wait until the cache has lapsed; the event ``CacheBroken`` tells
-                    how many
-                cached tokens a rewrite has lost.
+                None: for ever. Policies may wait until the cache has lapsed. The event ``CacheBroken`` tells
+                how many cached tokens a rewrite has lost.
             warn_at: Ascending shares of the window, such as ``(0.7, 0.9)``. A request that passes one ends
                 with a note to the model, which is in ``messages`` alone.
 

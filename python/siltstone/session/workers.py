@@ -30,8 +30,8 @@ class Workers:
         self._numbers = deque(range(most))  # of the threads that may still be started
         self._calls: SimpleQueue[tuple[Callable[..., object], tuple[Any, ...]] | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
-        # One for each thread that waits for a call. After a time with more calls than threads there may be
-        # too many, and then there are as many threads as there may be.
+        # One for each thread that waits for a call. After a time with more calls than threads it may have too
+        # many. Then no thread is started, but all of them have been started by that time.
         self._idle = deque[None](maxlen=most)
 
     def submit(self, work: Callable[..., object], *arguments: Any) -> None:
