@@ -262,7 +262,7 @@ class _Session:
         self._source, self._target, self._name, self._tell = source, target, name, tell
         self._from, self._to = source.open_log(name), target.open_log(name)
         self._state = self._from.state()
-        self._there = _Names(self._from)
+        self._names = _Names(self._from)  # of the source
         self._ids: dict[int | None, int | None] = {None: None}  # ids of rows: from source to target
         self._texts: dict[int, int] = {}
         self._dealt = 0
@@ -314,15 +314,15 @@ class _Session:
     def _copy_rows_and_entries(self) -> None:
         """Copies rows and entries in the order of the entries' ids. A row comes with its first entry."""
         have = _Names(self._to)
-        if len(have.rows) > len(self._there.rows):
-            raise self._refused(f"has {len(have.rows)} compactions, and the source {len(self._there.rows)}")
-        for here, there in zip(self._there.rows, have.rows, strict=False):
+        if len(have.rows) > len(self._names.rows):
+            raise self._refused(f"has {len(have.rows)} compactions, and the source {len(self._names.rows)}")
+        for here, there in zip(self._names.rows, have.rows, strict=False):
             texts = zip(here.derived_ids, there.derived_ids, strict=False)
-            if self._there.row(here) != have.row(there):
+            if self._names.row(here) != have.row(there):
                 raise self._refused(f"has another compaction in place of {here.compaction_id}")
             self._ids[here.compaction_id] = there.compaction_id
             self._texts |= dict(texts)
-        waiting = iter(self._there.rows[len(have.rows) :])
+        waiting = iter(self._names.rows[len(have.rows) :])
         late = self._late()
         for brought_by, entries in groupby(self._new_entries(have), key=lambda entry: entry.compaction_id):
             if brought_by is None:
@@ -350,7 +350,7 @@ class _Session:
                 raise self._refused(f"has an entry {there.entry_id} more")
             if there is None:
                 yield here
-            elif self._there.entry(here) != have.entry(there):
+            elif self._names.entry(here) != have.entry(there):
                 raise self._refused(f"has another entry in place of {here.entry_id}")
             else:
                 self._count(1)
@@ -456,7 +456,7 @@ class _Session:
     def _copy_marks(self) -> None:
         """Copies the marks by which forgotten texts are recognised."""
         marks = [(seq if seq >= 0 else -self._texts[-seq], digest) for seq, digest in self._from.forgotten()]
-        redacted = [self._texts[text.derived_id] for text in self._there.texts if text.redacted]
+        redacted = [self._texts[text.derived_id] for text in self._names.texts if text.redacted]
         done = {text.derived_id for text in self._to.derived_after(0) if text.redacted}
         if sorted(marks) != sorted(self._to.forgotten()) or not done.issuperset(redacted):
             self._target.restore_marks(self._name, self._from.salt(), marks, redacted)
