@@ -35,6 +35,13 @@ def conversation(count: int = 10) -> list[Raw]:
     return [SYSTEM, *(message for turn in turns(count) for message in turn)]
 
 
+@pytest.mark.parametrize("policy", [None, ThresholdCompactor, "chain"])
+def test_a_policy_that_is_none_is_refused_by_name(policy: Any) -> None:
+    for call in (compact, plan):
+        with pytest.raises(ConfigError, match="policy must be a policy such as ThresholdCompactor"):
+            call(conversation(), policy)
+
+
 def test_the_outcome_tells_what_happened_and_the_list_given_is_untouched() -> None:
     messages = conversation()
     before = copy.deepcopy(messages)

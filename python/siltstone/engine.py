@@ -20,6 +20,7 @@ from siltstone.compaction.base import (
     OverheadChecker,
     Skip,
     Trigger,
+    check_policy,
     request_rule_of,
 )
 from siltstone.compaction.dry_run import dry_run
@@ -535,6 +536,7 @@ def _manual(
 ) -> tuple[History, Trigger]:
     if context_window is not None and context_window <= 0:
         _refuse("context_window", context_window)
+    check_policy(policy)
     if isinstance(policy, OverheadChecker):
         policy.check_overhead(0, context_window)
     trigger = Trigger("manual", focus=focus, context_window=context_window, keeps_substitutes=True)

@@ -91,7 +91,7 @@ def test_a_policy_without_a_model_needs_none(tmp_path: Path) -> None:
         ({"context_window": 0}, "context_window must be an integer > 0, got 0"),
         ({"context_window": 1.5}, "context_window must be an integer > 0, got 1.5"),
         ({"policy": ThresholdCompactor}, "policy must be a policy"),
-        ({"policy": "threshold"}, "policy must be a policy"),
+        ({"policy": "chain"}, "got 'chain': find_settings().policy('chain') of siltstone.config makes one"),
         ({"recall": "yes"}, "recall must be True, False or a RecallConfig"),
         ({"recall": True, "memory": False}, "recall needs a memory"),
     ],

@@ -41,6 +41,7 @@ __all__ = [
     "Substitute",
     "Trigger",
     "check_pin_budget",
+    "check_policy",
     "check_shrunk",
     "request_rule_of",
     "rules_in_force",
@@ -373,6 +374,19 @@ class RequestReader(Protocol):
     @property
     def request_rule(self) -> RequestRule:
         """The rule that decides whether such a text is from the user."""
+
+
+def check_policy(policy: object) -> None:
+    """Raises ConfigError if *policy* is no policy. Often it is a class in place of an instance, or a name."""
+    if isinstance(policy, Compactor) and not isinstance(policy, type):
+        return
+    named = f": find_settings().policy({policy!r}) of siltstone.config makes one by its name"
+    raise ConfigError(
+        f"policy must be a policy such as ThresholdCompactor(), got {policy!r}"
+        f"{named if isinstance(policy, str) else ''}",
+        field="policy",
+        value=policy,
+    )
 
 
 def request_rule_of(policy: Compactor) -> RequestRule:

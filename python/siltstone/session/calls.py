@@ -11,13 +11,14 @@ from siltstone.compaction.base import (
     MemoryReporter,
     Resummarizer,
     Trigger,
+    check_policy,
     shapes_request,
 )
 from siltstone.errors import ConfigError, SessionBusyError
 from siltstone.light import UTC, datetime
 from siltstone.memory.entry import SearchHit
 from siltstone.session.in_context import InContext
-from siltstone.session.opening import Opened, check_overhead, check_policy
+from siltstone.session.opening import Opened, check_overhead
 from siltstone.session.range_set import count
 from siltstone.session.repeats import Call
 from siltstone.session.requests import Request
@@ -120,7 +121,8 @@ class SessionCalls:
         own = isinstance(policy, OwnPolicy)
         chosen = self.policy if isinstance(policy, OwnPolicy) else policy
         if not own:  # the session's own was checked when it was opened
-            check_policy(chosen)
+            if chosen is not None:
+                check_policy(chosen)
             # By the given window alone: the emergency fit keeps within a learned one, for any threshold.
             check_overhead(chosen, self.core.reserved_tokens, self.core.given_window)
         asked = self._asked if chosen is not None else None

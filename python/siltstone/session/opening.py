@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from siltstone.compaction.base import Compactor, OverheadChecker
+from siltstone.compaction.base import Compactor, OverheadChecker, check_policy
 from siltstone.coroutines import gives_coroutine
 from siltstone.errors import ConfigError
 from siltstone.hooks import HOOK_TIMEOUT, CompactionHooks
@@ -41,7 +41,6 @@ __all__ = [
     "Opened",
     "Path",
     "check_overhead",
-    "check_policy",
     "check_window",
     "open_session",
 ]
@@ -103,7 +102,8 @@ def open_session(
     window, reserved = _window(options), options.get("reserved_tokens", 0)
     check_window(window, reserved)
     policy = options["policy"] if "policy" in options else _policy(window)
-    check_policy(policy)
+    if policy is not None:
+        check_policy(policy)
     check_overhead(policy, reserved, window)
     model = options["model"] if "model" in options else _model(policy)
     check_model(model, is_async=is_async)
@@ -328,17 +328,6 @@ def _begin(core: SessionCore) -> None:
         from siltstone.session.archiving import begin
 
         begin(core)
-
-
-def check_policy(policy: Any) -> None:
-    """Raises ConfigError if *policy* is no policy. Often it is a class in place of an instance."""
-    if policy is None or (isinstance(policy, Compactor) and not isinstance(policy, type)):
-        return
-    raise ConfigError(
-        f"policy must be a policy such as ThresholdCompactor(), or None, got {policy!r}",
-        field="policy",
-        value=policy,
-    )
 
 
 def check_model(model: Any, *, is_async: bool) -> None:
