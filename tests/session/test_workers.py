@@ -21,7 +21,8 @@ from siltstone import (
     ThresholdCompactor,
 )
 from siltstone.archive import Record
-from siltstone.errors import ConfigError, StoreConflictError
+from siltstone.errors import ConfigError, StoreConflictError, StoreCorruptError
+from siltstone.knowledge import FactRows
 from siltstone.memory.base import Store
 from siltstone.session.carrying import records_of, write_session
 from siltstone.testing import RecordingHook, ScriptedModel
@@ -228,6 +229,21 @@ def test_of_two_copies_to_one_id_the_second_is_refused_and_the_first_is_whole(st
         write_session(store, "copy", overtaken())
     with Session.open(None, "copy", memory=store, policy=POLICY) as copy:
         assert (copy.log(), copy.history()) == (log, view)
+
+
+def test_a_fork_that_would_lack_a_record_is_refused_and_leaves_nothing(store: Store) -> None:
+    """A fact of another program, whose body is no object: a copy without it would not be a fork."""
+    with worker(store) as session:
+        session.append(*said(2))
+        assert isinstance(store, FactRows)
+        store.put_facts("s", [(None, "odd", "fact", "3")])
+        with pytest.raises(StoreCorruptError, match="a record 'known' of session 's' cannot be copied"):
+            session.fork("copy")
+        assert store.stats("copy").messages == 0
+        (row, *_) = store.facts("s")
+        store.put_facts("s", [(row[0], "odd", "gone", "{}")])
+        with session.fork("copy") as copy:
+            assert copy.log() == session.log()
 
 
 def test_a_fork_that_comes_too_late_deletes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

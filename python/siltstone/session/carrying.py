@@ -26,7 +26,7 @@ from siltstone.archive import (
 from siltstone.archive.everything import FORMAT
 from siltstone.archive.records import of_entry
 from siltstone.documented import DIMENSION, hash_vector
-from siltstone.errors import ConfigError, InvalidEntryError, SiltstoneError, StoreError
+from siltstone.errors import ConfigError, InvalidEntryError, SiltstoneError, StoreCorruptError, StoreError
 from siltstone.knowledge import KINDS, FactRows, StoredFacts, fact_of, learn
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Entry, StoredEntry
@@ -195,15 +195,17 @@ def import_everything(
 def write_session(store: Store, session_id: str, records: Iterable[Record]) -> Imported:
     """Writes *records* of one session, as from :func:`records_of`, to the new session *session_id*.
 
-    If the import breaks off, its rows are deleted, so that it can be repeated. Rows of other writers stay.
+    No record is skipped: a copy is whole, or there is none. If the write breaks off, its rows are deleted, so
+    that it can be repeated. Rows of other writers stay.
 
     Raises:
         ConfigError: the store has messages of *session_id* already. Nothing was written.
         StoreConflictError: another worker began to write to *session_id* meanwhile.
+        StoreCorruptError: a record cannot be written. The message names the record and the reason.
     """
     done = Imported()
     there = store.stats(session_id)
-    writing = _SessionImport(store, session_id, done)
+    writing = _SessionImport(store, session_id, done, skips=False)
     try:
         writing.run(records)
     except BaseException:
@@ -273,8 +275,9 @@ class _TakesBack(Protocol):
 class _SessionImport:
     """Writes the records of one session, in their order, as long as nobody else writes to it."""
 
-    def __init__(self, store: Store, session_id: str, done: Imported) -> None:
+    def __init__(self, store: Store, session_id: str, done: Imported, *, skips: bool = True) -> None:
         self._store, self._session, self._done = store, session_id, done
+        self._skips = skips  # whether a record that cannot be written is counted and left out
         self._log = store.open_log(session_id)
         self._ids: dict[int, int] = {}  # ids of derived texts: from the file's to this store's
         self._messages: list[NewMessage] = []
@@ -302,6 +305,11 @@ class _SessionImport:
             except (KeyError, TypeError, ValueError, AttributeError, SiltstoneError) as error:
                 if isinstance(error, SiltstoneError) and not isinstance(error, ConfigError):
                     raise
+                if not self._skips:
+                    raise StoreCorruptError(
+                        f"a record {record.kind!r} of session {record.session_id!r} cannot be copied: "
+                        f"{type(error).__name__}: {error}"
+                    ) from error
                 self._done.skipped += 1
         self._finish_compaction()
         self._write_messages()
