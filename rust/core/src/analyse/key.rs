@@ -6,6 +6,7 @@ pub(super) const SHORT: usize = 16;
 /// The longest stretch with a key of three numbers, in bytes.
 pub(super) const LONG: usize = 24;
 
+/// The longest stretch with a key of one number, in bytes.
 const EIGHT: usize = 8;
 
 /// The bytes `start..end` as three numbers of eight bytes each, padded with zeros; None for more than 24 bytes.
@@ -21,6 +22,18 @@ pub(super) fn long_key(bytes: &[u8], start: usize, end: usize) -> Option<[u64; 3
     })
 }
 
+/// The bytes `start..end` as one number, padded with zeros; None for more than eight bytes, and for none.
+///
+/// Two different stretches without a NUL never have the same key.
+#[inline]
+pub(super) fn exact_key(bytes: &[u8], start: usize, end: usize) -> Option<u64> {
+    let unused = EIGHT
+        .checked_sub(end - start)
+        .filter(|&unused| unused < EIGHT)?;
+    let read = u64::from_le_bytes(first_bytes(&bytes[start..]));
+    Some(read << (unused * 8) >> (unused * 8))
+}
+
 /// The bytes `start..end` as two numbers, for up to 16 bytes. A plain word has the key of its lower case.
 ///
 /// A plain word has only letters and digits, all in lower case except that the first may be a capital: analysis
@@ -29,11 +42,7 @@ pub(super) fn long_key(bytes: &[u8], start: usize, end: usize) -> Option<[u64; 3
 #[inline]
 pub(super) fn short_key(bytes: &[u8], start: usize, end: usize) -> [u64; 2] {
     let length = (end - start).min(SHORT + 1);
-    let read = match bytes[start..].first_chunk() {
-        Some(read) => *read,
-        None => at_the_end(&bytes[start..]),
-    };
-    let [first, second] = numbers(read);
+    let [first, second] = numbers(first_bytes(&bytes[start..]));
     let (first, second) = (first & KEEP[length][0], second & KEEP[length][1]);
     let lower = first | (first & FIRST) >> 1;
     let first = if is_plain(first, second) {
@@ -87,10 +96,19 @@ fn numbers(bytes: [u8; SHORT]) -> [u64; 2] {
     [both as u64, (both >> u64::BITS) as u64]
 }
 
+/// The first bytes of `rest`, with zeros behind its end.
+#[inline]
+fn first_bytes<const COUNT: usize>(rest: &[u8]) -> [u8; COUNT] {
+    match rest.first_chunk() {
+        Some(read) => *read,
+        None => at_the_end(rest),
+    }
+}
+
 /// The last bytes of a text, with zeros behind them.
 #[cold]
-fn at_the_end(rest: &[u8]) -> [u8; SHORT] {
-    let mut bytes = [0; SHORT];
+fn at_the_end<const COUNT: usize>(rest: &[u8]) -> [u8; COUNT] {
+    let mut bytes = [0; COUNT];
     bytes[..rest.len()].copy_from_slice(rest);
     bytes
 }

@@ -8,15 +8,13 @@ use std::ops::{Deref, Range};
 use hashbrown::HashMap;
 
 use super::analyser::{Analyser, with_kept};
-use super::key::long_key;
+use super::key::{exact_key, long_key};
 use crate::simd::Level;
 use crate::simd::clusters::Clusters;
 use crate::simd::edges::Runs;
 use crate::simd::key_table::{KeyLine, KeyTable};
 use crate::simd::words::ShortWords;
 
-/// The bytes of a short word, whose key is one number.
-const EIGHT: usize = 8;
 /// The most longer words that are remembered.
 const MOST_LONGER: usize = 1 << 15;
 
@@ -145,7 +143,7 @@ impl<'a> Sieve<'a> {
                 for &number in unknown {
                     let [start, end] = runs[number as usize];
                     let range = first + start as usize..first + end as usize;
-                    let key = short_key(text.as_bytes(), &range);
+                    let key = exact_key(bytes, range.start, range.end);
                     let Some(adds) = key.and_then(|key| known.short.line(key).find(key)) else {
                         count += rules.learn(known, text, range, met);
                         continue;
@@ -174,7 +172,7 @@ impl Rules<'_> {
         range: Range<usize>,
         met: &mut Vec<u32>,
     ) -> u64 {
-        let key = short_key(text.as_bytes(), &range);
+        let key = exact_key(text.as_bytes(), range.start, range.end);
         let longer = || long_key(text.as_bytes(), range.start, range.end);
         let longer = if key.is_none() { longer() } else { None };
         if let Some(&adds) = longer.and_then(|longer| known.longer.get(&longer)) {
@@ -248,31 +246,6 @@ impl Known {
         };
         Some(Adds((hit + 1) << Adds::COUNT | count))
     }
-}
-
-/// The bytes of a word as one number, padded with zeros; `None` for more than eight bytes. No word has a NUL, so
-/// two words never have the same number.
-#[inline]
-fn short_key(bytes: &[u8], range: &Range<usize>) -> Option<u64> {
-    let length = range.len();
-    if length > EIGHT {
-        return None;
-    }
-    let read = match bytes[range.start..].first_chunk() {
-        Some(read) => u64::from_le_bytes(*read),
-        None => at_the_end(&bytes[range.start..]),
-    };
-    // A word has at least one byte.
-    let behind = u64::BITS as usize - length * EIGHT;
-    Some(read << behind >> behind)
-}
-
-/// The last bytes of a text, fewer than eight.
-#[cold]
-fn at_the_end(rest: &[u8]) -> u64 {
-    let mut read = [0; EIGHT];
-    read[..rest.len()].copy_from_slice(rest);
-    u64::from_le_bytes(read)
 }
 
 /// A cache of the terms of short words. A line has three words; a fourth word replaces the oldest of its line.
