@@ -93,34 +93,34 @@ def fill(path: Path) -> None:
     with MemoryStore.open(path) as store:
         store.index("a", entries("silt settles", "the river is slow", "more silt"))
         log = summary_log(store, "a")
-        log.append([message(f'"{n}"') for n in range(4)], expected_next=0, cadence="c")
+        log.append([message(f'"{n}"') for n in range(4)], expected_next=0, clock="c")
         kept = compaction(covers=((0, 3),), view=(None, (3, 4)), next_seq=4)
-        log.commit(kept, entries("silt of old"), expected_head=None, cadence="d")
+        log.commit(kept, entries("silt of old"), expected_head=None, clock="d")
 
 
 def whole(path: Path) -> None:
     """A store as sessions leave one: a log, two compactions, an undone one, a dropped session."""
     with MemoryStore.open(path) as store:
         log = summary_log(store, "a")
-        log.append([message(f'{{"n": {n}}}') for n in range(9)], expected_next=0, cadence="c")
+        log.append([message(f'{{"n": {n}}}') for n in range(9)], expected_next=0, clock="c")
         first = log.commit(
             compaction(covers=((0, 3),), view=(None, (3, 9))),
             entries("silt", "clay"),
             expected_head=None,
-            cadence="",
+            clock="",
         )
         second = log.commit(
             compaction(covers=((0, 5),), view=(None, (5, 9))),
             entries("mud", "sand", "gravel")[2:],
             expected_head=first.compaction_id,
-            cadence="",
+            clock="",
         )
-        log.undo(expected_head=second.compaction_id, cadence="")
+        log.undo(expected_head=second.compaction_id, clock="")
         log.commit(
             compaction(covers=((0, 4),), view=(None, (4, 9))),
             [],
             expected_head=first.compaction_id,
-            cadence="",
+            clock="",
         )
         store.index("b", entries("the river is slow"))
         store.index("c", entries("gone"))

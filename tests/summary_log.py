@@ -84,14 +84,14 @@ class LogState:
     Attributes:
         next_seq: The sequence number that the next message gets.
         head: The compaction whose view is current; None before the first.
-        cadence: What the session stored with its last write, as JSON text; empty at first.
+        clock: What the session stored with its last write, as JSON text; empty at first.
         redactions: How often messages were forgotten, or a past was rewritten.
         dropped: The session was dropped: what is written to it is accepted as nothing.
     """
 
     next_seq: int
     head: CompactionRow | None
-    cadence: str
+    clock: str
     redactions: int = 0
     dropped: bool = False
 
@@ -149,13 +149,13 @@ class SummaryLog:
 
         return self._write(write)
 
-    def append(self, messages: Sequence[NewMessage], *, expected_next: int, cadence: str) -> None:
+    def append(self, messages: Sequence[NewMessage], *, expected_next: int, clock: str) -> None:
         """Writes *messages* as ``expected_next`` and onward: durable, and all of them, when it returns."""
 
         def write(expected: SessionVersion) -> None:
             if self._log.version() is not None:
                 self._ends_at(expected, expected_next)
-            self._log.append(messages, expected=expected, clock=cadence, write_id=new_write_id())
+            self._log.append(messages, expected=expected, clock=clock, write_id=new_write_id())
 
         self._write(write)
 
@@ -169,7 +169,7 @@ class SummaryLog:
         entries: Sequence[Entry],
         *,
         expected_head: int | None,
-        cadence: str,
+        clock: str,
         expected_redactions: int | None = None,
     ) -> CommitReceipt:
         """Indexes *entries* and writes *compaction* in one transaction: both, or nothing."""
@@ -181,7 +181,7 @@ class SummaryLog:
                 self._new(compaction),
                 entries,
                 expected=expected,
-                clock=cadence,
+                clock=clock,
                 write_id=new_write_id(),
             )
             return CommitReceipt(receipt.compaction_id, receipt.entry_ids)
@@ -199,7 +199,7 @@ class SummaryLog:
         expected_redactions: int,
         withdrawn: Sequence[int],
         parent: int | None,
-        cadence: str,
+        clock: str,
     ) -> CommitReceipt:
         """Makes *row* the current view and appends *messages* after it, in one transaction."""
 
@@ -214,28 +214,26 @@ class SummaryLog:
                 expected=expected,
                 withdrawn=withdrawn,
                 parent=parent,
-                clock=cadence,
+                clock=clock,
                 write_id=new_write_id(),
             )
             return CommitReceipt(receipt.compaction_id, receipt.entry_ids)
 
         return self._write(write)
 
-    def undo(self, *, expected_head: int, cadence: str) -> UndoReceipt:
+    def undo(self, *, expected_head: int, clock: str) -> UndoReceipt:
         """Makes the view before *expected_head* current again, and takes back the entries it brought."""
 
         def write(expected: SessionVersion) -> UndoReceipt:
             self._stands_on(expected, expected_head, None)
-            receipt = self._log.undo(expected=expected, clock=cadence, write_id=new_write_id())
+            receipt = self._log.undo(expected=expected, clock=clock, write_id=new_write_id())
             return UndoReceipt(receipt.head, receipt.withdrawn)
 
         return self._write(write)
 
-    def save_cadence(self, cadence: str) -> None:
-        """Writes the session's cadence alone."""
-        self._write(
-            lambda expected: self._log.save_clock(cadence, expected=expected, write_id=new_write_id())
-        )
+    def save_clock(self, clock: str) -> None:
+        """Writes the session's clock alone."""
+        self._write(lambda expected: self._log.save_clock(clock, expected=expected, write_id=new_write_id()))
 
     def compactions(self) -> list[CompactionRow]:
         """Every compaction ever committed, in order."""

@@ -233,7 +233,7 @@ RUST_FAMILIES = {
         "reader",
         "analyser",
         "sieve terms",
-        "fields near window wording",
+        "corrections fields window wording",
         "asked",
     ],
     "bm25": [

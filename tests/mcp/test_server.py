@@ -20,7 +20,7 @@ from conversations import small, turns
 from mcp_client import TOKEN, CallError, http_server, over_http, over_stdio, reached, told
 from siltstone import Compacted, ConfigError, MemoryStore, Session, StoreOpenError
 from siltstone.mcp import Access, open_memory
-from siltstone.mcp.serving import TokenGuard
+from siltstone.mcp.serving import TokenGate
 from siltstone.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -252,7 +252,7 @@ def test_a_namespace_is_searched_as_a_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize("token", ["", "short", "with spaces in its midst", "\u00fcmlaute-in-the-token"])
 def test_a_token_that_can_be_guessed_or_not_be_sent_is_refused(token: str) -> None:
     with pytest.raises(ConfigError, match="16 or more"):
-        TokenGuard(None, token)  # type: ignore[arg-type]
+        TokenGate(None, token)  # type: ignore[arg-type]
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "mcp-server.md"

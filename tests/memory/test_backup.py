@@ -51,7 +51,7 @@ def test_the_copy_is_one_file_and_no_larger_than_what_it_holds(tmp_path: Path) -
 
 def test_what_was_forgotten_is_not_in_the_copy(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path / "one") as store:
-        summary_log(store, "a").append([message('"canary"')], expected_next=0, cadence="")
+        summary_log(store, "a").append([message('"canary"')], expected_next=0, clock="")
         store.index("a", entries("the canary sings", "silt"))
         store.forget(session_id="a", text="canary")
         store.backup(tmp_path / "two")
@@ -107,7 +107,7 @@ def test_copies_while_threads_write_are_each_of_one_moment(tmp_path: Path) -> No
             log, number = summary_log(store, name), 0
             while not done.is_set():
                 raws = [message(f'"{n}"') for n in range(number, number + 2)]
-                log.append(raws, expected_next=number, cadence="")
+                log.append(raws, expected_next=number, clock="")
                 store.index(name, entries(f"silt {number}", f"mud {number}"))
                 number += 2
 

@@ -17,8 +17,8 @@ from summary_log import summary_log
 
 def test_a_whole_store_has_no_findings(store: Store) -> None:
     log = summary_log(store, "a")
-    log.append([message() for _ in range(9)], expected_next=0, cadence="")
-    log.commit(compaction(), entries("silt"), expected_head=None, cadence="")
+    log.append([message() for _ in range(9)], expected_next=0, clock="")
+    log.commit(compaction(), entries("silt"), expected_head=None, clock="")
     store.search("a", "silt")
     assert store.check() == []
     store.forget(session_id="a", start=0, end=2)
@@ -93,14 +93,14 @@ def test_a_view_that_does_not_fit_the_log_is_found(
 ) -> None:
     with MemoryStore.open(tmp_path) as store:
         log = summary_log(store, "a")
-        log.append([message() for _ in range(9)], expected_next=0, cadence="")
-        log.commit(compaction(**{field: wrong}), [], expected_head=None, cadence="")
+        log.append([message() for _ in range(9)], expected_next=0, clock="")
+        log.commit(compaction(**{field: wrong}), [], expected_head=None, clock="")
         assert [(each.code, each.table, each.id) for each in store.check()] == [(field, "compaction", 1)]
 
 
 def test_a_compaction_that_read_beyond_the_log_is_found(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path) as store:
-        summary_log(store, "a").commit(compaction(), [], expected_head=None, cadence="")
+        summary_log(store, "a").commit(compaction(), [], expected_head=None, clock="")
         assert [each.code for each in store.check()] == ["view"]
 
 

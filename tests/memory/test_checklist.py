@@ -78,7 +78,7 @@ def test_mk_63_damaged_utf_8_is_never_given_back_and_a_missing_row_is_divergence
 def test_mk_64_each_failure_has_a_class_of_its_own(tmp_path: Path) -> None:
     store = MemoryStore.open(tmp_path / "a")
     log = summary_log(store, "a")
-    log.append([message()], expected_next=0, cadence="")
+    log.append([message()], expected_next=0, clock="")
     store.stage("a", entries("silt"), "r1")
     (tmp_path / "file").write_text("")
     reader = MemoryStore.open(tmp_path / "a", read_only=True)
@@ -94,7 +94,7 @@ def test_mk_64_each_failure_has_a_class_of_its_own(tmp_path: Path) -> None:
         "InvalidEntryError": lambda: store.search("a", "silt", limit=-1),
         "EntryNotFoundError": lambda: store.get(99),
         "StageNotFoundError": lambda: store.finalize("no such"),
-        "StoreConflictError": lambda: log.append([message()], expected_next=7, cadence=""),
+        "StoreConflictError": lambda: log.append([message()], expected_next=7, clock=""),
         "ReadOnlyStoreError": lambda: reader.index("a", entries("silt")),
         "StoreOpenError": lambda: MemoryStore.open(tmp_path / "file"),
         "StoreVersionError": lambda: MemoryStore.open(newer),

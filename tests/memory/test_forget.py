@@ -154,9 +154,9 @@ def test_each_criterion_reaches_what_it_names_and_nothing_else(store: Store) -> 
 
 def test_an_entry_takes_the_messages_it_came_from_with_it(store: Store) -> None:
     log = summary_log(store, "a")
-    log.append([message(raw(f"number {n}")) for n in range(9)], expected_next=0, cadence="")
+    log.append([message(raw(f"number {n}")) for n in range(9)], expected_next=0, clock="")
     ids = store.index("a", entries("silt", "clay", "mud")).entry_ids
-    log.commit(compaction(covers=((0, 2),), view=(None, (2, 9))), [], expected_head=None, cadence="")
+    log.commit(compaction(covers=((0, 2),), view=(None, (2, 9))), [], expected_head=None, clock="")
     assert told(store.forget(entry_ids=[ids[2] or 0])) == ForgetReport(1, 1, 1, 0, True)
     assert told(store.forget(entry_ids=[ids[1] or 0])) == ForgetReport(1, 1, 1, 1, True)
     raws = [row.raw for row in log.read(0, 9)]
@@ -165,7 +165,7 @@ def test_an_entry_takes_the_messages_it_came_from_with_it(store: Store) -> None:
 
 def test_an_entry_takes_the_last_message_of_the_log_with_it(store: Store) -> None:
     log = summary_log(store, "a")
-    log.append([message(raw(f"number {n}")) for n in range(3)], expected_next=0, cadence="")
+    log.append([message(raw(f"number {n}")) for n in range(3)], expected_next=0, clock="")
     ids = store.index("a", [Entry("silt", (2, 9))]).entry_ids
     assert told(store.forget(entry_ids=[ids[0] or 0])) == ForgetReport(1, 1, 1, 0, True)
     assert [FORGOTTEN in row.raw for row in log.read(0, 3)] == [False, False, True]
@@ -174,14 +174,14 @@ def test_an_entry_takes_the_last_message_of_the_log_with_it(store: Store) -> Non
 def test_before_leaves_what_is_of_that_very_moment(store: Store) -> None:
     log = summary_log(store, "a")
     said = [message(raw("silt"), created_at=at) for at in (999, 1_000, 1_001)]
-    log.append(said, expected_next=0, cadence="")
+    log.append(said, expected_next=0, clock="")
     told = compaction("silt", covers=((0, 1),), view=(None, (1, 3)), next_seq=3, created_at=1_000)
-    log.commit(told, [], expected_head=None, cadence="")
+    log.commit(told, [], expected_head=None, clock="")
     found = store.forget(text="silt", before=1.0)
     assert [FORGOTTEN in row.raw for row in log.read(0, 3)] == [True, False, False]
     assert (found.messages, found.summaries) == (1, 1), "the summary covers what was forgotten"
     kept = compaction("clay", covers=((1, 2),), view=(None, (2, 3)), next_seq=3, created_at=2_000)
-    log.commit(kept, [], expected_head=log.compactions()[-1].compaction_id, cadence="")
+    log.commit(kept, [], expected_head=log.compactions()[-1].compaction_id, clock="")
     assert store.forget(text="clay", before=2.0).summaries == 0
     assert store.forget(text="clay", before=2.001).summaries == 1
 
@@ -325,11 +325,11 @@ def test_a_store_open_for_reading_forgets_nothing(tmp_path: Path) -> None:
 
 def test_a_writer_that_read_what_was_forgotten_is_refused(store: Store) -> None:
     log = summary_log(store, "a")
-    log.append([message(raw("silt"))], expected_next=0, cadence="")
+    log.append([message(raw("silt"))], expected_next=0, clock="")
     state = log.state()
     store.forget(session_id="a")
     with pytest.raises(StoreConflictError, match="forgotten"):
-        log.commit(compaction(), [], expected_head=None, expected_redactions=state.redactions, cadence="")
+        log.commit(compaction(), [], expected_head=None, expected_redactions=state.redactions, clock="")
     assert log.compactions() == []
 
 
@@ -383,7 +383,7 @@ def test_a_tombstone_says_nothing_and_keeps_calls_and_results_together() -> None
 def test_a_forget_reads_messages_that_stand_side_by_side_together(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    summary_log(store, "a").append([message() for _ in range(2_000)], expected_next=0, cadence="")
+    summary_log(store, "a").append([message() for _ in range(2_000)], expected_next=0, clock="")
     reads: list[int] = []
     read = DatabaseLog.read
 

@@ -106,14 +106,14 @@ def test_a_search_gives_as_many_hits_as_the_limit_however_many_are_asked_for(
 def test_a_message_over_the_limit_is_refused_and_the_log_stays(opened: Open, tmp_path: Path) -> None:
     with opened(tmp_path, Limits(message_bytes=8)) as store:
         log = summary_log(store, "a")
-        log.append([message('"1 silt"')], expected_next=0, cadence="c")
+        log.append([message('"1 silt"')], expected_next=0, clock="c")
         with pytest.raises(MessageRefusedError, match="message 2 is 9 bytes of JSON") as caught:
-            log.append([message('"2 silt"'), message('"3 silts"')], expected_next=1, cadence="d")
+            log.append([message('"2 silt"'), message('"3 silts"')], expected_next=1, clock="d")
         told = vars(caught.value)
         assert (told["index"], told["size"], told["limit"]) == (2, 9, 8)
         state = log.state()
-        assert (state.next_seq, state.cadence) == (1, "c")
-        log.append([message('"2 silt"')], expected_next=1, cadence="d")
+        assert (state.next_seq, state.clock) == (1, "c")
+        log.append([message('"2 silt"')], expected_next=1, clock="d")
         assert [row.raw for row in log.read(0, 9)] == ['"1 silt"', '"2 silt"']
 
 
@@ -181,9 +181,9 @@ def test_a_text_is_cut_behind_a_word() -> None:
 def test_what_a_compaction_discards_is_cut_and_not_refused(opened: Open, tmp_path: Path) -> None:
     with opened(tmp_path, Limits(text_bytes=40, batch=2)) as store:
         log = summary_log(store, "a")
-        log.append([message(f'"{n}"') for n in range(9)], expected_next=0, cadence="c")
+        log.append([message(f'"{n}"') for n in range(9)], expected_next=0, clock="c")
         said = "silt settles where the river is slow and clay does later"
-        log.commit(compaction(), entries("mud", said, "sand"), expected_head=None, cadence="d")
+        log.commit(compaction(), entries("mud", said, "sand"), expected_head=None, clock="d")
         found = store.entries("a").entries
         assert "".join(entry.content for entry in found if entry.source_range == (1, 2)) == said
         assert all(len(entry.content) <= 40 for entry in found)
@@ -194,13 +194,13 @@ def test_what_a_compaction_discards_is_cut_and_not_refused(opened: Open, tmp_pat
 def test_a_branch_keeps_to_the_limits(opened: Open, tmp_path: Path) -> None:
     with opened(tmp_path, Limits(message_bytes=8, text_bytes=40)) as store:
         log = summary_log(store, "a")
-        log.append([message(f'"{n}"') for n in range(9)], expected_next=0, cadence="c")
+        log.append([message(f'"{n}"') for n in range(9)], expected_next=0, clock="c")
         place = {"expected_head": None, "expected_next": 9, "expected_redactions": 0, "withdrawn": []}
         said = "silt settles where the river is slow and clay does later"
         with pytest.raises(MessageRefusedError, match="message 9 is 9 bytes of JSON"):
-            log.rewrite(compaction(), [message('"9 silts"')], [], **place, parent=None, cadence="d")
+            log.rewrite(compaction(), [message('"9 silts"')], [], **place, parent=None, clock="d")
         assert (log.state().next_seq, log.compactions()) == (9, [])
-        log.rewrite(compaction(), [message('"9"')], entries(said), **place, parent=None, cadence="d")
+        log.rewrite(compaction(), [message('"9"')], entries(said), **place, parent=None, clock="d")
         found = [entry.content for entry in store.entries("a").entries]
         assert "".join(found) == said
         assert all(len(text) <= 40 for text in found)

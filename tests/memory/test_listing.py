@@ -92,28 +92,28 @@ def test_mk_79_a_range_that_ends_before_it_starts_is_refused(store: Store, wrong
 
 def test_drop_forgets_the_log_as_well(store: Store) -> None:
     log = summary_log(store, "a")
-    log.append([message()], expected_next=0, cadence="c")
-    log.commit(compaction(), entries("silt"), expected_head=None, cadence="d")
+    log.append([message()], expected_next=0, clock="c")
+    log.commit(compaction(), entries("silt"), expected_head=None, clock="d")
     store.index("b", entries("silt"))
     assert store.delete_session("a") == 1
     assert store.delete_session("a") == 0
     state = log.state()
-    assert (state.next_seq, state.head, state.cadence, log.compactions()) == (0, None, "", [])
+    assert (state.next_seq, state.head, state.clock, log.compactions()) == (0, None, "", [])
     assert store.search("a", "silt") == []
     assert len(store.search("b", "silt")) == 1
 
 
 def test_mk_68_what_is_written_to_a_dropped_session_is_accepted_as_nothing(store: Store) -> None:
     log = summary_log(store, "a")
-    log.append([message()], expected_next=0, cadence="c")
+    log.append([message()], expected_next=0, clock="c")
     store.index("a", entries("silt"))
     assert store.delete_session("a") == 1
-    log.append([message()], expected_next=1, cadence="d")
-    log.save_cadence("e")
-    assert log.commit(compaction(), entries("silt"), expected_head=7, cadence="f").entry_ids == (None,)
+    log.append([message()], expected_next=1, clock="d")
+    log.save_clock("e")
+    assert log.commit(compaction(), entries("silt"), expected_head=7, clock="f").entry_ids == (None,)
     assert store.index("a", entries("silt", "more silt")).entry_ids == (None, None)
     state = summary_log(store, "a").state()
-    assert (state.next_seq, state.head, state.cadence, state.dropped) == (0, None, "", True)
+    assert (state.next_seq, state.head, state.clock, state.dropped) == (0, None, "", True)
     assert store.search("a", "silt") == []
     assert store.entries("a").entries == ()
     assert store.stats().sessions == 0
@@ -125,8 +125,8 @@ def test_stats_count_what_is_there(store: Store) -> None:
     assert (store.stats().sessions, store.stats().entries) == (0, 0)
     store.index("a", entries("silt", "délta"))
     log = summary_log(store, "b")
-    log.append([message(), message()], expected_next=0, cadence="")
-    log.commit(compaction(), entries("mud"), expected_head=None, cadence="")
+    log.append([message(), message()], expected_next=0, clock="")
+    log.commit(compaction(), entries("mud"), expected_head=None, clock="")
     whole, one = store.stats(), store.stats("b")
     assert (whole.sessions, whole.messages, whole.entries, whole.compactions) == (2, 2, 3, 1)
     assert (one.sessions, one.messages, one.entries, one.compactions) == (1, 2, 1, 1)

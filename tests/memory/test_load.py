@@ -43,7 +43,7 @@ while time.monotonic() < begin + seconds or number < 20:
         if does == "append":
             end = log.state().next_seq
             raw = json.dumps({"role": "user", "content": "x" * 1_000})
-            log.append([NewMessage(raw, "user", "any", "original", 3, 0)], expected_next=end, cadence="")
+            log.append([NewMessage(raw, "user", "any", "original", 3, 0)], expected_next=end, clock="")
         elif does == "index":
             ids += store.index("shared", [Entry(f"silt {mine} number {number}")]).entry_ids
         elif does == "commit":
@@ -53,7 +53,7 @@ while time.monotonic() < begin + seconds or number < 20:
             end, head = state.next_seq, state.head and state.head.compaction_id
             covers = ((0, end),)
             row = NewCompaction("c", "r", 1, False, "said", covers, (None,), end, "", "[]", 0, 0, 0, 0, 0)
-            log.commit(row, [Entry(f"own {number}", (end - 1, end))], expected_head=head, cadence="")
+            log.commit(row, [Entry(f"own {number}", (end - 1, end))], expected_head=head, clock="")
         elif does == "search":
             found = len(store.search("shared", mine, limit=1_000))
             assert found == min(len(ids), 1_000), (found, len(ids))

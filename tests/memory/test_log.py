@@ -44,19 +44,19 @@ def log(store: Store) -> SummaryLog:
 
 def test_a_log_begins_empty(log: SummaryLog) -> None:
     state = log.state()
-    assert (state.next_seq, state.head, state.cadence) == (0, None, "")
+    assert (state.next_seq, state.head, state.clock) == (0, None, "")
     assert log.read(0, 100) == []
     assert log.compactions() == []
 
 
 def test_messages_come_back_in_order_with_their_numbers(log: SummaryLog) -> None:
     given = [message(f'"{n}"', role="tool", dialect="anthropic", tokens=n, created_at=n) for n in range(7)]
-    log.append(given[:3], expected_next=0, cadence="one")
-    log.append(given[3:], expected_next=3, cadence="two")
+    log.append(given[:3], expected_next=0, clock="one")
+    log.append(given[3:], expected_next=3, clock="two")
     rows = log.read(0, 7)
     assert [row.seq for row in rows] == list(range(7))
     assert [astuple(row)[1:-1] for row in rows] == [astuple(each) for each in given]
-    assert (log.state().next_seq, log.state().cadence) == (7, "two")
+    assert (log.state().next_seq, log.state().clock) == (7, "two")
 
 
 @pytest.mark.parametrize(
@@ -66,24 +66,22 @@ def test_messages_come_back_in_order_with_their_numbers(log: SummaryLog) -> None
 def test_a_range_is_half_open_and_ends_with_the_log(
     log: SummaryLog, start: int, end: int, expected: list[int]
 ) -> None:
-    log.append([message()] * 4, expected_next=0, cadence="")
+    log.append([message()] * 4, expected_next=0, clock="")
     assert [row.seq for row in log.read(start, end)] == expected
 
 
 @pytest.mark.parametrize("expected_next", [0, 1, 3, -1])
 def test_an_append_at_another_place_conflicts_and_writes_nothing(log: SummaryLog, expected_next: int) -> None:
-    log.append([message()] * 2, expected_next=0, cadence="before")
+    log.append([message()] * 2, expected_next=0, clock="before")
     with pytest.raises(StoreConflictError, match=f"ends at 2, not at {expected_next}"):
-        log.append([message()], expected_next=expected_next, cadence="after")
-    assert (log.state().next_seq, log.state().cadence) == (2, "before")
+        log.append([message()], expected_next=expected_next, clock="after")
+    assert (log.state().next_seq, log.state().clock) == (2, "before")
 
 
-def test_a_commit_writes_entries_compaction_head_and_cadence(store: Store, log: SummaryLog) -> None:
-    log.append([message()] * 9, expected_next=0, cadence="")
-    first = log.commit(
-        compaction("one"), entries("silt", " ", "silt too"), expected_head=None, cadence="first"
-    )
-    second = log.commit(compaction("two"), [], expected_head=first.compaction_id, cadence="second")
+def test_a_commit_writes_entries_compaction_head_and_clock(store: Store, log: SummaryLog) -> None:
+    log.append([message()] * 9, expected_next=0, clock="")
+    first = log.commit(compaction("one"), entries("silt", " ", "silt too"), expected_head=None, clock="first")
+    second = log.commit(compaction("two"), [], expected_head=first.compaction_id, clock="second")
     assert [entry_id is None for entry_id in first.entry_ids] == [False, True, False]
     assert second.entry_ids == ()
     assert {hit.entry_id for hit in store.search("a", "silt")} == {first.entry_ids[0], first.entry_ids[2]}
@@ -95,50 +93,48 @@ def test_a_commit_writes_entries_compaction_head_and_cadence(store: Store, log: 
         compaction("two"),
     )
     state = log.state()
-    assert (state.head, state.cadence, state.next_seq) == (two, "second", 9)
+    assert (state.head, state.clock, state.next_seq) == (two, "second", 9)
 
 
 def test_a_commit_on_another_head_conflicts_and_writes_nothing(store: Store, log: SummaryLog) -> None:
-    head = log.commit(compaction("one"), entries("silt"), expected_head=None, cadence="before").compaction_id
+    head = log.commit(compaction("one"), entries("silt"), expected_head=None, clock="before").compaction_id
     for expected in (None, head + 1, head - 1):
         with pytest.raises(StoreConflictError, match=f"is {head}, not"):
-            log.commit(compaction("two"), entries("lost"), expected_head=expected, cadence="after")
+            log.commit(compaction("two"), entries("lost"), expected_head=expected, clock="after")
     assert store.search("a", "lost") == []
-    assert (store.stats().entries, store.stats().compactions, log.state().cadence) == (1, 1, "before")
+    assert (store.stats().entries, store.stats().compactions, log.state().clock) == (1, 1, "before")
 
 
 def test_a_commit_with_an_entry_out_of_bounds_writes_nothing(store: Store, log: SummaryLog) -> None:
     """The only copy of a text is never dropped: where indexing is refused, so is the compaction."""
     with pytest.raises(InvalidEntryError):
-        log.commit(
-            compaction(), [*entries("lost"), Entry("silt", (2, 1))], expected_head=None, cadence="after"
-        )
-    assert (log.state().head, log.state().cadence, log.compactions()) == (None, "", [])
+        log.commit(compaction(), [*entries("lost"), Entry("silt", (2, 1))], expected_head=None, clock="after")
+    assert (log.state().head, log.state().clock, log.compactions()) == (None, "", [])
     assert store.search("a", "lost") == []
 
 
-def test_the_cadence_is_saved_alone(log: SummaryLog) -> None:
-    log.save_cadence("one")
-    log.append([message()], expected_next=0, cadence="two")
-    log.save_cadence("three")
-    assert (log.state().next_seq, log.state().cadence) == (1, "three")
+def test_the_clock_is_saved_alone(log: SummaryLog) -> None:
+    log.save_clock("one")
+    log.append([message()], expected_next=0, clock="two")
+    log.save_clock("three")
+    assert (log.state().next_seq, log.state().clock) == (1, "three")
 
 
-def test_an_append_of_nothing_saves_the_cadence(log: SummaryLog) -> None:
-    log.append([], expected_next=0, cadence="one")
-    assert (log.state().next_seq, log.state().cadence) == (0, "one")
+def test_an_append_of_nothing_saves_the_clock(log: SummaryLog) -> None:
+    log.append([], expected_next=0, clock="one")
+    assert (log.state().next_seq, log.state().clock) == (0, "one")
 
 
 def test_two_logs_of_one_session_are_one_and_those_of_two_are_two(store: Store, log: SummaryLog) -> None:
-    log.append([message()], expected_next=0, cadence="")
+    log.append([message()], expected_next=0, clock="")
     other, again = summary_log(store, "b"), summary_log(store, "a")
-    other.append([message('"b"')], expected_next=0, cadence="")
+    other.append([message('"b"')], expected_next=0, clock="")
     assert again.state().next_seq == 1
     with pytest.raises(StoreConflictError):
-        again.append([message()], expected_next=0, cadence="")
+        again.append([message()], expected_next=0, clock="")
     assert [row.raw for row in other.read(0, 9)] == ['"b"']
-    first = log.commit(compaction("a"), [], expected_head=None, cadence="")
-    second = other.commit(compaction("b"), [], expected_head=None, cadence="")
+    first = log.commit(compaction("a"), [], expected_head=None, clock="")
+    second = other.commit(compaction("b"), [], expected_head=None, clock="")
     for mine, receipt, name in ((log, first, "a"), (other, second, "b")):
         (row,) = mine.compactions()
         assert (row.compaction_id, row.compaction.summary) == (receipt.compaction_id, name)
@@ -148,18 +144,18 @@ def test_two_logs_of_one_session_are_one_and_those_of_two_are_two(store: Store, 
 def test_texts_of_a_log_come_back_the_same_or_repaired(text: str) -> None:
     with SimpleMemoryStore() as store:
         log = summary_log(store, "a")
-        log.append([message(text)], expected_next=0, cadence=text)
+        log.append([message(text)], expected_next=0, clock=text)
         assert log.read(0, 1)[0].raw == text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def test_nul_and_lone_surrogates_reach_the_database(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path) as store:
         log = summary_log(store, "a")
-        log.append([message("a\x00b"), message("c\ud800d", role="\udfff")], expected_next=0, cadence="\x00")
-        log.commit(compaction("e\ud83d\ude00f\x00"), [], expected_head=None, cadence="\x00")
+        log.append([message("a\x00b"), message("c\ud800d", role="\udfff")], expected_next=0, clock="\x00")
+        log.commit(compaction("e\ud83d\ude00f\x00"), [], expected_head=None, clock="\x00")
         assert [row.raw for row in log.read(0, 2)] == ["a\x00b", "c\ufffdd"]
         (row,) = log.compactions()
-        assert (row.compaction.summary, log.state().cadence) == ("e😀f\x00", "\x00")
+        assert (row.compaction.summary, log.state().clock) == ("e😀f\x00", "\x00")
 
 
 ranges = st.tuples(st.integers(0, 2**63), st.integers(0, 2**63))

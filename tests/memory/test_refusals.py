@@ -67,7 +67,7 @@ def test_a_session_id_out_of_bounds_is_refused_by_every_method(store: Store, wro
         lambda: store.delete_session(wrong),
         lambda: store.stats(wrong),
         lambda: log_of(wrong).state(),
-        lambda: log_of(wrong).append([message()], expected_next=0, cadence=""),
+        lambda: log_of(wrong).append([message()], expected_next=0, clock=""),
     ):
         with pytest.raises(InvalidEntryError, match="session id"):
             call()
@@ -87,7 +87,7 @@ def test_a_closed_store_refuses_everything_and_closes_again(store: Store) -> Non
         lambda: store.delete_session("a"),
         lambda: store.stats(),
         log.state,
-        lambda: log.append([message()], expected_next=0, cadence=""),
+        lambda: log.append([message()], expected_next=0, clock=""),
         lambda: log.read(0, 1),
         log.compactions,
     ):

@@ -154,9 +154,9 @@ def test_a_store_opened_for_reading_answers_and_refuses_to_write(tmp_path: Path)
             lambda: store.index("a", entries("silt")),
             lambda: store.index("a", []),
             lambda: store.delete_session("a"),
-            lambda: log.append([message()], expected_next=4, cadence=""),
-            lambda: log.commit(compaction(), [], expected_head=1, cadence=""),
-            lambda: log.save_cadence("x"),
+            lambda: log.append([message()], expected_next=4, clock=""),
+            lambda: log.commit(compaction(), [], expected_head=1, clock=""),
+            lambda: log.save_clock("x"),
         ):
             with pytest.raises(ReadOnlyStoreError, match="reading only"):
                 write()

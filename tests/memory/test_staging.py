@@ -161,7 +161,7 @@ def test_a_fingerprint_out_of_bounds_is_refused(store: Store, wrong: str) -> Non
 def test_what_waits_is_forgotten_too(store: Store) -> None:
     log = summary_log(store, "a")
     raws = [json.dumps({"role": "user", "content": f"silt {n}"}) for n in range(4)]
-    log.append([message(raw) for raw in raws], expected_next=0, cadence="")
+    log.append([message(raw) for raw in raws], expected_next=0, clock="")
     token = store.stage("a", [*entries("silt 0", "silt 1"), Entry("a note on mud")], "r1")
     assert store.forget(session_id="a", start=0, end=1).entries == 1
     assert store.forget(text="mud").entries == 1

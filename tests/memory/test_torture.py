@@ -89,7 +89,7 @@ while True:
     if does == "append":
         raws = [json.dumps({"role": "user", "content": f"message {n}"}) for n in range(end, end + 3)]
         rows = [NewMessage(raw, "user", "any", "original", 3, 0) for raw in raws]
-        log.append(rows, expected_next=end, cadence=str(number))
+        log.append(rows, expected_next=end, clock=str(number))
     elif does == "index":
         ids = store.index("a", two()).entry_ids
     elif does == "commit":
@@ -98,7 +98,7 @@ while True:
             f"c{number}", "r", 1, False, "said", covers, (None,), end, "", "[]", 0, 0, 0, 0, 0
         )
         pair = [Entry(f"{which} {number}", (end - 1, end), created_at=number) for which in ("one", "two")]
-        ids = log.commit(row, pair, expected_head=head, cadence=str(number)).entry_ids
+        ids = log.commit(row, pair, expected_head=head, clock=str(number)).entry_ids
     elif does == "rewrite":
         row = NewCompaction(
             f"r{number}", "branch", 1, False, "said", ((0, end),), (None,), end, "", "[]", 0, 0, 0, 0, 0
@@ -108,12 +108,12 @@ while True:
         ids = log.rewrite(
             row, new, [Entry(f"one {number}", (end - 1, end), created_at=number)],
             expected_head=head, expected_next=end,
-            expected_redactions=state.redactions, withdrawn=[head], parent=head, cadence=str(number),
+            expected_redactions=state.redactions, withdrawn=[head], parent=head, clock=str(number),
         ).entry_ids
     elif does == "forget":
         store.forget(session_id="a", start=what["seq"], end=what["seq"] + 1)
     elif does == "undo":
-        log.undo(expected_head=head, cadence=str(number))
+        log.undo(expected_head=head, clock=str(number))
     elif does == "stage":
         assert store.stage("a", two(), str(number)) == store.stage("a", two(), str(number))
     elif does == "finalize":

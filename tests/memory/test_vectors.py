@@ -66,10 +66,10 @@ def test_what_a_compaction_brings_is_embedded_and_what_is_undone_is_gone(tmp_pat
     with MemoryStore.open(tmp_path, "dense", Counting()) as store:
         store.index("a", entries("silt settles"))
         log = summary_log(store, "a")
-        receipt = log.commit(compaction(), [Entry("the river", (7, 8))], expected_head=None, cadence="")
+        receipt = log.commit(compaction(), [Entry("the river", (7, 8))], expected_head=None, clock="")
         assert store.flush(60)
         assert set(contents(store.search("a", "silt"))) == {"silt settles", "the river"}
-        log.undo(expected_head=receipt.compaction_id, cadence="")
+        log.undo(expected_head=receipt.compaction_id, clock="")
         assert contents(store.search("a", "river")) == ["silt settles"]
         assert {finding.table for finding in store.check()} <= {"compaction"}  # it covers no log
 

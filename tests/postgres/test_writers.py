@@ -47,10 +47,10 @@ def test_the_second_append_onto_the_same_version_is_a_conflict(
     pair: tuple[PostgresStore, PostgresStore],
 ) -> None:
     one, other = (summary_log(store, "a") for store in pair)
-    one.append([message()], expected_next=0, cadence="")
+    one.append([message()], expected_next=0, clock="")
     with pytest.raises(StoreConflictError):
-        other.append([message()], expected_next=0, cadence="")
-    other.append([message()], expected_next=1, cadence="")
+        other.append([message()], expected_next=0, clock="")
+    other.append([message()], expected_next=1, clock="")
     assert len(one.read(0, 9)) == len(other.read(0, 9)) == 2
 
 

@@ -99,7 +99,7 @@ def test_a_reopened_session_has_the_same_view_log_usage_and_entries(tmp_path: Pa
         history, log, usage = session.history(), session.log(), session.usage
         levels = [getattr(raw, "level", 0) for raw in history]
         hits = session.search("topic1")
-        cadence = session._core.clock
+        clock = session._core.clock
     with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
         assert session.history() == history
         assert [getattr(raw, "level", 0) for raw in session.history()] == levels
@@ -107,7 +107,7 @@ def test_a_reopened_session_has_the_same_view_log_usage_and_entries(tmp_path: Pa
         assert session.log() == log
         assert session.usage == usage
         assert session.search("topic1") == hits
-        assert session._core.clock == cadence
+        assert session._core.clock == clock
         play(session, [message for turn in turns(6) for message in turn])
         assert session.log()[: len(log)] == log
 

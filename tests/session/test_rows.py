@@ -42,9 +42,9 @@ def conversation(count: int = 12) -> list[dict[str, Any]]:
     return [message for turn in turns(count) for message in turn]
 
 
-def test_mk_15_the_cadence_survives_its_own_text() -> None:
-    cadence = CompactionClock(7, 3, 5, 2, 900, 40, (1, 4))
-    assert CompactionClock.from_json(cadence.to_json(), "s") == cadence
+def test_mk_15_the_clock_survives_its_own_text() -> None:
+    clock = CompactionClock(7, 3, 5, 2, 900, 40, (1, 4))
+    assert CompactionClock.from_json(clock.to_json(), "s") == clock
     assert CompactionClock.from_json(CompactionClock().to_json(), "s") == CompactionClock()
     assert CompactionClock.from_json("", "s") == CompactionClock()
 
@@ -63,14 +63,14 @@ def test_mk_15_the_cadence_survives_its_own_text() -> None:
         '{"pinned": ["a"]}',
     ],
 )
-def test_mk_15_a_corrupt_cadence_is_an_error_and_never_inferred(text: str) -> None:
+def test_mk_15_a_corrupt_clock_is_an_error_and_never_inferred(text: str) -> None:
     with pytest.raises(StoreCorruptError, match="session 's'"):
         CompactionClock.from_json(text, "s")
 
 
 @pytest.mark.parametrize("kind", ["simple", "durable"])
-def test_mk_15_a_missing_cadence_is_inferred_once_and_stored_at_once(tmp_path: Path, kind: str) -> None:
-    """A log that something else wrote, without a cadence: every answer in it had its boundary."""
+def test_mk_15_a_missing_clock_is_inferred_once_and_stored_at_once(tmp_path: Path, kind: str) -> None:
+    """A log that something else wrote, without a clock: every answer in it had its boundary."""
     with SimpleMemoryStore() if kind == "simple" else MemoryStore.open(tmp_path) as store:
         log = store.open_log("s")
         written = [message(encode(raw), role=raw["role"]) for raw in conversation()]

@@ -38,7 +38,7 @@ def write(store: Store) -> None:
         log = summary_log(store, name)
         raws = [json.dumps({"role": "user", "content": f"{name} said {n}: silt"}) for n in range(9)]
         rows = [NewMessage(raw, "user", "any", "original", 7, 1_000 + n) for n, raw in enumerate(raws)]
-        log.append(rows, expected_next=0, cadence='{"session_boundary_index": 3}')
+        log.append(rows, expected_next=0, clock='{"session_boundary_index": 3}')
         head = None
         for end in (3, 5, 7):
             row = NewCompaction(
@@ -46,8 +46,8 @@ def write(store: Store) -> None:
                 (None, (end, 9)), 9, "m", "[]", 90, 30, 9, 10 - end, 2_000 + end,
             )  # fmt: skip
             brought = [Entry(f"silt {end}", (end - 1, end), created_at=end)]
-            head = log.commit(row, brought, expected_head=head, cadence="").compaction_id
-        log.undo(expected_head=head or 0, cadence="")
+            head = log.commit(row, brought, expected_head=head, clock="").compaction_id
+        log.undo(expected_head=head or 0, clock="")
         store.index(name, [Entry("a note on the river", name="Ann", kind="note", created_at=5.5)])
     store.forget(session_id="a", start=1, end=2)
     store.finalize(store.stage("a", [Entry("a stone that was staged", created_at=6.0)], "committed"))
@@ -66,7 +66,7 @@ def read(path: Path) -> dict[str, Any]:
             told[name] = {
                 "next": state.next_seq,
                 "dropped": state.dropped,
-                "cadence": state.cadence,
+                "clock": state.clock,
                 "head": state.head and state.head.compaction_id,
                 "messages": [[row.seq, row.raw, row.provenance, row.tokens] for row in log.read(0, 99)],
                 "compactions": [

@@ -1,4 +1,4 @@
-"""The guard before every page: it checks the token, the host and the origin of each request.
+"""The gate before every page: it checks the token, the host and the origin of each request.
 
 Only a browser on this machine that has the token gets a page. The token stands
 in the fragment of the address, which a browser never sends. The page's script exchanges it for a cookie.
@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from siltstone.values import dataclass, field
 
-__all__ = ["HOST", "POLICY", "Access", "Guard"]
+__all__ = ["HOST", "POLICY", "Access", "Gate"]
 
 HOST = "127.0.0.1"
 TOKEN_BYTES = 32  #: of a token: 256 bits
@@ -91,7 +91,7 @@ def same(given: str, known: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), known.encode())
 
 
-class Guard:
+class Gate:
     """Stands before *app*, and passes on only requests with the right host, cookie and origin."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
@@ -106,7 +106,7 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
             return
 
-        async def send_guarded(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
@@ -115,9 +115,9 @@ class Guard:
 
         answer = await self._answer(scope, receive)
         if isinstance(answer, Response):
-            await answer(scope, receive, send_guarded)
+            await answer(scope, receive, send_with_headers)
         else:
-            await self._app(answer, receive, send_guarded)
+            await self._app(answer, receive, send_with_headers)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response | Scope:
         """A refusal, or the answer of the pages."""

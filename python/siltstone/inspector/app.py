@@ -1,4 +1,4 @@
-"""The pages behind their guard, as an application of the protocol ASGI."""
+"""The pages behind their gate, as an application of the protocol ASGI."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from siltstone.inspector.access import UNLOCK, Access, Guard
+from siltstone.inspector.access import UNLOCK, Access, Gate
 from siltstone.inspector.live import Live
 from siltstone.inspector.pages import Pages, static
 from siltstone.inspector.subject import Subject
@@ -31,7 +31,7 @@ def inspector_app(subject: Subject, access: Access) -> ASGIApp:
         "/change": pages.confirm,
         UNLOCK: pages.unlock,
     }
-    routes = [Route(path, pages.guarded(endpoint), methods=["GET"]) for path, endpoint in shown.items()]
+    routes = [Route(path, pages.with_refusals(endpoint), methods=["GET"]) for path, endpoint in shown.items()]
     routes += [
         Route("/change", pages.changed, methods=["POST"]),
         Route("/live", Live(subject).__call__, methods=["GET"]),
@@ -42,4 +42,4 @@ def inspector_app(subject: Subject, access: Access) -> ASGIApp:
         exception_handlers={404: pages.missing, 405: pages.missing},
         max_body_size=_MOST_BODY,
     )
-    return Guard(made, access)
+    return Gate(made, access)

@@ -226,9 +226,9 @@ class Pages:
                 raise BadAddressError("The form has more fields than any of the inspector's.") from error
             return self.change(request, dict(fields))
 
-        return await run_in_threadpool(self.guarded(work), request)
+        return await run_in_threadpool(self.with_refusals(work), request)
 
-    def guarded(self, endpoint: Endpoint) -> Endpoint:
+    def with_refusals(self, endpoint: Endpoint) -> Endpoint:
         """*endpoint*, with a page in the place of whatever it raises."""
 
         def answer(request: Request) -> Response:

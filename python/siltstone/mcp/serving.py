@@ -12,7 +12,7 @@ from siltstone.mcp.memory import SessionMemory
 from siltstone.mcp.server import build_server
 from siltstone.mcp.versions import asgi_app
 
-__all__ = ["HOST", "TokenGuard", "serve_http", "serve_stdio"]
+__all__ = ["HOST", "TokenGate", "serve_http", "serve_stdio"]
 
 HOST: Final = "127.0.0.1"
 LEAST_TOKEN: Final = 16  #: characters; a shorter one can be guessed
@@ -22,7 +22,7 @@ _Send = Callable[[dict[str, Any]], Awaitable[None]]
 _App = Callable[[dict[str, Any], _Receive, _Send], Awaitable[None]]
 
 
-class TokenGuard:
+class TokenGate:
     """Lets requests with the right bearer token through to *app*; others are told 401.
 
     Raises:
@@ -74,8 +74,8 @@ def serve_http(memory: SessionMemory, token: str, port: int = 0, tell: Callable[
     """
     import uvicorn
 
-    guard = TokenGuard(asgi_app(build_server(memory), HOST), token)
+    gate = TokenGate(asgi_app(build_server(memory), HOST), token)
     with socket.create_server((HOST, port)) as listening:
         tell(f"http://{HOST}:{listening.getsockname()[1]}/mcp")
-        config = uvicorn.Config(guard, log_level="warning", access_log=False)
+        config = uvicorn.Config(gate, log_level="warning", access_log=False)
         uvicorn.Server(config).run(sockets=[listening])

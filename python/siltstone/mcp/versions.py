@@ -48,4 +48,4 @@ def asgi_app(server: Server, host: str) -> Any:
     """The server as an ASGI application, which refuses the ``Host`` headers of other machines."""
     if MAJOR == 2:
         return server.streamable_http_app(host=host)
-    return server.streamable_http_app()  # its guard is on for the loopback address that is its default
+    return server.streamable_http_app()  # by default it listens on, and checks for, the loopback address

@@ -58,7 +58,7 @@ pub(crate) const BLOCK: usize = 224;
 ///
 /// In blocks of at most 255 bytes, the counter can be a byte, so the compiler counts a whole
 /// vector register at a time.
-pub(crate) fn count_bytes(text: &[u8], predicate: impl Fn(u8) -> bool) -> usize {
+fn count_bytes(text: &[u8], predicate: impl Fn(u8) -> bool) -> usize {
     text.chunks(BLOCK)
         .map(|block| {
             let count: u8 = block.iter().map(|&byte| u8::from(predicate(byte))).sum();

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 use siltstone_core::analyse;
 
-use crate::error::{guard, guard_short};
+use crate::error::{run_briefly, run_detached};
 use crate::text::Text;
 
 /// The start and the end of a part of a text, and its marks, all in code points of the text.
@@ -27,7 +27,7 @@ impl Asked {
     fn new(py: Python<'_>, mut terms: Vec<u64>, languages: Text) -> PyResult<Self> {
         terms.sort_unstable();
         terms.dedup();
-        let inner = guard_short(py, || {
+        let inner = run_briefly(py, || {
             Ok(analyse::Asked::new(terms.into(), languages.parse()?))
         })?;
         Ok(Self { inner })
@@ -36,13 +36,13 @@ impl Asked {
     /// The terms of a query that was not compared with any text yet.
     #[staticmethod]
     fn of(py: Python<'_>, query: Text) -> PyResult<Self> {
-        let inner = guard(py, || Ok(analyse::Asked::of(&query)))?;
+        let inner = run_detached(py, || Ok(analyse::Asked::of(&query)))?;
         Ok(Self { inner })
     }
 
     /// The best part of `text` with at most `size` code points, and the places of the terms in it.
     fn best_part(&self, py: Python<'_>, text: Text, size: usize) -> PyResult<Part> {
-        guard(py, || {
+        run_detached(py, || {
             let part = self.inner.best_part_of(&text, size);
             let start = text[..part.start].chars().count();
             let (mut at, mut place) = (part.start, start);

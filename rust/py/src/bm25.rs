@@ -11,7 +11,7 @@ use siltstone_core::bm25::{Bm25Index as Index, Bm25Params, Document, Query, Scor
 use siltstone_core::index_file;
 
 use crate::arrays::{Found, Table, check_room, known, row_to_bytes};
-use crate::error::guard;
+use crate::error::run_detached;
 use crate::locked::Locked;
 use crate::text::{Text, borrow_all};
 
@@ -23,42 +23,42 @@ pub(crate) struct Bm25Index(Locked<Index>);
 impl Bm25Index {
     #[new]
     fn new(py: Python<'_>, k1: f64, b: f64) -> PyResult<Self> {
-        let index = guard(py, || Ok(Index::new(Bm25Params::new(k1, b)?)))?;
+        let index = run_detached(py, || Ok(Index::new(Bm25Params::new(k1, b)?)))?;
         Ok(Self(Locked::new(index)))
     }
 
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let index = guard(py, || index_file::load(&path, open))?;
+        let index = run_detached(py, || index_file::load(&path, open))?;
         Ok(Self(Locked::new(index)))
     }
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, file: PyBackedBytes) -> PyResult<Self> {
-        let index = guard(py, || open(&file))?;
+        let index = run_detached(py, || open(&file))?;
         Ok(Self(Locked::new(index)))
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let file = guard(py, || self.0.read(|index| index.to_bytes(analyse::ID)))?;
+        let file = run_detached(py, || self.0.read(|index| index.to_bytes(analyse::ID)))?;
         Ok(PyBytes::new(py, &file))
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        guard(py, || {
+        run_detached(py, || {
             let file = self.0.read(|index| index.to_bytes(analyse::ID))?;
             index_file::write(&path, &file)
         })
     }
 
     fn params(&self, py: Python<'_>) -> PyResult<(f64, f64)> {
-        let params = guard(py, || self.0.read(|index| Ok(index.params())))?;
+        let params = run_detached(py, || self.0.read(|index| Ok(index.params())))?;
         Ok((params.k1(), params.b()))
     }
 
     fn add(&self, texts: &Bound<'_, PyList>) -> PyResult<u64> {
         let (py, texts) = (texts.py(), borrow_all(texts)?);
-        guard(py, || {
+        run_detached(py, || {
             let documents: Vec<Document> = texts.iter().map(|text| Document::of(text)).collect();
             self.0.write(|index| {
                 let first = check_room(index.len(), documents.len())?;
@@ -77,7 +77,7 @@ impl Bm25Index {
         query: Text,
         k: usize,
     ) -> PyResult<Bound<'py, PyByteArray>> {
-        let found = guard(py, || {
+        let found = run_detached(py, || {
             let query = Query::of(&query);
             self.0.read(|index| {
                 let limit = k.min(index.len() - index.removed());
@@ -89,7 +89,7 @@ impl Bm25Index {
 
     fn search<'py>(&self, queries: &Bound<'py, PyList>, k: usize) -> PyResult<Found<'py>> {
         let (py, queries) = (queries.py(), borrow_all(queries)?);
-        let found = guard(py, || {
+        let found = run_detached(py, || {
             let queries: Vec<Query> = queries.iter().map(|query| Query::of(query)).collect();
             self.0.read(|index| {
                 let columns = k.min(index.len() - index.removed());
@@ -106,13 +106,13 @@ impl Bm25Index {
 
     /// The number of texts that were not removed.
     fn len(&self, py: Python<'_>) -> PyResult<usize> {
-        guard(py, || {
+        run_detached(py, || {
             self.0.read(|index| Ok(index.len() - index.removed()))
         })
     }
 
     fn remove(&self, py: Python<'_>, ids: Vec<u64>) -> PyResult<()> {
-        guard(py, || {
+        run_detached(py, || {
             self.0.write(|index| {
                 for id in known(&ids, "text", |id| index.has(id))? {
                     index.remove(id);
@@ -124,7 +124,7 @@ impl Bm25Index {
 
     /// The numbers of added texts, removed texts, different terms and postings, and the bytes.
     fn stats(&self, py: Python<'_>) -> PyResult<(usize, usize, usize, usize, usize)> {
-        guard(py, || {
+        run_detached(py, || {
             self.0.read(|index| {
                 let (terms, postings) = (index.terms(), index.postings());
                 Ok((index.len(), index.removed(), terms, postings, index.bytes()))
@@ -142,7 +142,7 @@ pub(crate) fn bm25_scores(
     b: f64,
 ) -> PyResult<Vec<f64>> {
     let (py, texts) = (texts.py(), borrow_all(texts)?);
-    guard(py, || {
+    run_detached(py, || {
         let params = Bm25Params::new(k1, b)?;
         Ok(scores(&texts, &Query::of(&query), params))
     })

@@ -12,7 +12,7 @@ use siltstone_core::index::Neighbor;
 use siltstone_core::index_file;
 
 use crate::arrays::{Found, Matrix, Table, known};
-use crate::error::{guard, to_exception};
+use crate::error::{run_detached, to_exception};
 
 /// An index that compares a query with all rows.
 #[pyclass(frozen, module = "siltstone._native")]
@@ -22,31 +22,31 @@ pub(crate) struct Flat(FlatRows);
 impl Flat {
     #[new]
     fn new(py: Python<'_>, dim: usize) -> PyResult<Self> {
-        guard(py, || FlatRows::new(dim)).map(Self)
+        run_detached(py, || FlatRows::new(dim)).map(Self)
     }
 
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        guard(py, || index_file::load(&path, FlatRows::from_bytes)).map(Self)
+        run_detached(py, || index_file::load(&path, FlatRows::from_bytes)).map(Self)
     }
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, file: PyBackedBytes) -> PyResult<Self> {
-        guard(py, || FlatRows::from_bytes(&file)).map(Self)
+        run_detached(py, || FlatRows::from_bytes(&file)).map(Self)
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        guard(py, || index_file::write(&path, &self.0.to_bytes()))
+        run_detached(py, || index_file::write(&path, &self.0.to_bytes()))
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let file = guard(py, || Ok(self.0.to_bytes()))?;
+        let file = run_detached(py, || Ok(self.0.to_bytes()))?;
         Ok(PyBytes::new(py, &file))
     }
 
     fn add(&self, py: Python<'_>, vectors: PyBuffer<f32>) -> PyResult<(u32, u32)> {
         let values = vectors.to_vec(py)?;
-        let ids = guard(py, || {
+        let ids = run_detached(py, || {
             let rows = rows(&values, self.0.dimension(), "vectors")?;
             self.0.add(rows)
         })?;
@@ -54,7 +54,7 @@ impl Flat {
     }
 
     fn remove(&self, py: Python<'_>, ids: Vec<u64>) -> PyResult<()> {
-        guard(py, || self.0.remove(&known(&ids, "row", |_| true)?))
+        run_detached(py, || self.0.remove(&known(&ids, "row", |_| true)?))
     }
 
     fn search<'py>(
@@ -65,7 +65,7 @@ impl Flat {
     ) -> PyResult<Found<'py>> {
         let values = queries.to_vec(py)?;
         let k = k.min(self.0.len());
-        let found = guard(py, || {
+        let found = run_detached(py, || {
             let mut table = table(k);
             for query in rows(&values, self.0.dimension(), "queries")? {
                 table.push(self.0.search(query, k).iter().map(pair));
@@ -105,31 +105,31 @@ impl Hnsw {
     ) -> PyResult<Self> {
         let params = HnswParams::new(params.0, params.1, params.2, params.3, params.4)
             .map_err(|error| to_exception(py, &error))?;
-        guard(py, || AnyHnsw::new(dim, storage, params)).map(Self)
+        run_detached(py, || AnyHnsw::new(dim, storage, params)).map(Self)
     }
 
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        guard(py, || index_file::load(&path, AnyHnsw::from_bytes)).map(Self)
+        run_detached(py, || index_file::load(&path, AnyHnsw::from_bytes)).map(Self)
     }
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, file: PyBackedBytes) -> PyResult<Self> {
-        guard(py, || AnyHnsw::from_bytes(&file)).map(Self)
+        run_detached(py, || AnyHnsw::from_bytes(&file)).map(Self)
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        guard(py, || index_file::write(&path, &self.0.to_bytes()))
+        run_detached(py, || index_file::write(&path, &self.0.to_bytes()))
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let file = guard(py, || Ok(self.0.to_bytes()))?;
+        let file = run_detached(py, || Ok(self.0.to_bytes()))?;
         Ok(PyBytes::new(py, &file))
     }
 
     fn add(&self, py: Python<'_>, vectors: PyBuffer<f32>) -> PyResult<(u32, u32)> {
         let values = vectors.to_vec(py)?;
-        let ids = guard(py, || self.0.add(&values))?;
+        let ids = run_detached(py, || self.0.add(&values))?;
         Ok((ids.start, ids.end))
     }
 
@@ -141,12 +141,12 @@ impl Hnsw {
         values: PyBuffer<f32>,
     ) -> PyResult<(u32, u32)> {
         let matrix = Matrix::of(py, &indptr, &indices, &values)?;
-        let ids = guard(py, || self.0.add_sparse(&matrix.rows("vectors")?))?;
+        let ids = run_detached(py, || self.0.add_sparse(&matrix.rows("vectors")?))?;
         Ok((ids.start, ids.end))
     }
 
     fn remove(&self, py: Python<'_>, ids: Vec<u64>) -> PyResult<()> {
-        guard(py, || self.0.remove(&known(&ids, "row", |_| true)?))
+        run_detached(py, || self.0.remove(&known(&ids, "row", |_| true)?))
     }
 
     fn search<'py>(
@@ -159,7 +159,7 @@ impl Hnsw {
     ) -> PyResult<Found<'py>> {
         let values = queries.to_vec(py)?;
         let bounds = self.bounds(py, k, ef, plan)?;
-        let found = guard(py, || {
+        let found = run_detached(py, || {
             let mut table = table(bounds.k);
             self.0
                 .search(&values, bounds, |found| table.push(found.iter().map(pair)))?;
@@ -180,7 +180,7 @@ impl Hnsw {
     ) -> PyResult<Found<'py>> {
         let matrix = Matrix::of(py, &indptr, &indices, &values)?;
         let bounds = self.bounds(py, k, ef, plan)?;
-        let found = guard(py, || {
+        let found = run_detached(py, || {
             let (queries, mut table) = (matrix.rows("queries")?, table(bounds.k));
             self.0
                 .search_sparse(&queries, bounds, |found| table.push(found.iter().map(pair)))?;

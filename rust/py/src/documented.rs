@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use siltstone_core::documented::Documents;
 
-use crate::error::guard;
+use crate::error::run_detached;
 use crate::text::Text;
 
 /// The documented BM25 over texts that are lists of words. Its texts never change.
@@ -14,7 +14,7 @@ pub(crate) struct DocumentedBm25(Documents);
 impl DocumentedBm25 {
     #[new]
     fn new(py: Python<'_>, texts: Vec<Vec<Text>>) -> PyResult<Self> {
-        guard(py, || {
+        run_detached(py, || {
             let mut documents = Documents::default();
             for words in &texts {
                 documents.add(words.iter().map(|word| &**word));
@@ -29,7 +29,7 @@ impl DocumentedBm25 {
 
     /// The score of each text for the query.
     fn scores(&self, py: Python<'_>, query: Vec<Text>) -> PyResult<Vec<f64>> {
-        guard(py, || Ok(self.0.scores(&words(&query))))
+        run_detached(py, || Ok(self.0.scores(&words(&query))))
     }
 
     /// The `limit` best texts with at least `least` different words of the query, as pairs of number and score.
@@ -40,7 +40,7 @@ impl DocumentedBm25 {
         least: usize,
         limit: usize,
     ) -> PyResult<Vec<(u32, f64)>> {
-        guard(py, || Ok(self.0.best(&words(&query), least, limit)))
+        run_detached(py, || Ok(self.0.best(&words(&query), least, limit)))
     }
 }
 

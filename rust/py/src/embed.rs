@@ -6,7 +6,7 @@ use siltstone_core::embed::hash::{self, HashRule};
 use siltstone_core::embed::hashed_tf::DIMENSION;
 use siltstone_core::embed::rows::{SparseRows, write_dense};
 
-use crate::error::{guard, guard_attached, to_exception};
+use crate::error::{run_attached, run_detached, to_exception};
 use crate::text::{Text, borrow_all};
 
 type Bytes<'py> = Bound<'py, PyByteArray>;
@@ -14,13 +14,13 @@ type Bytes<'py> = Bound<'py, PyByteArray>;
 /// The XXH3-64 hash of a word's UTF-8.
 #[pyfunction]
 pub(crate) fn word_hash(py: Python<'_>, word: Text) -> PyResult<u64> {
-    guard_attached(py, || Ok(hash::word_hash(&word)))
+    run_attached(py, || Ok(hash::word_hash(&word)))
 }
 
 /// The bucket of a word, 0 to 4095.
 #[pyfunction]
 pub(crate) fn bucket(py: Python<'_>, word: Text, hash_rule: &str) -> PyResult<u16> {
-    guard_attached(py, || Ok(parse(py, hash_rule)?.bucket(&word)))
+    run_attached(py, || Ok(parse(py, hash_rule)?.bucket(&word)))
 }
 
 /// Dense rows, one after another: 4,096 float32 for each text.
@@ -33,7 +33,7 @@ pub(crate) fn embed_batch<'py>(
     let rule = parse(py, hash_rule)?;
     let texts = borrow_all(texts)?;
     PyByteArray::new_with(py, texts.len() * DIMENSION * size_of::<f32>(), |rows| {
-        guard(py, || {
+        run_detached(py, || {
             write_dense(rows, &texts, rule);
             Ok(())
         })
@@ -49,7 +49,7 @@ pub(crate) fn embed_sparse<'py>(
     let py = texts.py();
     let rule = parse(py, hash_rule)?;
     let texts = borrow_all(texts)?;
-    let rows = guard(py, || Ok(SparseRows::of(&texts, rule)))?;
+    let rows = run_detached(py, || Ok(SparseRows::of(&texts, rule)))?;
     Ok((
         PyByteArray::new(py, rows.starts.as_flattened()),
         PyByteArray::new(py, rows.buckets.as_flattened()),

@@ -25,7 +25,7 @@ pub(crate) fn refuse(error: PyErr) {
 }
 
 /// Runs `work` without the interpreter, and turns its errors and panics into exceptions.
-pub(crate) fn guard<T: Send>(
+pub(crate) fn run_detached<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> CoreResult<T> + Send,
 ) -> PyResult<T> {
@@ -48,13 +48,13 @@ pub(crate) fn guard<T: Send>(
 
 /// Runs `work` with the interpreter held, and turns its errors and panics into exceptions. `work` must end within a few
 /// microseconds, because other threads of Python wait for it.
-pub(crate) fn guard_short<T>(py: Python<'_>, work: impl FnOnce() -> CoreResult<T>) -> PyResult<T> {
+pub(crate) fn run_briefly<T>(py: Python<'_>, work: impl FnOnce() -> CoreResult<T>) -> PyResult<T> {
     level::check().map_err(|refused| to_exception(py, &wrong_level(refused)))?;
-    guard_attached(py, || work().map_err(|error| to_exception(py, &error)))
+    run_attached(py, || work().map_err(|error| to_exception(py, &error)))
 }
 
 /// Runs `work` with the interpreter held, because it is short or uses Python objects. Turns a panic into an exception.
-pub(crate) fn guard_attached<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+pub(crate) fn run_attached<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|panic| Err(panic_to_exception(py, &*panic)))
 }
@@ -143,8 +143,8 @@ fn errors(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
 #[pyo3(name = "_panic")]
 pub(crate) fn panic_on_purpose(py: Python<'_>, message: &str, detached: bool) -> PyResult<()> {
     if detached {
-        guard(py, || panic!("{message}"))
+        run_detached(py, || panic!("{message}"))
     } else {
-        guard_attached(py, || panic!("{message}"))
+        run_attached(py, || panic!("{message}"))
     }
 }

@@ -15,7 +15,7 @@ use siltstone_core::index_file;
 use siltstone_core::simd::Level;
 
 use crate::arrays::{Found, Table, check_room, known, row_to_bytes};
-use crate::error::{guard, guard_short, to_exception};
+use crate::error::{run_briefly, run_detached, to_exception};
 use crate::locked::Locked;
 use crate::text::{Text, borrow_all};
 
@@ -40,7 +40,7 @@ impl HashedTfIndex {
         let rule = hash_rule
             .parse()
             .map_err(|error| to_exception(py, &error))?;
-        let index = guard(py, || Ok(Index::default()))?;
+        let index = run_detached(py, || Ok(Index::default()))?;
         Ok(Self {
             rule,
             index: Locked::new(index),
@@ -49,21 +49,21 @@ impl HashedTfIndex {
 
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        guard(py, || index_file::load(&path, Self::open))
+        run_detached(py, || index_file::load(&path, Self::open))
     }
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, file: PyBackedBytes) -> PyResult<Self> {
-        guard(py, || Self::open(&file))
+        run_detached(py, || Self::open(&file))
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let file = guard(py, || self.file())?;
+        let file = run_detached(py, || self.file())?;
         Ok(PyBytes::new(py, &file))
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        guard(py, || index_file::write(&path, &self.file()?))
+        run_detached(py, || index_file::write(&path, &self.file()?))
     }
 
     #[getter]
@@ -73,7 +73,7 @@ impl HashedTfIndex {
 
     fn add(&self, texts: &Bound<'_, PyList>) -> PyResult<u64> {
         let (py, texts) = (texts.py(), borrow_all(texts)?);
-        guard(py, || {
+        run_detached(py, || {
             let rows = CountRows::of(&texts, self.rule);
             self.index.write(|index| {
                 let first = check_room(index.len(), texts.len())?;
@@ -97,13 +97,13 @@ impl HashedTfIndex {
             && let Some(index) = self.index.at_once()
             && index.len() <= SMALL
         {
-            let found = guard_short(py, || Ok(near(&index, self.rule, &query, k)))?;
+            let found = run_briefly(py, || Ok(nearest(&index, self.rule, &query, k)))?;
             drop(index);
             return row_to_bytes(py, found.iter().map(pair));
         }
-        let found = guard(py, || {
+        let found = run_detached(py, || {
             self.index
-                .read(|index| Ok(near(index, self.rule, &query, k)))
+                .read(|index| Ok(nearest(index, self.rule, &query, k)))
         })?;
         row_to_bytes(py, found.iter().map(pair))
     }
@@ -111,7 +111,7 @@ impl HashedTfIndex {
     fn search<'py>(&self, queries: &Bound<'py, PyList>, k: usize) -> PyResult<Found<'py>> {
         let py = queries.py();
         let queries = borrow_all(queries)?;
-        let found = guard(py, || {
+        let found = run_detached(py, || {
             let rows = CountRows::of(&queries, self.rule);
             self.index.read(|index| {
                 let columns = k.min(index.len() - index.removed());
@@ -128,13 +128,13 @@ impl HashedTfIndex {
 
     /// The number of texts that were not removed.
     fn len(&self, py: Python<'_>) -> PyResult<usize> {
-        guard(py, || {
+        run_detached(py, || {
             self.index.read(|index| Ok(index.len() - index.removed()))
         })
     }
 
     fn remove(&self, py: Python<'_>, ids: Vec<u64>) -> PyResult<()> {
-        guard(py, || {
+        run_detached(py, || {
             self.index.write(|index| {
                 for id in known(&ids, "text", |id| index.has(id))? {
                     index.remove(id);
@@ -146,7 +146,7 @@ impl HashedTfIndex {
 
     /// The numbers of added texts, removed texts and postings, the bytes, and the name of the kernels' level.
     fn stats(&self, py: Python<'_>) -> PyResult<(usize, usize, usize, usize, &'static str)> {
-        guard(py, || {
+        run_detached(py, || {
             self.index.read(|index| {
                 let (postings, bytes) = (index.postings(), index.bytes());
                 Ok((
@@ -175,7 +175,7 @@ impl HashedTfIndex {
     }
 }
 
-fn near(index: &Index, rule: HashRule, query: &str, k: usize) -> Vec<Neighbor> {
+fn nearest(index: &Index, rule: HashRule, query: &str, k: usize) -> Vec<Neighbor> {
     let limit = k.min(index.len() - index.removed());
     with_counts(query, rule, |counts| index.search_counts(counts, limit))
 }

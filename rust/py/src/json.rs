@@ -10,7 +10,7 @@ use pyo3::types::list::BoundListIterator;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use siltstone_core::json::{Node, Tree, digest_of, size_of};
 
-use crate::error::guard_attached;
+use crate::error::run_attached;
 use crate::text::{exactly, utf8};
 use crate::turns;
 
@@ -20,7 +20,7 @@ const MAX_DEPTH: usize = 1000;
 /// The bytes and code points of `json.dumps(value, ensure_ascii=False, separators=(",", ":"))`.
 #[pyfunction]
 pub(crate) fn json_size(value: &Bound<'_, PyAny>) -> PyResult<(usize, usize)> {
-    guard_attached(value.py(), || {
+    run_attached(value.py(), || {
         let size = size_of(&Dumped(value.clone()), MAX_DEPTH)?;
         Ok((size.bytes, size.code_points))
     })
@@ -32,7 +32,7 @@ const DIGEST: usize = 16;
 /// The digests of `values`, one after another. Each is the digest of the JSON text that `json_size` measures.
 #[pyfunction]
 pub(crate) fn json_digests<'py>(values: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyBytes>> {
-    guard_attached(values.py(), || {
+    run_attached(values.py(), || {
         let mut digests = Vec::with_capacity(values.len() * DIGEST);
         for (at, value) in values.iter().enumerate() {
             turns::at_step(values.py(), at)?;
@@ -52,7 +52,7 @@ pub(crate) fn begins_alike(
     objects: &Bound<'_, PyList>,
     digests: Option<&[u8]>,
 ) -> PyResult<bool> {
-    guard_attached(values.py(), || {
+    run_attached(values.py(), || {
         let mut digests = digests.map(|all| all.chunks_exact(DIGEST));
         let mut rest = values.iter();
         for (at, object) in objects.iter().enumerate() {

@@ -6,7 +6,7 @@ use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyTuple};
 use siltstone_core::memory::{Changed, Changes, Handle, Keeper, Value};
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
-use crate::error::{guard, refuse};
+use crate::error::{refuse, run_detached};
 use crate::store::Store;
 use crate::text::Text;
 
@@ -86,7 +86,7 @@ type ChangedIn = (String, Vec<Vec<ValueIn>>, Vec<i64>);
 /// A store in memory that mirrors rows. The function `keep` keeps the rows themselves.
 #[pyfunction]
 pub(crate) fn open_mirror(py: Python<'_>, hash_rule: Text, keep: Py<PyAny>) -> PyResult<Store> {
-    let handle = guard(py, || {
+    let handle = run_detached(py, || {
         Handle::open_mirror(hash_rule.parse()?, Box::new(Function(keep)))
     })?;
     Ok(Store::of(handle))

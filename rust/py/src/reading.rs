@@ -5,7 +5,7 @@ use pyo3::types::PyString;
 use siltstone_core::condense::Earlier;
 use siltstone_core::{analyse, condense as condensing, grep};
 
-use crate::error::guard;
+use crate::error::run_detached;
 use crate::text::Text;
 
 /// The start and the end, in code points, of the part of `text` with at most `size` code points that fits `query` best.
@@ -16,7 +16,7 @@ pub(crate) fn best_window(
     query: Text,
     size: usize,
 ) -> PyResult<(usize, usize)> {
-    guard(py, || {
+    run_detached(py, || {
         let window = analyse::best_window(&text, &query, size);
         let start = text[..window.start].chars().count();
         Ok((start, start + text[window].chars().count()))
@@ -26,7 +26,7 @@ pub(crate) fn best_window(
 /// The numbers, from 0, of the lines of `text` that `pattern` matches anywhere. Lines end at line feeds.
 #[pyfunction]
 pub(crate) fn matching_lines(py: Python<'_>, text: Text, pattern: Text) -> PyResult<Vec<usize>> {
-    guard(py, || grep::matching_lines(&text, &pattern))
+    run_detached(py, || grep::matching_lines(&text, &pattern))
 }
 
 /// A shorter form of `text`, where its structure allows one. `earlier` are handles and texts that were shown before.
@@ -36,7 +36,7 @@ pub(crate) fn condense(
     earlier: Vec<(Text, Text)>,
 ) -> PyResult<Bound<'_, PyString>> {
     let (py, read) = (text.py(), Text::from_py(&text)?);
-    let shorter = guard(py, || {
+    let shorter = run_detached(py, || {
         let seen: Vec<Earlier<'_>> = earlier
             .iter()
             .map(|(handle, text)| Earlier { handle, text })

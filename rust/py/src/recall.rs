@@ -12,7 +12,7 @@ use siltstone_core::recall::{
 };
 
 use crate::across::{Unread, unread_out};
-use crate::error::guard_attached;
+use crate::error::run_attached;
 use crate::search::{SearchOptions, VectorIn, vector_in};
 use crate::store::Store;
 use crate::text::Text;
@@ -249,7 +249,7 @@ impl BlockWriter {
         details: Vec<Detail>,
         options: &BlockOptions,
     ) -> PyResult<Block> {
-        guard_attached(py, || {
+        run_attached(py, || {
             let facts: Vec<String> = facts.iter().map(|line| line.to_string()).collect();
             let budget = Budget {
                 cap: options.cap,

@@ -7,7 +7,7 @@ use pyo3::types::PyString;
 use siltstone_core::Error;
 use siltstone_core::redact::{self, CustomRule, Finding, Options};
 
-use crate::error::{guard, guard_short};
+use crate::error::{run_briefly, run_detached};
 use crate::text::Text;
 
 /// Texts below this many bytes are read with the interpreter held, because that is faster than releasing it.
@@ -32,7 +32,7 @@ impl Redactor {
         actions: Vec<(String, String)>,
         custom: Vec<Custom>,
     ) -> PyResult<Self> {
-        guard_short(py, || {
+        run_briefly(py, || {
             let actions = actions
                 .into_iter()
                 .map(|(rule, action)| Ok((rule, action.parse()?)))
@@ -73,9 +73,9 @@ impl Redactor {
             Ok((redacted, findings.map(found).collect()))
         };
         if text.len() < SHORT {
-            guard_short(py, work)
+            run_briefly(py, work)
         } else {
-            guard(py, work)
+            run_detached(py, work)
         }
     }
 }
@@ -83,7 +83,7 @@ impl Redactor {
 /// The names of the built-in rules, in their order.
 #[pyfunction]
 pub(crate) fn redaction_rules(py: Python<'_>) -> PyResult<Vec<Cow<'static, str>>> {
-    guard_short(py, || Ok(redact::names().map(Cow::Borrowed).collect()))
+    run_briefly(py, || Ok(redact::names().map(Cow::Borrowed).collect()))
 }
 
 fn found(finding: Finding) -> Found {

@@ -10,7 +10,7 @@ use siltstone_core::memory::{self, Filter, QueryVector, SearchIndex};
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
 use crate::asked::Asked;
-use crate::error::{guard_short, to_exception};
+use crate::error::{run_briefly, to_exception};
 use crate::explain::explanation_out;
 use crate::text::Text;
 
@@ -55,7 +55,7 @@ impl SearchOptions {
         let ranker = name_in(py, "ranker", ranker.as_ref())?;
         let index = name_in(py, "index", index.as_ref())?;
         let fusion = name_in(py, "fusion", fusion.as_ref())?;
-        guard_short(py, || {
+        run_briefly(py, || {
             let decay = decay.map(|decay| Decay::new(decay.per_day, decay.floor));
             let inner = memory::SearchOptions {
                 limit: limit.unwrap_or(base.limit),

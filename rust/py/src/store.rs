@@ -13,7 +13,7 @@ use siltstone_core::memory::{
 };
 
 use crate::entries::{Finding, Forgotten, Ids, Page, Stage, StoredEntry, TargetIn, ids_out};
-use crate::error::{guard, guard_attached};
+use crate::error::{run_attached, run_detached};
 use crate::record::{In, Many, values};
 use crate::rows::{
     CommittedOut, Compaction, Derived, FactIn, FactOut, LogRow, LogState, MissingOut, RewriteIn,
@@ -43,7 +43,7 @@ impl Store {
         py: Python<'_>,
         work: impl FnOnce(&memory::Store) -> CoreResult<T> + Send,
     ) -> PyResult<T> {
-        guard(py, || work(&*self.handle.store()?))
+        run_detached(py, || work(&*self.handle.store()?))
     }
 
     /// Runs `work` on the store and a session, without the interpreter.
@@ -79,7 +79,7 @@ impl Store {
         hash_rule: Option<Text>,
         mode: Option<u32>,
     ) -> PyResult<Self> {
-        let handle = guard(py, || {
+        let handle = run_detached(py, || {
             let hash_rule = hash_rule.map(|name| name.parse()).transpose()?;
             Handle::open_with(&path, read_only, hash_rule, mode)
         })?;
@@ -90,12 +90,12 @@ impl Store {
     #[pyo3(signature = (hash_rule=None))]
     fn open_memory(py: Python<'_>, hash_rule: Option<Text>) -> PyResult<Self> {
         let rule = || hash_rule.map(|name| name.parse()).transpose();
-        let handle = guard(py, || Handle::open_memory(rule()?))?;
+        let handle = run_detached(py, || Handle::open_memory(rule()?))?;
         Ok(Self::of(handle))
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        guard(py, || {
+        run_detached(py, || {
             self.handle.close();
             Ok(())
         })
@@ -189,7 +189,7 @@ impl Store {
         let messages = self.run_of(py, &session, |store, session| {
             store.messages(session, start, end)
         })?;
-        guard_attached(py, || {
+        run_attached(py, || {
             let rows = messages.into_iter().enumerate();
             rows.map(|(at, row)| {
                 turns::at_step(py, at)?;

@@ -4,13 +4,13 @@ use pyo3::prelude::*;
 use siltstone_core::analyse::LanguageChoice;
 use siltstone_core::{Result as CoreResult, analyse, tokenize};
 
-use crate::error::guard;
+use crate::error::run_detached;
 use crate::text::Text;
 
 /// The words of a text by the tokenizer `words-1`, in order.
 #[pyfunction]
 pub(crate) fn words(py: Python<'_>, text: Text) -> PyResult<Vec<String>> {
-    guard(py, || {
+    run_detached(py, || {
         let mut words = Vec::new();
         tokenize::words::for_each_word(&text, |word| words.push(word.to_owned()));
         Ok(words)
@@ -20,7 +20,7 @@ pub(crate) fn words(py: Python<'_>, text: Text) -> PyResult<Vec<String>> {
 /// The words between white space, with ASCII letters in lower case.
 #[pyfunction]
 pub(crate) fn whitespace_words(py: Python<'_>, text: Text) -> PyResult<Vec<String>> {
-    guard(py, || Ok(tokenize::whitespace::words(&text).collect()))
+    run_detached(py, || Ok(tokenize::whitespace::words(&text).collect()))
 }
 
 /// The terms by the analyser `lexical-4`, in order: those of a query, or those of a text in its own language.
@@ -32,7 +32,7 @@ pub(crate) fn terms(
     own_language: bool,
     among: Option<Text>,
 ) -> PyResult<Vec<String>> {
-    guard(py, || {
+    run_detached(py, || {
         let mut terms = Vec::new();
         let language = if own_language {
             analyse::language_in(&text, choice(among)?)
@@ -48,7 +48,7 @@ pub(crate) fn terms(
 #[pyfunction]
 #[pyo3(signature = (text, among = None))]
 pub(crate) fn language(py: Python<'_>, text: Text, among: Option<Text>) -> PyResult<&'static str> {
-    guard(
+    run_detached(
         py,
         || Ok(analyse::language_in(&text, choice(among)?).code()),
     )

@@ -8,6 +8,7 @@
 mod analyser;
 mod asked;
 mod choice;
+mod corrections;
 mod date;
 mod detect;
 mod ends;
@@ -20,7 +21,6 @@ mod irregular;
 mod key;
 mod language;
 mod memo;
-mod near;
 mod normal;
 mod order;
 mod passages;
@@ -34,11 +34,11 @@ mod words;
 
 pub use asked::{Asked, best_window};
 pub use choice::LanguageChoice;
+pub use corrections::{corrections, for_each_correctable};
 pub(crate) use date::day;
 pub use detect::{language_in, language_of};
 pub use fields::{Fields, Speaker, for_each_passage};
 pub use language::{LANGUAGES, Language, Languages};
-pub use near::{for_each_correctable, near_terms};
 pub use normal::{Normalizer, hash};
 pub use sieve::sift;
 pub use terms::{

@@ -6,7 +6,7 @@
 //! The correction needs no data of its own: it makes the few hundred words at one edit, looks up which of them entries
 //! have, and takes the most frequent one. Words that entries have cost nothing.
 
-use crate::analyse::{Normalizer, for_each_correctable, near_terms};
+use crate::analyse::{Normalizer, corrections, for_each_correctable};
 use crate::bm25::index::Bm25Index;
 use crate::bm25::score::Weighing;
 use crate::bm25::scorer::Scorer;
@@ -38,22 +38,22 @@ pub(super) fn corrected(index: &Bm25Index, query: &Query, scorer: &Scorer<'_>) -
     let languages = query.languages().with_english();
     let normalizers: Vec<Normalizer> = languages.map(Normalizer::of).collect();
     let vocabulary = Vocabulary::of(&index.postings);
-    let mut corrections: Vec<Correction> = Vec::new();
+    let mut chosen: Vec<Correction> = Vec::new();
     for (unknown, word) in unknown {
-        let is_used = |hash: u64| corrections.iter().any(|each| each.hash == hash);
-        let mut near = near_terms(&word, &normalizers, |term| {
+        let is_used = |hash: u64| chosen.iter().any(|each| each.hash == hash);
+        let mut candidates = corrections(&word, &normalizers, |term| {
             vocabulary.may_have(term) && !scorer.has(term) && !is_used(term)
         });
-        near.sort_unstable();
-        near.dedup_by_key(|&mut (hash, _)| hash);
-        let terms = Query::of_hashes(near.iter().map(|&(hash, _)| hash));
+        candidates.sort_unstable();
+        candidates.dedup_by_key(|&mut (hash, _)| hash);
+        let terms = Query::of_hashes(candidates.iter().map(|&(hash, _)| hash));
         let known = Scorer::new(index, &terms, Weighing::Plain);
         // The most frequent term wins; of equally frequent terms the one with the smallest hash.
         if let Some(hash) = known.most_frequent()
-            && let Ok(place) = near.binary_search_by_key(&hash, |&(hash, _)| hash)
+            && let Ok(place) = candidates.binary_search_by_key(&hash, |&(hash, _)| hash)
         {
-            let (hash, normal) = near.swap_remove(place);
-            corrections.push(Correction {
+            let (hash, normal) = candidates.swap_remove(place);
+            chosen.push(Correction {
                 unknown,
                 word,
                 hash,
@@ -61,7 +61,7 @@ pub(super) fn corrected(index: &Bm25Index, query: &Query, scorer: &Scorer<'_>) -
             });
         }
     }
-    (!corrections.is_empty()).then(|| query.corrected(corrections))
+    (!chosen.is_empty()).then(|| query.corrected(chosen))
 }
 
 #[cfg(test)]
@@ -98,9 +98,9 @@ mod tests {
             if df.contains_key(&unknown) || word.len() < 5 {
                 continue;
             }
-            let near = near_terms(word, &[normalizer], |_| true);
-            let near = near.into_iter().map(|(term, _)| term);
-            let new = near.filter(|term| !asked.contains(term) && !found.contains(term));
+            let candidates = corrections(word, &[normalizer], |_| true);
+            let candidates = candidates.into_iter().map(|(term, _)| term);
+            let new = candidates.filter(|term| !asked.contains(term) && !found.contains(term));
             let best = new.filter_map(|term| Some((*df.get(&term)?, std::cmp::Reverse(term))));
             if let Some((_, std::cmp::Reverse(term))) = best.max() {
                 found[place] = term;

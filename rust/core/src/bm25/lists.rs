@@ -68,7 +68,7 @@ impl TermList<'_> {
 
     /// The code of `entry`; its count is 0 where the entry does not have the term.
     #[inline]
-    pub(super) fn code_of(&self, entry: u16) -> u16 {
+    fn code_of(&self, entry: u16) -> u16 {
         match self.column {
             Some(column) => code_in(column, entry),
             None => self.code_near(entry),

@@ -26,7 +26,7 @@ impl Document {
 
     /// A passage of these hashes of terms, in ascending order, with repeated ones side by side.
     #[must_use]
-    pub fn of_sorted(terms: &[u64]) -> Self {
+    fn of_sorted(terms: &[u64]) -> Self {
         Self::of_text(terms, terms.len(), Language::English)
     }
 

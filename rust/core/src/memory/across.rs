@@ -126,15 +126,15 @@ impl Store {
         options: &SearchOptions,
         rank: impl Fn(&Namespace) -> Ranking,
     ) -> Result<Across> {
-        let (embedder, needs) = (analysis.embedder(), options.needs());
+        let (embedder, needs) = (analysis.embedder(), options.required_indexes());
         let (mut is_anew, mut grew) = (false, false);
         loop {
             let known = self.scopes.namespace(name);
-            let guard = known.as_ref().map(|namespace| namespace.read());
-            let able = guard.as_ref().filter(|known| known.scope.has(needs));
+            let locked = known.as_ref().map(|namespace| namespace.read());
+            let able = locked.as_ref().filter(|known| known.scope.has(needs));
             let ranked = able.map(|namespace| rank(namespace));
             let outcome = self.database.read(|transaction| {
-                let (Some(namespace), Some(ranking)) = (&guard, ranked) else {
+                let (Some(namespace), Some(ranking)) = (&locked, ranked) else {
                     return Ok(None);
                 };
                 let has_vectors = || match embedder {
@@ -165,7 +165,7 @@ impl Store {
                     asked: analysis.asked(query, namespace.scope.reading.languages),
                 }))
             });
-            drop(guard);
+            drop(locked);
             match outcome {
                 Ok(Some(found)) => {
                     if let Some(namespace) = known.filter(|_| grew) {
@@ -225,7 +225,7 @@ impl Store {
         for each in self.scopes.leaving() {
             match each {
                 Leaving::Session(session) => {
-                    self.keep(&session);
+                    self.write_cache(&session);
                     self.scopes.remove(&session);
                 }
                 Leaving::Namespace(name) => self.scopes.remove_namespace(&name),
@@ -259,7 +259,7 @@ impl Store {
             if size <= most {
                 break;
             }
-            self.keep(&session);
+            self.write_cache(&session);
             self.scopes.remove(&session);
             size -= len;
         }

@@ -15,12 +15,12 @@ use crate::sqlite::{Finding, SessionRow, cached, session};
 
 impl Store {
     /// Writes a cache of the session, if enough entries were analysed since the last one.
-    pub(super) fn keep(&self, session: &SessionId) {
+    pub(super) fn write_cache(&self, session: &SessionId) {
         // A failure is harmless: a search that reads the rows gives the same answers.
-        let _ = self.try_to_keep(session);
+        let _ = self.try_to_write(session);
     }
 
-    fn try_to_keep(&self, session: &SessionId) -> Result<()> {
+    fn try_to_write(&self, session: &SessionId) -> Result<()> {
         let Some(scope) = self.scopes.get(session).filter(|_| !self.is_read_only()) else {
             return Ok(());
         };
@@ -127,7 +127,7 @@ impl Drop for Store {
     /// Writes caches of the indexes, for the next process that opens the file.
     fn drop(&mut self) {
         for session in self.scopes.sessions() {
-            self.keep(&session);
+            self.write_cache(&session);
         }
     }
 }

@@ -113,7 +113,7 @@ impl Scope {
             let cached = |needs| cached(needs).filter(|_| from_cache);
             first = self.follow(connection, row, needs, cached)?;
             if let Some(graph) = &mut self.graph {
-                graph.keep(&self.entries)?;
+                graph.retain(&self.entries)?;
             }
             if self.kept.lens() == [0; 2] {
                 break; // everything was read from rows, so a second attempt would give the same
@@ -169,7 +169,7 @@ impl Scope {
         self.damaged.retain(|id| stays(id));
         self.kept = Kept::default();
         if let Some(graph) = &mut self.graph {
-            graph.keep(&self.entries)?;
+            graph.retain(&self.entries)?;
             if graph.is_mostly_gone() {
                 return Ok(());
             }

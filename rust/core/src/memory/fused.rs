@@ -37,7 +37,7 @@ impl Sides {
         scope
             .lexical
             .for_each_match(query, |found| lexical[found.id as usize] = found.score);
-        let near = near(scope, index, vector);
+        let near = nearest(scope, index, vector);
         let cosines = near.iter().flatten().map(|near| near.cosine);
         let spreads = [Spread::of(lexical.iter().copied()), Spread::of(cosines)];
         let weights = weights(spreads);
@@ -90,7 +90,7 @@ impl Sides {
 }
 
 /// The nearest vector of each entry of the scope, in the order of the entries.
-pub(super) fn near(scope: &Scope, index: &dyn DenseIndex, vector: &[f32]) -> Vec<Option<Near>> {
+pub(super) fn nearest(scope: &Scope, index: &dyn DenseIndex, vector: &[f32]) -> Vec<Option<Near>> {
     let mut near = vec![None; scope.entries.len()];
     index.for_each_near(vector, &mut |found| near[found.id as usize] = Some(found));
     near

@@ -55,7 +55,7 @@ impl Graph {
     }
 
     /// Removes the rows of entries that are not in `left`, which ascends.
-    pub(super) fn keep(&mut self, left: &[(EntryId, i64)]) -> Result<()> {
+    pub(super) fn retain(&mut self, left: &[(EntryId, i64)]) -> Result<()> {
         let is_left = |id: EntryId| left.binary_search_by_key(&id, |&(id, _)| id).is_ok();
         let gone = self.rows.extract_if(|&id, _| !is_left(id));
         let gone: Vec<u32> = gone.map(|(_, row)| row).collect();

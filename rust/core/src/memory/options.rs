@@ -163,7 +163,7 @@ impl Default for SearchOptions {
 
 impl SearchOptions {
     /// The indexes that a search reads. `Dense` and `Fused` need terms, too, in case there are no vectors.
-    pub(super) fn needs(&self) -> RequiredIndexes {
+    pub(super) fn required_indexes(&self) -> RequiredIndexes {
         let needs = match (self.ranker, self.index) {
             (Ranker::Cosine, SearchIndex::Exact) => RequiredIndexes::BUCKETS,
             (Ranker::Cosine, SearchIndex::Graph(kind)) => RequiredIndexes::graph(kind),

@@ -9,7 +9,7 @@ use crate::embed::hashed_tf::counts;
 use crate::fusion::{self, Decay};
 use crate::id::EntryId;
 use crate::index::{Near, VectorIndex};
-use crate::memory::fused::{Sides, near};
+use crate::memory::fused::{Sides, nearest};
 use crate::memory::options::{Fusion, QueryVector, Ranker, SearchIndex, SearchOptions};
 use crate::memory::scope::Scope;
 use crate::top_k::TopK;
@@ -219,7 +219,7 @@ impl Scope {
                         Ranker::Dense
                     }
                     (Some(dense), _) if options.fusion == Fusion::ReciprocalRank => {
-                        let near = near(self, dense.index.as_ref(), &vector.numbers);
+                        let near = nearest(self, dense.index.as_ref(), &vector.numbers);
                         self.by_ranks(terms, &near, &mut best);
                         Ranker::Fused
                     }

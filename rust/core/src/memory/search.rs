@@ -117,7 +117,7 @@ impl Store {
         self.with_scope(
             session,
             analysis.embedder(),
-            options.needs(),
+            options.required_indexes(),
             |scope| {
                 let admits = scope.admitted(&options.filter, options.now);
                 scope.rank(&analysis, limit, options, &admits)
@@ -193,8 +193,8 @@ impl Store {
         let (mut is_anew, mut is_worth_keeping, mut grew) = (false, false, false);
         let mut known = self.scopes.get(session);
         loop {
-            let guard = known.as_ref().map(|scope| scope.read());
-            let able = guard.as_ref().filter(|scope| scope.has(needs));
+            let locked = known.as_ref().map(|scope| scope.read());
+            let able = locked.as_ref().filter(|scope| scope.has(needs));
             let ranked = able.map(|scope| rank(scope));
             let outcome = self.database.read(|transaction| {
                 let Some(row) = session::find(transaction, session)? else {
@@ -206,7 +206,7 @@ impl Store {
                     let both = embedder.zip(revision);
                     both.is_none_or(|(embedder, revision)| scope.has_vectors(embedder, revision))
                 };
-                match (&guard, ranked) {
+                match (&locked, ranked) {
                     (Some(scope), Some(ranked)) if scope.is_of(&row) && has_vectors(scope) => {
                         scope.touch();
                         let found = fetch(transaction, scope, &row, ranked)?;
@@ -217,15 +217,15 @@ impl Store {
             });
             match outcome {
                 Err(error) if error.kind() == ErrorKind::StoreCorrupt && !is_anew => {
-                    drop(guard);
+                    drop(locked);
                     self.scopes.remove(session);
                     (known, is_anew) = (None, true);
                 }
                 Err(error) => return Err(error),
                 Ok(Outcome::Done(value, namespace)) => {
-                    drop(guard);
+                    drop(locked);
                     if is_worth_keeping {
-                        self.keep(session);
+                        self.write_cache(session);
                     }
                     if let Some(scope) = known.filter(|_| grew) {
                         let bytes = scope.read().bytes();
@@ -237,7 +237,7 @@ impl Store {
                 }
                 Ok(Outcome::NoSession) => return Ok(None),
                 Ok(Outcome::Stale) => {
-                    drop(guard);
+                    drop(locked);
                     // Other threads may remove the scope from the map. This search keeps it until it is done.
                     let scope = self.scopes.get_or_create(session);
                     is_worth_keeping |=

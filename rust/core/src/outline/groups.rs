@@ -200,7 +200,7 @@ impl Calls {
         self.by_key[key.index()].back().map(|call| call.position)
     }
 
-    pub(super) fn waits_at(&self, position: usize) -> bool {
+    fn waits_at(&self, position: usize) -> bool {
         self.waiting[position] > 0
     }
 

@@ -18,16 +18,13 @@ use super::scan::GROUP;
 /// The number of lanes: for more entries no bound is known.
 pub const LANES: usize = GROUP;
 
-/// The largest relative error of an estimate, which is never above the exact value: 5 bits of the fraction are
-/// compared.
-pub const COARSE: f32 = 1.0 / 31.0;
 /// Values below this share of the largest one count as 0.
 pub const LEAST: f32 = 1.0 / 256.0;
 
 /// A number that `sum^2 / norm` reaches for at least `limit` entries; 0 if none is known.
 ///
 /// No value may be above `largest`, except by rounding. A sum must be 0 where the norm is 0. The result is at most
-/// [`COARSE`] below the `limit`th largest value of the lanes, if that is at least [`LEAST`] times `largest`. Paths
+/// 1/31 below the `limit`th largest value of the lanes, if that is at least [`LEAST`] times `largest`. Paths
 /// may differ in the result: it is not an answer, only a bound that decides which entries are examined.
 #[must_use]
 pub fn reached(
@@ -165,6 +162,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// The largest relative error of an estimate, which is never above the exact value: 5 bits of the fraction are
+    /// compared.
+    const COARSE: f32 = 1.0 / 31.0;
 
     proptest! {
         #[test]

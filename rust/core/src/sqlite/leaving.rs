@@ -23,7 +23,7 @@ pub(crate) fn withdraw(
     let gone = transaction
         .prepare_cached("DELETE FROM entry WHERE session = ?1 AND compaction = ?2")?
         .execute([session.id, compaction])?;
-    Ok(left(session, gone))
+    Ok(subtract(session, gone))
 }
 
 /// The entries of the session with an id above `after` that came from a message of `seqs`, which ascend; and the last
@@ -77,7 +77,7 @@ pub(crate) fn forget(
     for id in ids {
         gone += statement.execute([id, session.id])?;
     }
-    Ok(left(session, gone))
+    Ok(subtract(session, gone))
 }
 
 /// Deletes the session's entries from before `before`, and then the oldest until `keep` are left. Gives the number for
@@ -103,7 +103,7 @@ pub(crate) fn expire(
             )?
             .execute([session.id, keep])?;
     }
-    Ok((left(session, aged), left(session, over)))
+    Ok((subtract(session, aged), subtract(session, over)))
 }
 
 /// Deletes the session's entries that have expired at `now`, and gives their number. The figures in `session` change,
@@ -116,7 +116,7 @@ pub(crate) fn lapse(
     let lapsed = transaction
         .prepare_cached("DELETE FROM entry WHERE session = ?1 AND expires_at <= ?2")?
         .execute([session.id, now])?;
-    Ok(left(session, lapsed))
+    Ok(subtract(session, lapsed))
 }
 
 /// Deletes the session, and leaves a tombstone: a row with its name and its namespace. From now on searches
@@ -174,7 +174,7 @@ pub(crate) fn take(transaction: &Transaction<'_>, is_time: &dyn Fn() -> bool) ->
 }
 
 /// Subtracts `gone` entries from the figures of the session, and raises its epoch, so that its indexes are stale.
-fn left(session: &mut SessionRow, gone: usize) -> i64 {
+fn subtract(session: &mut SessionRow, gone: usize) -> i64 {
     let gone = i64::try_from(gone).unwrap_or(i64::MAX);
     if gone > 0 {
         session.entries -= gone;

@@ -76,13 +76,13 @@ pub(super) fn overwrite(connection: &Connection, number: u32) -> Result<bool> {
         return Ok(false);
     };
     // SQLite's defensive mode forbids writing raw pages. It is switched off for this one statement.
-    let guard = DbConfig::SQLITE_DBCONFIG_DEFENSIVE;
-    let is_guarded = connection.db_config(guard)?;
-    connection.set_db_config(guard, false)?;
+    let defensive = DbConfig::SQLITE_DBCONFIG_DEFENSIVE;
+    let was_on = connection.db_config(defensive)?;
+    connection.set_db_config(defensive, false)?;
     let written = connection
         .prepare_cached("UPDATE sqlite_dbpage SET data = ?2 WHERE pgno = ?1")
         .and_then(|mut statement| statement.execute(params![number, page]));
-    connection.set_db_config(guard, is_guarded)?;
+    connection.set_db_config(defensive, was_on)?;
     written?;
     Ok(true)
 }

@@ -9,7 +9,7 @@ use siltstone_core::outline::{
 
 use super::known::KnownMessages;
 use super::value::Plain;
-use crate::error::guard_attached;
+use crate::error::run_attached;
 use crate::text::with_bytes;
 use crate::turns;
 
@@ -47,7 +47,7 @@ impl Outline {
         opens_turn: &Bound<'_, PyAny>,
         known: Option<&KnownMessages>,
     ) -> PyResult<Self> {
-        guard_attached(raws.py(), || {
+        run_attached(raws.py(), || {
             let mut other = Described {
                 describe,
                 opens_turn,

@@ -11,7 +11,7 @@ use siltstone_core::bm25::KnownTerms;
 use siltstone_core::outline::{Keys, Measured, Other, Outline as Inner, Sketch, Tie};
 
 use super::value::{Plain, is_space, role_and_text};
-use crate::error::guard;
+use crate::error::run_detached;
 use crate::text::{Text, exactly};
 use crate::turns;
 
@@ -185,7 +185,7 @@ impl Memory {
         if new.is_empty() {
             return Ok(());
         }
-        let terms = guard(py, || Ok(KnownTerms::of(&texts)))?;
+        let terms = run_detached(py, || Ok(KnownTerms::of(&texts)))?;
         for (((at, may_be_held), text), terms) in new.into_iter().zip(texts).zip(terms) {
             self.messages[at].said = Some(Said {
                 terms,

@@ -6,7 +6,7 @@ use siltstone_core::outline::{Item, ItemKind, Rendering, each_item};
 
 use super::history::measure_in;
 use super::value::Plain;
-use crate::error::guard_attached;
+use crate::error::run_attached;
 use crate::turns;
 
 /// The lines of the messages from `start` to `end`, up to the first that the core cannot read; and the position where
@@ -17,7 +17,7 @@ pub(crate) fn render_messages(
     start: usize,
     end: usize,
 ) -> PyResult<(String, usize)> {
-    guard_attached(raws.py(), || {
+    run_attached(raws.py(), || {
         let mut rendering = Rendering::default();
         for position in start..end.min(raws.len()) {
             turns::at_step(raws.py(), position)?;
@@ -49,7 +49,7 @@ pub(crate) fn message_items(
     start: usize,
     end: usize,
 ) -> PyResult<(Vec<ItemRow>, usize)> {
-    guard_attached(raws.py(), || {
+    run_attached(raws.py(), || {
         let mut items = Vec::new();
         for position in start..end.min(raws.len()) {
             turns::at_step(raws.py(), position)?;
@@ -84,7 +84,7 @@ pub(crate) fn rendered_tokens(
     end: usize,
     measure: &str,
 ) -> PyResult<(Vec<usize>, usize)> {
-    guard_attached(raws.py(), || {
+    run_attached(raws.py(), || {
         let measure = measure_in(measure)?;
         let (mut rendering, mut counts) = (Rendering::default(), Vec::new());
         for position in start..end.min(raws.len()) {

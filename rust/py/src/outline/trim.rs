@@ -9,7 +9,7 @@ use siltstone_core::outline::{Field, Leaving as InnerLeaving, Loose as InnerLoos
 use super::history::{Outline, UnitsIn};
 use super::known::KnownMessages;
 use super::value::{Plain, is_space, name};
-use crate::error::{guard, guard_attached};
+use crate::error::{run_attached, run_detached};
 use crate::text::{Text, exactly};
 use crate::turns;
 
@@ -36,7 +36,7 @@ impl Loose {
         shown: &Bound<'_, PyAny>,
         held: Held<'_>,
     ) -> PyResult<Self> {
-        guard_attached(raws.py(), || {
+        run_attached(raws.py(), || {
             let (history, (opening, is_held)) = (&outline.get().inner, held);
             let mut reader = Reader::of(outline, raws, shown)?;
             let groups = history.without_held(history.loose(fixed), |request| {
@@ -71,7 +71,7 @@ impl Loose {
     }
 
     fn by_relevance(&self, py: Python<'_>, query: Text, k1: f64, b: f64) -> PyResult<Leaving> {
-        let inner = guard(py, || {
+        let inner = run_detached(py, || {
             let (params, query) = (Bm25Params::new(k1, b)?, Query::of(&query));
             Ok(self.inner.leaving(&scores(&self.texts, &query, params)))
         })?;
@@ -125,7 +125,7 @@ impl Leaving {
         let (py, history, (opening, is_held)) = (raws.py(), &outline.get().inner, held);
         let mut reader = Reader::of(outline, raws, shown)?;
         let mut memory = known.take();
-        let groups = guard_attached(py, || {
+        let groups = run_attached(py, || {
             if !memory.is_of(outline.get().stamp) {
                 memory.follow(raws)?;
             }
@@ -140,7 +140,7 @@ impl Leaving {
                 Ok::<_, PyErr>(may_be && is_held.call1((request,))?.extract()?)
             })
         })?;
-        let inner = guard(py, || {
+        let inner = run_detached(py, || {
             let (params, query) = (Bm25Params::new(k1, b)?, Query::of(&query));
             let mut loose = InnerLoose::default();
             for first in groups {
@@ -170,7 +170,7 @@ impl Leaving {
         let outline = self.outline.get();
         let sums = outline.sums_of(units)?;
         let most = usize::try_from(most).ok();
-        guard_attached(py, || {
+        run_attached(py, || {
             Ok(self.inner.until(&outline.inner, &sums, most, spared))
         })
     }

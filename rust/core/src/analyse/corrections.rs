@@ -28,7 +28,7 @@ pub fn for_each_correctable(text: &str, mut visit: impl FnMut(&str, u64)) {
 ///
 /// An edit removes, adds or replaces one letter, or swaps two adjacent letters. The first letter is only changed by
 /// a swap. There is none if the first letter is of a script that is not corrected.
-pub fn near_terms(
+pub fn corrections(
     word: &str,
     normalizers: &[Normalizer],
     is_asked: impl Fn(u64) -> bool,
@@ -126,8 +126,8 @@ mod tests {
 
     use super::*;
 
-    fn near(word: &str) -> Vec<String> {
-        let found = near_terms(word, &[Normalizer::default()], |_| true);
+    fn corrected(word: &str) -> Vec<String> {
+        let found = corrections(word, &[Normalizer::default()], |_| true);
         found.into_iter().map(|(_, normal)| normal).collect()
     }
 
@@ -193,14 +193,17 @@ mod tests {
             ("paintng", "paint"),
             ("защта", "защит"),
         ] {
-            assert!(near(typo).iter().any(|found| found == meant), "{typo}");
+            assert!(corrected(typo).iter().any(|found| found == meant), "{typo}");
         }
         for (other, far) in [
             ("fountain", "mountain"),
             ("ountain", "mountain"),
             ("moutian", "mountain"),
         ] {
-            assert!(!near(other).iter().any(|found| found == far), "{other}");
+            assert!(
+                !corrected(other).iter().any(|found| found == far),
+                "{other}"
+            );
         }
     }
 
