@@ -27,7 +27,7 @@ endif
 export VIRTUAL_ENV := $(CURDIR)/.venv
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-# Where things stand: files whose time says what was last done.
+# Files whose time tells when a step was last done.
 TOOLS := .venv/.tools-installed
 INSTALLED := .venv/.siltstone-installed
 PEERS := .venv-peers/.peers-installed

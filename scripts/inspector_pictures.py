@@ -158,7 +158,7 @@ def found(driver: webdriver.Chrome, selector: str) -> None:
 
 
 def shot(driver: webdriver.Chrome) -> bytes:
-    """What the browser shows, as a PNG."""
+    """The screen of the browser, as a PNG."""
     answer = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", "optimizeForSpeed": False})
     return base64.b64decode(answer["data"])
 

@@ -3,7 +3,7 @@
     python scripts/mutants.py                 all of them, some ten minutes
     python scripts/mutants.py committing      those of files with this word in their path
 
-``mutants.toml`` has them: a place in a file, what it becomes, and the tests of which one must fail then. The
+``mutants.toml`` has them: a place in a file, the new text, and the tests of which one must fail then. The
 work is done in a copy of the checkout; Rust is compiled into ``target/mutants`` of this one. The exit code is
 1 where a mutant survives, or its place is lost.
 """

@@ -40,7 +40,7 @@ _ITEM = re.compile(r"^(\*{0,2}[\w.]+)(?: \([^)]*\))?: (.*)$", re.DOTALL)
 
 
 class Reference:
-    """The page under way, and what is wrong with it."""
+    """The page under way, and its faults."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -100,7 +100,7 @@ class Reference:
                 self.parts.append(f"<p>{_inline(block)}</p>")
 
     def finish(self) -> str:
-        """The whole page; references that lead nowhere are among what is wrong."""
+        """The whole page; references that lead nowhere are among its faults."""
         for path, target in self._links:
             if (
                 target.removeprefix("siltstone.") not in self.anchors

@@ -45,13 +45,13 @@ def filled(folder: str) -> None:
 
 
 def gauge(valve: int) -> str:
-    """What the tool tells of a valve."""
+    """The answer of the tool about a valve."""
     rows = (f"  minute {minute:02}: {valve * 3 + minute % 2}.{minute} bar" for minute in range(5))
     return "\n".join([f"valve {valve}, last service {1 + valve % 28:02} March", *rows])
 
 
 def drawn(name: str, title: str, command: Callable[..., Any], *arguments: Any, **options: Any) -> None:
-    """Runs *command*, and writes what it prints."""
+    """Runs *command*, and writes its output."""
     output.record, output.width, output._force_terminal = True, COLUMNS, True
     try:
         command(*arguments, **options)

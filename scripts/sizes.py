@@ -68,7 +68,7 @@ def python_lines(source: str) -> Lines:
 
 def rust_lines(source: str) -> Lines:
     """The lines of a Rust file. Its test modules are tests, with their comments."""
-    bare = _RUST.sub(_bare, source)  # comments away, strings without what looks like a brace
+    bare = _RUST.sub(_bare, source)  # comments away, strings without braces
     tests = _test_lines(bare)
     count = {"code": 0, "comments": 0, "tests": 0}
     for number, (line, left) in enumerate(zip(source.split("\n"), bare.split("\n"), strict=True)):
@@ -113,7 +113,7 @@ def room(path: PurePosixPath) -> str | None:
 
 
 def lines(path: PurePosixPath, source: str) -> Lines:
-    """The lines of a file, by what it is."""
+    """The lines of a file, by its kind."""
     found = rust_lines(source) if path.suffix == ".rs" else python_lines(source)
     return Lines(tests=found.code + found.comments + found.tests) if "tests" in path.parts else found
 

@@ -2,7 +2,7 @@
 
     python scripts/tally.py cargo test --workspace
 
-A runner may be content with nothing: ``cargo test`` exits 0 where it found no test. What was counted is
+A runner may be content with nothing: ``cargo test`` exits 0 where it found no test. The count is
 appended to the file that ``TEST_TALLY`` names, a line a run, for whoever sums up.
 """
 
@@ -24,7 +24,7 @@ _PYTEST = re.compile(r"^(?:=+ )?(?P<counts>\d+ \w+(?:, \d+ \w+)*) in \d+(?:\.\d+
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Tests of a run, by what became of them."""
+    """Tests of a run, by their outcome."""
 
     passed: int = 0
     failed: int = 0
@@ -43,7 +43,7 @@ class Tally:
 
 
 def read(line: str) -> Tally:
-    """What *line* of a runner's output says was run: nothing, for most lines."""
+    """The tests that *line* of a runner's output tells of: none, for most lines."""
     line = _ESCAPES.sub("", line).strip()
     if cargo := _CARGO.match(line):
         passed, failed, ignored = map(int, cargo.groups())
@@ -60,7 +60,7 @@ def read(line: str) -> Tally:
 
 
 def run(command: list[str]) -> tuple[int, Tally]:
-    """Runs *command*, passing its output on as it comes. Its exit code and what it ran."""
+    """Runs *command*, passing its output on as it comes. Its exit code and the tests that it ran."""
     environment = dict(os.environ)
     if sys.stdout.isatty() and "NO_COLOR" not in environment:
         environment.setdefault("FORCE_COLOR", "1")

@@ -1,7 +1,7 @@
 """Makes the table of models' windows anew, or says where it differs from its source.
 
     pip install genai-prices
-    python scripts/windows.py           what differs; exit code 1 where something does
+    python scripts/windows.py           the differences; exit code 1 where there are any
     python scripts/windows.py --write   writes python/siltstone/windows.tsv
 
 The source is the package genai-prices, which its makers check against the providers' own pages.

@@ -26,11 +26,11 @@ struct Whole {
     path: PathBuf,
     file: Vec<u8>,
     log: Vec<u8>,
-    /// What it answered after each commit that is in the log, and before.
+    /// Its answers after each commit that is in the log, and before.
     answers: Vec<Answers>,
 }
 
-/// What a store answers, each question by itself.
+/// The answers of a store, each question by itself.
 struct Answers {
     exact: Vec<Result<String>>,
     /// Texts that are listed, and texts that are found, by their ids.

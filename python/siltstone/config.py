@@ -4,7 +4,7 @@
 
     policy = "waterfall"            # which one, where nothing else names one
 
-    [waterfall]                     # a table a policy; what is left out has its default
+    [waterfall]                     # a table for each policy; a missing setting has its default
     immediate_window = 24
     longterm_budget_tokens = "none"
 
@@ -53,7 +53,7 @@ class Settings:
 
         Args:
             name: One of the names of policies.
-            defaults: Settings of that policy, for what the file leaves out.
+            defaults: Settings of that policy, where the file has no such setting.
 
         Raises:
             ConfigError: an unknown name or setting, or a value out of its bounds; the file and the table

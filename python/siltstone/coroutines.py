@@ -8,7 +8,7 @@ from siltstone.light import partial
 
 __all__ = ["gives_coroutine"]
 
-_MARK = "_is_coroutine_mark"  # what inspect.markcoroutinefunction leaves
+_MARK = "_is_coroutine_mark"  # the mark that inspect.markcoroutinefunction sets
 _CO_COROUTINE = 0x80  # inspect.CO_COROUTINE
 
 

@@ -230,7 +230,7 @@ def passes(
 def mmr(
     scores: Sequence[float], similarities: Sequence[Sequence[float]], count: int, weight: float
 ) -> list[int]:
-    """The places of *count* items: next is what has the most of ``weight * score - (1 - weight) * nearest``.
+    """The places of *count* items; the next one has the largest ``weight * score - (1 - weight) * nearest``.
 
     *nearest* is the greatest similarity to those that were chosen. Ties go to the earlier place.
     """

@@ -157,7 +157,7 @@ async def acompact(
 
 
 def plan(messages: Sequence[RawMessage], policy: Compactor, *, context_window: int | None = None) -> Plan:
-    """What :func:`compact` would do: ranges, counts and tokens. Calls no model, and changes nothing.
+    """Tells what :func:`compact` would do: ranges, counts and tokens. Calls no model, and changes nothing.
 
     A curator is not called either, and does not count as a request. Each summary is assumed to fill its
     budget, or the largest half, quarter, ... of it with which the history shrinks. So ``tokens_after`` is an

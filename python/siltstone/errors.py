@@ -6,8 +6,8 @@
     ├── InvalidMessageError          ValueError        not a message of any dialect we read
     │   └── MessageTooLargeError                       a message over the size limit
     ├── ConfigError                  ValueError        a setting out of its bounds, or unknown
-    ├── ContextOverflowError         ValueError        what must be kept is larger than the window
-    ├── ConversionLossError          ValueError        what another dialect cannot say
+    ├── ContextOverflowError         ValueError        the messages that must stay are larger than the window
+    ├── ConversionLossError          ValueError        a message that another dialect cannot say
     ├── DatasetError                 ValueError        evaluation data that is not there, or not right
     ├── EmbeddingError               RuntimeError      the caller's embedder raised, hung, or gave no vectors
     ├── HistoryConflictError         ValueError        a host's list that the session cannot follow

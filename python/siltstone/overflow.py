@@ -56,7 +56,7 @@ _OTHER_LIMIT: Final = pattern(
     re.IGNORECASE,
 )
 
-# What servers say that are not known, or are behind somebody's proxy.
+# Messages of servers that are not known, or are behind somebody's proxy.
 _COMMON: Final = (
     "context length",
     "maximum context",

@@ -25,7 +25,7 @@ else:
             self._made_of = (text, flags)
 
         def __getattr__(self, name: str) -> Any:
-            # What was asked for stays here, so the next one who asks does not come by.
+            # The compiled expression is kept here, so the next caller does not come by.
             import re
 
             value = getattr(re.compile(*self._made_of), name)

@@ -249,7 +249,7 @@ class _Compaction(Watched):
         self._span = span
 
     def during(self) -> Watched:
-        """Around a step: what it does is under the span of the compaction."""
+        """Around a step: the spans of its calls are under the span of the compaction."""
         from opentelemetry.trace import set_span_in_context
 
         return _Step(set_span_in_context(self._span))
@@ -294,7 +294,7 @@ class _Step(Watched):
 def _failed(span: Span, error: object) -> str:
     """The class of *error*, which *span* is marked with; what it says may be somebody's text."""
     if isinstance(error, ModelError) and error.__cause__ is not None:
-        error = error.__cause__  # what the provider raised
+        error = error.__cause__  # the provider's error
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     _mark(span, name)

@@ -10,7 +10,7 @@ Six rules, each a sum of units over messages and one conversion at the end:
     UTF-16 units of texts, tool arguments and results, divided by three and rounded up for each message,
     one at least: the estimate of the documented archive.
 ``blocks``
-    What policies count by: text and tool results by their bytes, media at a flat cost, assistant and
+    The rule of policies: text and tool results by their bytes, media at a flat cost, assistant and
     system messages by their JSON. Each of these is rounded by itself; their sum is the estimate.
 ``bytes_total``
     The documented rule of tiered compaction: bytes of texts, results, names and arguments, of reasoning with
@@ -85,7 +85,7 @@ class TokenRule(ABC):
     name: str  #: As in ``estimate_tokens(..., rule=name)``.
     measure: Literal["bytes", "code_points", "blocks"] | None = None  #: the core's size that ``units`` is
     text_measure: TextMeasure | None = (
-        None  #: what ``count_text`` does, for the core; None where only it knows
+        None  #: the core's name of ``count_text``; None where only Python has it
     )
 
     @abstractmethod

@@ -372,7 +372,7 @@ def _read_summary(text: str) -> VaultSummary:
 def _each(
     folder: Path, read: Callable[[str], T], unreadable: list[tuple[Path, str]]
 ) -> Iterator[tuple[Path, T]]:
-    """What *read* makes of each Markdown file of *folder*; the others are added to *unreadable*."""
+    """The result of *read* for each Markdown file of *folder*; the others are added to *unreadable*."""
     try:
         files = sorted(folder.glob("*.md")) if folder.is_dir() else []
     except OSError as error:

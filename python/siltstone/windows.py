@@ -41,7 +41,7 @@ class Window:
 def window_of(model: str) -> Window:
     """The window of *model*.
 
-    What stands before the name (``openai/gpt-5``, ``anthropic:claude-sonnet-5``) is left out, and so is the
+    A prefix before the name (``openai/gpt-5``, ``anthropic:claude-sonnet-5``) is left out, and so is the
     date of a version that the table does not have by itself. An unknown model is taken for one of 200,000
     tokens, and ``resolved`` is False; of the known one that its name begins with, a smaller window is taken.
 

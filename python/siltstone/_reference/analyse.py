@@ -184,7 +184,7 @@ def passages(found: list[str]) -> list[tuple[int, list[str]]]:
 
 
 def name_of(role: str, name: str | None) -> str:
-    """What is searched as the name of who said it: a role counts where it is no part in a play."""
+    """The name that is searched of the speaker: a role counts where it is no part in a play."""
     ascii_lower = "".join(c.lower() if c.isascii() else c for c in role)
     return name if name is not None else "" if ascii_lower in ROLES else role
 
@@ -269,7 +269,7 @@ def _read_compound(rest: str, found: list[tuple[str, bool | None]], language: st
 
 
 def _joint(last: str, rest: str) -> tuple[str | None, str]:
-    """What joins *rest* to the word before it, which ends with *last*: None for nothing."""
+    """The sign that joins *rest* to the word before it, which ends with *last*; None if there is none."""
     hyphen = re.match(r"-|_+", rest)
     if hyphen and _kind(rest[hyphen.end() : hyphen.end() + 1]) == "letter":
         return "", rest[hyphen.end() :]
@@ -311,7 +311,7 @@ def _cut(word: str) -> list[str]:
 
 
 def _kind(c: str) -> str:
-    """What a code point, or the end of the text, does to a word."""
+    """The effect of a code point, or of the end of the text, on a word."""
     found = "separator" if not c or c in APOSTROPHES else kind(c)
     is_unspaced = found == "letter" and any(first <= ord(c) <= last for first, last in UNSPACED)
     return "unspaced" if is_unspaced else found

@@ -1,4 +1,4 @@
-"""What ``lexical-4`` knows of English: words that say nothing, and forms that no rule leads back."""
+"""The tables of ``lexical-4`` for English: words that say nothing, and irregular forms."""
 
 from __future__ import annotations
 

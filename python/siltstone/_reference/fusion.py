@@ -39,7 +39,7 @@ RRF_K = 60
 SHARES = (0.3, 0.15)  # of the nearest neighbour on either side, and of the one behind it
 
 Vectors: TypeAlias = Sequence[Sequence[float]] | None
-"""Those of an entry; None for one that has none yet."""
+"""The numbers of an entry; None if it has none yet."""
 
 
 def hybrid(
@@ -62,7 +62,7 @@ def hybrid(
 
 
 def decayed(created_at: int, now: int, per_day: float, floor: float) -> float:
-    """What age leaves of a score; both times in milliseconds since 1970."""
+    """The score that is left at an age; both times in milliseconds since 1970."""
     return float(max(floor, per_day ** (max(0, now - created_at) / DAY)))
 
 

@@ -1,4 +1,4 @@
-"""What ``lexical-4`` knows of languages in Latin letters: their function words, and stemmers."""
+"""The tables of ``lexical-4`` for languages in Latin letters: their function words, and stemmers."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ MILLISECONDS_OF_DAY = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is searched of an entry; an empty range is that of one which came from no message."""
+    """The fields of an entry that are searched. An entry that came from no message has an empty range."""
 
     content: str
     source_range: tuple[int, int] = (0, 0)
@@ -187,7 +187,7 @@ def _telling(name: frozenset[str], names: Sequence[frozenset[str]]) -> frozenset
 
 
 def own(query: str, entries: Sequence[Entry]) -> tuple[list[float], float]:
-    """What each entry has of the query by itself, as plain BM25 counts it, and the ceiling of that."""
+    """The score of each entry by itself, as plain BM25 counts it, and the ceiling of these scores."""
     passages = [_passages(entry) for entry in entries]
     every = [passage for each in passages for passage in each]
     terms, spare = terms_of(query, _languages(entries), _frequencies(passages))
@@ -234,7 +234,7 @@ def _square(
     place: int,
     sides: tuple[list[int], list[int]],
 ) -> float:
-    """What an entry has of a term, squared, and the shares of its neighbours."""
+    """The part of an entry for a term, squared, and the shares of its neighbours."""
     square = parts[place][term] * parts[place][term]
     for step, share in enumerate(SQUARES):
         before, after = (
@@ -285,7 +285,7 @@ def _days(entries: Sequence[Entry], passages: Sequence[list[Passage]]) -> dict[i
 
 
 def _sums_of_days(query: Wanted, days: dict[int, Passage], count: int) -> dict[int, float]:
-    """What each day of *count* entries adds; nothing where all was said on one."""
+    """The addend of each day of *count* entries; nothing where all was said on one day."""
     if len(days) < 2:
         return {}
     rows, _ = bm25.parts(

@@ -36,14 +36,14 @@ def words(text: str) -> list[str]:
 
 
 def whitespace_words(text: str) -> list[str]:
-    """What stands between white space, its ASCII letters in lower case."""
+    """The texts between white space, their ASCII letters in lower case."""
     # str.split() also splits at U+001C to U+001F, which are not White_Space.
     spaced = "".join(" " if c.isspace() and not "\x1c" <= c <= "\x1f" else c for c in repaired(text))
     return ["".join(c.lower() if c.isascii() else c for c in word) for word in spaced.split(" ") if word]
 
 
 def kind(c: str) -> Kind:
-    """What the code point *c* does to a word."""
+    """The effect of the code point *c* on a word."""
     category = unicodedata.category(c)
     if category.startswith("M"):
         return "mark"

@@ -23,5 +23,5 @@ def chars_over_three(size: tuple[int, int]) -> int:
 
 
 def at_least_one(size: tuple[int, int]) -> int:
-    """What a block counts by rule ``blocks``: a quarter of its bytes, rounded down, but never nothing."""
+    """The tokens of a block by rule ``blocks``: a quarter of its bytes, rounded down, but at least one."""
     return max(1, bytes_over_four(size))

@@ -69,7 +69,7 @@ class SegmentArchive:
         self._segments: dict[bytes, Segment] | None = None
         self._oldest: list[tuple[int, str, bytes]] = []  # a heap
         self._lines = 0  # of the file, those that count no more included
-        self.revision = 0  #: how often the file was read; what was made of it before is out of date
+        self.revision = 0  #: how often the file was read; values that were made of it before are out of date
         self._seen: Stamp | None = None  # of the file, when it was last read or written here
         self._is_alone = False
         self._lock = RLock()
@@ -151,7 +151,7 @@ class SegmentArchive:
                     answers[place] = error
             if not new:
                 return answers
-            self._seen = None  # what is interrupted from here on makes the next call read the file
+            self._seen = None  # after an interrupt from here on, the next call reads the file
             failed = self._written({place: line for place, _, line in new.values()})
             for key, (place, segment, _) in new.items():
                 answers[place] = failed.get(place, segment)

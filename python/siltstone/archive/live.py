@@ -28,7 +28,7 @@ _DAY_MS: Final = 86_400_000
 _SPARE: Final = 64  #: vectors without a segment that a file may have, beside one for each segment
 HASHED: Final = "hash"
 """The name of the hashed vectors, which every archive can make."""
-MAKER: Final = "vectors.model"  #: names what made the vectors of the folder; without it they are hashed
+MAKER: Final = "vectors.model"  #: names the maker of the vectors of the folder; without it they are hashed
 
 Embed = Callable[[str], Sequence[float]]
 
@@ -363,7 +363,7 @@ class ContextArchive:
         if stamp is None and not self._is_ours():
             dimension = dimension_of(path)
             remove_leftovers(path)
-            if gone and dimension is not None:  # whoever made them: what left the archive leaves the file
+            if gone and dimension is not None:  # the rows of segments that left the archive leave the file
                 merge_vectors(path, {}, dimension, gone=gone)
             return
         if stamp is None and self._maker_of() != self._maker:

@@ -277,7 +277,7 @@ def _show_secrets(found: SecretsFound) -> None:
 
 def _show_diagnosis(diagnosis: Diagnosis) -> None:
     stats = diagnosis.stats
-    held = "what it holds cannot be told"
+    held = "its contents cannot be told"
     if stats is not None:
         held = f"{stats.sessions:,} sessions, {stats.messages:,} messages, {stats.entries:,} entries"
         held += f", {stats.quarantined:,} in quarantine" * bool(stats.quarantined)

@@ -49,8 +49,8 @@ def forget(
     end: Annotated[int | None, typer.Option(min=0, help="Up to this message, which stays.")] = None,
     entry: Annotated[list[int] | None, typer.Option(help="The id of an entry; may be repeated.")] = None,
     name: Annotated[str | None, typer.Option(help="Who said it, or the tool.")] = None,
-    before: Annotated[datetime | None, typer.Option(help="What was stored earlier, in local time.")] = None,
-    text: Annotated[str | None, typer.Option(help="What has this text; `-` reads it from the input.")] = None,
+    before: Annotated[datetime | None, typer.Option(help="Only entries from before, in local time.")] = None,
+    text: Annotated[str | None, typer.Option(help="Only this text; `-` reads it from the input.")] = None,
     identifiers: Annotated[
         bool, typer.Option("--identifiers", help="The names of tools and the ids of calls too.")
     ] = False,

@@ -21,7 +21,7 @@ AUTO: Final = "auto"  # a budget that is a share of the effective threshold
 UNKNOWN_WINDOW_THRESHOLD = 100_000  # tokens, for an unknown window
 USER_MESSAGE_SHARE = 4  # kept user messages have at most a quarter of the effective threshold
 RESULT_SHARE = 6  # a message with results has at most a sixth of the effective threshold
-SHORTEST_SUMMARY = 1  # tokens: what a window of less than eight still asks for
+SHORTEST_SUMMARY = 1  # tokens: a window of less than eight still asks for so many
 
 
 @dataclass(frozen=True, slots=True)

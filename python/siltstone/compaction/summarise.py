@@ -131,7 +131,7 @@ def _in_pieces(
         else:
             written.append((piece.covers, clip(answer, cap, brief.token_rule)))
     if not written:
-        raise CompactionError("what is discarded holds no text to summarise", reason="empty_summary")
+        raise CompactionError("the discarded messages hold no text to summarise", reason="empty_summary")
     return written
 
 

@@ -21,8 +21,8 @@ _DAYS = DAYS
 _FEW = 5_000  #: messages and entries that are counted without being asked for
 _WHAT = {
     "memory.sqlite3": "messages, entries, compactions and facts",
-    "memory.sqlite3-wal": "what was written last, until it goes into the file",
-    "memory.sqlite3-shm": "what processes share while the store is open",
+    "memory.sqlite3-wal": "the last writes, until they go into the file",
+    "memory.sqlite3-shm": "memory that processes share while the store is open",
 }
 
 

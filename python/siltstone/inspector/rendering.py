@@ -67,7 +67,7 @@ def _as_text(value: object) -> object:
 
 
 def link(page: str, **asked: object) -> str:
-    """The address of a page: ``/log?session=chat-1&start=100``. What is None is left out."""
+    """The address of a page: ``/log?session=chat-1&start=100``. Values that are None are left out."""
     path = "/" if page == "sessions" else f"/{page}"
     known = {name: well_formed(str(value)) for name, value in asked.items() if value is not None}
     return f"{path}?{urlencode(known)}" if known else path

@@ -57,7 +57,7 @@ class EventLoop:
         return future.result()
 
     def close(self) -> None:
-        """Stops the loop; what still runs in it is dropped."""
+        """Stops the loop; calls that still run in it are dropped."""
         with self._lock:
             if self._loop is not None and not self._closed:
                 self._loop.call_soon_threadsafe(self._loop.stop)

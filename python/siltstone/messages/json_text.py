@@ -53,7 +53,7 @@ def well_formed(text: str) -> str:
 
 
 def dump(value: object) -> str:
-    """Like :func:`encode`, for any value; raises what the standard library raises."""
+    """Like :func:`encode`, for any value; raises the errors of the standard library."""
     text = _CODER.encode(value)
     if text.isascii():
         return text

@@ -120,5 +120,5 @@ def _spoken_by(role: Role) -> str:
 
 def indented(item: str) -> str:
     """*item* with every line after its first indented, whichever character ends a line."""
-    lines = f"{item}.".splitlines(keepends=True)  # so what follows a line end is a line, at the end too
+    lines = f"{item}.".splitlines(keepends=True)  # so the text behind a line end is a line, at the end too
     return item if len(lines) == 1 else INDENT.join(lines)[:-1]

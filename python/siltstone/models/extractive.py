@@ -23,7 +23,7 @@ __all__ = ["ExtractiveModel"]
 HEADER = "Lines selected from those messages, oldest first:"
 NOTHING_SAID = "The messages held no text."
 
-MATERIAL_SHARE = 0.6  # of what is new, a summary has at most so much, beside what an earlier one had
+MATERIAL_SHARE = 0.6  # the most that a summary has of the new messages, beside the size of an earlier one
 LEAST_TOKENS = 32  # of a summary, however little it summarises
 REQUEST_SHARE = 3  # of the room, at most a third goes to the user's requests as such
 # Of the room, what an earlier summary may take before new lines are chosen. It stands for everything that was

@@ -31,7 +31,7 @@ _SPEAKERS = {
     "Tool result": 0.7,
 }
 
-# What tends to be needed again, and by how much it counts.
+# Kinds of lines that tend to be needed again, and their weights.
 _FAILURES = (
     r"(?i:\b(?:error|exception|traceback|fail(?:s|ed|ure|ing)?|panic|refused|denied|timed? ?out|bug)\b)"
 )

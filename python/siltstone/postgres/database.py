@@ -200,11 +200,11 @@ class Database:
     # -- reading
 
     def rows(self, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[Row]:
-        """What a statement gives that only reads, and is seldom asked."""
+        """The result of a statement that only reads, and is seldom run."""
         return self._read(lambda connection, _prepared, _until: run(connection, sql, values), is_apart=True)
 
     def _asked(self, sql: str, values: dict[str, Any], *, prepare: bool = True) -> list[Row]:
-        """What a statement gives that only reads."""
+        """The result of a statement that only reads."""
         return self._read(
             lambda connection, prepared, until: ask(
                 connection, sql, values, prepared=prepared if prepare else None, until=until
@@ -216,7 +216,7 @@ class Database:
     def _read(
         self, work: Callable[[Connection, set[bytes] | None, float], list[Row]], *, is_apart: bool
     ) -> list[Row]:
-        """What a statement gives; it is asked again where a connection was lost.
+        """The result of a statement; it is run again where a connection was lost.
 
         *is_apart* runs it in a thread of its own, which is left behind when the time is over.
         """
@@ -243,7 +243,7 @@ class Database:
         )
 
     def _exchange(self, work: Callable[[Connection, set[bytes] | None, float], _T], until: float) -> _T:
-        """What *work* makes of a connection, of the names that are prepared on it, and of the time there is.
+        """The result of *work*, which gets a connection, the names prepared on it, and the time limit.
 
         Raises:
             LostError: the connection was lost, or the statement taken back.
@@ -280,8 +280,8 @@ class Database:
         return n or 0, mark
 
     def lacking(self, k: int, n: int) -> Found:
-        """What mirror *k* lacks that stands at *n*; at -1 it lacks everything."""
-        # What is new is asked again and again; everything is read once, by a plan for what there is.
+        """The rows that mirror *k* lacks if it stands at *n*; at -1 it lacks all."""
+        # New rows are asked for again and again; all rows are read once, by a plan for their number.
         found = self._asked(self.statements.read, {"k": k, "n": n}, prepare=n >= 0)
         if not found:
             self._version(found)
@@ -424,7 +424,7 @@ class Database:
         return done
 
     def _settled(self, write: Write, until: float) -> Settled:
-        """What became of a write whose answer was lost; a question that is refused tells nothing of it."""
+        """The outcome of a write whose answer was lost; a question that is refused tells nothing of it."""
         try:
             return self._settle(write, until)
         except (StoreUnavailableError, StoreClosedError):

@@ -27,11 +27,11 @@ with requires("postgres", by="siltstone.PostgresStore"):
 if TYPE_CHECKING:
     Connection: TypeAlias = psycopg.Connection[Any]
 
-_Sent: TypeAlias = Callable[[Any], bytes]  # makes of a value what is sent
+_Sent: TypeAlias = Callable[[Any], bytes]  # makes the bytes to send of a value
 
 __all__ = ["PREPARED", "LateError", "UnpreparedError", "answered", "ask", "is_readable"]
 
-PREPARED: Final = 128  #: statements that are prepared on a connection; what comes later is not
+PREPARED: Final = 128  #: statements that are prepared on a connection; later ones are not
 
 _BINARY: Final = 1
 _FAILED: Final = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED, pq.ExecStatus.BAD_RESPONSE)
@@ -79,7 +79,7 @@ def answered(
     prepared: set[bytes] | None = None,
     until: float | None = None,
 ) -> pq.abc.PGresult:
-    """What the server answers to a statement.
+    """The answer of the server to a statement.
 
     Args:
         connection: In autocommit, or in a transaction.
@@ -91,7 +91,7 @@ def answered(
 
     Raises:
         psycopg.Error: as a cursor would.
-        LateError: no answer until then. What becomes of the statement is not known.
+        LateError: no answer until then. The outcome of the statement is not known.
         UnpreparedError: nothing was done; without *prepared* it can be.
     """
     line, encoding = connection.pgconn, connection.info.encoding

@@ -134,7 +134,7 @@ class Mirror:
 
     @property
     def place(self) -> tuple[str, bool]:
-        """What names it: a session, or a namespace; and whether it is a namespace."""
+        """Its name, of a session or a namespace; and whether it is a namespace."""
         return self.name, self.spaced
 
     @property

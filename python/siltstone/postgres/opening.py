@@ -1,4 +1,4 @@
-"""What is looked at when a store in PostgreSQL is opened, and what may be wrong with it."""
+"""The checks at the opening of a store in PostgreSQL, and their errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["look", "opening"]
 
 @contextmanager
 def opening(schema: str) -> Iterator[None]:
-    """What goes wrong when a store is opened, without what the connection string says."""
+    """The error of a failed opening, without any part of the connection string."""
     try:
         yield
     except StoreError:

@@ -118,7 +118,7 @@ class AsyncSession(BaseSession):
             return await in_thread(partial(self._calls.recall, query))  # it changes nothing
 
     async def plan(self) -> Plan:
-        """What :meth:`prepare` would do now. Calls no model and no hook, and changes nothing."""
+        """Tells what :meth:`prepare` would do now. Calls no model and no hook, and changes nothing."""
         return await self._step(self._calls.plan)
 
     async def compact(self, focus: str | None = None) -> Outcome:

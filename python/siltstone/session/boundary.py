@@ -283,7 +283,7 @@ def passed(
 
 
 def forecast(core: SessionCore, policy: Compactor | None, asked: Trigger | None = None) -> Plan:
-    """What :func:`boundary` would do now. Calls no code of the caller, and changes nothing."""
+    """Tells what :func:`boundary` would do now. Calls no code of the caller, and changes nothing."""
     from siltstone.engine import planned, rescue
 
     core.check_open()

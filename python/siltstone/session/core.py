@@ -123,7 +123,7 @@ class SessionCore:
         stored = self.rows.open(namespace)
         if stored.deleted:
             raise SessionDroppedError(
-                f"session {session_id!r} was deleted, and what is written to it is lost: use another id, or "
+                f"session {session_id!r} was deleted, and every write to it is lost: use another id, or "
                 "begin it anew with store.revive(session_id)",
                 session_id=session_id,
             )

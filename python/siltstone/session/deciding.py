@@ -43,7 +43,7 @@ _OLDER: Rule = "older"
 def rules_of(read: Sequence[Message], compaction: Compaction, trigger: Trigger) -> list[RuleSpan]:
     """The rule for each message of the view *read*, without summaries, in the order of the view."""
     gone, pins = {id(message) for message in compaction.discarded}, set(trigger.pins)
-    tail = len(read)  # what is kept from here on is the newest without a gap
+    tail = len(read)  # the messages that stay from here on are the newest without a gap
     while tail and id(read[tail - 1]) not in gone:
         tail -= 1
     request = next((each for each in reversed(read) if opens_turn(each)), None)

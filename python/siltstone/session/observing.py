@@ -98,7 +98,7 @@ def _observe(
 
 
 def _host(core: SessionCore, state: SessionState) -> HostList:
-    """What *state* knows of the host's list: nothing, before the first."""
+    """The part of *state* that is about the host's list: nothing, before the first list."""
     if state.host is not None:
         return state.host
     return HostList(clean=None if core.redacting is None else core.redacting.raw)
@@ -198,7 +198,7 @@ def _check_branch(
     """Raises HistoryConflictError for a rewritten past, if the session may not or cannot follow it."""
     if on_conflict == "branch" and raws and not foreign:
         return
-    why = "what was logged was changed or taken back"
+    why = "logged messages were changed or taken back"
     if on_conflict == "branch":
         why = "its summary is not of this history" if raws else "it is empty"
     raise HistoryConflictError(

@@ -301,7 +301,7 @@ class Session(BaseSession):
             return self._calls.recall(query)
 
     def plan(self) -> Plan:
-        """What :meth:`prepare` would do now. Calls no model and no hook, and changes nothing.
+        """Tells what :meth:`prepare` would do now. Calls no model and no hook, and changes nothing.
 
         Returns:
             The plan of the due compaction, or of the emergency fit if only that is due. If nothing is due,

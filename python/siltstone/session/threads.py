@@ -44,7 +44,7 @@ class _Ended(asyncio.Future[T]):
     One future and one call into the loop take half the time of ``asyncio.to_thread`` in a shield.
     """
 
-    def cancel(self, msg: Any = None) -> bool:  # noqa: ARG002 - what asyncio calls
+    def cancel(self, msg: Any = None) -> bool:  # noqa: ARG002 - asyncio calls it so
         """Refuses: the step goes on to its end."""
         return False
 

@@ -58,7 +58,7 @@ def cached_tokens(usage: Any) -> int:
 
 
 def _counts(values: Iterable[Any]) -> list[int]:
-    """Those of *values* that are counts."""
+    """The *values* that are counts."""
     return [value for value in values if type(value) is int and value >= 0]
 
 

@@ -18,7 +18,7 @@ THREADS: Final = 32  #: the maximum number of worker threads, shared by all sess
 class Workers:
     """Threads around one queue. A call costs an event loop half of what ``ThreadPoolExecutor`` takes.
 
-    There is no lock that an interrupt could leave held: what threads share is changed in one step each.
+    There is no lock that an interrupt could leave held: shared values are changed in one step each.
 
     Args:
         most: The maximum number of threads. Further calls wait.
@@ -75,7 +75,7 @@ class Workers:
         while (call := following()) is not None:
             work, arguments = call
             work(*arguments)
-            del call, work, arguments  # what a call has, nobody keeps
+            del call, work, arguments  # nothing keeps the values of a call
             idle.append(None)
 
 

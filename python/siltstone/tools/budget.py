@@ -73,7 +73,7 @@ def shares(sizes: Sequence[int], room: int) -> int:
 
 
 def as_json(value: object) -> str:
-    """*value* as JSON text, which a model reads as it is written: only what JSON must escape is escaped."""
+    """*value* as JSON text, which a model reads as it is: only escapes that JSON demands are in it."""
     return _WRITER.encode(value)
 
 

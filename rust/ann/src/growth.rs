@@ -1,4 +1,4 @@
-//! How what grows lies in segments: none moves when another is added.
+//! Growing arrays in segments: no item moves when another one is added.
 
 /// Items in the first segment; each further segment has twice as many.
 pub(crate) const FIRST: usize = 64;

@@ -2,7 +2,7 @@
 //! the storage is chosen by name), and a scan of all rows ([`FlatRows`]).
 //!
 //! The store knows only a trait of this crate: [`GRAPH`] is the graph that a search of a store may ask for.
-//! docs/design/hnsw.md tells which parts of the paper are kept, and what is added.
+//! docs/design/hnsw.md tells which parts of the paper are kept, and which parts are added.
 
 mod any;
 mod flat;

@@ -1,5 +1,5 @@
-//! An HNSW loses nothing: every row finds itself, after inserts in order and after deletions, and what it
-//! finds is nearly what a scan finds.
+//! An HNSW loses nothing: every row finds itself, after inserts in order and after deletions, and its
+//! hits are nearly the hits of a scan.
 
 #![allow(clippy::cast_precision_loss, reason = "small numbers")]
 
@@ -37,7 +37,7 @@ fn assert_reachable<'a, S: Space>(
     }
 }
 
-/// Of what a scan finds, how much the graph finds.
+/// The share of the hits of a scan that the graph finds.
 fn recall<'a, S: Space>(
     index: &Hnsw<S>,
     queries: impl Iterator<Item = &'a S::Item>,
@@ -155,7 +155,7 @@ fn the_same_rows_over_and_over_are_all_found() {
 }
 
 proptest! {
-    /// A model: what is in the index is what was added and not removed, whatever happened between.
+    /// A model: the index has the rows that were added and not removed, whatever happened between.
     #[test]
     fn with_ef_of_all_rows_the_graph_finds_what_a_scan_finds(
         m in 2_usize..5,

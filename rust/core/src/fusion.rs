@@ -95,7 +95,7 @@ impl Spread {
     /// The mean and deviation of these scores, which are added in their order; zeros for no scores.
     #[expect(
         clippy::cast_precision_loss,
-        reason = "what fits in memory is far below 2^53"
+        reason = "counts in memory are far below 2^53"
     )]
     pub fn of(scores: impl Iterator<Item = f64> + Clone) -> Self {
         let (sum, count) = scores.clone().fold((0.0, 0_usize), |(sum, count), score| {

@@ -1,8 +1,8 @@
-//! The search that leaves out what cannot be among the best, against all sums: the same passages and bits.
+//! The search that leaves out passages that cannot be among the best, against all sums: the same passages and bits.
 //!
 //! Several blocks of passages, of few words often and many words seldom, so that some terms are essential
 //! and others are not; equal passages, long ones and large counts among them; removed in between. The last
-//! block grows, and behind what was read from a file its newest passages are in no list.
+//! block grows, and behind the passages from a file the newest ones are in no list.
 
 use std::fs;
 
@@ -46,7 +46,7 @@ impl Numbers {
     }
 }
 
-/// What all sums say, by the number and the bits of the score.
+/// The hits by all sums, with the number and the bits of the score.
 fn by_all_sums(index: &Bm25Index, query: &Query, limit: usize) -> Vec<(u32, u64)> {
     let scorer = index.scorer(query);
     let ceiling = scorer.ceiling();
@@ -157,7 +157,7 @@ fn an_index_from_a_cache_finds_the_same_and_goes_on() {
 
     let query = Query::of("w0 w1 w2 w3 w30 w300");
     for more in [0, 1, 20, 100] {
-        // A few behind what was read lie as they came, and more of them in lists.
+        // A few behind the passages from the file lie as they came, and more of them in lists.
         for _ in 0..more {
             let text = numbers.text();
             add(&mut added, &text);

@@ -9,7 +9,7 @@ use siltstone_core::memory::{NewEntry, Ranker, SearchOptions, Store};
 /// Sequences that are tried.
 const SEQUENCES: u64 = 40;
 
-/// What may become of a session between two openings.
+/// A change of a session between two openings.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Insert(i64),
@@ -22,7 +22,7 @@ enum Step {
     Reopen,
 }
 
-/// What makes the postings of terms alone, and of buckets alone.
+/// The rankers that make the postings of terms alone, and of buckets alone.
 const RANKERS: [Ranker; 2] = [Ranker::Lexical, Ranker::Cosine];
 
 /// The seventh of these, say, is the same in every run.

@@ -1,4 +1,4 @@
-//! `kill -9` at any moment: what was acknowledged is there, what was not is whole or absent.
+//! `kill -9` at any moment: acknowledged writes are there, other writes are whole or absent.
 #![cfg(unix)]
 
 mod common;
@@ -14,7 +14,7 @@ use siltstone_core::memory::Handle;
 const DIRECTORY: &str = "SILTSTONE_CRASH_DIRECTORY";
 const KILLS: u64 = 20;
 
-/// Not a test by itself: what the killed process does, started by the test below.
+/// Not a test by itself: the work of the process that is killed, started by the test below.
 #[test]
 #[ignore = "the child of the crash test"]
 fn child() {
@@ -54,7 +54,7 @@ fn child() {
     }
 }
 
-/// What the child reported before it died, a line each.
+/// The reports of the child before it died, one on each line.
 fn run_and_kill(directory: &Path, after: Duration) -> Vec<String> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child", "--ignored", "--nocapture"])
@@ -137,7 +137,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_done() {
             .count();
         assert_eq!(committed, 2 * compactions.len());
         assert_eq!(state.version.head, compactions.last().map(|row| row.id));
-        // What stands beside them may be found too.
+        // Their neighbours may be found too.
         let silt = found(&store, "a", "silt")
             .into_iter()
             .filter(|(_, text)| text.starts_with("silt"));

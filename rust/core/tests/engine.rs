@@ -8,7 +8,7 @@ use siltstone_core::SparseRow;
 use siltstone_core::index::{HashedTfIndex, Neighbor, VectorIndex, distance};
 use siltstone_core::simd::Level;
 
-/// What is done to an index, in order.
+/// The changes of an index, in order.
 #[derive(Clone, Debug)]
 enum Step {
     /// Adds that many rows: those of the pool in turn, from one of them on.

@@ -1,4 +1,4 @@
-//! The exact index gives what brute force gives, to the last bit and in the same order.
+//! The exact index gives the hits of brute force, to the last bit and in the same order.
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;

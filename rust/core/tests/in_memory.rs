@@ -1,4 +1,4 @@
-//! A store in memory does what one in a file does, but for what concerns files.
+//! A store in memory behaves as a store in a file, except for its files.
 
 mod common;
 

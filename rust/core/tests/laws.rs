@@ -1,4 +1,4 @@
-//! What holds for every text: one property a law.
+//! Laws of every text: one property for each.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ fn is_cjk(word: &str) -> bool {
     word.chars().any(|c| classify(c) == Class::Cjk)
 }
 
-/// Any text, and texts of what matters: stretches of ASCII, scripts that mix, marks, emoji.
+/// Any text, and texts of interesting parts: stretches of ASCII, scripts that mix, marks, emoji.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => "[ -~\n\t]{0,90}",

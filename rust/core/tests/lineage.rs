@@ -1,4 +1,4 @@
-//! Undoing a compaction, and what is one entry however often it is handed over.
+//! Undoing a compaction, and entries that are the same however often they are handed over.
 
 mod common;
 
@@ -71,7 +71,7 @@ fn an_undo_takes_back_what_the_compaction_brought_and_nothing_else() {
     );
 }
 
-/// An index that reads what is new must not go on with what is gone, though the counts agree.
+/// An index that reads new entries must not go on with entries that are gone, though the counts agree.
 #[test]
 fn an_index_in_another_store_notices_that_entries_left() {
     let directory = tempfile::tempdir().unwrap();
@@ -290,7 +290,7 @@ fn the_same_text_of_the_same_messages_is_one_entry() {
     let twice = store.insert(&a, &[entry("silt"), entry("silt")]).unwrap();
     assert_ne!(
         twice[0], twice[1],
-        "what came from no message is new each time"
+        "an entry that came from no message is new each time"
     );
     assert_eq!(store.figures(Some(&a)).unwrap().counts.entries, 8);
 }

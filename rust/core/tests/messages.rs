@@ -1,4 +1,4 @@
-//! Messages as the core reads them, kept in a form of their own: what Python does with its dicts.
+//! Messages as the core reads them, in a form of their own, as Python does it with its dicts.
 
 use std::borrow::Cow;
 use std::iter::{Once, once};
@@ -164,7 +164,7 @@ fn every_field_is_found_by_its_name() {
     assert_eq!(Field::of("colour"), None);
 }
 
-/// What is known of one message, and its units.
+/// The reading of one message, and its units.
 fn line(message: Inner) -> Option<(siltstone_core::outline::Line, impl Fn(Measure) -> usize)> {
     let (mut keys, mut ties) = (Keys::default(), Vec::new());
     let read = measured(&Json(message), &mut keys, &mut ties)?;

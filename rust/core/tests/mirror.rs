@@ -1,4 +1,4 @@
-//! A mirror hands over what it changes before it commits, has nothing that was refused, and takes in what others wrote.
+//! A mirror hands over its changes before it commits, has no change that was refused, and takes in the rows of others.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +7,7 @@ use siltstone_core::id::SessionId;
 use siltstone_core::memory::{Changes, Handle, Keeper, NewEntry, SearchOptions};
 use siltstone_core::{Error, ErrorKind, Result};
 
-/// Keeps what it is handed, unless it is told to refuse.
+/// Keeps the changes that it is handed, unless it is told to refuse.
 #[derive(Clone, Default)]
 struct Kept {
     changes: Arc<Mutex<Vec<Changes>>>,

@@ -1,4 +1,4 @@
-//! What was acknowledged is there again after closing, and nothing is given back changed.
+//! Acknowledged writes are there again after closing, and nothing is given back changed.
 
 mod common;
 
@@ -43,7 +43,7 @@ fn a_store_gives_the_same_answers_after_reopening() {
         )
     };
     let before = answers(&store);
-    assert_eq!(before.0.len(), 4); // what came from no message has nothing beside it
+    assert_eq!(before.0.len(), 4); // an entry that came from no message has no neighbours
     assert_eq!(before.1.version.head, Some(committed));
     drop(store);
     handle.close();

@@ -69,7 +69,7 @@ fn bits(sums: &[f64]) -> Vec<u64> {
     sums.iter().map(|sum| sum.to_bits()).collect()
 }
 
-/// What is done to an index, in order: texts of the pool are added in turn, or some are removed.
+/// The changes of an index, in order: texts of the pool are added in turn, or some are removed.
 #[derive(Clone, Debug)]
 enum Step {
     Add(usize, usize),

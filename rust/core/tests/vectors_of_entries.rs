@@ -83,7 +83,7 @@ fn vectors_are_found_after_reopening_and_in_other_stores_of_the_file() {
         store.missing_vectors(looked, 9).unwrap(),
         (Vec::new(), looked)
     );
-    // what comes later is read beside what is there
+    // later rows are read beside the rows that are there
     store
         .store_vectors(key, &[(EntryId(3), vec![2.0, 0.0])])
         .unwrap();
@@ -153,7 +153,7 @@ fn vectors_of_two_embedders_are_never_mixed() {
     }
     let other = store.use_embedder("one", 3, true).unwrap();
     assert_eq!(store.embedded().unwrap().with, 0);
-    // what the old one makes is refused, and what it asks is answered by words
+    // vectors of the old one are refused, and its questions are answered by words
     let error = store.store_vectors(key, &row).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreConflict);
     assert_eq!(

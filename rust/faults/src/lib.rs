@@ -1,4 +1,4 @@
-//! A disk for tests of the store: it fails on demand, and forgets what was not synced.
+//! A disk for tests of the store: it fails on demand, and loses writes that were not synced.
 //!
 //! A VFS of SQLite wraps the real one, and is the default of the process. So the tests open the store in the usual
 //! way, and the store needs no switch for tests. The VFS counts, records and refuses calls on files in

@@ -27,16 +27,16 @@ const STEPS: [usize; 2] = [60, 25];
 const FILE: &str = "memory.sqlite3";
 const LOG: &str = "memory.sqlite3-wal";
 
-/// What a store answers to one question.
+/// The answer of a store to one question.
 #[derive(Debug, PartialEq)]
 enum Answer {
     /// All of it is right, or none is.
     Whole(String),
-    /// Entries: what they are, what they score, and how many are counted as left out.
+    /// Entries with their scores, and the number that is counted as left out.
     Entries(Vec<String>, String, usize),
 }
 
-/// What a store answers, each call by itself.
+/// The answers of a store, each call by itself.
 type Answers = Vec<Result<Answer>>;
 
 fn whole(answer: Result<impl Debug>) -> Result<Answer> {
@@ -94,7 +94,7 @@ fn ask(store: &Store) -> Answers {
     answers
 }
 
-/// Whether that is the answer of the whole store, or an error, or lacks what is counted as left out.
+/// Whether the answer is that of the whole store, or an error, or lacks only entries that are counted as left out.
 fn agrees(answer: &Result<Answer>, right: &Result<Answer>) -> bool {
     match (answer, right) {
         (Err(_), _) => true,
@@ -119,7 +119,7 @@ fn open_and_ask(path: &Path, read_only: bool) -> Result<Answers> {
     Ok(ask(&store))
 }
 
-/// A store as it was found, and what it answered after each commit, the last one at the end.
+/// A store as it was found, and its answers after each commit, the last one at the end.
 struct Whole {
     files: Image,
     answers: Vec<Answers>,
@@ -139,7 +139,7 @@ fn make() -> [Whole; 2] {
         each(&store);
         for _ in 0..steps {
             number += 1;
-            // What is forgotten empties the log.
+            // A forget empties the log.
             let step = match Step::draw(&state, number, &mut chance) {
                 Step::Forget(_) if each_is_kept(steps) => Step::Append,
                 step => step,
@@ -173,7 +173,7 @@ fn make() -> [Whole; 2] {
     [closed, working]
 }
 
-/// Whether what each step leaves in the log is wanted.
+/// Whether the log of each step is wanted.
 fn each_is_kept(steps: usize) -> bool {
     steps == STEPS[1]
 }

@@ -1,7 +1,7 @@
-//! A full disk, and a disk that fails: at every call in turn. What was acknowledged stays, and no more.
+//! A full disk, and a disk that fails: at every call in turn. Acknowledged writes stay, and no others.
 //!
 //! The same steps are taken over and over, and each time another call to the file system is refused, once
-//! or from then on. What raised has changed nothing: not for who has the store open, not for who opens the
+//! or from then on. A call that raised has changed nothing: not for who has the store open, not for who opens the
 //! files as they are at that moment, not after the disk was mended. Then the store takes the step.
 //!
 //! `SILTSTONE_REFUSALS=all` refuses every call in turn (`make faults`); a run of the tests takes one
@@ -34,11 +34,11 @@ const STEPS: [Step; 11] = [
 /// Of so many calls of a kind one is refused in a run of the tests.
 const STRIDE: usize = 7;
 
-/// What came of one refusal.
+/// The result of one refusal.
 #[derive(Debug, Default)]
 struct Outcome {
     refused: Vec<Call>,
-    /// What a caller saw of it.
+    /// The error that a caller saw.
     errors: Vec<ErrorKind>,
     /// How often a step that raised was found done by who opened the files then.
     found_done: usize,

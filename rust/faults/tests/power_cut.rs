@@ -1,9 +1,9 @@
-//! Power is cut at any moment: what was acknowledged is there, and nothing is half done.
+//! Power is cut at any moment: acknowledged writes are there, and no write is half done.
 //!
 //! Sessions are worked with while every file operation is recorded. Then power is cut at random places of
-//! the recording: what was synced stays, of the rest any sectors do, in any order. A state is then opened,
-//! and must be what was acknowledged, or one step on. One of them is where the next recording begins, so
-//! what a store does after a power cut is cut as well.
+//! the recording: synced writes stay; of the others any sectors do, in any order. A state is then opened,
+//! and must have the acknowledged writes, or one step more. One of them is where the next recording begins, so
+//! the work of a store after a power cut is cut as well.
 //!
 //! `SILTSTONE_POWER_CUTS` says how many states (`make faults`: 20,000).
 #![cfg(unix)]
@@ -15,7 +15,7 @@ use siltstone_faults::{
     Call, Chance, Fault, Flaw, Image, Lie, Place, Recording, State, Step, Trouble, judge,
 };
 
-/// What says how many states are wanted.
+/// The variable with the number of wanted states.
 const WANTED: &str = "SILTSTONE_POWER_CUTS";
 /// States of a run of the tests.
 const STATES: usize = 2_000;
@@ -30,7 +30,7 @@ const CUTS: usize = 50;
 /// Recordings that begin where power was cut in the one before.
 const LIVES: usize = 4;
 
-/// What is wrong about the store, so that the test is known to see it.
+/// A fault of the store, so that the test is known to see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mutant {
     /// Nothing: the store as it is.
@@ -47,7 +47,7 @@ enum Mutant {
     HistoryFirst,
 }
 
-/// What came of the states.
+/// The outcomes of the states.
 #[derive(Debug, Default)]
 struct Tally {
     states: usize,
@@ -212,7 +212,7 @@ fn nothing_acknowledged_is_lost_and_history_is_never_ahead_of_the_index() {
     assert_eq!(tally.states, states);
 }
 
-/// What a sync did not bring to the disk, no later one does; so nobody may take a later one's word for it.
+/// Writes that a sync did not bring to the disk are not brought by a later one; so a later success proves nothing.
 #[test]
 fn nothing_is_lost_when_the_disk_fails_before_the_power_does() {
     let tally = cut(states(STATES) / FAILING, Mutant::Failing, 3, true);

@@ -43,7 +43,7 @@
   };
   if (sheets.length) { addEventListener("hashchange", turnTo); turnTo(); }
 
-  // Times in the reader's zone; what the page said stays in the title.
+  // Times in the reader's zone; the time as the page had it stays in the title.
   const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
   const today = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
   const times = (within) => all("time:not([data-told])", within).forEach((each) => {
@@ -97,7 +97,7 @@
     tell(plot, index < 0 ? found.length - 1 : index);
   });
 
-  // Live: when the store has changed, the page is asked for anew, and what differs takes its place.
+  // Live: when the store has changed, the page is asked for anew, and its changed parts are replaced.
   const sign = document.querySelector(".live");
   const show = (word, kind) => {
     if (!sign) return;
@@ -192,7 +192,7 @@
     all("input, select", form).forEach((each) => { if (each.value === "" || (each.name === "namespace" && each.value === "*")) each.disabled = true; });
     setTimeout(() => all("input, select", form).forEach((each) => { each.disabled = false; }));
   });
-  // What is forgotten is named by hand.
+  // The messages to forget are named by hand.
   document.addEventListener("input", (event) => {
     const field = event.target.closest("[data-name]");
     if (field) field.form.querySelector("button").disabled = field.value !== field.dataset.name;

@@ -8,7 +8,7 @@
 #![allow(clippy::wildcard_imports, reason = "the names of instructions")]
 #![allow(
     clippy::inline_always,
-    reason = "what a path calls must be compiled for that path"
+    reason = "the functions of a path must be compiled for that path"
 )]
 
 #[cfg(target_arch = "x86_64")]
@@ -111,7 +111,7 @@ pub fn dot_each<T: Float>(
     dots.reserve(ids.len());
     match level.path() {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: there is no `Level` of what the processor lacks; all rows have whole registers.
+        // SAFETY: there is no `Level` for instructions that the processor lacks; all rows have whole registers.
         Path::Avx2 | Path::Avx512 => unsafe { avx2_each(query, rows, ids, dots) },
         _ => ahead(rows, ids, |row| dots.push(scalar(query, row))),
     }
@@ -130,7 +130,7 @@ pub fn dot_exact(level: Level, query: &[f32], row: &[f32]) -> (f64, f64) {
     check(query.len(), row.len());
     match level.path() {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: there is no `Level` of what the processor lacks.
+        // SAFETY: there is no `Level` for instructions that the processor lacks.
         Path::Avx2 | Path::Avx512 => unsafe { exact_avx2(query, row) },
         _ => exact(query, row),
     }

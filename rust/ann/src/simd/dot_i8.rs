@@ -6,7 +6,7 @@
 #![allow(clippy::wildcard_imports, reason = "the names of instructions")]
 #![allow(
     clippy::inline_always,
-    reason = "what a path calls must be compiled for that path"
+    reason = "the functions of a path must be compiled for that path"
 )]
 
 #[cfg(target_arch = "x86_64")]
@@ -37,7 +37,7 @@ pub fn dot_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec<i32
     dots.reserve(ids.len());
     match query.level.path() {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: there is no `Level` of what the processor lacks; all rows have whole registers.
+        // SAFETY: there is no `Level` for instructions that the processor lacks; all rows have whole registers.
         Path::Avx2 | Path::Avx512 => unsafe { avx2_each(query, rows, ids, dots) },
         _ => portable_each(query, rows, ids, dots),
     }

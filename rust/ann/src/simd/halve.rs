@@ -2,7 +2,7 @@
 
 #![allow(
     clippy::inline_always,
-    reason = "what a path calls must be compiled for that path"
+    reason = "the functions of a path must be compiled for that path"
 )]
 
 #[cfg(target_arch = "x86_64")]

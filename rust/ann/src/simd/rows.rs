@@ -253,8 +253,8 @@ impl<T> Drop for Shared<T> {
     }
 }
 
-// SAFETY: the memory belongs to `Shared`; numbers may go to and be read from any thread. What is published
-// is never written again, and what is not is touched by the one writer alone.
+// SAFETY: the memory belongs to `Shared`; numbers may go to and be read from any thread. Published rows
+// are never written again, and only the one writer touches the others.
 unsafe impl<T: Number> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T: Number> Sync for Shared<T> {}

@@ -146,7 +146,7 @@ pub(crate) fn full() -> Error {
 /// Rows of the same numbers have the distance 0, since the root of a square is exact.
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "what is given is a float32, and ties are ties of it"
+    reason = "the given number is a float32, and ties are ties of float32"
 )]
 #[must_use]
 pub fn cosine_distance(dot: f64, squared_norm: f64, other_squared_norm: f64) -> f64 {

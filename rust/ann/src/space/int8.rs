@@ -230,7 +230,7 @@ mod tests {
                 let exact = space.exact(&query, id);
                 let angle = |distance: f64| (1.0 - distance).clamp(-1.0, 1.0).acos();
                 let off = (angle(f64::from(quick[0])) - angle(exact)).abs();
-                // Near 0 and near pi an angle is the root of what float32 keeps of a distance.
+                // Near 0 and near pi an angle is the root of the distance, as float32 has it.
                 prop_assert!(off <= space.slack(&query) + 1e-3, "{off} {}", space.slack(&query));
                 let bits = (quick[0].to_bits(), exact.to_bits());
                 prop_assert_eq!(*before.get_or_insert(bits), bits, "{}", level);

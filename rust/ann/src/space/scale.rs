@@ -58,7 +58,7 @@ pub(super) fn scaled(values: &[f32]) -> Option<Cow<'_, [f32]>> {
     let factor = 2.0_f64.powi(-exponent(greatest));
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "at most 1 in size; what is below float32 counts for nothing beside the greatest"
+        reason = "at most 1 in size; numbers below float32 count for nothing beside the greatest"
     )]
     let scaled = values
         .iter()

@@ -67,7 +67,7 @@ impl Packed {
     }
 }
 
-/// An ending, and what takes its place.
+/// An ending, and its replacement.
 const fn end(letters: &[u8], with: &'static [u8]) -> (Packed, &'static [u8]) {
     (Packed::of(letters), with)
 }
@@ -433,7 +433,7 @@ impl Stem {
         }
     }
 
-    /// The first of `ends` that the word has, with where it begins, and with what takes its place.
+    /// The first of `ends` that the word has, with its start and its replacement.
     fn first_of<'a>(&self, ends: &[(Packed, &'a [u8])]) -> Option<(usize, &'a [u8])> {
         let mut places = ends.iter();
         places.find_map(|&(end, with)| self.end(end).map(|at| (at, with)))

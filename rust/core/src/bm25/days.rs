@@ -136,7 +136,7 @@ impl Days {
     /// length.
     #[expect(
         clippy::cast_precision_loss,
-        reason = "counts of what fits in memory are far below 2^53"
+        reason = "counts in memory are far below 2^53"
     )]
     fn weight(&self) -> f64 {
         let share = (SHORT * self.entries as f64 / self.words as f64).min(1.0);

@@ -95,7 +95,7 @@ pub(super) struct Collection {
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "counts of what fits in memory are far below 2^53"
+    reason = "counts in memory are far below 2^53"
 )]
 impl Collection {
     /// The inverse document frequency of a term that `df` texts have.

@@ -15,7 +15,7 @@ pub fn string_size(text: &[u8]) -> TextSize {
     const SAVED: usize = 4; // the bytes by which \n is shorter than \u000a
     let (mut added, mut continued) = (QUOTES, 0);
     for block in text.chunks(BLOCK) {
-        // One pass counts what every text needs; escapes of control characters are rare.
+        // One pass counts the bytes that every text needs; escapes of control characters are rare.
         let (mut behind, mut slashed, mut control) = (0_u8, 0_u8, 0_u8);
         for &byte in block {
             behind += u8::from(byte & 0xC0 == 0x80);

@@ -401,7 +401,7 @@ mod tests {
         };
         store.take_said(&asks, texts(unread)).unwrap();
         let Across::Unread(again) = find() else {
-            panic!("what was read is of before");
+            panic!("the rows were read before");
         };
         assert_eq!(again[0].messages[0].message.raw, "[forgotten]");
         store.take_said(&asks, texts(again)).unwrap();

@@ -80,7 +80,7 @@ impl Store {
         })
     }
 
-    /// The digests of what was forgotten in the session, ordered by number: the sequence number of a message, or the id
+    /// The digests of the forgotten messages of the session, ordered by number: the sequence number of a message, or the id
     /// of a summary as a negative number.
     ///
     /// # Errors

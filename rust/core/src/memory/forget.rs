@@ -1,4 +1,4 @@
-//! Forgetting: removes what was said from the log, the entries, the summaries and the file.
+//! Forgetting: removes messages from the log, the entries, the summaries and the file.
 
 use crate::error::{ErrorKind, Result};
 use crate::id::{EntryId, SessionId};

@@ -445,7 +445,7 @@ pub(super) fn stands_on(row: &SessionRow, expected: SessionVersion) -> Result<()
     } else if found.head != expected.head {
         let (found, expected) = (head(found.head), head(expected.head));
         format!(
-            "its head is {found}, not {expected}: another writer compacted it, or undid what it had"
+            "its head is {found}, not {expected}: another writer compacted it, or undid a compaction"
         )
     } else if found.next_seq != expected.next_seq {
         let (found, expected) = (found.next_seq, expected.next_seq);

@@ -34,7 +34,7 @@ impl Store {
             if !marks.digests.is_empty() && salt_of(transaction, Some(&row))? != marks.salt {
                 if !forgotten::of_session(transaction, row.id)?.is_empty() {
                     let message = format!(
-                        "what was forgotten of session {:?} is known by another salt here, got digests of {:?}",
+                        "the forgotten messages of session {:?} have another salt here, got digests of {:?}",
                         session.as_str(),
                         marks.salt
                     );

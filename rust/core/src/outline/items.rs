@@ -1,4 +1,4 @@
-//! The parts of a message as a summariser gets them: who says what, which tool is called, what it gave.
+//! The parts of a message as a summariser gets them: the speaker, the text, the called tool, its result.
 
 use super::fields::{Arguments, Fields, Sink};
 use super::read::read;

@@ -1,4 +1,4 @@
-//! What may leave a history, and in which order: by how little it has to do with a question.
+//! The groups that may leave a history, and their order: the least related to a question first.
 
 use std::collections::HashSet;
 
@@ -41,7 +41,7 @@ impl Loose {
     }
 
     /// The order in which they leave, by the `scores` of those that say something: the lowest first, of equal
-    /// ones the one that begins first. What says nothing leaves last, by time.
+    /// ones the one that begins first. Groups without words leave last, by time.
     ///
     /// There is a score for each; where there are fewer, those without one stay.
     #[must_use]
@@ -73,7 +73,7 @@ impl Leaving {
     /// The positions that leave, ascending, until at most `most` units are left, and how many are left then; with
     /// `None` all of them leave. The group that has `spared` stays.
     ///
-    /// `sums` are those of `outline`; what is beyond them weighs nothing.
+    /// `sums` are the sums of `outline`; a group beyond them weighs nothing.
     #[must_use]
     pub fn until(
         &self,
@@ -107,7 +107,7 @@ impl Outline {
     ///
     /// # Errors
     ///
-    /// Those of `is_held`.
+    /// The groups of `is_held`.
     pub fn without_held<E>(
         &self,
         mut groups: Vec<usize>,

@@ -92,7 +92,7 @@ fn scalar(blocks: &[Block], lowered: &mut [Block], masks: &mut [u64]) -> bool {
     high == 0
 }
 
-/// The mask of a block: bit `i` says what `flags` says of byte `i`.
+/// The mask of a block: bit `i` is the flag of byte `i`.
 #[inline]
 pub(crate) fn mask_of(flags: &[bool; BLOCK]) -> u64 {
     let bytes = flags.map(u8::from);

@@ -5,9 +5,9 @@ pub(super) const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 /// By how much the table grows, as a power of two.
 const STEP: u32 = 2;
 
-/// A few words that share a place in the table, and what is known of each.
+/// A few words that share a place in the table, and the value of each.
 pub trait KeyLine: Clone + Default {
-    /// What is known of a word.
+    /// The value of a word.
     type Known;
 
     /// Lines to begin with, as a power of two.

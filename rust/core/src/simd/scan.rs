@@ -39,7 +39,7 @@ pub fn factor(bound: f32) -> u16 {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "what is too large becomes the largest there is, which is not above it"
+    reason = "a number that is too large becomes the largest u16, which is not above it"
 )]
 fn floor(value: f64) -> u16 {
     (value * (1.0 - 1e-6)) as u16

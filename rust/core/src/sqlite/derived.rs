@@ -285,7 +285,7 @@ fn covers(row: &Derived) -> Result<Vec<Range>> {
         corrupt(
             TABLE,
             ValueRef::Integer(row.id),
-            "covers what is no list of ranges",
+            "has a value of covers that is no list of ranges",
         )
     })
 }

@@ -35,7 +35,7 @@ impl Database {
     /// False where another process writes, or a reader holds an earlier state for too long. The erasure is still due
     /// then.
     pub(crate) fn erase(&self) -> Result<bool> {
-        let _exclusive = self.exclusive("erase what was forgotten from")?;
+        let _exclusive = self.exclusive("erase forgotten texts from")?;
         let _uncopied = Uncopied::begin(self)?;
         match self.overwrite().and_then(|()| self.empty_log()) {
             Ok(true) if !self.remove_aside() => return Ok(false),

@@ -39,7 +39,7 @@ fn meaning(error: &rusqlite::Error) -> (ErrorKind, String) {
         | Sqlite::InvalidColumnType(..)
         | Sqlite::QueryReturnedNoRows => (
             ErrorKind::StoreCorrupt,
-            format!("the store holds what its schema does not allow: {error}"),
+            format!("the store holds a value that its schema does not allow: {error}"),
         ),
         _ => (ErrorKind::Internal, format!("SQLite was misused: {error}")),
     }

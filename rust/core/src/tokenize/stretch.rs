@@ -25,7 +25,7 @@ pub(super) fn stretches(text: &str) -> impl Iterator<Item = Stretch<'_>> {
     })
 }
 
-/// The first stretch of `text`, and what follows it.
+/// The first stretch of `text`, and the rest of the text.
 fn first(text: &str) -> (Stretch<'_>, &str) {
     if text.is_ascii() {
         return (Stretch::Ascii(text), "");

@@ -106,7 +106,7 @@ pub fn kept(path: &Path) -> Vec<Vec<(i64, u64)>> {
     answers
 }
 
-/// What a store without a cache answers.
+/// The answers of a store without a cache.
 pub fn from_rows(path: &Path) -> Vec<Vec<(i64, u64)>> {
     let directory = tempfile::tempdir().unwrap();
     copy(path, directory.path());

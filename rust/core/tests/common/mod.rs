@@ -1,4 +1,4 @@
-//! What the tests of the store share.
+//! Helpers that the tests of the store share.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 

@@ -112,7 +112,7 @@ impl Memory {
         Ok(sketch.outline(self.keys.count()))
     }
 
-    /// Makes a list the last list. The memory keeps what it knows of its messages, and drops everything else.
+    /// Makes a list the last list. The memory keeps the readings of its messages, and drops all others.
     pub(super) fn follow(&mut self, raws: &Bound<'_, PyList>) -> PyResult<()> {
         static STAMPS: AtomicU64 = AtomicU64::new(1);
         self.stamp = STAMPS.fetch_add(1, Ordering::Relaxed);
