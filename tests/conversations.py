@@ -52,7 +52,7 @@ def turns(count: int, size: int = 200) -> Iterator[list[Raw]]:
 
 
 def play(session: Any, messages: list[Raw]) -> list[Any]:
-    """Appends *messages* as an agent meets them; what each boundary prepared."""
+    """Appends *messages* as an agent meets them; returns the prepared view of each boundary."""
     prepared = []
     for message in messages:
         if message["role"] == "assistant":

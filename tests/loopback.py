@@ -241,7 +241,7 @@ class Provider(ThreadingHTTPServer):
     Attributes:
         limit: Tokens that a request may have, four bytes each.
         requests: How many it has judged.
-        refused: What it said instead of an answer, in order.
+        refused: Its refusals instead of answers, in order.
         model: Answers a request that was judged; it may raise a :class:`Refusal`.
     """
 

@@ -21,8 +21,8 @@ class Said:
 
     Attributes:
         id: Names it; ids of calls and items are made of it.
-        text: What it says.
-        thinking: What it thought before.
+        text: The text of the answer.
+        thinking: The thought before it.
         calls: The tools that it calls, with their arguments.
     """
 

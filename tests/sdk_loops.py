@@ -21,7 +21,7 @@ class Agent(ABC):
     Args:
         url: Where the provider listens.
         session: Keeps the history.
-        tools: What the model may call, beside the tools of the session.
+        tools: The tools of the model, beside the tools of the session.
     """
 
     form: Format = "openai"  #: of the definitions of tools

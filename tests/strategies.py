@@ -291,4 +291,4 @@ HISTORIES: dict[str, Callable[..., st.SearchStrategy[list[Any]]]] = {
     "openai.responses": responses_histories,
     "anthropic": anthropic_histories,
 }
-"""Those of each dialect, by its name."""
+"""The strategies of each dialect, by its name."""

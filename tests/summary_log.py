@@ -84,7 +84,7 @@ class LogState:
     Attributes:
         next_seq: The sequence number that the next message gets.
         head: The compaction whose view is current; None before the first.
-        clock: What the session stored with its last write, as JSON text; empty at first.
+        clock: The clock of the session as of its last write, as JSON text; empty at first.
         redactions: How often messages were forgotten, or a past was rewritten.
         dropped: The session was dropped: what is written to it is accepted as nothing.
     """
@@ -281,7 +281,7 @@ class SummaryLog:
         if found.head != head:
             raise StoreConflictError(
                 f"the head of session {self._session_id!r} is {found.head}, not {head}: "
-                "another writer compacted it, or undid what it had"
+                "another writer compacted it, or undid a compaction"
             )
         if redactions not in (None, found.redactions):
             raise StoreConflictError(

@@ -35,7 +35,7 @@ OVERFLOWS = [
     "Requested token count exceeds the model's maximum context length of 32768 tokens.",
 ]
 
-# What providers and servers answered, each with what it says of its window.
+# Answers of providers and servers, each with the window that it tells.
 REFUSALS = json.loads((Path(__file__).parent / "data" / "overflows.json").read_text("utf-8"))
 
 OTHERS = [

@@ -15,7 +15,7 @@ import siltstone
 
 CLASSES = [name for name in siltstone.__all__ if inspect.isclass(getattr(siltstone, name))]
 
-# What users type. A name leaves this list only together with a line in the changelog.
+# The names that users type. A name leaves this list only together with a line in the changelog.
 PROMISED = {
     "Answer", "ArchiveFailed", "AsyncSession", "Bm25Index", "Bm25Params", "Chain", "Checkpoint",
     "ChronicleConfig", "ClearConfig",

@@ -37,7 +37,7 @@ def test_what_a_docstring_says_of_a_parameter_that_is_not_there_is_told() -> Non
         See :meth:`nowhere`.
 
         Args:
-            query: What for.
+            query: The words to look for.
             limit: Hits at most.
         """
 

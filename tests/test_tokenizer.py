@@ -42,7 +42,7 @@ class Words:
 
 
 class Strict(Words):
-    """One that refuses what is not valid Unicode."""
+    """A tokenizer that refuses invalid Unicode."""
 
     def encode(self, text: str) -> list[str]:
         text.encode()

@@ -39,7 +39,7 @@ class Derived(Plain):
 
 @values.dataclass(slots=True)
 class Open(Generic[T]):
-    """One that can be changed, with a step of its own."""
+    """A value that can be changed, with a step of its own."""
 
     value: T
     doubled: object = None

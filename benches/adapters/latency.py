@@ -1,4 +1,4 @@
-"""What an adapter adds to a model call when nothing is due, at 1,000 messages, beside the framework's own.
+"""The time that an adapter adds to a model call when nothing is due, with 1,000 messages, beside its own.
 
     nox -s latency                     all five
     nox -s "latency(langchain)"        one
@@ -47,7 +47,7 @@ def session(path: Path | None, *, recall: bool = False) -> siltstone.Session:
 
 @dataclass
 class Meter:
-    """What the hooks of one agent take, by the clock and of the processor, since the last model call.
+    """The time of the hooks of one agent, by the clock and of the processor, since the last model call.
 
     Attributes:
         calls: For each model call the milliseconds by the clock, and those that this process was at work.
@@ -68,7 +68,7 @@ class Meter:
             self.work += sign * (time.process_time() - work)
 
     def timed(self, call: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """*call*, a model call inside of a hook: what it takes is not the hook's."""
+        """*call*, a model call inside of a hook: its time is not the hook's."""
 
         def called(request: Any) -> Any:
             with self.hook(-1):
@@ -335,7 +335,7 @@ def openai(sessions: Sessions) -> Meters:
 
 
 def anthropic(sessions: Sessions) -> Meters:
-    """The loop of a user, whose client has the middleware; what else the SDK has needs the API."""
+    """The loop of a user, whose client has the middleware; other parts of the SDK need the API."""
     import anthropic as sdk
     import httpx2
 

@@ -1,4 +1,4 @@
-"""What an agent waits while somebody looks at its session in a browser, and how soon a page shows its words.
+"""The waits of an agent while its session is open in a browser, and the delay until a page shows its words.
 
 Rounds of three kinds take turns: an agent appends, prepares and appends, with a pause as of a fast model.
 "served" is an inspector beside it, with a client that does what a page does and draws nothing: it reads the

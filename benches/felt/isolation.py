@@ -1,4 +1,4 @@
-"""What one session waits while another one of its store is at something long.
+"""The waits of one session while another one of its store does something long.
 
 A store has sessions of 60,000 entries and one of 60,000 messages. While those are rebuilt, checked,
 forgotten, deleted or loaded, a small session searches, prepares and appends, one call after another; what
@@ -114,7 +114,7 @@ def search(session: str, store: MemoryStore) -> None:
 
 
 def kinds(sessions: int) -> dict[str, list[Callable[[MemoryStore], object]]]:
-    """What others do, by name; each is done in a thread of its own."""
+    """The work of others, by name; each runs in a thread of its own."""
     names = [f"large-{number}" for number in range(sessions)]
     return {
         "alone": [lambda _: time.sleep(QUIET)],

@@ -1,4 +1,4 @@
-"""What a process holds that searches many sessions of one store, one after another.
+"""The memory of a process that searches many sessions of one store, one after another.
 
 python benches/felt/memory.py [--sessions 10000] [--entries 100]
 """

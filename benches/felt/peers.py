@@ -4,8 +4,8 @@
     python benches/felt/peers.py [--entries 10000] [--rounds 30]
 
 Each has the same texts. A turn adds one text, so that it is on the disk when the call returns by the means of
-the peer itself, and a search then asks for ten. All are asked in turn, round by round. What wants vectors is
-given them: 384 numbers, made beforehand, so no model is timed. What they find is not compared here:
+the peer itself, and a search then asks for ten. All are asked in turn, round by round. Peers with vectors
+get 384 numbers, made beforehand, so no model is timed. Hits are not compared here:
 `make bench-peers` and `make quality` do that. A peer that is not installed is left out by name.
 """
 
@@ -44,7 +44,7 @@ class Vectors:
 
 
 class Peer(Protocol):
-    """What keeps texts and finds them."""
+    """A system that keeps texts and finds them."""
 
     def fill(self, texts: list[str], vectors: list[list[float]]) -> None:
         """Adds many, before anything is timed."""

@@ -1,4 +1,4 @@
-"""What a host feels of a session: each call by itself, on a store in a file.
+"""The calls of a session that a host waits for: each call by itself, on a store in a file.
 
     python benches/felt/turn.py [--rounds 15]
 
@@ -43,7 +43,7 @@ OTHERS = bytearray(64 << 20)  # more than the caches of a processor hold
 
 
 class Figures(list[tuple[str, list[float], float]]):
-    """What was measured: a name, milliseconds of each call, and of the processor for one."""
+    """A measurement: a name, milliseconds of each call, and of the processor for one."""
 
     def take(self, name: str, rounds: int, call: Callable[[int], object]) -> None:
         """Calls *call* with the number of each round."""
@@ -58,7 +58,7 @@ class Figures(list[tuple[str, list[float], float]]):
 
 
 def lists(found: Figures, path: Path, rounds: int) -> None:
-    """What a session costs whose list is long."""
+    """The cost of a session with a long list."""
     for count in LENGTHS:
         with MemoryStore.open(path / str(count)) as store:
             with opened(store, "long") as session:
@@ -92,7 +92,7 @@ def lists(found: Figures, path: Path, rounds: int) -> None:
 
 
 def first_prepare(store: MemoryStore) -> None:
-    """What a host waits for after a restart."""
+    """The calls that a host waits for after a restart."""
     with opened(store, "long") as session:
         session.prepare()
 
@@ -123,7 +123,7 @@ def flush() -> None:
 
 
 def calls(found: Figures, path: Path, rounds: int) -> None:
-    """What a turn makes of calls, each again and again, and all of them once with cold caches."""
+    """The calls of a turn, each again and again, and all of them once with cold caches."""
     message = {"role": "user", "content": "and then?"}
     asked = json.dumps({"query": "which entry is it?"})
     with MemoryStore.open(path / "calls") as store, opened(store, "small") as session:
@@ -232,7 +232,7 @@ def compaction(found: Figures, path: Path) -> None:
 
 
 def appending(path: Path, name: str, answer: Any) -> None:
-    """What one of several processes does: appends to a session of its own, and says how long each took."""
+    """The work of one of several processes: appends to a session of its own, and tells how long each took."""
     with MemoryStore.open(path) as store, opened(store, name) as session:
         answer.send(None)
         answer.recv()  # all are ready

@@ -33,7 +33,7 @@ ROUNDS = 9
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of the messages of some sessions."""
+    """The results for the messages of some sessions."""
 
     touched: int = 0
     before: int = 0  # tokens of what was touched

@@ -1,4 +1,4 @@
-"""What a figure is worth nothing without: the machine, the commit, the versions."""
+"""The facts that every figure needs: the machine, the commit, the versions."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ VARIABLE = "SILTSTONE_SIMD"
 
 
 class Contender(Protocol):
-    """What is measured. Queries are prepared before they are timed, in the form that it takes."""
+    """A contender. Queries are prepared before they are timed, in the form that it takes."""
 
     name: str
 
@@ -118,7 +118,7 @@ class Elsewhere:
         self.name = f"{self.call('name')}, {path}"
 
     def call(self, what: str, *arguments: Any) -> Any:
-        """What the contender there gives."""
+        """The answer of the contender there."""
         self._pipe.send((what, arguments))
         return self._pipe.recv()
 

@@ -33,7 +33,7 @@ Numbers = dict[str, Any]
 
 
 def present(makers: list[Callable[[], Any]]) -> Made:
-    """What can be made here; what cannot is said."""
+    """The contenders that can be made here; it prints those that cannot."""
     made = []
     for make in makers:
         try:
@@ -44,7 +44,7 @@ def present(makers: list[Callable[[], Any]]) -> Made:
 
 
 def asked_of(source: Corpus) -> dict[str, list[str]]:
-    """What the texts are asked, by group."""
+    """The queries over the texts, by group."""
     return {"windows": windows(source, QUERIES["windows"]), "LoCoMo": questions(QUERIES["LoCoMo"])}
 
 
@@ -122,7 +122,7 @@ def vectors(size: int, place: Path) -> Numbers:
 
 
 def growth(size: int, place: Path) -> Numbers:
-    """What a query costs as an index grows, and what the index takes."""
+    """The cost of a query as an index grows, and the memory of the index."""
     found: Numbers = {}
     source = corpus(size, place)
     queries = asked_of(source)["windows"]

@@ -1,4 +1,4 @@
-"""What the engine is held to beside its peers: the least, the aim, and what was measured."""
+"""The targets of the engine beside its peers: the least, the aim, and the measurement."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Target:
 
 
 def targets(numbers: Numbers) -> list[Target]:
-    """Those that *numbers*, by part, tell of."""
+    """The targets that *numbers*, by part, tell of."""
     found: list[Target] = []
     texts = numbers.get("text_search", {}).get("numbers", {})
     words = numbers.get("words", {}).get("numbers", {})
@@ -96,14 +96,14 @@ def targets(numbers: Numbers) -> list[Target]:
 def queries(
     figures: list[Numbers], of: str, bars: tuple[float, float], quicker: tuple[float, float]
 ) -> list[Target]:
-    """Those of a query by cosine; *quicker* are the bars beside the quicker peer."""
+    """The targets of a query by cosine; *quicker* are the bars beside the quicker peer."""
     by_name = named(figures)
     found = ratios(by_name, EXACT, "hnswlib f32", "query", f"exact query, hnswlib f32, {of}", bars)
     return found + ratios(by_name, EXACT, "usearch i8", "query", f"exact query, usearch i8, {of}", quicker)
 
 
 def inserts(figures: list[Numbers], of: str, bars: tuple[float, float]) -> list[Target]:
-    """That of adding texts, which are embedded for either."""
+    """The target of adding texts, which are embedded for either."""
     what = f"insert with embedding, hnswlib f32, {of}"
     return ratios(named(figures), EXACT, "hnswlib f32", "insert", what, bars)
 

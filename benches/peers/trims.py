@@ -35,7 +35,7 @@ QUADRATIC = 1_000  # messages at most, where time grows with the square
 TURNS = 12  # calls whose best counts
 
 Chat = list[dict[str, Any]]
-# What trims messages, and the messages as it takes them.
+# A function that trims messages, and the messages as it takes them.
 Contender = tuple[Callable[[Any], Any], list[Any]]
 Measure = Callable[[Contender], float]
 
@@ -129,7 +129,7 @@ def agent_framework(chat: Chat) -> Contender:
     return trim, chat
 
 
-# What it is called, its package, how it is made, how it is called, and for how many messages at most.
+# Its name, its package, its maker, its call, and the largest number of messages.
 PEERS: list[tuple[str, str, Callable[[Chat], Contender], Measure, int]] = [
     ("`smart_trim`", "siltstone", siltstone, first, SIZES[-1]),
     ("`SmartTrim.trim`, next turn", "siltstone", siltstone_policy, following, SIZES[-1]),

@@ -1,4 +1,4 @@
-"""A store in PostgreSQL beside one in a file, in turn, on the same disk: what a host feels of either.
+"""A store in PostgreSQL beside one in a file, in turn, on the same disk: the calls that a host waits for.
 
     python benches/postgres/bench.py [--million [ENTRIES]] [--only WORD]
 
@@ -104,7 +104,7 @@ def appends_prepared(server: Postgres, sqlite: MemoryStore) -> dict[str, Any]:
 
 
 def exhausted(server: Postgres, deadline: float = 0.5) -> dict[str, Any]:
-    """What a call raises where all connections of a pool are taken, and after how long."""
+    """The error of a call where all connections of a pool are taken, and its delay."""
     with (
         ConnectionPool(server.dsn, min_size=1, max_size=1, open=True, name="one") as pool,
         PostgresStore.open(pool, deadline=deadline) as store,

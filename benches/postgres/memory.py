@@ -1,4 +1,4 @@
-"""What sessions in use take in memory: one of 10,000 entries, one of 100,000, and 2,000 small ones.
+"""The memory of sessions in use: one of 10,000 entries, one of 100,000, and 2,000 small ones.
 
     python benches/postgres/memory.py
 

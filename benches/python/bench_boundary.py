@@ -1,4 +1,4 @@
-"""What a boundary costs when nothing is due: `Session.prepare()` and `plan()` at 1,000 and 10,000 messages.
+"""The cost of a boundary when nothing is due: `Session.prepare()` and `plan()` at 1,000 and 10,000 messages.
 
 A message is appended before each call, so that no call is answered from the one before. The append is
 durable and is timed apart; its cost is the disk's.

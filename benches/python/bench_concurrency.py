@@ -1,4 +1,4 @@
-"""What a reader waits while a writer inserts 2,000 entries a second, and what the writer waits for readers.
+"""The waits of a reader while a writer inserts 2,000 entries a second, and the waits of the writer.
 
 One session of a ``MemoryStore`` on disk, 10,000 entries to begin with; the writer hands over 20 entries 100
 times a second, each call durable when it returns. Readers ask one query after another, each in a thread of
@@ -115,7 +115,7 @@ def entries(texts: list[str], first: int, count: int) -> list[Entry]:
 
 
 def quantiles(spent: Sequence[float], *shares: float) -> str:
-    """Those of *spent*, as cells of a table."""
+    """The quantiles of *spent*, as cells of a table."""
     ordered = sorted(spent)
     cells = (f"{ordered[min(len(ordered) - 1, int(len(ordered) * share))]:.3f}" for share in shares)
     return " | ".join(cells if ordered else ("-" for _ in shares))

@@ -1,4 +1,4 @@
-"""What an embedding and a size cost, beside plain Python that gives the same answer.
+"""The cost of an embedding and of a size, beside plain Python that gives the same answer.
 
 Texts are pieces of about 600 bytes of the standard library: its sources, and the prose of its help pages.
 They lie in memory in the order in which they were cut. The two of a row take turns, and the answers are

@@ -1,4 +1,4 @@
-"""What a session costs as it grows: by compactions, and by messages where a host edits its first one.
+"""The cost of a session as it grows: by compactions, and by messages where a host edits its first one.
 
 Each figure is the median of *rounds* calls on a store in a file, in milliseconds of the processor. Of "open"
 and "observe" every round opens the session anew; what is timed is the second list that it observes, as the
@@ -41,7 +41,7 @@ def opened(store: MemoryStore, name: str) -> Session:
 
 
 def milliseconds(call: Callable[[], object]) -> float:
-    """What one call costs the processor: other programs may be at work meanwhile."""
+    """The CPU time of one call: other programs may be at work meanwhile."""
     begin = time.process_time()
     call()
     return (time.process_time() - begin) * 1_000

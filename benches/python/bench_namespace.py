@@ -1,4 +1,4 @@
-"""What a namespace of 100 sessions costs beside one session of as many entries: warm searches, and memory.
+"""The cost of a namespace of 100 sessions beside one session of as many entries: warm searches, and memory.
 
 Entries are those of ``bench_search.py``: one session of 10,000, and 100 sessions of 100, which are searched
 by themselves and as a namespace. Both are searched in turn, so that a busy machine is busy for both; of each

@@ -102,7 +102,7 @@ def fill(path: Path, texts: list[str]) -> None:
 
 
 def run(path: Path, ranker: str, way: str) -> dict[str, float]:
-    """What one process took."""
+    """The time and memory of one process."""
     call = [sys.executable, "-c", CHILD, str(path), ranker, way]
     answer = subprocess.run(call, capture_output=True, text=True, check=True)
     found: dict[str, float] = json.loads(answer.stdout)

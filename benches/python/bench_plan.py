@@ -1,4 +1,4 @@
-"""What `plan()` and `compact()` cost on a plain list, beside `json.dumps` of the same list.
+"""The cost of `plan()` and `compact()` on a plain list, beside `json.dumps` of the same list.
 
 The model answers at once, so what is timed is ours. Lists of 1,000, 10,000 and 100,000 messages: the two
 recorded agent sessions, repeated with ids of their own, as Anthropic messages, as OpenAI chat and as items

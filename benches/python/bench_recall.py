@@ -1,4 +1,4 @@
-"""What recall adds to a turn: the search, the facts, the block, and its place in the request.
+"""The cost of recall in a turn: the search, the facts, the block, and its place in the request.
 
 One session over a ``MemoryStore`` on disk; entries are sentences of Python's help pages. For each query a
 user message is appended and the request prepared without recall; then ``prepare()`` is timed, which has

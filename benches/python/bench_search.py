@@ -1,4 +1,4 @@
-"""What a search by ``lexical`` costs from Python: the query's analysis, the ranking, and ten hits fetched.
+"""The cost of a search by ``lexical`` from Python: the query's analysis, the ranking, and ten hits fetched.
 
 One session of a ``MemoryStore`` on disk; entries are sentences of Python's help pages, a day of them 200.
 The ten best of the smallest store are first held against the slow twin, to the bit. The searches of all
@@ -108,7 +108,7 @@ def entries(said: list[str], first: int, count: int) -> list[Entry]:
 
 
 def sentences() -> list[str]:
-    """Those of Python's help pages that have more than ten words."""
+    """The lines of Python's help pages with more than ten words."""
     whole = " ".join(topics[name] for name in sorted(topics)).split()
     found = re.split(r"(?<=[.:;]) ", " ".join(whole))
     return [each for each in found if len(each.split()) > 10]

@@ -1,4 +1,4 @@
-"""What a process costs until it has a session with a policy, a model and a store: CPU above an empty process.
+"""A process until it has a session with a policy, a model and a store: CPU above an empty process.
 
     python benches/python/bench_start.py
 

@@ -1,4 +1,4 @@
-"""What a search costs whose query has words that no entry has: each is looked for with one edit.
+"""The cost of a search with words that no entry has: each is looked for with one edit.
 
 Entries are sentences of Python's help pages, of English alone or with some in four other languages; a query
 is four words of them and 0, 1 or 3 more with a typo. Of each query the least of all rounds counts.

@@ -123,7 +123,7 @@ def test_prepare_after_an_append(benchmark: BenchmarkFixture, session: Session) 
 
 
 def test_plan(benchmark: BenchmarkFixture, history: list[dict[str, Any]]) -> None:
-    """What would become of 500 messages."""
+    """The plan for 500 messages."""
     planned = benchmark(plan, history, ThresholdCompactor())
     assert planned.retained + planned.discarded == len(history)
 

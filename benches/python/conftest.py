@@ -1,4 +1,4 @@
-"""What every measurement of `pytest benches/python` shares."""
+"""Fixtures that all measurements of `pytest benches/python` share."""
 
 from __future__ import annotations
 

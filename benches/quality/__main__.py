@@ -1,4 +1,4 @@
-"""What does each ranker, and what others would use, find of recorded conversations? Prints and records it.
+"""The hits of each ranker, and of stores of others, in recorded conversations. Prints and records them.
 
 make quality
 python benches/quality --record benches/record

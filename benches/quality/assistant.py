@@ -91,7 +91,7 @@ def _answer(page: str, number: int) -> str:
 
 
 def _questions(place: dict[str, int]) -> Iterator[Question]:
-    """What is asked later; evidence is what the user said."""
+    """The later questions; their evidence is the user's own words."""
 
     def question(text: str, category: str, *known: str) -> Question:
         return Question(text, tuple(str(place[each]) for each in known), category)

@@ -196,7 +196,7 @@ TOPICS = [
     ),
 ]
 
-#: What the user says of how answers should be; how it is asked for later.
+#: Wishes of the user for the form of answers, and the later questions for them.
 INSTRUCTIONS = [
     ("From now on put type hints into every example.", "What did I say about annotations in examples?"),
     ("Please keep answers under ten lines unless I ask for more.", "How long did I want replies to be?"),
@@ -227,7 +227,7 @@ INSTRUCTIONS = [
     ("Prefer dataclasses to named tuples in our code.", "Which kind of record did I prefer?"),
 ]
 
-#: What the user says first, what replaces it, and the question that wants both, the newer one above all.
+#: A first statement of the user, its replacement, and the question that wants both, the newer one above all.
 UPDATES = [
     (
         "The release is planned for the 3rd of May.",
@@ -277,7 +277,7 @@ UPDATES = [
     ),
 ]
 
-#: What is asked for all that was said of it: the pages that belong to it.
+#: Questions for all that was said of a subject, and the pages that belong to it.
 THEMES = [
     ("everything we said about exceptions and errors", ("assert", "exceptions", "execmodel", "raise", "try")),
     ("all my questions about loops and iteration", ("else", "for", "lambda", "sequence-types", "while")),

@@ -1,4 +1,4 @@
-"""What is measured: every ranker of the store, the store in process memory, and the peers."""
+"""The contenders: every ranker of the store, the store in process memory, and the peers."""
 
 from __future__ import annotations
 

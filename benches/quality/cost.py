@@ -1,4 +1,4 @@
-"""What a search of the default ranker costs from Python, by the number of entries."""
+"""The cost of a search of the default ranker from Python, by the number of entries."""
 
 from __future__ import annotations
 

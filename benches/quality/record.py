@@ -75,7 +75,7 @@ def page(
 
 
 def _overview(results: Results) -> list[str]:
-    """A row a contender: what it finds of each set, and the mean of the sets."""
+    """A row for each contender: its figures of each set, and the mean of the sets."""
     lines = [f"| | {' | '.join(RECORDED)} | mean |", f"| :--- |{' ---: |' * (len(RECORDED) + 1)}"]
     for name in dict.fromkeys(name for _, name in results):
         found = [results[dataset, name].pooled.recall[10] for dataset in RECORDED]

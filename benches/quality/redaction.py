@@ -1,4 +1,4 @@
-"""What does redaction find, what does it take by mistake, and how fast? Beside detect-secrets.
+"""The secrets that redaction finds, its mistakes, and its speed, beside detect-secrets.
 
 python benches/quality/redaction.py [--record benches/record]
 """
@@ -34,16 +34,16 @@ UNITS = (
 )  # fmt: skip
 
 Find = Callable[[str], Sequence[str]]
-"""What a detector takes for secrets in a text: the secrets themselves, or pieces of them."""
+"""The findings of a detector in a text: the secrets themselves, or pieces of them."""
 
 
 def ours(redactor: Redactor) -> Find:
-    """What our rules find."""
+    """The findings of our rules."""
     return lambda text: [text[each.start : each.end] for each in redactor.redact(text)[1]]
 
 
 def detect_secrets(stack: ExitStack) -> Find | None:
-    """What detect-secrets finds with all of its plugins; None where it is not installed."""
+    """The findings of detect-secrets with all of its plugins; None where it is not installed."""
     try:
         from detect_secrets import SecretsCollection
         from detect_secrets.settings import default_settings

@@ -1,4 +1,4 @@
-"""What a session sends and what its search finds, beside what it was before: `make requests`.
+"""The requests of a session and the hits of its search, beside those of an earlier run: `make requests`.
 
 The figures of "before" are what users of an earlier build reported; their 32 facts were others than ours.
 Needs the recorded agent sessions (``SILTSTONE_DATA``) for the first rows, and no network.
@@ -33,7 +33,7 @@ Row = tuple[str, str, str]  # what is measured, before, after
 
 
 def played(messages: list[Any], **options: Any) -> Iterator[tuple[int, Prepared]]:
-    """What is sent before each answer of *messages*, and how many of them were said by then."""
+    """The request before each answer of *messages*, and the number of messages by then."""
     store = SimpleMemoryStore()
     with Session.open(None, "x", memory=store, context_window=WINDOW, **options) as session:
         for at, message in enumerate(messages):
@@ -44,7 +44,7 @@ def played(messages: list[Any], **options: Any) -> Iterator[tuple[int, Prepared]
 
 
 def texts(messages: list[Any]) -> set[str]:
-    """What users say in *messages*, results left out."""
+    """The words of users in *messages*, without results."""
     found: set[str] = set()
     for raw in messages:
         content = raw["content"] if raw["role"] == "user" else []

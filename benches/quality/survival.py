@@ -108,7 +108,7 @@ class RandomSentences:
 
 
 def material(request: CompletionRequest) -> str:
-    """What *request* gives to be summarised."""
+    """The text that *request* gives to be summarised."""
     return "\n".join(str(message["content"]) for message in request.messages[:-1])
 
 

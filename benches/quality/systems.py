@@ -1,4 +1,4 @@
-"""What each documented system costs and keeps of the same sessions, beside our default.
+"""The cost of each documented system, and the evidence that it keeps of the same sessions; ours, too.
 
 ``python benches/quality/systems.py``: agent-dev of the evaluation data; the summaries are by ExtractiveModel.
 """

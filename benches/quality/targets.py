@@ -1,4 +1,4 @@
-"""What we want the figures to be, and what they are."""
+"""The figures that we want, and the figures that we have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a least score keep of what can be answered, and which questions does it leave without an answer?
+"""Which answerable questions does a least score keep, and which does it leave without an answer?
 
 python benches/quality/thresholds.py [--record DIR]
 
@@ -31,7 +31,7 @@ DIALOGUES = ("madial-en", "madial-zh")
 
 @dataclass(slots=True)
 class Scores:
-    """What the questions of a set scored."""
+    """The scores of the questions of a set."""
 
     #: Of each question the best score, the scores of the evidence that was found, and how much there is.
     answers: list[tuple[float, list[float], int]] = field(default_factory=list)
@@ -99,7 +99,7 @@ def scored(dataset: Dataset) -> Scores:
 
 
 def page(scores: dict[str, Scores]) -> Iterator[str]:
-    """Two tables: what is kept, and what Recall@10 is lost."""
+    """Two tables: the share that is kept, and the Recall@10 that is lost."""
     chosen = [each for name, each in scores.items() if name not in DIALOGUES]
     yield "# Thresholds\n"
     yield "    python benches/quality/thresholds.py --record benches/record\n"

@@ -1,4 +1,4 @@
-//! What a durable message costs beside a plain insert: the same disk, the same pragmas, side by side.
+//! The cost of a durable message beside a plain insert: the same disk, the same pragmas, side by side.
 //!
 //! A commit waits for the disk, whose speed changes from minute to minute. So the two take turns, and what
 //! counts is the ratio of their medians.

@@ -1,4 +1,4 @@
-//! What words, embeddings and sizes cost, a text of about 600 bytes at a time.
+//! The cost of words, embeddings and sizes, a text of about 600 bytes at a time.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! What adding an entry and asking for the best of them costs, by cosine and by words.
+//! The cost of adding an entry and of a search, by cosine and by words.
 
 use std::hint::black_box;
 

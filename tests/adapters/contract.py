@@ -68,13 +68,13 @@ def look_up(topic: str) -> str:
 
 
 def signature(thought: str) -> str:
-    """What the provider signs *thought* with."""
+    """The provider's signature of *thought*."""
     return f"sig-{thought}-é-0123456789"
 
 
 @dataclass
 class Run:
-    """What a real framework did with a scripted model."""
+    """The run of a real framework with a scripted model."""
 
     sent: list[list[Any]] = field(default_factory=list)  #: native messages of each model call
     systems: list[str] = field(default_factory=list)  #: the system text of each
@@ -103,9 +103,9 @@ class Case(ABC):
 
     #: Whether the framework hands over the same objects, so that messages are compared by identity.
     is_identical = True
-    #: What the log has of a turn with two calls: the question, the calls, the results, the answer.
+    #: The messages of a turn with two calls in the log: the question, the calls, the results, the answer.
     messages_of_a_turn = 5
-    #: What it has beside them of a thought.
+    #: The messages of a thought beside them.
     messages_of_a_thought = 0
     #: Messages of the log that are a system prompt.
     prompts = 0
@@ -149,7 +149,7 @@ class Case(ABC):
         """*state* as another process has it, that has read it from a disk."""
 
     def summariser(self, text: str, usage: UsageRecord) -> Any:
-        """What writes the session's summaries, and counts *usage* for each."""
+        """The writer of the session's summaries, which counts *usage* for each."""
         return ScriptedModel([Completion(text, usage)])
 
     def stream(self, session: Any, script: Sequence[Reply], text: str, state: Any) -> tuple[str, Any] | None:

@@ -20,7 +20,7 @@ class ScriptedServer(ABC):
 
     Args:
         script: The replies, in order.
-        run: What remembers the requests.
+        run: The object that remembers the requests.
         turn: How many turns there were before; it is a part of the ids of calls.
     """
 

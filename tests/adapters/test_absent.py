@@ -1,4 +1,4 @@
-"""What is said where a framework is not installed, and what the tests of adapters rest on."""
+"""The error where a framework is not installed, and the facts that the tests of adapters rest on."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ from siltstone.messages import broken_tool_groups, decode, encode, read_history,
 
 
 class PromptTooLongError(Exception):
-    """What a provider's SDK raises."""
+    """The error of a provider's SDK."""
 
 
 class Scripted(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], BaseChatClient[Any]):

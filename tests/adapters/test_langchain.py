@@ -61,7 +61,7 @@ from siltstone.usage import UsageRecord
 
 
 class PromptTooLongError(Exception):
-    """What a provider's SDK raises."""
+    """The error of a provider's SDK."""
 
 
 class Scripted(BaseChatModel):

@@ -1,4 +1,4 @@
-"""LangGraph's store: what its own in-memory store answers, ours answers too, and keeps."""
+"""LangGraph's store: ours gives the answers of its own in-memory store, and keeps its values."""
 
 from __future__ import annotations
 

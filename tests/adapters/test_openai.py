@@ -110,7 +110,7 @@ def answered(session: Any, completion: Any, messages: list[Any]) -> str | None:
 class OpenAICase(Case):
     """A loop over ``chat.completions.create`` with a list of its own, as users write it."""
 
-    #: What is sent is JSON.
+    #: Requests are JSON.
     is_identical = False
     prompts = 1
     #: Nobody adds up what a loop has used; the session has its own.

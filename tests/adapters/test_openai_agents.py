@@ -47,7 +47,7 @@ pytestmark = pytest.mark.anyio
 
 
 class PromptTooLongError(Exception):
-    """What a provider's SDK raises."""
+    """The error of a provider's SDK."""
 
 
 class Scripted(ScriptedModel):

@@ -32,7 +32,7 @@ FLOORS = {
     "__main__": 13,
 }  # fmt: skip
 
-# What lies below and is out of reach all the same, but for the modules that are named.
+# Rooms of lower floors that are out of reach all the same, but for the modules that are named.
 WALLS: dict[str, dict[str, set[str]]] = {
     "compaction": {"memory": set()},  # it returns what is discarded; the rest is the session's business
     "models": {"memory": set()},
@@ -314,7 +314,7 @@ def room(module: str) -> str:
 
 
 def broken(module: str, found: list[Import]) -> Iterator[str]:
-    """What the imports *found* in *module* break of the tables, a sentence each."""
+    """The rules of the tables that the imports *found* in *module* break, a sentence each."""
     here = room(module)
     for each in found:
         wrong = _ours(here, each) if each.module.split(".")[0] == "siltstone" else _foreign(here, each)
@@ -379,7 +379,7 @@ def upward(
 def rust_broken(
     module: tuple[str, ...], found: list[Use], floors: Mapping[str, int] = RUST_FLOORS
 ) -> Iterator[str]:
-    """What the paths *found* in a file of a crate break of its tables, a sentence each."""
+    """The rules of the tables that the paths *found* in a file of a crate break, a sentence each."""
     here = module[0]
     for each in found:
         if each.path[0] != "crate" or len(each.path) < 2 or each.path[1] == here:

@@ -1,4 +1,4 @@
-"""The live archive: what becomes of messages, what is found, and what a restart costs."""
+"""The live archive: its messages, its hits, and the cost of a restart."""
 
 from __future__ import annotations
 

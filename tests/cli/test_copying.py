@@ -1,4 +1,4 @@
-"""``siltstone copy``: what it prints, and how it ends."""
+"""``siltstone copy``: its output, and its end."""
 
 from __future__ import annotations
 

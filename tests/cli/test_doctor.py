@@ -1,4 +1,4 @@
-"""`siltstone doctor`: what it says, and its exit codes."""
+"""`siltstone doctor`: its output, and its exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands draw and tell of a session, and which transcripts of other tools are read."""
+"""The pictures and figures of the commands for a session, and the transcripts of other tools."""
 
 from __future__ import annotations
 

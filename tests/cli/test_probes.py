@@ -1,4 +1,4 @@
-"""What became of a fact that left the context: it is there, a search finds it, or it is lost."""
+"""The fate of a fact that left the context: it is there, a search finds it, or it is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every command in a process of its own: what it prints for people and for programs, and how it ends."""
+"""Every command in a process of its own: its output for people and for programs, and its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands over a store: what they print, what they change, how they end; each in a real process once."""
+"""The commands over a store: their output, their changes, their end; each in a real process once."""
 
 from __future__ import annotations
 

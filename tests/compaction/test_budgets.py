@@ -1,4 +1,4 @@
-"""What is kept word for word has a budget, so that it never takes the room of everything else."""
+"""Messages that stay word for word have a budget, so that they never take the room of all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every policy keeps: one suite, every member, over generated histories."""
+"""The contract of every policy: one suite, every member, over generated histories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fork gives up before its first call: as much as it takes to fit, down to a floor."""
+"""The messages that a fork gives up before its first call: as many as it takes to fit, down to a floor."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ chains = st.builds(
 one_summary: st.SearchStrategy[Compactor] = thresholds | emergencies | windows
 policies: st.SearchStrategy[Compactor] = one_summary | waterfalls | tiereds | workers | trims | cheap | chains
 
-# What is due by a number may outgrow what it replaces.
+# A summary that is due by a number of messages may be larger than these messages.
 COUNTING = (Chain, WaterfallCompactor, WindowCompactor)
 LAYERED = (
     Chain,
@@ -294,7 +294,7 @@ def assert_told_once(outcome: Compacted | Skipped | Failed | None, hook: Recordi
 
 
 def assert_laws(history: list[Message], outcome: Compacted, pins: set[int], *, layered: bool = False) -> None:
-    """What chapter 0 of the behaviours demands of a rewrite, told apart by identity alone."""
+    """The demands of chapter 0 of the behaviours on a rewrite, told apart by identity alone."""
     given_ids = [id(message.raw) for message in history]
     kept = [id(raw) for raw in outcome.retained]
     gone = [id(raw) for raw in outcome.discarded]
@@ -350,7 +350,7 @@ def assert_laws(history: list[Message], outcome: Compacted, pins: set[int], *, l
 
 
 def replaced_in(outcome: Compacted) -> dict[int, int]:
-    """What was cut, and what each stands for: by identity. It has the role and the words of its original."""
+    """The cut messages, and the original of each: by identity. Each has its role and its words."""
     ours = {id(raw) for raw in (*outcome.summaries, *outcome.injected)}
     shown = [raw for raw in outcome.messages if id(raw) not in ours]
     found = {}
@@ -515,7 +515,7 @@ def user_text(message: Message) -> list[str]:
 def assert_view(session: Session, said: list[Any], pins: set[int]) -> None:
     """The view holds the caller's own objects, one summary at most, and with it stands for all of the log.
 
-    What was cut stands for one message, and has all words of its user.
+    A cut message stands for one message, and has all words of its user.
     """
     view = session._core.view.messages()
     own = {id(raw) for raw in said}

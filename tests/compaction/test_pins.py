@@ -1,4 +1,4 @@
-"""What is pinned stays, under every policy, and so does its group."""
+"""A pinned message stays, under every policy, and so does its group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a summariser reads of discarded messages."""
+"""The text of discarded messages that a summariser reads."""
 
 from __future__ import annotations
 

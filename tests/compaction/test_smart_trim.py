@@ -1,4 +1,4 @@
-"""The smart trim, row by row: what is spared, what leaves first, and when nothing does."""
+"""The smart trim, row by row: the messages that stay, those that leave first, and when none does."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ ESTIMATORS = ["blocks", "bytes/4", "chars/3"]
 
 
 def material(requests: Sequence[CompletionRequest]) -> str:
-    """What the summary requests showed, in order; what was cut is whole again."""
+    """The messages of the summary requests, in order; cut messages are whole again."""
     shown = ""
     for request in requests:
         if request.purpose == "summary":

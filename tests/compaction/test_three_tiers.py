@@ -1,4 +1,4 @@
-"""What users of three tiers of memory expect beside their compactions, row by row."""
+"""The expectations of users of three tiers of memory beside their compactions, row by row."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_ru_50_a_store_that_is_missing_or_damaged_is_a_typed_error(tmp_path: Pat
 
 
 def test_ru_51_nothing_waits_to_be_written(tmp_path: Path):
-    """There is no flusher: what was appended is in the file, for whoever looks, while the session is open."""
+    """There is no flusher: appended messages are in the file while the session is open."""
     with opened(tmp_path) as session:
         for count in range(1, 6):
             session.append(*said(1, count))

@@ -1,4 +1,4 @@
-"""What threshold compaction retains, where the summary stands, and how an answer becomes a summary."""
+"""The messages that threshold compaction retains, the place of the summary, and how an answer becomes one."""
 
 from __future__ import annotations
 

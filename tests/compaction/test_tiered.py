@@ -1,4 +1,4 @@
-"""Tiered compaction, row by row: what leaves, what stands in its place, and how summaries stack."""
+"""Tiered compaction, row by row: the messages that leave, their replacements, and how summaries stack."""
 
 from __future__ import annotations
 

@@ -251,7 +251,7 @@ def test_wf_20_every_entry_is_in_view_or_covered_whatever_happens(data: st.DataO
 
 
 def restarted(session: Play, model: Any) -> Play:
-    """The session in another process: what is stored comes back from JSON, all else is made anew."""
+    """The session in another process: stored values come back from JSON, all others are made anew."""
     policy = session.policy
     assert isinstance(policy, WaterfallCompactor)
     again = Play(WaterfallCompactor(policy.config), model)

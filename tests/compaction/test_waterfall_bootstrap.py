@@ -1,4 +1,4 @@
-"""A long history without summaries: what a bootstrap of waterfall memory makes of it."""
+"""A long history without summaries, and the bootstrap of waterfall memory over it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waterfall summaries over a store: what they cover when a session is closed, or its process dies."""
+"""Waterfall summaries over a store: their ranges when a session is closed, or its process dies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows, row by row: what stays in view, when a run is due, and what a failing model leaves."""
+"""Windows, row by row: the messages in view, when a run is due, and the view after a failing model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every embedder keeps: finite float32 of its dimension, whatever else is embedded beside a text."""
+"""The law of every embedder: finite float32 of its dimension, whatever else is embedded beside a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets: what they refuse, what a store is given of them, and how they are read."""
+"""Datasets: their refusals, the entries that a store gets of them, and how they are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every index of texts keeps to: ids, order, bad input, files."""
+"""The contract of every index of texts: ids, order, bad input, files."""
 
 from __future__ import annotations
 

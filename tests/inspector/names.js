@@ -1,4 +1,4 @@
-// What has no name for who does not see it, and names that two elements have.
+// Elements without a name for readers who do not see them, and names that two elements have.
 const wrong = [];
 const ids = [...document.querySelectorAll('[id]')].map((each) => each.id);
 ids.filter((each, at) => ids.indexOf(each) !== at).forEach((each) => wrong.push(`two of #${each}`));

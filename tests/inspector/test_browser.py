@@ -1,4 +1,4 @@
-"""The pages in Chromium: what people do, and what a page that is full of markup must not do.
+"""The pages in Chromium: the steps of a reader, and pages full of markup, which must do nothing.
 
 Debian has the browser and its driver as ``chromium`` and ``chromium-driver``. Nothing is downloaded.
 """
@@ -211,7 +211,7 @@ def test_an_error_of_a_page_is_seen_and_the_next_tab_has_none_of_it(
 
 
 def noon(driver: webdriver.Chrome) -> None:
-    """Takes the reader where it is noon: what is minutes old is of today there, whatever the hour is here."""
+    """Takes the reader where it is noon: there, a message of some minutes ago is of today."""
     ahead = 12 - datetime.now(UTC).hour
     zone = {"timezoneId": f"Etc/GMT{-ahead:+d}"}  # they are named by how far they are behind
     driver.execute_cdp_cmd("Emulation.setTimezoneOverride", zone)

@@ -1,4 +1,4 @@
-"""The page of one compaction: what both views consisted of, and the summary that a new one replaced."""
+"""The page of one compaction: the parts of both views, and the summary that a new one replaced."""
 
 from __future__ import annotations
 

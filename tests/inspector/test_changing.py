@@ -1,4 +1,4 @@
-"""What the pages may change with ``--write``: after a preview, by hand, and while an agent goes on."""
+"""The changes that pages may make with ``--write``: after a preview, by hand, and while an agent goes on."""
 
 from __future__ import annotations
 

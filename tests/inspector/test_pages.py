@@ -1,4 +1,4 @@
-"""What the pages show: the command line's figures, every text as text, and nothing that changes a store."""
+"""The pages show the command line's figures, every text as text, and nothing that changes a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was recalled, on the pages: the figures of the command, and entries that have left since."""
+"""Recalls on the pages: the figures of the command, and entries that have left since."""
 
 from __future__ import annotations
 

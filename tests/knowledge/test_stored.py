@@ -1,4 +1,4 @@
-"""Facts over the rows of a store: what comes back, what leaves, and what is never written."""
+"""Facts over the rows of a store: the facts that come back, leave, or are never written."""
 
 from __future__ import annotations
 

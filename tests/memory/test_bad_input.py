@@ -1,4 +1,4 @@
-"""What cannot be a store is refused by name and left as it is."""
+"""A path that cannot be a store is refused by name and left as it is."""
 
 from __future__ import annotations
 

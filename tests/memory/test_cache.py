@@ -78,7 +78,7 @@ def files(path: Path) -> list[Path]:
 
 
 def from_rows(path: Path, copy: Path) -> list[list[tuple[int, float]]]:
-    """What a store without a cache answers."""
+    """The answers of a store without a cache."""
     shutil.copytree(path, copy)
     shutil.rmtree(copy / "memory" / "cache", ignore_errors=True)
     with MemoryStore.open(copy) as store:

@@ -1,4 +1,4 @@
-"""A search in order of time: what is chosen, where it spreads, and in which order it is given."""
+"""A search in order of time: the chosen hits, their spread, and their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every store keeps: what is indexed is found, in its session, in order, and comes back whole."""
+"""The contract of every store: indexed entries are found, in their session, in order, and come back whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What crosses the wall is the same on either side."""
+"""Values that cross the wall are the same on either side."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def test_sessions_go_on_in_the_copy_as_they_would_have(source: MemoryStore, tmp_
                 told.append((shown, len(session.log()), len(session.compactions(undone=True))))
             assert store.finalize(store.stages("taken-back")[0].token).entry_ids != ()
         assert told[0] == told[1]
-        # What was said after the copy has another time in each.
+        # Messages after the copy have another time in each.
         assert evened(found(target, limit=500)) == evened(found(source, limit=500))
 
 

@@ -45,7 +45,7 @@ EMBEDDING = ("siltstone-embed", "siltstone-vectors")
 
 
 def embedding_threads(besides: set[threading.Thread]) -> list[threading.Thread]:
-    """Those that began after *besides*: other tests may have left some that are about to end."""
+    """The threads that began after *besides*: other tests may have left some that are about to end."""
     new = set(threading.enumerate()) - besides
     return [each for each in new if each.name.startswith(EMBEDDING)]
 

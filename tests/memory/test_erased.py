@@ -45,7 +45,7 @@ class Embedder:
 
 
 def pieces(secret: str) -> list[bytes]:
-    """What must not be left of *secret*: each run of bytes of it, in either width."""
+    """The pieces of *secret* that must be gone: each run of its bytes, in either width."""
     forms = secret.encode(), secret.encode("utf-16-le")
     found = [form[at : at + PIECE] for form in forms for at in range(0, len(form) - PIECE + 1, PIECE // 2)]
     vector = Embedder().row(secret)
@@ -156,7 +156,7 @@ def test_no_piece_of_what_was_forgotten_is_in_a_file(tmp_path: Path, kind: str, 
 
 
 def test_no_piece_is_left_where_others_write_meanwhile(tmp_path: Path) -> None:
-    """Rows move from page to page while pages are overwritten; what is forgotten moves with none of them."""
+    """Rows move from page to page while pages are overwritten; forgotten texts move with none of them."""
     chance = random.Random(7)
     secrets = [f"{chance.getrandbits(160):040x}" for _ in range(24)]
     names = [f"session {number}" for number in range(8)]

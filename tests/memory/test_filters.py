@@ -1,4 +1,4 @@
-"""Filters of a search: what is given back is what a search without them gives, less what they refuse."""
+"""Filters of a search: the hits are those of a search without them, less the hits that they refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is forgotten is gone: from searches, the log, the summaries, and every byte of the store's files."""
+"""A forgotten message is gone: from searches, the log, the summaries, and every byte of the store's files."""
 
 from __future__ import annotations
 

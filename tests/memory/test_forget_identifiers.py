@@ -1,4 +1,4 @@
-"""What a forget keeps on purpose, what it says of that, and how it takes that as well."""
+"""The identifiers that a forget keeps on purpose, its report of them, and how it takes them as well."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What vectors find, alone and with words, held against the twin; and how a score is explained."""
+"""The hits of vectors, alone and with words, held against the twin; and how a score is explained."""
 
 from __future__ import annotations
 

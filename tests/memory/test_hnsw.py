@@ -1,4 +1,4 @@
-"""The documented store by its own name: what it finds, against exact search over the same file."""
+"""The documented store by its own name: its hits, against exact search over the same file."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_the_index_concerns_cosine_alone_and_vectors_live_beside_the_graph(tmp_p
                     if gone:
                         assert each.forget(entry_ids=gone).entries == 1
                 for ranker in rankers:
-                    # What age takes depends on the clock, which goes on between the two.
+                    # The effect of age depends on the clock, which goes on between the two.
                     mine, best = (
                         found(each.search("a", "silt mud", 9, ranker, decay=Decay(1.0)))
                         for each in (store, twin)

@@ -1,4 +1,4 @@
-"""What may hold a text is told by the core: never too little, and seldom much more than what holds it."""
+"""The core tells which rows may hold a text: never too few, and seldom many more than hold it."""
 
 import json
 from collections.abc import Iterator

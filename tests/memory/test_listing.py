@@ -1,4 +1,4 @@
-"""What every store keeps: get, enumerate, drop and stats."""
+"""The contract of every store: get, enumerate, drop and stats."""
 
 from __future__ import annotations
 

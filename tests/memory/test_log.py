@@ -1,4 +1,4 @@
-"""The log of a session: what every log keeps, run over both kinds."""
+"""The log of a session: the contract of every log, run over both kinds."""
 
 from __future__ import annotations
 

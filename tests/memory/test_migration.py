@@ -27,7 +27,7 @@ RUNS = int(os.environ.get("SILTSTONE_TORTURE_RUNS", "40")) // 4
 
 
 def unpack(version: Path, form: str, path: Path) -> dict[str, Any]:
-    """Puts the files of a store at *path*; what was read of it when it was written."""
+    """Puts the files of a store at *path*; returns its contents when it was written."""
     target = path / "memory"
     target.mkdir(parents=True)
     for name in FILES:

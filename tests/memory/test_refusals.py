@@ -1,4 +1,4 @@
-"""What every store keeps: what is out of bounds is refused, by name, and changes nothing."""
+"""The contract of every store: a value out of its bounds is refused, by name, and changes nothing."""
 
 from __future__ import annotations
 

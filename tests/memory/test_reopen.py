@@ -1,4 +1,4 @@
-"""What was acknowledged survives: closing, a second process, a fork. For ``kill -9`` see ``test_torture``."""
+"""Acknowledged writes survive: closing, a second process, a fork. For ``kill -9`` see ``test_torture``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store acknowledges is in the file at its path: one that was replaced meanwhile says so."""
+"""Acknowledged writes are in the file at the store's path: a store whose file was replaced says so."""
 
 from __future__ import annotations
 

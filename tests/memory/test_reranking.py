@@ -20,7 +20,7 @@ TEXTS = [f"silt {'silt ' * number}of bed {number}" for number in range(8)]
 
 
 class Told(list[object]):
-    """What a hook was told."""
+    """The calls of a hook."""
 
     def __call__(self, event: object) -> None:
         self.append(event)

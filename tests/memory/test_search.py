@@ -1,4 +1,4 @@
-"""What the rankers of the store find, held against the slow twin to the last bit."""
+"""The hits of the store's rankers, held against the slow twin to the last bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Staging: what a host has not committed waits unseen, and is in step with its history after any stop."""
+"""Staging: uncommitted entries wait unseen, and are in step with the host's history after any stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an append asks of the disk: one sync of what was written, and two pages."""
+"""The disk calls of an append: one sync of the write, and two pages."""
 
 from __future__ import annotations
 

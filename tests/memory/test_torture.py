@@ -1,4 +1,4 @@
-"""``kill -9`` at any moment of any write: what was acknowledged is there, what was not is whole or absent.
+"""``kill -9`` at any moment of any write: acknowledged writes are there, others are whole or absent.
 
 A child works on a store at random, and says what it is about to do and what it did. It is killed; then the
 store must be in the state after what was acknowledged, or one step further, and in no other. A repair of
@@ -138,7 +138,7 @@ while True:
 
 @dataclass(frozen=True)
 class State:
-    """What a reader can see of the session: the truth that the store is held against."""
+    """The session as a reader sees it: the truth that the store is held against."""
 
     messages: tuple[str, ...] = ()
     #: Name, parent's name, end of what it covers, whether its summary was forgotten.
@@ -146,7 +146,7 @@ class State:
     head: str | None = None
     #: Text, range, and the compaction that brought it.
     entries: frozenset[tuple[str, tuple[int, int], str | None]] = field(default=frozenset())
-    #: What waits: the fingerprint of each batch, and its entries.
+    #: The waiting batches: the fingerprint of each, and its entries.
     staged: tuple[tuple[str, frozenset[tuple[str, tuple[int, int], str | None]]], ...] = ()
     dropped: bool = False
 
@@ -229,7 +229,7 @@ def _without(
 
 
 def look(path: Path) -> tuple[tuple[Any, ...], set[int]]:
-    """What the store at *path* shows, and the ids of its entries; nothing in it may be wrong."""
+    """The contents of the store at *path*, and the ids of its entries; nothing in it may be wrong."""
     with MemoryStore.open(path) as store:
         assert store.check() == []
         log = summary_log(store, "a")
@@ -260,7 +260,7 @@ def look(path: Path) -> tuple[tuple[Any, ...], set[int]]:
 
 
 def work_and_die(path: Path, run: int, seconds: float) -> list[dict[str, Any]]:
-    """What a child said before it was killed."""
+    """The output of a child before it was killed."""
     command = [sys.executable, "-c", WORKER, str(path), str(run)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
@@ -335,7 +335,7 @@ DAMAGE = {
 
 
 def told(path: Path) -> tuple[Any, ...]:
-    """What is wrong with the store at *path*; where nothing is, what it has of the sessions of ``whole``."""
+    """The faults of the store at *path*; if it has none, its rows of the sessions of ``whole``."""
     with MemoryStore.open(path) as store:
         if found := store.check():
             return tuple(found)

@@ -1,4 +1,4 @@
-"""What is refused, and what the error says; and what is never refused."""
+"""Messages that are refused, the errors, and messages that are never refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From one dialect to another: what can be said there is said, and what cannot is told."""
+"""From one dialect to another: parts that can be said there are said, and losses are told."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PAIRS = [(one, other) for one in DIALECTS for other in DIALECTS if one != other]
 
 
 def said(raws: list[Any]) -> list[tuple[Any, ...]]:
-    """What a history says, in order and without who carries it: texts, calls, results, media."""
+    """The parts of a history, in order and without their carriers: texts, calls, results, media."""
     found: list[tuple[Any, ...]] = []
     for message in read_history(raws):
         role = "rules" if message.role in ("system", "developer") else message.role

@@ -1,4 +1,4 @@
-"""What must stay together: groups, and the independent count of broken ones."""
+"""Messages that must stay together: groups, and the independent count of broken ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a message is indexed (decided: its text, tool names, arguments and results)."""
+"""The parts of a message that are indexed (decided: its text, tool names, arguments and results)."""
 
 from __future__ import annotations
 

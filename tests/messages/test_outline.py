@@ -55,7 +55,7 @@ class Name(str):
 
 
 class Live:
-    """What an SDK hands out: it dumps itself."""
+    """An object of an SDK, which dumps itself."""
 
     def __init__(self, fields: dict[str, Any]) -> None:
         self.fields = fields
@@ -69,7 +69,7 @@ class Pair(NamedTuple):
     two: Any
 
 
-# What a list of messages may hold besides: every one of these is an error, or read in some odd way.
+# Odd items of a list of messages: every one of these is an error, or read in some odd way.
 odd_values = st.sampled_from(
     [float("nan"), float("inf"), 10**30, -(2**63), 2**63, -0.0, 1e300, 1e16, 0.1, "\ud800", "a\udc00b",
      "\ud83d\ude00", Name("x"), True, None, b"x", {1}, object(), (), ("a", 1), [], {}, {"a": float("nan")},
@@ -142,7 +142,7 @@ def lists(draw: Callable[..., Any]) -> list[Any]:
 
 
 def attempted(read: Callable[[], Any]) -> tuple[Any, tuple[Any, ...] | None]:
-    """What *read* gives, or what tells its error from another."""
+    """The result of *read*, or the parts that tell its error from another."""
     try:
         return read(), None
     except SiltstoneError as error:

@@ -1,6 +1,6 @@
 """Nothing that is done with a list of messages takes longer than in proportion: calls are counted.
 
-Time would depend on the machine. What is counted is every call that Python makes, those of C functions too.
+Time would depend on the machine. The test counts every call that Python makes, also calls of C functions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a message type of ours carries beside its dict survives the JSON text of the log."""
+"""Values that a message type of ours carries beside its dict survive the JSON text of the log."""
 
 from __future__ import annotations
 

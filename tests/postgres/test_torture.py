@@ -189,7 +189,7 @@ def test_a_primary_that_is_lost_for_ever_loses_nothing_that_was_acknowledged(
         assert wrong == []
 
 
-# What the tests above must notice.
+# Faults that the tests above must notice.
 
 
 def test_a_writer_that_does_not_ask_what_became_of_its_write_is_noticed(

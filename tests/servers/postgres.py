@@ -60,7 +60,7 @@ class Postgres:
         version: 15, 18 or what there is.
         port: On 127.0.0.1. It may change at a start.
         data: Its folder.
-        log: What it says.
+        log: Its output.
         settings: As after ``-c``; a change holds from the next start on.
     """
 

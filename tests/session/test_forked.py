@@ -69,7 +69,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "view_at": lambda s: s.view_at(0),
     "wait_for_compaction": lambda s: s.wait_for_compaction(),
 }
-#: What a session tells of itself, without its store or a lock; ``close`` leaves the session to the parent.
+#: Properties of a session that need no store and no lock; ``close`` leaves the session to the parent.
 TOLD = {"close", "context_window", "estimate_error", "open", "session_id", "store", "usage"}
 
 

@@ -140,7 +140,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.counted[call] += 1
         return self.run(getattr(self.session, call)(*arguments, **options))
 
-    # What is said.
+    # Messages.
 
     def word(self) -> str:
         self.said += 1
@@ -378,7 +378,7 @@ class SessionMachine(RuleBasedStateMachine):
             self.overflowing(lambda: self.do(call))()
         self.settled()
 
-    # What the rules have in common.
+    # Helpers of the rules.
 
     def asking(self, mode: str, meanwhile: str) -> None:
         self.model.mode = mode

@@ -11,7 +11,7 @@ from siltstone import AsyncSession, MemoryStore, Session
 
 PAGES = Path(__file__).parents[2] / "docs" / "design"
 NAMED = re.compile(r"`([a-z_]+)[(`]")
-#: What opens one, what a session is made of, and what a core asks a store for.
+#: The modules that open one, the parts of a session, and the calls of a core to a store.
 TOLD_ELSEWHERE = {
     "open", "session_id", "store", "open_log", "session", "path", "ranker", "hash_rule", "limits",
     "read_only", "lacking_vectors",
