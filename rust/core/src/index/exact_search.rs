@@ -340,7 +340,7 @@ impl<'a> Search<'a> {
             return;
         }
         let largest = self.wide_norm as f32;
-        let reached = reached(self.level, sums, norms, largest, limit);
+        let reached = reached(sums, norms, largest, limit);
         let bound = (f64::from(reached) * (1.0 - ROOM)) as f32;
         (self.bound, self.least_bound) = (bound, bound);
     }

@@ -111,11 +111,8 @@ fn cluster_mask(before: Kinds, here: Kinds, after: Kinds) -> u64 {
 fn classify(level: Level, blocks: &[Block], kinds: &mut [Kinds]) {
     match level.path() {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level of this path is made only where the processor has AVX-512BW.
-        Path::Avx512 => unsafe { with_avx512(blocks, kinds) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level of this path is made only where the processor has AVX2.
-        Path::Avx2 => unsafe { with_avx2(blocks, kinds) },
+        // SAFETY: a level of these paths is made only where the processor has AVX2.
+        Path::Avx2 | Path::Avx512 => unsafe { with_avx2(blocks, kinds) },
         _ => scalar(blocks, kinds),
     }
 }
@@ -160,30 +157,6 @@ fn with_avx2(blocks: &[Block], kinds: &mut [Kinds]) {
             kinds.hyphen |= mask(or(is(bytes, b'\''), is(bytes, b'-')));
             kinds.dot |= mask(or(is(bytes, b'.'), is(bytes, b',')));
         }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512bw")]
-fn with_avx512(blocks: &[Block], kinds: &mut [Kinds]) {
-    let splat = |byte: u8| _mm512_set1_epi8(byte.cast_signed());
-    let is = |bytes, byte| _mm512_cmpeq_epi8_mask(bytes, splat(byte));
-    let within = |bytes, first: u8, last: u8| {
-        let above = _mm512_sub_epi8(bytes, splat(first));
-        _mm512_cmple_epu8_mask(above, splat(last - first))
-    };
-    for (block, kinds) in blocks.iter().zip(kinds) {
-        // SAFETY: a block is the 64 bytes that are read.
-        let bytes = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
-        let lower = _mm512_or_si512(bytes, splat(b'a' - b'A'));
-        // The highest bit of each byte says whether it is ASCII.
-        let digit = within(bytes, b'0', b'9') | _mm512_movepi8_mask(bytes);
-        *kinds = Kinds {
-            word: digit | within(lower, b'a', b'z') | is(bytes, b'_'),
-            digit,
-            hyphen: is(bytes, b'\'') | is(bytes, b'-'),
-            dot: is(bytes, b'.') | is(bytes, b','),
-        };
     }
 }
 

@@ -82,9 +82,6 @@ fn find(level: Level, masks: &[u64], open: u64, places: &mut Places) -> usize {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a level of this path is made only where the processor has AVX-512F and POPCNT.
         Path::Avx512 => unsafe { with_avx512(masks, open, places) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level of this path is made only where the processor has BMI1 and POPCNT.
-        Path::Avx2 => unsafe { with_bmi(masks, open, places) },
         _ => bit_by_bit(masks, open, places),
     }
 }
@@ -123,12 +120,6 @@ fn edges_of(mask: u64, open: &mut u64) -> u64 {
     let before = mask << 1 | *open;
     *open = mask >> (BLOCK - 1);
     mask ^ before
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "bmi1,popcnt")]
-fn with_bmi(masks: &[u64], open: u64, places: &mut Places) -> usize {
-    bit_by_bit(masks, open, places)
 }
 
 /// A quarter of a block at a time.

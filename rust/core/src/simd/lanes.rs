@@ -5,14 +5,13 @@
 
 #![expect(
     unsafe_code,
-    reason = "instructions that not every processor has: a Level says that this one has them"
+    reason = "instructions of one architecture, which all of its processors have"
 )]
 
 #[cfg(target_arch = "x86_64")]
 #[allow(clippy::wildcard_imports, reason = "the names of instructions")]
 use std::arch::x86_64::*;
 
-use super::level::{Level, Path};
 use super::scan::GROUP;
 
 /// The number of lanes: for more entries no bound is known.
@@ -24,30 +23,12 @@ pub const LEAST: f32 = 1.0 / 256.0;
 /// A number that `sum^2 / norm` reaches for at least `limit` entries; 0 if none is known.
 ///
 /// No value may be above `largest`, except by rounding. A sum must be 0 where the norm is 0. The result is at most
-/// 1/31 below the `limit`th largest value of the lanes, if that is at least [`LEAST`] times `largest`. Paths
+/// 1/31 below the `limit`th largest value of the lanes, if that is at least [`LEAST`] times `largest`. Machines
 /// may differ in the result: it is not an answer, only a bound that decides which entries are examined.
 #[must_use]
-pub fn reached(
-    level: Level,
-    sums: &[[u16; GROUP]],
-    norms: &[[f32; GROUP]],
-    largest: f32,
-    limit: usize,
-) -> f32 {
+pub fn reached(sums: &[[u16; GROUP]], norms: &[[f32; GROUP]], largest: f32, limit: usize) -> f32 {
     let scale = (1.0 - ROOM) / largest;
-    let least = match level.path() {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level of this path is made only where the processor has AVX-512.
-        Path::Avx512 => unsafe { with_avx512(sums, norms, scale, limit) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level of this path is made only where the processor has AVX2.
-        Path::Avx2 => unsafe { with_avx2(sums, norms, scale, limit) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: every processor of this architecture has SSE2.
-        _ => unsafe { with_sse2(sums, norms, scale, limit) },
-        #[cfg(not(target_arch = "x86_64"))]
-        _ => least(&best(sums, norms), scale, limit),
-    };
+    let least = least(&best(sums, norms), scale, limit);
     if least == 0 {
         return 0.0;
     }
@@ -63,11 +44,6 @@ const SHIFT: u32 = 18;
 const FIRST: u32 = (LEAST.to_bits() >> SHIFT) - 1;
 
 /// The remaining bits of the `limit`th largest number; 0 if that is below `LEAST`.
-#[allow(
-    clippy::inline_always,
-    reason = "it is compiled for each path's registers"
-)]
-#[inline(always)]
 fn least(best: &[f32; LANES], scale: f32, limit: usize) -> u8 {
     #[expect(clippy::cast_possible_truncation, reason = "at most 255")]
     let kept = best.map(|best| {
@@ -86,12 +62,17 @@ fn least(best: &[f32; LANES], scale: f32, limit: usize) -> u8 {
 }
 
 /// The largest value of each lane.
-#[allow(
-    clippy::inline_always,
-    reason = "it is compiled for each path's registers"
-)]
-#[inline(always)]
 fn best(sums: &[[u16; GROUP]], norms: &[[f32; GROUP]]) -> [f32; LANES] {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every processor of this architecture has SSE2.
+    return unsafe { with_sse2(sums, norms) };
+    #[cfg(not(target_arch = "x86_64"))]
+    plain(sums, norms)
+}
+
+/// The plain form, for other architectures.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn plain(sums: &[[u16; GROUP]], norms: &[[f32; GROUP]]) -> [f32; LANES] {
     let mut best = [0.0_f32; LANES];
     for (sums, norms) in sums.iter().zip(norms) {
         for ((best, &sum), &norm) in best.iter_mut().zip(sums).zip(norms) {
@@ -103,23 +84,11 @@ fn best(sums: &[[u16; GROUP]], norms: &[[f32; GROUP]]) -> [f32; LANES] {
     best
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn with_avx512(sums: &[[u16; GROUP]], norms: &[[f32; GROUP]], scale: f32, limit: usize) -> u8 {
-    least(&best(sums, norms), scale, limit)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn with_avx2(sums: &[[u16; GROUP]], norms: &[[f32; GROUP]], scale: f32, limit: usize) -> u8 {
-    least(&best(sums, norms), scale, limit)
-}
-
-/// The portable path of this architecture. It multiplies by reciprocals of 12 bits, since a division of four
+/// The largest value of each lane, with instructions of every processor of this architecture. It multiplies by reciprocals of 12 bits, since a division of four
 /// numbers takes as long as all the rest. It processes half of the lanes at a time, so that they stay in registers.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse2")]
-fn with_sse2(sums: &[[u16; GROUP]], norms: &[[f32; GROUP]], scale: f32, limit: usize) -> u8 {
+fn with_sse2(sums: &[[u16; GROUP]], norms: &[[f32; GROUP]]) -> [f32; LANES] {
     const HALF: usize = LANES / 2;
     let zero = _mm_setzero_si128();
     let mut found = [0.0; LANES];
@@ -153,7 +122,7 @@ fn with_sse2(sums: &[[u16; GROUP]], norms: &[[f32; GROUP]], scale: f32, limit: u
             unsafe { _mm_storeu_ps(found.as_mut_ptr(), best) };
         }
     }
-    least(&found, scale, limit)
+    found
 }
 
 #[cfg(test)]
@@ -191,15 +160,16 @@ mod tests {
             lanes.sort_by(|one, other| other.total_cmp(one));
             #[expect(clippy::cast_possible_truncation, reason = "it need not be exact")]
             let largest = (lanes[0] as f32 * more).max(1.0);
-            for level in Level::all() {
-                let (sums, norms) = (sums.as_chunks().0, norms.as_chunks().0);
-                let found = f64::from(reached(level, sums, norms, largest, limit));
-                let many = values.iter().filter(|&&value| value >= found).count();
-                prop_assert!(found == 0.0 || many >= limit, "{} {} {}", level, found, many);
-                let room = f64::from(COARSE + 4.0 * ROOM);
-                if lanes[limit - 1] >= f64::from(LEAST * largest) * (1.0 + room) {
-                    prop_assert!(found >= lanes[limit - 1] * (1.0 - room), "{} {}", level, found);
-                }
+            let (sums, norms) = (sums.as_chunks().0, norms.as_chunks().0);
+            for (best, found) in plain(sums, norms).into_iter().zip(best(sums, norms)) {
+                prop_assert!((best - found).abs() <= best * ROOM, "{} {}", best, found);
+            }
+            let found = f64::from(reached(sums, norms, largest, limit));
+            let many = values.iter().filter(|&&value| value >= found).count();
+            prop_assert!(found == 0.0 || many >= limit, "{} {}", found, many);
+            let room = f64::from(COARSE + 4.0 * ROOM);
+            if lanes[limit - 1] >= f64::from(LEAST * largest) * (1.0 + room) {
+                prop_assert!(found >= lanes[limit - 1] * (1.0 - room), "{}", found);
             }
         }
     }
