@@ -1,4 +1,4 @@
-"""Is the public face sorted, documented, complete, and light to import?"""
+"""Are the public names sorted, documented, complete, and light to import?"""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from peers import LEXICAL
 from siltstone import ConfigError, MemoryStore, MiniLMEmbedder, SimpleMemoryStore
 from siltstone.memory import Ranker
 
-#: Those that need no embedder, the default first. The others are measured with MiniLM alone.
+#: Rankers that need no embedder, the default first. The others are measured with MiniLM alone.
 RANKERS: tuple[Ranker, ...] = tuple(each for each in get_args(Ranker) if each not in ("dense", "fused"))
 
 DEFAULT = "MemoryStore lexical"

@@ -46,7 +46,7 @@ class Found:
         tokens: Of the blocks.
         hit_tokens: Of the hits.
         strange: Off-topic questions.
-        silent: Those of them before which nothing was placed.
+        silent: The off-topic questions before which nothing was placed.
         strange_tokens: Tokens of what was placed before the others.
     """
 

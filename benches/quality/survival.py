@@ -155,7 +155,7 @@ class Survival:
         lost: Those whose evidence does not survive in the context beside the summary.
         in_context: Those whose evidence survives in summary and context.
         with_search: The same with the first hits of a search.
-        of_lost: Those of the lost whose evidence survives in the summary.
+        of_lost: The lost questions whose evidence survives in the summary.
         tokens: Of the summaries.
     """
 

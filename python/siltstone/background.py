@@ -16,8 +16,8 @@ __all__ = ["MOST_THREADS", "TooManyThreads", "started"]
 #: Calls under way at most, those that were given up included: a function that always hangs ends here.
 MOST_THREADS: Final = 64
 
-#: The calls under way. A semaphore of Python is left locked by an interrupt at some moments; what is added to
-#: a set or discarded is so in one step, and may be discarded twice.
+#: The calls under way. A semaphore of Python is left locked by an interrupt at some moments. A set adds
+#: or discards an item in one step, and an item may be discarded twice.
 _under_way: Final = set[object]()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_under_way.clear)  # a fork has none of the threads

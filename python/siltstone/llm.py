@@ -76,7 +76,7 @@ class CompletionRequest:
         temperature: The sampling temperature of the answer, 0..2; None leaves it to the provider.
         material: The text to summarise, if ``messages`` have it inside one text. A model that selects lines
             reads it. None: all messages but the last.
-        items: The parts of the messages to summarise, which the text shows as lines: who says what, calls
+        items: The parts of the messages to summarise, which the text shows as lines: speakers, texts, calls
             and results of tools, earlier summaries. A model that selects among them reads these in place of
             the text. They are made when they are first read. None where the request has a text alone.
         part_of: The work to which the call belongs, for ``siltstone.telemetry``; models ignore it.

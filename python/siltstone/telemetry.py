@@ -292,7 +292,7 @@ class _Step(Watched):
 
 
 def _failed(span: Span, error: object) -> str:
-    """The class of *error*, which *span* is marked with; what it says may be somebody's text."""
+    """The class of *error*, which *span* is marked with; its message may be somebody's text."""
     if isinstance(error, ModelError) and error.__cause__ is not None:
         error = error.__cause__  # the provider's error
     kind = type(error)

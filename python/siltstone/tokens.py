@@ -59,7 +59,7 @@ __all__ = [
     "rule",
 ]
 
-# Flat costs of ``blocks``, in tokens: what an image costs at the size that providers scale it to, and
+# Flat costs of ``blocks``, in tokens: the cost of an image at the size that providers scale it to, and
 # the figures of the documented byte-total rule for the two kinds that the block rule leaves open.
 IMAGE_TOKENS = 1_600
 AUDIO_TOKENS = 500

@@ -47,7 +47,7 @@ WALLS: dict[str, dict[str, set[str]]] = {
         "compaction": {"compaction.checkpoint"},
         "memory": {"memory.base", "memory.entry", "memory.kinds"},
     },
-    # It measures whatever has the face of a store, and knows none.
+    # It measures any object with the methods of a store, and knows none.
     "evaluation": {
         "memory": {"memory.entry", "memory.kinds", "memory.reports"},
         "compaction": set(),
@@ -357,15 +357,15 @@ def upward(
     family: str,
     graph: Mapping[str, set[str]],
     families: Mapping[str, list[str]] = FAMILIES,
-    face: str = "__init__",
+    exports: str = "__init__",
 ) -> Iterator[str]:
     """The imports inside *family* that do not go down. *graph*: the files that each of its files imports.
 
-    *face* is the file that names what the family has: it imports any file, and no file imports it.
+    *exports* is the file that names the members of the family: it imports any file, and no file imports it.
     """
     rank = {file: floor for floor, files in enumerate(families.get(family, ())) for file in files.split()}
     for file, imported in graph.items():
-        if rank and file != face and file not in rank:
+        if rank and file != exports and file not in rank:
             yield f"{family}.{file} has no place in its family"
         for other in sorted(imported):
             if file in rank and rank.get(other, len(rank)) >= rank[file]:

@@ -66,7 +66,7 @@ def used_files(found: Iterable[Use], module: tuple[str, ...], files: Collection[
         files: Where all files of the crate stand; ``mod.rs`` is its folder.
 
     Returns:
-        Names as ``"tail"`` or ``"hnsw/graph"``; ``"mod"`` for what the face of a room re-exports.
+        Names as ``"tail"`` or ``"hnsw/graph"``; ``"mod"`` for the re-exports of a room.
     """
     used = {used_file(use, files) for use in found if use.path[1:2] == module[:1]}
     return {file_name(file, files) for file in used - {(), module}}

@@ -1,4 +1,4 @@
-"""A repair makes anew what follows from the rest, says what it cannot, and loses nothing that is right."""
+"""A repair rebuilds rows that follow from others, reports the rest, and loses no good row."""
 
 from __future__ import annotations
 

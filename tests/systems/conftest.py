@@ -41,7 +41,7 @@ def made(turns: int = 40, calls: int = 3) -> list[dict[str, Any]]:
 
 
 def sessions() -> list[Any]:
-    """One of our own in any case, and the recorded ones where they are."""
+    """A conversation of our own in any case, and the recorded ones where they are."""
     found = [pytest.param(made(), id="made")]
     if RECORDED.is_file():
         found += [pytest.param(each.messages, id=each.name) for each in read_transcripts(RECORDED)]

@@ -235,7 +235,7 @@ class SegmentArchive:
                 raise
 
     def _loaded(self) -> dict[bytes, Segment]:
-        """The segments by their keys: what the file has now."""
+        """The segments that the file has now, by their keys."""
         with self._lock:
             stamp = stamp_of(self.path)  # before the file is read: a later write is noticed
             if self._segments is None or stamp != self._seen:

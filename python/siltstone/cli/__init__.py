@@ -24,7 +24,7 @@ def main() -> None:
 
 
 def _write_utf_8() -> None:
-    """Writes UTF-8 also where the system names a smaller code: what was said may be in any script."""
+    """Writes UTF-8 also where the system names a smaller code: messages may be in any script."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and "PYTHONIOENCODING" not in os.environ:
             stream.reconfigure(encoding="utf-8")

@@ -232,7 +232,7 @@ def replay_command(
 def doctor_command(
     path: looking.StorePath,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Make anew what can be; set aside what cannot be believed.")
+        bool, typer.Option("--repair", help="Rebuild derived rows; set damaged rows aside.")
     ] = False,
     secrets: Annotated[
         bool, typer.Option("--secrets", help="Look for secrets in its texts instead; nothing is changed.")

@@ -182,7 +182,7 @@ def compactions(
     session: SessionId,
     undone: Annotated[bool, typer.Option("--undone", help="Those that were taken back as well.")] = False,
     diff: Annotated[
-        int | None, typer.Option("--diff", help="The id of one: what it kept, summarised and archived.")
+        int | None, typer.Option("--diff", help="The id of one: its kept, summarised and archived messages.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

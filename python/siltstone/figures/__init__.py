@@ -1,1 +1,1 @@
-"""Figures of a store that people look at: what the command line prints, and the inspector shows."""
+"""Figures of a store for people: those of the command line and of the inspector."""

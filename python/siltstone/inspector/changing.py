@@ -127,7 +127,7 @@ def preview(subject: Subject, asked: Asked) -> Preview:
         )
     elif asked.deed == "pin" and places(log).where(asked.start)[0] not in ("in context", "shortened"):
         raise ConfigError(
-            f"message {asked.start} is not in context: what left it cannot be pinned",
+            f"message {asked.start} is not in context: only messages in context can be pinned",
             field="seq",
             value=asked.start,
         )

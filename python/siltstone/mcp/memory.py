@@ -216,7 +216,7 @@ class SessionMemory:
         return int(digits)
 
     def entry(self, entry_id: int) -> dict[str, Any]:
-        """An entry of the session. One of another session is not there, whoever asks.
+        """An entry of the session. An entry of another session is not there, whoever asks.
 
         Raises:
             EntryNotFoundError: the session has no such entry.

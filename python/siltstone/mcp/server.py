@@ -47,7 +47,7 @@ SummaryId = Annotated[int, Field(ge=0, description="The id of the summary, as co
 
 
 def build_server(memory: SessionMemory) -> Server:
-    """A server over *memory*: what it offers follows from the access that its clients have.
+    """A server over *memory*: its tools follow from the access that its clients have.
 
     Args:
         memory: One session. No tool takes the name of another.

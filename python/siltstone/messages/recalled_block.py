@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from _blake2 import blake2s  # that of hashlib, which loads OpenSSL as well
+from _blake2 import blake2s  # the function of hashlib, which loads OpenSSL as well
 from collections.abc import Mapping, Sequence
 from typing import Final
 

@@ -75,7 +75,7 @@ class ExtractiveModel:
         return Completion(text, usage, stop_reason="stop")
 
     def _worth(self, lines: Sequence[Scored], tokens: int) -> int:
-        """How many tokens a summary may have: what an earlier one had, and a share of what is new."""
+        """How many tokens a summary may have: those of an earlier one, and a share of the new messages."""
         size = sum(self._measure.line(line.unit, line.unit.text) for line in lines if line.unit.is_earlier)
         earlier = min(tokens, size // self._measure.room(1))
         return max(LEAST_TOKENS, earlier + int((tokens - earlier) * MATERIAL_SHARE))

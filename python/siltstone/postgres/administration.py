@@ -19,7 +19,7 @@ with requires("postgres", by="siltstone.PostgresStore"):
 __all__ = ["Erased", "Standing", "address", "erase", "look", "passing_schema"]
 
 _SHOWN: Final = ("user", "host", "hostaddr", "port", "dbname", "service")
-_OWN: Final = ("version", "meta", "root", "step")  #: tables beside those of rows
+_OWN: Final = ("version", "meta", "root", "step")  #: tables without rows of sessions
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The turn boundary: what an agent calls before every model call."""
+"""The turn boundary: the step of an agent before every model call."""
 
 from siltstone.late import names_of
 

@@ -50,7 +50,7 @@ class _LentSlot:
 
     __slots__ = ("lent",)
 
-    lent: tuple[Lent, Lent]  #: what its two lists are copies of, if it was made of a view
+    lent: tuple[Lent, Lent]  #: the lists that its two lists are copies of, if it was made of a view
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@
     set: (name, value) => { try { localStorage.setItem(name, value); } catch { /* it holds for this page */ } },
   };
 
-  // Dark and light: what the system says, until somebody chooses.
+  // Dark and light: the choice of the system, until somebody chooses.
   const theme = stored.get("siltstone-theme");
   if (theme) document.documentElement.dataset.theme = theme;
   const turn = () => {
@@ -65,7 +65,7 @@
     delete each.dataset.screen;
   }));
 
-  // The drawing: what stands under the pointer, or under the arrow keys.
+  // The drawing: the figures under the pointer, or under the arrow keys.
   let place = -1;
   const rows = () => all(".sheet:not([hidden]) .turns tr[data-start], body:not([data-page=export]) .turns tr[data-start]").reverse();
   const tell = (plot, index) => {

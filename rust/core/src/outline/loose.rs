@@ -22,7 +22,7 @@ impl Loose {
         }
     }
 
-    /// Those that say something, in the order in which they were added.
+    /// The groups with words, in the order in which they were added.
     #[must_use]
     pub fn speaking(&self) -> &[usize] {
         &self.speaking
