@@ -8,6 +8,9 @@ use crate::replay::{Image, Op, Recording};
 use crate::vfs;
 use crate::watch::{Call, Fault, Lie, Shared};
 
+/// The mark of a store in its file.
+const APPLICATION: u32 = 0x7374_6E65;
+
 /// Watches the files of a directory while it lives.
 pub struct Disk(Arc<Shared>);
 
@@ -105,6 +108,25 @@ impl Disk {
         for connection in connections {
             vfs::execute(connection, &format!("PRAGMA synchronous = {mode}"));
         }
+    }
+
+    /// Commits one page that says what it said before, without the store's knowledge.
+    ///
+    /// No connection may be in use at the time.
+    ///
+    /// # Panics
+    ///
+    /// Where no connection that writes is open.
+    pub fn commit_a_page(&self) {
+        let connections: Vec<usize> = {
+            let inner = self.0.inner.lock();
+            inner.connections.values().copied().collect()
+        };
+        let sql = format!("PRAGMA application_id = {APPLICATION}");
+        let mut committed = connections
+            .into_iter()
+            .map(|each| vfs::executes(each, &sql));
+        assert!(committed.any(|is_done| is_done), "no connection writes");
     }
 
     /// The directory of the disk.

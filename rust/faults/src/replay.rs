@@ -156,6 +156,16 @@ impl Recording {
         self.ops.is_empty()
     }
 
+    /// The highest offset up to which a file was written.
+    #[must_use]
+    pub fn end(&self) -> usize {
+        let ends = self.ops.iter().map(|op| match op {
+            Op::Write { offset, bytes, .. } => index(*offset) + bytes.len(),
+            _ => 0,
+        });
+        ends.max().unwrap_or_default()
+    }
+
     /// The number of the last step that was acknowledged within the first `count` operations.
     #[must_use]
     pub fn acknowledged(&self, count: usize) -> Option<usize> {

@@ -41,6 +41,11 @@ pub(crate) fn install() {
 
 /// Runs `sql` on the connection at that address, which must be open and not in use.
 pub(crate) fn execute(connection: usize, sql: &str) {
+    assert!(executes(connection, sql), "{sql:?}");
+}
+
+/// The same. False where the connection refuses it.
+pub(crate) fn executes(connection: usize, sql: &str) -> bool {
     let sql = CString::new(sql).expect("SQL without NUL");
     // SAFETY: the disk forgets an address when its file is closed, and callers ensure that the connection is not in
     // use.
@@ -48,7 +53,7 @@ pub(crate) fn execute(connection: usize, sql: &str) {
         let connection = connection as *mut ffi::sqlite3;
         ffi::sqlite3_exec(connection, sql.as_ptr(), None, null_mut(), null_mut())
     };
-    assert_eq!(code, ffi::SQLITE_OK, "{sql:?}");
+    code == ffi::SQLITE_OK
 }
 
 /// An open file in the memory that SQLite allocates. The file of the real VFS follows it.

@@ -223,11 +223,10 @@ fn nothing_is_lost_when_the_disk_fails_before_the_power_does() {
 /// Bytes of a frame of the log.
 const FRAME: usize = 24 + 4_096;
 
-/// Whether a frame at `offset` of the log has its mark of a commit in one sector, and its checksum in the next.
+/// Whether a frame at `offset` of the log has its mark of a commit and its salts in one sector, and its checksum in the
+/// next.
 fn is_parted(offset: usize) -> bool {
-    [8, 16]
-        .iter()
-        .any(|part| (offset + part).is_multiple_of(512))
+    (offset + 16).is_multiple_of(512)
 }
 
 fn log_bytes(place: &Place) -> usize {
@@ -265,17 +264,21 @@ fn nothing_is_written_over_what_an_unfinished_transaction_left() {
     const BEFORE: usize = 21;
     let (place, ruin) = (Place::empty(), Place::empty());
     let mut chance = Chance::new(5);
-    let (mut is_failed, mut is_cut_off) = (false, false);
-    while !is_failed || !is_cut_off {
-        let steps = 1 + chance.below(20);
+    let (mut is_failed, mut is_cut_off, mut frames) = (false, false, 1);
+    for _ in 0..4 {
         Image::default().lay(&place.files);
         let handle = Handle::open(&place.path, false, None).unwrap();
         let store = handle.store().unwrap();
         let mut before = State::default();
+        let steps = 3;
         for number in 1..=steps {
-            let step = Step::Visit(number, [40, 2_000, 9_000][chance.below(3)]);
+            let step = Step::Visit(number, 40);
             step.take(&store, &before).unwrap();
             step.apply(&mut before);
+        }
+        // The first frame of the next step, or the last one of as many frames as the step has, is to be parted.
+        while !is_parted(log_bytes(&place) + (frames - 1) * FRAME) {
+            place.disk.commit_a_page();
         }
         let (long, short) = (Step::Visit(steps + 1, 30_000), Step::Visit(steps + 2, 40));
         let (mut longer, mut after) = (before.clone(), before.clone());
@@ -296,7 +299,7 @@ fn nothing_is_written_over_what_an_unfinished_transaction_left() {
         drop(store);
         handle.close();
         let image = recording.stopped(BEFORE, 1, &mut chance).unwrap();
-        if !is_failed && is_parted(begun) {
+        if is_parted(begun) {
             is_failed = true;
             stop_everywhere(&recording, &ruin, &[&before, &longer, &after], &mut chance);
         }
@@ -308,12 +311,16 @@ fn nothing_is_written_over_what_an_unfinished_transaction_left() {
         short.take(&store, &before).unwrap();
         place.disk.acknowledged(1);
         let recording = place.disk.recorded();
-        let end = log_bytes(&place);
-        if !is_cut_off && is_parted(end - FRAME) {
+        if is_parted(recording.end() - FRAME) {
             is_cut_off = true;
             stop_everywhere(&recording, &ruin, &[&before, &after], &mut chance);
         }
+        if is_failed && is_cut_off {
+            return;
+        }
+        frames = (recording.end() - begun) / FRAME;
     }
+    panic!("no frame was parted: {is_failed} {is_cut_off}");
 }
 
 /// A test of power cuts that passes says nothing unless it fails where it should.
