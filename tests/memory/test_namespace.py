@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 )
 
 from siltstone._reference import lexical
-from siltstone.errors import ConfigError
+from siltstone.errors import ConfigError, InvalidEntryError
 from siltstone.memory import Entry, SearchHit, Store
 from siltstone.memory.log import NewCompaction, NewMessage, SessionVersion
 from siltstone.stores import MemoryStore, SimpleMemoryStore
@@ -399,3 +399,13 @@ def test_no_rankers_best_depends_on_the_limit(tmp_path: Path) -> None:
                     assert store.search(session, query, limit, ranker=ranker, now=100.0) == whole[:limit]
 
         check()
+
+
+def test_the_facts_of_a_name_that_is_no_text_are_those_of_no_other_namespace() -> None:
+    """A lone surrogate becomes another character at the wall, under which a namespace may have facts."""
+    with SimpleMemoryStore() as store:
+        store.open_log("a").open("\ufffd")
+        store.put_facts("a", [(None, "1", "fact", '{"content": "silt settles"}')])
+        assert len(store.namespace_facts("\ufffd")) == 1
+        with pytest.raises(InvalidEntryError, match="surrogate"):
+            store.namespace_facts("\udc80")

@@ -384,7 +384,7 @@ impl Store {
         state: Option<Text>,
     ) -> PyResult<Vec<FactOut>> {
         let facts = self.run(py, |store| {
-            store.namespace_facts(&namespace, state.as_deref())
+            store.namespace_facts(namespace_in(&namespace)?, state.as_deref())
         })?;
         Ok(facts.into_iter().map(fact_out).collect())
     }
