@@ -21,6 +21,7 @@ from siltstone.memory import Entry
 from storing import database
 
 ROUNDS = int(os.environ.get("SILTSTONE_ERASED_ROUNDS", "1"))  # the long form: 100
+ASIDE = ("wal-replaced", "shm-replaced")  # logs of a file that was replaced
 PIECE = 12  # bytes in a row that count as a piece: by chance none is anywhere
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=2_000, max_summary_tokens=200))
@@ -199,3 +200,14 @@ def test_no_piece_is_left_where_others_write_meanwhile(tmp_path: Path) -> None:
             session.close()
         assert store.check() == []
         assert found_in(tmp_path, gone) == []
+
+
+def test_a_log_that_cannot_be_deleted_leaves_no_other_behind(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        store.index("a", [Entry("silt settles", (0, 1))])
+        first, second = (database(tmp_path).with_name(f"{database(tmp_path).name}-{end}") for end in ASIDE)
+        (first / "kept").mkdir(parents=True)
+        second.write_text("silt settles")
+        assert not store.forget(text="silt settles").erased
+        assert first.is_dir()
+        assert not second.exists()

@@ -134,10 +134,11 @@ impl Database {
 
     /// Deletes the logs of files that were replaced, because they may hold forgotten bytes. True if none are left.
     fn remove_aside(&self) -> bool {
-        BESIDE.iter().all(|suffix| {
+        let left = BESIDE.iter().filter(|suffix| {
             let aside = beside(self.file(), &format!("{suffix}-replaced"));
-            self.is_in_memory() || !aside.exists() || std::fs::remove_file(aside).is_ok()
-        })
+            !self.is_in_memory() && aside.exists() && std::fs::remove_file(aside).is_err()
+        });
+        left.count() == 0 // every file is tried, also after one that stays
     }
 }
 
@@ -159,7 +160,7 @@ impl Drop for Uncopied<'_> {
     }
 }
 
-/// From how many pages in the log on a commit copies them into the file; 0 for never.
+/// Sets the number of pages in the log from which on a commit copies them into the file; 0 for never.
 fn copy_at(database: &Database, pages: i64) -> Result<()> {
     database.writer()?.run(|connection| {
         connection.pragma_update_and_check(None, "wal_autocheckpoint", pages, |_| Ok(()))?;
