@@ -97,7 +97,7 @@ impl Store {
             Some(asked) => {
                 let message = format!(
                     "the store '{}' was made with hash_rule '{stored}', not '{asked}': open it without one, or \
-                 read them anew with settle_language('{asked}', anew=True)",
+                     copy it into a new store of that rule",
                     self.database.file().display()
                 );
                 Err(Error::new(ErrorKind::InvalidArgument, message)
