@@ -18,7 +18,7 @@ _Detail: TypeAlias = tuple[str, float, str, int, int]  # content, score, role, c
 
 @final
 class RecallContext:
-    """The messages of a session that have left its context, ascending, and those that it shows in part."""
+    """What the context of a session does not show: messages that left it, and messages shown in part."""
 
     def __new__(cls, left: Sequence[tuple[int, int]], cut: Sequence[int]) -> RecallContext: ...
 
@@ -76,8 +76,8 @@ class Recalled:
 
     text: Final[str]
     tokens: Final[int]
-    known: Final[int]
-    said: Final[int]
+    facts: Final[int]
+    details: Final[int]
     is_any: Final[bool]
     considered: Final[str]
     below: Final[int]

@@ -108,7 +108,7 @@ class SessionCore:
 
             self.redacting = Redacting(redactor)
         self._spans: tuple[RedactedSpan, ...] = ()
-        self.rows: SessionLog = store.open_log(session_id)
+        self.rows: SessionLog = store.open_log(session_id)  # the log in the store, not the module ``rows``
         self.policy_line = PolicyLine(self.rows)
         self.cache_ttl, self.warn_at = cache_ttl, tuple(warn_at)
         self._lock = RLock()

@@ -239,8 +239,8 @@ class _Shelf:
         return block_of(
             found.text,
             found.tokens,
-            found.known,
-            found.said,
+            found.facts,
+            found.details,
             found.considered,
             found.below,
             is_any=found.is_any,

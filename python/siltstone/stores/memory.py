@@ -333,7 +333,7 @@ class MemoryStore(DatabaseStore):
 
         with watching.operation("search_memory", self, session_id, query) as watched:
             found = self._find(find, session_id, query, search)
-            watched.count(found.said)
+            watched.count(found.details)
         if found.lacking:
             self._wake()
         return found

@@ -14,8 +14,8 @@ use siltstone_core::simd::level;
 use siltstone_core::{Error, ErrorKind, Field, Result as CoreResult};
 
 thread_local! {
-    /// The exception with which a Python keeper refused a write of this thread, until the call that began the write
-    /// ends.
+    /// The exception with which a keeper in Python refused the write of this thread. It is kept until the call of
+    /// that write ends.
     static REFUSAL: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 

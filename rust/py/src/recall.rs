@@ -22,7 +22,7 @@ type DetailIn = (Text, f64, Text, i64, i64);
 /// The unit, the divisor, whether to round up, and the least number of tokens.
 type MeasureIn = (String, i64, bool, i64);
 
-/// The messages of a session that have left its context, and those that are shown in part.
+/// What the context of a session does not show: messages that have left it, and messages that are shown in part.
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct RecallContext(InContext);
 
@@ -40,8 +40,10 @@ impl RecallContext {
 pub(crate) struct Recalled {
     text: String,
     tokens: i64,
-    known: usize,
-    said: usize,
+    /// The number of facts in the block.
+    facts: usize,
+    /// The number of details in the block.
+    details: usize,
     /// Whether there was any fact or detail to write.
     is_any: bool,
     /// The outcome of every detail, as `considered_out` writes it.
@@ -49,6 +51,7 @@ pub(crate) struct Recalled {
     /// The number of hits whose score is too low.
     below: usize,
     ranker: &'static str,
+    /// Whether the search had any hit. `Found` of a search has the hits themselves under this name.
     hits: bool,
     lacking: usize,
     damaged: usize,
@@ -226,8 +229,8 @@ impl BlockWriter {
         let recalled = Recalled {
             text: block.text,
             tokens: block.tokens,
-            known: block.known,
-            said: block.said,
+            facts: block.known,
+            details: block.said,
             is_any,
             considered: considered_out(&block.considered),
             below,

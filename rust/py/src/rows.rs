@@ -72,7 +72,7 @@ reads!(Recall {
     body: Text,
 });
 
-/// `siltstone.memory.convert.DerivedText`, read by its attributes.
+/// `siltstone.memory.written.DerivedIn`, read by its attributes.
 #[derive(FromPyObject)]
 struct DerivedIn {
     kind: Text,

@@ -19,7 +19,7 @@ use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 pub(crate) enum Text {
     /// The UTF-8 of the str itself.
     Borrowed(PyBackedStr),
-    /// A copy whose surrogates were paired or replaced.
+    /// A copy of a text whose surrogates were paired or replaced, or a text that was made here.
     Repaired(String),
 }
 

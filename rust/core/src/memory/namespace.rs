@@ -418,8 +418,8 @@ impl Namespace {
         let gone: Vec<u32> = free.into_values().flatten().collect();
         if !gone.is_empty() {
             // The removal renumbers the remaining points.
-            let left: HashSet<u32> = gone.iter().copied().collect();
-            points.retain(|point| !left.contains(point));
+            let removed: HashSet<u32> = gone.iter().copied().collect();
+            points.retain(|point| !removed.contains(point));
             self.remember(row, standing, points, last, damaged, vectors);
             self.remove(&gone);
             points = self

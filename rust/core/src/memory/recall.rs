@@ -29,7 +29,7 @@ pub struct RecallOptions {
     pub context: InContext,
 }
 
-/// The messages of the asking session that are in its context.
+/// Tells which messages of the asking session are in its context: all of its log, but for what is named here.
 #[derive(Clone, Debug, Default)]
 pub struct InContext {
     /// The end of its log.

@@ -37,7 +37,7 @@ pub(crate) struct Examined {
 pub(crate) fn examine(connection: &Connection) -> Examined {
     let mut check = Check::default();
     check.pages(connection);
-    check.rules(connection);
+    check.settings(connection);
     let sessions = check.rows(
         connection,
         session::TABLE,
@@ -66,6 +66,7 @@ pub(crate) fn examine(connection: &Connection) -> Examined {
     check.stages(&batches, &waiting);
     let texts = check.texts(connection);
     check.facts(connection, &sessions);
+    check.checksums(connection);
     check.vectors(
         connection,
         entries.iter().map(|stored| (stored.id, stored.session)),
@@ -90,8 +91,8 @@ pub(super) struct Entry {
     is_findable: bool,
 }
 
-/// A session and a sequence number.
-pub(super) type Place = (i64, i64);
+/// A message: its session and its sequence number.
+pub(super) type MessageId = (i64, i64);
 
 #[derive(Default)]
 pub(super) struct Check(Vec<Finding>);
@@ -163,7 +164,7 @@ impl Check {
     }
 
     /// Checks the settings in `meta`.
-    fn rules(&mut self, connection: &Connection) {
+    fn settings(&mut self, connection: &Connection) {
         let keys = [meta::HASH_RULE, meta::TOKENIZER, meta::ERASURE];
         for key in keys.into_iter().chain([meta::SALT, meta::LINEAGE]) {
             if let Err(error) = meta::get(connection, key) {
@@ -228,8 +229,7 @@ impl Check {
         places.collect()
     }
 
-    /// Checks that each fact has the namespace of its session, and compares the checksums of the forgotten digests and
-    /// of recalls.
+    /// Checks that each fact has the namespace of its session.
     fn facts(&mut self, connection: &Connection, sessions: &[SessionRow]) {
         let namespaces: HashMap<i64, &str> = sessions
             .iter()
@@ -242,6 +242,10 @@ impl Check {
                 self.found("namespace", fact::TABLE, Some(fact.id), message);
             }
         }
+    }
+
+    /// Compares the checksums of rows that nothing else refers to: of the forgotten digests and of recalls.
+    fn checksums(&mut self, connection: &Connection) {
         let read = forgotten::read;
         let _ = self.rows(connection, forgotten::TABLE, forgotten::SELECT_ALL, read);
         let _ = self.rows(connection, recall::TABLE, recall::SELECT_ALL, recall::read);

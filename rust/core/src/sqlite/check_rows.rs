@@ -4,7 +4,7 @@
 use hashbrown::{HashMap, HashSet};
 
 use crate::id::EntryId;
-use crate::sqlite::check::{Check, Entry, Place};
+use crate::sqlite::check::{Check, Entry, MessageId};
 use crate::sqlite::compactions::{self, Compaction};
 use crate::sqlite::derived;
 use crate::sqlite::ranges::{self, Piece};
@@ -38,7 +38,7 @@ impl Check {
         compactions: &[Compaction],
         derived: &[(i64, i64)],
         entries: &[Entry],
-        messages: &[Place],
+        messages: &[MessageId],
     ) -> Vec<(SessionRow, Vec<EntryId>)> {
         let mut logs: HashMap<i64, Vec<i64>> = HashMap::new();
         for &(session, seq) in messages {

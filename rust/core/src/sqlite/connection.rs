@@ -117,8 +117,8 @@ fn set_up(connection: &mut Connection) -> rusqlite::Result<()> {
     // A file from an unknown source must not run its own code, and must not damage itself.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // A plan does not depend on bound values. Else SQLite prepares a statement anew for each new value where a
-    // partial index might serve: that was most of the time of indexing an entry.
+    // A plan does not depend on bound values. Without this, SQLite prepares a statement anew for each new value where
+    // a partial index might serve. That took most of the time of indexing an entry.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
@@ -154,8 +154,8 @@ fn wait(tries: i32) -> bool {
     true
 }
 
-/// How long to sleep after that time. Who has waited longer looks more often, and so comes first as a rule; behind
-/// somebody who writes for long nobody needs to.
+/// How long to sleep after that time of waiting. A caller that has waited longer looks more often, and so comes first
+/// as a rule. After half a second the writer is one that takes long, and it is enough to look rarely.
 fn pause(waited: Duration) -> Duration {
     const PAUSES: [(Duration, Duration); 2] = [
         (Duration::from_millis(4), Duration::from_millis(1)),

@@ -70,7 +70,7 @@ fn lock_file(file: &Path) -> std::io::Result<File> {
 
 fn busy(file: &Path, work: &'static str, waited: Duration) -> Error {
     let message = format!(
-        "cannot {work} '{}': another process has been at such work for the {:.1} s that were waited; try again \
+        "cannot {work} '{}': other work of that kind did not end in the {:.1} s that were waited; try again \
          when it is done",
         file.display(),
         waited.as_secs_f64()

@@ -1,7 +1,8 @@
 //! Salted digests of forgotten messages. They recognise a forgotten message that is sent again.
 //!
 //! The caller computes the digests, and decides which messages count as the same. The salt is the store's (`meta.rs`),
-//! so digests of two stores cannot be compared. The digest of a forgotten summary is stored with the negative id of the
+//! or that of the session, which a row of it has where the session came from another store. So digests of two stores
+//! cannot be compared. The digest of a forgotten summary is stored with the negative id of the
 //! summary as its sequence number, because a host may send a summary back as a message.
 
 use rusqlite::{Connection, Row, Transaction, params};

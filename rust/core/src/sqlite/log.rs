@@ -65,7 +65,7 @@ pub(super) fn key(session: i64, seq: i64) -> i64 {
 }
 
 /// The session and the sequence number of a key.
-pub(super) fn place(key: i64) -> (i64, i64) {
+pub(super) fn session_and_seq(key: i64) -> (i64, i64) {
     (key >> 32, key & (CAPACITY - 1))
 }
 
@@ -217,7 +217,7 @@ fn read_row(row: &Row<'_>) -> Result<(i64, Message)> {
         created_at: columns.integer(7)?,
     };
     columns.verify(checksum(key, write_id, &message), 8)?;
-    let (session, seq) = place(key);
+    let (session, seq) = session_and_seq(key);
     Ok((
         session,
         Message {
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn a_key_is_taken_apart_into_what_it_was_made_of() {
         for (session, seq) in [(1, 0), (1, CAPACITY - 1), ((1 << 31) - 1, 7)] {
-            assert_eq!(place(key(session, seq)), (session, seq));
+            assert_eq!(session_and_seq(key(session, seq)), (session, seq));
         }
     }
 }

@@ -162,7 +162,7 @@ fn shape(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
     rows.collect()
 }
 
-/// Tells one schema from another.
+/// A number by which one schema is told from another.
 fn digest(shape: &[(String, String)]) -> u128 {
     let mut hasher = Xxh3::new();
     for text in shape.iter().flat_map(|(name, sql)| [name, sql]) {

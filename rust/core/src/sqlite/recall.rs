@@ -118,7 +118,7 @@ fn newest(connection: &Connection, session: &SessionRow) -> Result<Option<i64>> 
     let found: Option<i64> = connection
         .prepare_cached("SELECT MAX(id) FROM recall WHERE id >= ?1 AND id < ?2")?
         .query_row([first, end], |row| row.get(0))?;
-    Ok(found.map(|id| log::place(id).1))
+    Ok(found.map(|id| log::session_and_seq(id).1))
 }
 
 /// Deletes the oldest recalls of the session beyond [`RECALLS`].
@@ -145,7 +145,7 @@ pub(super) fn read(row: &Row<'_>) -> Result<Recall> {
     let body = columns.text(2)?;
     columns.verify(checksum(key, created_at, &body), 3)?;
     Ok(Recall {
-        seq: log::place(key).1,
+        seq: log::session_and_seq(key).1,
         created_at,
         body,
     })

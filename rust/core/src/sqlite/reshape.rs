@@ -152,7 +152,7 @@ fn messages(transaction: &Transaction<'_>) -> Result<HashMap<i64, SessionRow>> {
         let checksum = old.carried(log::checksum(key, 0, &message))?;
         if old.is_whole {
             log::count_in(figures.entry(session).or_default(), &message);
-        } else if log::place(key) != (session, seq) {
+        } else if log::session_and_seq(key) != (session, seq) {
             continue; // its key names no possible place, so a check reports the message as missing
         }
         log::write(transaction, key, 0, &message, checksum)?;

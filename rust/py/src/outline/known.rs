@@ -260,13 +260,13 @@ impl Shape {
             }
             Self::Nested(steps) => {
                 let mut steps = steps.iter();
-                let is_same = |met: Met<'_, '_>| match (steps.next(), met) {
+                let is_next = |met: Met<'_, '_>| match (steps.next(), met) {
                     (Some(Step::Dict(one)), Met::Dict(other))
                     | (Some(Step::List(one)), Met::List(other)) => *one == other,
                     (Some(Step::Value(one)), Met::Value(other)) => is_same(other, one),
                     _ => false,
                 };
-                walk(raw, 0, &mut { is_same }) && steps.next().is_none()
+                walk(raw, 0, &mut { is_next }) && steps.next().is_none()
             }
             Self::Unknown => false,
         }
