@@ -218,7 +218,7 @@ def test_a_text_has_the_entities_that_are_told_of_it_and_no_other(pieces: list[s
         "person:Bo",
         "stock:Ann",
     ):
-        assert Tags(None, wanted).are_of(text) == has_entity(found, wanted)
+        assert Tags(None, wanted).fit(text) == has_entity(found, wanted)
 
 
 def test_a_topic_is_one_of_the_table_and_an_explanation_names_it(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ class Searching:
 
 
 def check_seconds(name: str, seconds: float) -> None:
-    """Refuses what is no finite number of seconds above 0."""
+    """Raises ConfigError if *seconds* is not a finite number above 0."""
     if not 0 < seconds < math.inf:
         raise ConfigError(
             f"{name} must be a finite number of seconds above 0, got {seconds!r}", field=name, value=seconds

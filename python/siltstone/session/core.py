@@ -119,7 +119,7 @@ class SessionCore:
         self.calls = Calls()
         self.live: Live | None = None  # files beside the store
         self.requests = Requests()
-        self.recalls: dict[int, UnwrittenRecall] = {}  # by their places
+        self.recalls: dict[int, UnwrittenRecall] = {}  # by the end of the log at the time
         stored = self.rows.open(namespace)
         if stored.deleted:
             raise SessionDroppedError(
@@ -192,7 +192,7 @@ class SessionCore:
         """*text* without secrets, if the session redacts. Only such a text is written, or sent to a model."""
         return text if self.redacting is None else self.redacting.text(text)
 
-    def learned_rows(self, start: int, end: int) -> Iterable[LogRow]:
+    def redacted_rows(self, start: int, end: int) -> Iterable[LogRow]:
         """Messages of the log, redacted by the session's current rules."""
         found = self.rows.read(start, end)
         return found if self.redacting is None else self.redacting.rows(found)

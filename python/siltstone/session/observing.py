@@ -87,7 +87,7 @@ def _observe(
         events.append(ForgottenReturned(core.session_id, tuple(each.place for each in untold)))
     after = core.state
     learned = _host(core, after)
-    learned = learned.learned(core.learned_rows(learned.length, after.end))
+    learned = learned.learned(core.redacted_rows(learned.length, after.end))
     said_now = [each for each in seen[:start] + learned.logged(seen[start:]) if each.place not in out]
     last = None
     if not returned and all(summaries.values()):
@@ -164,14 +164,14 @@ def _learn(core: SessionCore, state: SessionState, raws: Sequence[RawMessage]) -
     """Updates the host list by the new rows of the log, and looks up the summaries among *raws*."""
     host = _host(core, state)
     if host.is_outdated:
-        forgotten, log = core.rows.forgotten(), core.learned_rows(0, state.end)
+        forgotten, log = core.rows.forgotten(), core.redacted_rows(0, state.end)
         gone = core.rows.derived([-place for place, _ in forgotten if place < 0])
         covers = {-row.derived_id: union(row.covers) for row in gone}
         summaries = [(covers[place], each) for place, each in forgotten if place < 0]
         messages = [(place, each) for place, each in forgotten if place >= 0]
         host = host.relearned(log, messages, summaries, core.rows.salt())
     else:
-        host = host.learned(core.learned_rows(host.length, state.end))
+        host = host.learned(core.redacted_rows(host.length, state.end))
     texts = host.unknown(raws)
     if texts:
         host = host.looked_up(texts, _derived_like(core, texts))

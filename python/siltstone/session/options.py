@@ -29,7 +29,7 @@ AfterT = TypeVar("AfterT")
 
 
 class SessionOptions(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
-    """The options of a session of a store; :meth:`siltstone.Session.open` explains each."""
+    """The options of ``store.session(id, ...)``; :meth:`siltstone.Session.open` explains each."""
 
     preset: str | Preset | System | None
     policy: Compactor | None
@@ -61,7 +61,7 @@ class SessionOptions(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
 
 
 class Options(SessionOptions[ModelT, BeforeT, AfterT], Generic[ModelT, BeforeT, AfterT], total=False):
-    """The options of a session."""
+    """The same, and the store of the session: what ``Session.open`` and ``AsyncSession.open`` take."""
 
     memory: bool | Store
 

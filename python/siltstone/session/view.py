@@ -62,7 +62,12 @@ class View:
         self._units = sum(item.units for item in self._items)
         self._weighed = (0, 0)  # cache: number of messages weighed, their bytes
         self._fixed = (0, 0)  # cache: number of messages checked, how many of them are fixed
-        self._asked = (0, 0, -1, 0)  # cache: messages checked, their units; newest request, units before it
+        self._asked = (
+            0,
+            0,
+            -1,
+            0,
+        )  # cache: messages looked at, their units; the place of the newest request, units before it
 
     def __len__(self) -> int:
         return self._length

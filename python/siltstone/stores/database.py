@@ -259,9 +259,9 @@ class DatabaseStore(Store):
         names = [target.session_id for target in targets]
         if self._directory is None or not names:
             return report
-        from siltstone.stores.preset_files import forgotten  # a store that forgets nothing does without it
+        from siltstone.stores.preset_files import after_forget  # a store that forgets nothing does without it
 
-        if forgotten(self, self._directory, names):
+        if after_forget(self, self._directory, names):
             return report
         remaining = tuple(dict.fromkeys((*report.remaining, "files")))
         return replace(report, erased=False, remaining=remaining)
@@ -341,9 +341,9 @@ class DatabaseStore(Store):
     def delete_session(self, session_id: str) -> int:
         entries = self._native.delete_session(session_id)
         if self._directory is not None:
-            from siltstone.stores.preset_files import deleted
+            from siltstone.stores.preset_files import after_delete
 
-            deleted(self._directory, session_id)
+            after_delete(self._directory, session_id)
         return entries
 
     def revive(self, session_id: str) -> bool:

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from siltstone.archive import ContextArchive
     from siltstone.vault import Vault
 
-__all__ = ["deleted", "forgotten"]
+__all__ = ["after_delete", "after_forget"]
 
 PAGE = 1_000  #: entries that are read at once
 
 
-def forgotten(store: Store, directory: str, session_ids: Iterable[str]) -> bool:
+def after_forget(store: Store, directory: str, session_ids: Iterable[str]) -> bool:
     """Updates the files after a ``forget`` in these sessions. Returns whether that succeeded.
 
     If it failed, the next opening of such a session with its preset updates the files.
@@ -35,7 +35,7 @@ def forgotten(store: Store, directory: str, session_ids: Iterable[str]) -> bool:
     return True
 
 
-def deleted(directory: str, session_id: str) -> None:
+def after_delete(directory: str, session_id: str) -> None:
     """Removes the texts of a session from the files. Files that siltstone did not write stay.
 
     Raises:

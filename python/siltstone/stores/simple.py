@@ -67,9 +67,7 @@ class SimpleMemoryStore(DatabaseStore):
                 found += [entry for other in self._others(session_id) for entry in self._said(other)]
             words = query.lower().split()
             found = [
-                each
-                for each in found
-                if _passes(each, wanted) and (tags is None or tags.are_of(each.content))
+                each for each in found if _passes(each, wanted) and (tags is None or tags.fit(each.content))
             ]
             hits = [_hit(entry, words, explain) for entry in found]
             hits = [hit for hit in hits if hit.score > 0.0 and hit.score >= min_score]

@@ -47,7 +47,7 @@ class Tags:
             raise InvalidEntryError(f"entity must be a str or None, got {entity!r}", value=entity)
         return cls(topic, entity)
 
-    def are_of(self, text: str) -> bool:
+    def fit(self, text: str) -> bool:
         """Whether *text* has the topic and the entity."""
         from siltstone.knowledge.topics import entities_of, has_entity, named, topics_of
 
@@ -67,7 +67,7 @@ class Tags:
         asked = max(LEAST, FIRST * most)
         while True:
             hits = find(asked)
-            kept = list(islice((hit for hit in hits if self.are_of(hit.content)), most))
+            kept = list(islice((hit for hit in hits if self.fit(hit.content)), most))
             if len(kept) == most or len(hits) < asked:
                 return kept
             asked *= MORE
