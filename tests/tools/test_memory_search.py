@@ -19,8 +19,10 @@ from siltstone import (
     ConfigError,
     Entry,
     MemoryStore,
+    SearchHit,
     Session,
     SimpleMemoryStore,
+    SourceRange,
     ThresholdCompactor,
     Tool,
 )
@@ -231,6 +233,31 @@ def test_text_comes_back_as_it_was_written(store: MemoryStore) -> None:
     store.index("u", [Entry(text)])
     [hit] = json.loads(Session.open(None, "u", memory=store).memory_search.call({"query": "naïve"}))
     assert hit["content"] == text
+
+
+@given(
+    st.lists(st.tuples(st.text(), st.floats(0, 1) | st.integers(0, 1), st.integers(0)), max_size=3),
+    st.booleans(),
+)
+def test_the_answer_is_json_as_an_encoder_writes_it(
+    found: list[tuple[str, float, int]], cross_session: bool
+) -> None:
+    said_at = datetime(2026, 3, 5, tzinfo=UTC)
+    hits = [
+        SearchHit(text, score, SourceRange(at, at + 1), 1, "user", said_at, session_id=text)
+        for text, score, at in found
+    ]
+    tool = memory_search(lambda *_, **__: hits, cross_session=cross_session)
+    told = [
+        {
+            "content": hit.content,
+            "score": hit.score,
+            "source_range": {"start": hit.source_range.start, "end": hit.source_range.end},
+            **({"session_id": hit.session_id} if cross_session else {}),
+        }
+        for hit in hits
+    ]
+    assert tool.call({"query": "fox"}) == json.dumps(told, ensure_ascii=False)
 
 
 def test_a_closed_store_says_so(tool: Tool, store: MemoryStore) -> None:

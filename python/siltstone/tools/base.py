@@ -83,7 +83,7 @@ class Tool:
                 raise self.refuse(f"the arguments are not JSON: {error}") from error
             except RecursionError as error:
                 raise self.refuse("the arguments are nested too deeply to be read") from error
-        if not isinstance(arguments, Mapping):
+        if type(arguments) is not dict and not isinstance(arguments, Mapping):
             raise self.refuse(f"the arguments must be an object, got {type(arguments).__name__}")
         return self.run(arguments)
 
