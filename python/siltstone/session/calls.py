@@ -327,7 +327,7 @@ class SessionCalls:
 
     def memory_search(self) -> Tool:
         """The tool ``memory_search``. Its answers are limited to a share of the window."""
-        from siltstone.tools import memory_search
+        from siltstone.tools.memory_search import memory_search
 
         self.check_memory()
         return memory_search(
@@ -479,11 +479,12 @@ class SessionCalls:
         self, query: str, limit: int, *, order: SearchOrder = "score", **options: Any
     ) -> list[SearchHit]:
         """``search``; hooks are told of damaged entries."""
+        limit = self._most(limit)
+        if order == "score":
+            return self._found(query, limit, options)
         from siltstone.memory.chronology import in_time, is_in_time, looked_at
 
-        limit = self._most(limit)
-        if not is_in_time(order):
-            return self._found(query, limit, options)
+        is_in_time(order)  # there is no third order
         # Hits that are in the last request are dropped first, so that they take no place.
         found = self._found(query, looked_at(limit), options)
         return in_time(found, limit, explain=options.get("explain", False))
@@ -510,17 +511,20 @@ class SessionCalls:
         self, query: str, limit: int, *, order: SearchOrder = "score", **filters: Unpack[SearchFilters]
     ) -> list[SearchHit]:
         """The hits of the model's tool: messages and saved facts, best first or in order of time."""
-        from siltstone.memory.chronology import in_time, looked_at
-        from siltstone.session.learning import saved_hits
+        wanted = most = self._most(limit)
+        if order == "time":
+            from siltstone.memory.chronology import in_time, looked_at
 
-        most = self._most(limit)
-        wanted = looked_at(most) if order == "time" else most
+            wanted = looked_at(most)
         scope: SearchScope = "namespace" if self.core.cross_session else "session"
         hits = self._found(query, wanted, {"scope": scope, **filters})
-        since, until = filters.get("since"), filters.get("until")
-        if saved := saved_hits(self.core, query, min(wanted, limit), since=since, until=until):
+        if min(wanted, limit) and self.core.knowing.has_facts():
             from heapq import merge  # few sessions have saved something
 
+            from siltstone.session.learning import saved_hits
+
+            since, until = filters.get("since"), filters.get("until")
+            saved = saved_hits(self.core, query, min(wanted, limit), since=since, until=until)
             # A merge keeps the order inside each list. A reranker may have chosen that order.
             hits = list(merge(saved, hits, key=lambda hit: -hit.score))
         return in_time(hits, most) if order == "time" else hits[:most]
@@ -567,10 +571,11 @@ class SessionCalls:
 
     def _budget(self) -> int:
         """The largest answer of siltstone's tools, in tokens."""
-        from siltstone.tools import answer_budget
+        if self._answer_budget is not None:
+            return self._answer_budget
+        from siltstone.tools.budget import answer_budget
 
-        given = self._answer_budget
-        return answer_budget(self.core.context_window) if given is None else given
+        return answer_budget(self.core.context_window)
 
     def _trigger(self, reason: Reason, focus: str | None) -> Trigger:
         core = self.core

@@ -179,9 +179,10 @@ class SessionCore:
     @property
     def context_window(self) -> int | None:
         """The context window in tokens: the given one, or the learned limit of the provider if smaller."""
-        learned = self.state.clock.learned_window
-        known = [window for window in (self.given_window, learned) if window is not None]
-        return min(known, default=None)
+        given, learned = self.given_window, self.state.clock.learned_window
+        if given is None or learned is None:
+            return learned if given is None else given
+        return min(given, learned)
 
     @property
     def usage(self) -> UsageRecord:

@@ -144,10 +144,15 @@ class Knowing:
         Raises:
             ConfigError: the store keeps no facts.
         """
-        with self._making:  # StoredFacts has a lock, so all threads must share one object
-            if self._facts is None:
-                self._facts = self._made()
-            return self._facts
+        if self._facts is None:
+            with self._making:  # StoredFacts has a lock, so all threads must share one object
+                if self._facts is None:
+                    self._facts = self._made()
+        return self._facts
+
+    def has_facts(self) -> bool:
+        """Whether the store has facts of the session or of its namespace, deleted ones included."""
+        return self.keeps_facts and bool(self.facts.read()[1])
 
     def _made(self) -> StoredFacts:
         from siltstone.knowledge import FactRows, StoredFacts
