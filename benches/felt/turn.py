@@ -131,10 +131,15 @@ def calls(found: Figures, path: Path, rounds: int) -> None:
         session.append(*said(0, 100))
         found.take("append, one message", rounds * 4, lambda _: session.append(message))
         found.take(
-            "search, 600 entries", rounds * 20, lambda _: store.search("small", "which entry is it?", limit=5)
-        )
+            "search for a word of all 600 entries", rounds * 20,
+            lambda _: store.search("small", "which entry is it?", limit=5),
+        )  # fmt: skip
         session.memory_search.call(asked)
-        found.take("the tool call, 600 entries", rounds * 20, lambda _: session.memory_search.call(asked))
+        found.take(
+            "the tool call, a word of all 600 entries",
+            rounds * 20,
+            lambda _: session.memory_search.call(asked),
+        )
     with MemoryStore.open(path / "cold") as store, opened(store, "small") as session:
         store.index("small", entries(0, 1_000))
         session.append(*said(0, 100))

@@ -32,6 +32,21 @@ def test_what_was_appended_comes_back_as_the_same_objects(tmp_path: Path) -> Non
     assert prepared.tokens == estimate_tokens(messages, "blocks")
 
 
+def test_a_turn_reads_the_version_of_the_log_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Session.open(tmp_path, "s", policy=small(), context_window=1000) as session:
+        session.append(user("hello"))
+        session.prepare()
+        log, read = session._core.rows, list[str]()
+        version = log.version
+        monkeypatch.setattr(log, "version", lambda: read.append("once") or version())
+        session.append(assistant("hi"))
+        assert read == []  # the write itself compares the version
+        assert [each["content"] for each in session.prepare().messages] == ["hello", "hi"]
+        assert read == ["once"]
+        session.prepare()
+        assert read == ["once"] * 2  # another process may have written
+
+
 def test_a_long_conversation_stays_below_the_threshold_and_loses_nothing(tmp_path: Path) -> None:
     hook = RecordingHook()
     with Session.open(

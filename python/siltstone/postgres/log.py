@@ -45,8 +45,6 @@ class PostgresLog(SessionLog):
     write from before the call.
     """
 
-    is_remote = True
-
     def __init__(self, session_id: str, in_mirror: InMirror) -> None:
         self._session_id = session_id
         self._in_mirror = in_mirror

@@ -142,7 +142,8 @@ def boundary(
         _tell_triggered(core, policy, trigger)
         outcomes.append((yield from compaction(core, policy, trigger, at)))
         _tell_ended(core, policy, outcomes[-1])
-    outcomes += yield from within_window(core, policy, at)
+    if outcomes or _fitting(core, core.state, policy) is None:
+        outcomes += yield from within_window(core, policy, at)
     state, is_noted = passed(core, policy)
     answered = _fitting(core, state, policy)
     while answered is None:  # another thread has appended since the emergency fit ran
@@ -331,9 +332,7 @@ def can_hold(core: SessionCore, policy: Compactor | None, window: int) -> bool:
 def _fitting(core: SessionCore, state: SessionState, policy: Compactor) -> SessionState | None:
     """*state* if its view fits the window, else None."""
     window = core.context_window
-    if window is None or _tokens(core, state, policy) <= window:
-        return state
-    return None
+    return state if window is None or _tokens(core, state, policy) <= window else None
 
 
 def _tokens(core: SessionCore, state: SessionState, policy: Compactor | None) -> int:

@@ -93,7 +93,8 @@ class SessionCalls:
         if not isinstance(policy, OwnPolicy) or last is None or self.core.background.is_due:
             return None
         self.core.check_open()
-        return self._answer(*last, recall) if _is_as_before(self.core.follow(), last[0]) else None
+        is_known = _is_as_before(self.core.state, last[0]) and _is_as_before(self.core.follow(), last[0])
+        return self._answer(*last, recall) if is_known else None
 
     def known_at_once(self, policy: Compactor | OwnPolicy | None, recall: bool) -> Prepared | None:
         """:meth:`known` for an event loop: also None if the answer could take long."""
@@ -484,9 +485,8 @@ class SessionCalls:
             return self._found(query, limit, options)
         from siltstone.memory.chronology import in_time, is_in_time, looked_at
 
-        is_in_time(order)  # there is no third order
         # Hits that are in the last request are dropped first, so that they take no place.
-        found = self._found(query, looked_at(limit), options)
+        found = self._found(query, looked_at(limit) if is_in_time(order) else limit, options)
         return in_time(found, limit, explain=options.get("explain", False))
 
     def _most(self, limit: int) -> int:
@@ -571,11 +571,10 @@ class SessionCalls:
 
     def _budget(self) -> int:
         """The largest answer of siltstone's tools, in tokens."""
-        if self._answer_budget is not None:
-            return self._answer_budget
         from siltstone.tools.budget import answer_budget
 
-        return answer_budget(self.core.context_window)
+        given = self._answer_budget
+        return answer_budget(self.core.context_window) if given is None else given
 
     def _trigger(self, reason: Reason, focus: str | None) -> Trigger:
         core = self.core

@@ -435,8 +435,8 @@ class SessionCore:
         self.check_open()
         raws = [raw for raw in raws if not isinstance(raw, RecalledMessage)]  # belongs to one request only
         for tried in range(TRIES):
-            is_known = not tried and self.pending is None and getattr(self.rows, "is_remote", False)
-            state = self.state if is_known else self.followed()  # over a network the write itself compares
+            is_known = not tried and self.pending is None  # the write itself compares the version
+            state = self.state if is_known else self.followed()
             if call is not None and call.write_id and (answer := self.appended_before(call, len(raws))):
                 return answer
             items = self.measured(raws, state)
