@@ -1,9 +1,11 @@
 """The calls of a session that a host waits for: each call by itself, on a store in a file.
 
-    python benches/felt/turn.py [--rounds 15]
+    python benches/felt/turn.py [--rounds 15] [--sync-ms 2]
 
 A figure is the median of *rounds* calls in milliseconds of the clock, its 99th percentile beside it, and what
 one call takes of the processor. Appends and forgetting are on the disk when they return.
+
+With ``--sync-ms``, every sync takes so much longer, and only the rows of many writers are measured.
 """
 
 from __future__ import annotations
@@ -32,9 +34,10 @@ from siltstone import (
     ThresholdCompactor,
     _native,
 )
+from slow_sync import start_again
 
 LENGTHS = (100, 10_000, 100_000)
-WRITERS = (1, 8, 32)
+WRITERS = (1, 2, 8, 32)
 APPENDS = 20  # of each writer
 ENTRIES = 60_000
 LONG = 20_000  # messages of one compaction
@@ -115,6 +118,34 @@ def writers(path: Path) -> None:
                 thread.join()
             rate = count * APPENDS / (time.perf_counter() - begin)
             print(f"| durable appends a second, {count} threads: {rate:.0f} | | | |", flush=True)
+
+
+def tasks(path: Path) -> None:
+    """Durable appends of tasks on one event loop, each to a session of its own."""
+
+    async def append(session: AsyncSession) -> None:
+        for _ in range(APPENDS):
+            await session.append({"role": "user", "content": "and then?"})
+
+    async def rate(count: int) -> float:
+        with MemoryStore.open(path / f"{count} tasks") as store:
+            opening = [
+                AsyncSession.open(
+                    None, str(number), memory=store, policy=ThresholdCompactor(),
+                    model=lambda _: "What was said.", context_window=100_000_000,
+                )
+                for number in range(count)
+            ]  # fmt: skip
+            sessions = await asyncio.gather(*opening)
+            begin = time.perf_counter()
+            await asyncio.gather(*map(append, sessions))
+            spent = time.perf_counter() - begin
+            await asyncio.gather(*(session.close() for session in sessions))
+            return count * APPENDS / spent
+
+    for count in WRITERS:
+        found = asyncio.run(rate(count))
+        print(f"| durable appends a second, {count} tasks: {found:.0f} | | | |", flush=True)
 
 
 def flush() -> None:
@@ -291,16 +322,24 @@ def main() -> int:
         return 2
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--sync-ms", type=float, default=0.0, help="how much longer a sync takes")
     asked = parser.parse_args()
+    if asked.sync_ms:
+        start_again(asked.sync_ms)
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; milliseconds\n")
     print("| call | p50 | p99 | CPU |\n| :--- | ---: | ---: | ---: |")
     found = Figures()
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory)
+        if asked.sync_ms:
+            writers(path)
+            tasks(path)
+            return 0
         lists(found, path, asked.rounds)
         calls(found, path, asked.rounds)
         asynchronous(path, asked.rounds)
         writers(path)
+        tasks(path)
         processes(path)
         compaction(found, path)
         forgetting(found, path)

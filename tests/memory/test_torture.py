@@ -1,7 +1,8 @@
 """``kill -9`` at any moment of any write: acknowledged writes are there, others are whole or absent.
 
 A child works on a store at random, and says what it is about to do and what it did. It is killed; then the
-store must be in the state after what was acknowledged, or one step further, and in no other. A repair of
+store must be in the state after what was acknowledged, or one step further, and in no other. Threads beside
+it append to sessions of their own, and so share its commits. A repair of
 what is damaged is killed in a test of its own, and a migration in ``test_migration.py``.
 
 ``SILTSTONE_TORTURE_RUNS`` says how often (``make torture``: 1,000).
@@ -36,10 +37,11 @@ RARE = (
     "forget", "undo", "rewrite", "finalize", "abort", "reconcile", "expire", "renew", "repair", "drop",
     "revive",
 )  # fmt: skip
-LEAST = 20  # words of a child before it may be killed, so that a slow machine tests as much as a fast one
+BESIDE = ("b", "c", "d")  # sessions of the threads that append beside the one that does everything
+LEAST = 20  # words of a child about its steps before it may be killed, however slow the machine is
 
 WORKER = """
-import json, os, random, sys
+import json, os, random, sys, threading
 from siltstone.memory import Entry
 from siltstone.stores import MemoryStore
 from summary_log import NewCompaction, NewMessage, summary_log
@@ -50,6 +52,18 @@ def say(**word):
 chance, number = random.Random(int(sys.argv[2])), int(sys.argv[2]) * 100_000
 store = MemoryStore.open(sys.argv[1])
 log = summary_log(store, "a")
+
+def append_beside(name):
+    log = summary_log(store, name)
+    end = log.state().next_seq
+    while True:
+        raw = json.dumps({"role": "user", "content": f"{name} {end}"})
+        log.append([NewMessage(raw, "user", "any", "original", 3, 0)], expected_next=end, cadence="")
+        say(beside=name, appended=end)
+        end += 1
+
+for name in sys.argv[3:]:
+    threading.Thread(target=append_beside, args=(name,), daemon=True).start()
 
 def two():
     return [Entry(f"loose {number}", created_at=number),
@@ -259,12 +273,24 @@ def look(path: Path) -> tuple[tuple[Any, ...], set[int]]:
         return seen, {entry.entry_id for entry in entries}
 
 
+def looked_beside(path: Path) -> dict[str, int]:
+    """The number of messages of each thread beside, which must be its own, in order."""
+    with MemoryStore.open(path) as store:
+        logs = {name: summary_log(store, name).read(0, 10**6) for name in BESIDE}
+    for name, rows in logs.items():
+        assert [json.loads(row.raw)["content"] for row in rows] == [f"{name} {n}" for n in range(len(rows))]
+    return {name: len(rows) for name, rows in logs.items()}
+
+
 def work_and_die(path: Path, run: int, seconds: float) -> list[dict[str, Any]]:
     """The output of a child before it was killed."""
-    command = [sys.executable, "-c", WORKER, str(path), str(run)]
+    command = [sys.executable, "-c", WORKER, str(path), str(run), *BESIDE]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
-        lines = [child.stdout.readline() for _ in range(LEAST)]
+        lines, said = list[bytes](), 0
+        while said < LEAST:
+            lines.append(child.stdout.readline())
+            said += b'"beside"' not in lines[-1]
         time.sleep(seconds)
         child.send_signal(signal.SIGKILL)
         lines += child.stdout.read().splitlines(keepends=True)
@@ -275,13 +301,20 @@ def work_and_die(path: Path, run: int, seconds: float) -> list[dict[str, Any]]:
 def test_after_kill_9_the_store_is_where_it_was_acknowledged_to_be_or_one_step_on(tmp_path: Path) -> None:
     chance, done, cut = random.Random(4), Counter[str](), Counter[str]()
     state, path, highest = State(), tmp_path / "0", 0
+    ends = dict.fromkeys(BESIDE, 0)  # how many appends of each thread were acknowledged
     for run in itertools.count(1):
         if run > RUNS and (are_tried(done) or run > 5 * RUNS):  # a slow machine does less in a run
             break
         if run % 20 == 0:  # a store of its own for every twenty runs, or looking takes longer than working
             state, path, highest = State(), tmp_path / str(run), 0
+            ends = dict.fromkeys(BESIDE, 0)
         step: dict[str, Any] | None = None
         for word in work_and_die(path, run, chance.uniform(0.0, 0.03)):
+            if "beside" in word:
+                assert word["appended"] == ends[word["beside"]]
+                ends[word["beside"]] += 1
+                done["beside"] += 1
+                continue
             if "begins" in word:
                 step = word["begins"]
                 continue
@@ -298,13 +331,17 @@ def test_after_kill_9_the_store_is_where_it_was_acknowledged_to_be_or_one_step_o
             cut[step["does"]] += 1
         assert seen == state.seen(), f"run {run}: neither before nor after {step}"
         highest = max([highest, *ids])
+        found = looked_beside(path)
+        for name, end in ends.items():
+            assert end <= found[name] <= end + 1, f"run {run}: {name} has {found[name]}, not {end}"
+        ends = found
     print(f"\n{run - 1} runs, acknowledged {dict(done)}, done but not acknowledged {dict(cut)}")
     assert are_tried(done)
 
 
 def are_tried(done: Counter[str]) -> bool:
     """Whether writes of every kind were often acknowledged."""
-    often = min(done[does] for does in ("append", "index", "commit", "stage")) >= RUNS // 2
+    often = min(done[does] for does in ("append", "index", "commit", "stage", "beside")) >= RUNS // 2
     return often and min(done[does] for does in RARE) >= RUNS // 20
 
 

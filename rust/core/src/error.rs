@@ -122,6 +122,22 @@ impl Error {
         self
     }
 
+    /// The same error once more, for another caller whom it concerns. Of its cause the sentence is left.
+    pub(crate) fn again(&self) -> Self {
+        let Inner {
+            kind,
+            message,
+            fields,
+            source,
+        } = &*self.0;
+        Self(Box::new(Inner {
+            kind: *kind,
+            message: message.clone(),
+            fields: fields.clone(),
+            source: source.as_ref().map(|source| source.to_string().into()),
+        }))
+    }
+
     /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
@@ -146,5 +162,17 @@ mod tests {
         assert_eq!(error.to_string(), "could not write 'a.sqlite3'");
         assert_eq!(error.source().unwrap().to_string(), "the disk is full");
         assert!(Error::new(ErrorKind::Internal, "alone").source().is_none());
+    }
+
+    #[test]
+    fn whoever_else_it_concerns_is_told_the_same() {
+        let error = Error::new(ErrorKind::StoreIo, "could not write 'a.sqlite3'")
+            .with("path", "a.sqlite3")
+            .caused_by(std::io::Error::other("the disk is full"));
+        let again = error.again();
+        assert_eq!(again.kind(), error.kind());
+        assert_eq!(again.to_string(), error.to_string());
+        assert_eq!(again.fields(), error.fields());
+        assert_eq!(again.source().unwrap().to_string(), "the disk is full");
     }
 }

@@ -13,6 +13,8 @@ use siltstone_core::memory::Handle;
 
 const DIRECTORY: &str = "SILTSTONE_CRASH_DIRECTORY";
 const KILLS: u64 = 20;
+/// The sessions of the threads that append beside the one that does everything.
+const BESIDE: [&str; 3] = ["b", "c", "d"];
 
 /// Not a test by itself: the work of the process that is killed, started by the test below.
 #[test]
@@ -24,6 +26,16 @@ fn child() {
     let handle = Handle::open(Path::new(&directory), false, None).unwrap();
     let (store, a) = (handle.store().unwrap(), session("a"));
     let mut out = std::io::stdout();
+    // Whoever appends beside it shares its commits.
+    for beside in BESIDE {
+        let store = handle.store().unwrap();
+        std::thread::spawn(move || {
+            for n in store.log_state(&session(beside)).unwrap().version.next_seq.. {
+                append(&store, beside, &[message(&format!("{beside} {n}"))], "");
+                writeln!(std::io::stdout(), "\nbeside {beside} {n}").unwrap();
+            }
+        });
+    }
     loop {
         let state = store.log_state(&a).unwrap();
         let n = state.version.next_seq;
@@ -82,7 +94,7 @@ fn run_and_kill(directory: &Path, after: Duration) -> Vec<String> {
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_is_half_done() {
     let directory = tempfile::tempdir().unwrap();
-    let mut highest_id = 0;
+    let (mut highest_id, mut appended_beside) = (0, 0);
     for kill in 0..KILLS {
         let reported = run_and_kill(directory.path(), Duration::from_millis(3 * kill % 40));
         let handle = Handle::open(directory.path(), false, None).unwrap();
@@ -98,12 +110,24 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_done() {
                 .count()
         };
 
+        let beside = BESIDE.map(|name| store.messages(&session(name), 0, i64::MAX).unwrap());
+        for (name, messages) in BESIDE.iter().zip(&beside) {
+            for (n, row) in messages.iter().enumerate() {
+                assert_eq!(row.message.raw, format!("{name} {n}"));
+            }
+        }
         for line in &reported {
             let words: Vec<&str> = line.split(' ').collect();
             match words[..] {
                 ["appended", n] => {
                     let n: usize = n.parse().unwrap();
                     assert_eq!(messages[n].message.raw, format!("message {n}"));
+                }
+                ["beside", name, n] => {
+                    let n: usize = n.parse().unwrap();
+                    let place = BESIDE.iter().position(|each| *each == name).unwrap();
+                    assert!(n < beside[place].len(), "{line}");
+                    appended_beside += 1;
                 }
                 ["committed", id, n] => {
                     let row = compactions
@@ -148,6 +172,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_done() {
         assert!(next > highest_id, "id {next} after {highest_id}");
         highest_id = next;
     }
+    assert!(appended_beside > KILLS, "{appended_beside}");
     assert!(
         highest_id > i64::try_from(KILLS).unwrap() * 2,
         "the children did hardly anything"

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::replay::{Image, Op, Recording};
 use crate::vfs;
@@ -70,6 +71,11 @@ impl Disk {
         inner.fault = Some(fault);
         inner.calls.clear();
         inner.refused.clear();
+    }
+
+    /// Makes each sync take that time, so that other threads come to wait for it.
+    pub fn set_sync_time(&self, time: Duration) {
+        self.0.inner.lock().sync_time = time;
     }
 
     /// Stops refusing calls. Returns the calls that were refused.

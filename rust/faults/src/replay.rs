@@ -175,6 +175,21 @@ impl Recording {
         })
     }
 
+    /// The numbers of all steps that were acknowledged within the first `count` operations, in order.
+    pub fn all_acknowledged(&self, count: usize) -> impl Iterator<Item = usize> {
+        self.ops[..count].iter().filter_map(|op| match op {
+            Op::Acknowledged(number) => Some(*number),
+            _ => None,
+        })
+    }
+
+    /// The number of successful syncs.
+    #[must_use]
+    pub fn syncs(&self) -> usize {
+        let is_sync = |op: &&Op| matches!(op, Op::Sync { .. });
+        self.ops.iter().filter(is_sync).count()
+    }
+
     /// The recording of a faulty store that acknowledges each step before the sync that makes it durable.
     #[must_use]
     pub fn with_early_words(mut self) -> Self {

@@ -272,6 +272,8 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
         let Some(watched) = watched(file) else {
             return real!(file.xSync(flags));
         };
+        let time = watched.disk.inner.lock().sync_time;
+        std::thread::sleep(time);
         if let Some(code) = watched.disk.refuses(Call::Sync) {
             watched.disk.sync_failed(watched.number);
             return code;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use rusqlite::ffi;
@@ -64,6 +65,8 @@ pub(crate) struct Shared {
 #[derive(Default)]
 pub(crate) struct Inner {
     pub(crate) lie: Lie,
+    /// The time that a sync takes.
+    pub(crate) sync_time: Duration,
     pub(crate) calls: Vec<Call>,
     pub(crate) fault: Option<Fault>,
     pub(crate) refused: Vec<Call>,

@@ -1,7 +1,5 @@
 //! Writes, reads, lists, counts and deletes the entries of a store.
 
-use rusqlite::Transaction;
-
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::check::{check, is_blank};
@@ -9,6 +7,7 @@ use crate::memory::options::{check_page, invalid};
 use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::scope::{IndexSizes, Scope};
 use crate::memory::store::Store;
+use crate::sqlite::Transaction;
 use crate::sqlite::entry::Listed;
 use crate::sqlite::{
     Counts, NewEntry, SessionRow, StoredEntry, cached, entry, figures, leaving, quarantine, session,
@@ -54,7 +53,7 @@ impl Store {
             self.database.writer()?; // a read-only store refuses even this
             return Ok(vec![None; entries.len()]);
         }
-        self.write_entries(session, entries, |_, _| Ok(None))
+        self.write_entries(session, entries, 0, |_, _| Ok(None))
     }
 
     /// The entry of that id, even if it has expired, and the name of its session.

@@ -4,6 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
 use crate::memory::restore::salt_of;
 use crate::memory::store::Store;
+use crate::sqlite::together::size;
 use crate::sqlite::{Fact, NewFact, fact, forgotten, session};
 
 impl Store {
@@ -16,7 +17,8 @@ impl Store {
     /// [`ErrorKind::StoreConflict`] where the body of a fact is no longer the expected one; otherwise the errors of a
     /// write. Nothing is written then.
     pub fn put_facts(&self, session: &SessionId, facts: &[NewFact], now: i64) -> Result<Vec<i64>> {
-        self.database.writer()?.transaction(|transaction| {
+        let size = size(facts.iter().map(|fact| fact.body.as_str()));
+        let written = self.database.write_short(size, |transaction| {
             let row = session::find_or_create(transaction, session)?;
             if row.dropped {
                 return Ok(Vec::new());
@@ -25,7 +27,8 @@ impl Store {
                 .iter()
                 .map(|new| fact::put(transaction, &row, new, now));
             ids.collect()
-        })
+        });
+        written.map(|(ids, _)| ids)
     }
 
     /// The facts of the session in the order of their first writes; with `state`, only the facts of that state.

@@ -7,6 +7,8 @@
 use crate::error::{Error, ErrorKind, Field, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::store::Store;
+use crate::sqlite::Transaction;
+use crate::sqlite::together::size;
 use crate::sqlite::{
     Compaction, Derived, Message, NewCompaction, NewEntry, NewMessage, Recall, SessionRow,
     SessionVersion, compactions, derived, leaving, log, recall, session,
@@ -68,6 +70,15 @@ pub struct Append<'a> {
     pub title: &'a str,
     /// The recalls of the session since its last write.
     pub recalls: &'a [Recall],
+}
+
+impl Append<'_> {
+    /// The size of its rows.
+    fn size(&self) -> usize {
+        let messages = self.messages.iter().map(|message| message.raw.as_str());
+        let recalls = self.recalls.iter().map(|recall| recall.body.as_str());
+        size(messages.chain(recalls).chain([self.clock]))
+    }
 }
 
 /// The ids that a commit gave, and the session's version after it.
@@ -150,10 +161,9 @@ impl Store {
             (Some(row), _) => accepted(row.into()),
             (None, None | Some("")) => Ok(LogState::default()),
             (None, Some(asked)) => {
-                let row =
+                let (row, _) =
                     self.database
-                        .writer()?
-                        .transaction(|transaction| {
+                        .write_short(size([]), |transaction| {
                             match session::find_any(transaction, session)? {
                                 Some(row) => Ok(row),
                                 None => session::create(transaction, session, asked),
@@ -176,7 +186,7 @@ impl Store {
         write: Write,
         append: Append<'_>,
     ) -> Result<Option<SessionVersion>> {
-        self.change(session, write, |transaction, row| {
+        self.change(session, write, append.size(), |transaction, row| {
             append_to(transaction, row, write, append)
         })
     }
@@ -230,22 +240,27 @@ impl Store {
         compaction: &NewCompaction,
         entries: &[NewEntry],
     ) -> Result<Committed> {
-        self.commit(session, write, entries, |transaction, row| {
+        let texts = compaction.derived.iter().map(|text| text.raw.as_str());
+        let body = [&compaction.body.view, &compaction.body.covers].map(String::as_str);
+        let beside = append.size() + size(texts.chain(body));
+        self.commit(session, write, entries, beside, |transaction, row| {
             append_to(transaction, row, write, append)?;
             compactions::append(transaction, row, compaction)
         })
     }
 
-    /// Writes `entries` and the compaction of `work`. A deleted session keeps neither.
+    /// Writes `entries` and the compaction of `work`, which writes rows of the size `beside`. A deleted session keeps
+    /// neither.
     pub(super) fn commit(
         &self,
         session: &SessionId,
         write: Write,
         entries: &[NewEntry],
-        work: impl FnOnce(&rusqlite::Transaction<'_>, &mut SessionRow) -> Result<Compaction>,
+        beside: usize,
+        work: impl FnOnce(&Transaction<'_>, &mut SessionRow) -> Result<Compaction>,
     ) -> Result<Committed> {
         let mut done = Committed::default();
-        done.entries = self.write_entries(session, entries, |transaction, row| {
+        done.entries = self.write_entries(session, entries, beside, |transaction, row| {
             stands_on(row, write.expected)?;
             let compaction = work(transaction, row)?;
             row.count(write.id);
@@ -307,7 +322,7 @@ impl Store {
         write: Write,
         clock: &str,
     ) -> Result<Option<SessionVersion>> {
-        self.change(session, write, |_, row| {
+        self.change(session, write, size([clock]), |_, row| {
             clock.clone_into(&mut row.clock);
             Ok(())
         })
@@ -324,7 +339,7 @@ impl Store {
         write: Write,
         settings: &str,
     ) -> Result<Option<SessionVersion>> {
-        self.change(session, write, |_, row| {
+        self.change(session, write, size([settings]), |_, row| {
             settings.clone_into(&mut row.settings);
             Ok(())
         })
@@ -405,7 +420,7 @@ impl Store {
     fn of_session<T: Default>(
         &self,
         session: &SessionId,
-        read: impl FnOnce(&rusqlite::Transaction<'_>, &SessionRow) -> Result<T>,
+        read: impl FnOnce(&Transaction<'_>, &SessionRow) -> Result<T>,
     ) -> Result<T> {
         self.database
             .read(|transaction| match session::find(transaction, session)? {
@@ -418,9 +433,10 @@ impl Store {
         &self,
         session: &SessionId,
         write: Write,
-        work: impl FnOnce(&rusqlite::Transaction<'_>, &mut SessionRow) -> Result<()>,
+        size: usize,
+        work: impl FnOnce(&Transaction<'_>, &mut SessionRow) -> Result<()>,
     ) -> Result<Option<SessionVersion>> {
-        self.database.writer()?.transaction(|transaction| {
+        let written = self.database.write_short(size, |transaction| {
             let mut row = session::find_or_create(transaction, session)?;
             if row.dropped {
                 return Ok(None);
@@ -430,7 +446,8 @@ impl Store {
             row.count(write.id);
             session::save(transaction, &row)?;
             Ok(Some(row.version()))
-        })
+        });
+        written.map(|(version, _)| version)
     }
 }
 
@@ -479,7 +496,7 @@ fn head(head: Option<i64>) -> String {
 
 /// Appends messages to the log of `row`, and updates the row's clock and title.
 fn append_to(
-    transaction: &rusqlite::Transaction<'_>,
+    transaction: &Transaction<'_>,
     row: &mut SessionRow,
     write: Write,
     append: Append<'_>,

@@ -1,7 +1,5 @@
 //! Recall: the entries of a session that fit a query well and are not in its context.
 
-use rusqlite::Transaction;
-
 use crate::error::{ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::across::Across;
@@ -10,6 +8,7 @@ use crate::memory::options::{QueryVector, Ranker, SearchOptions};
 use crate::memory::search::{Found, Hit};
 use crate::memory::store::Store;
 use crate::recall::Detail;
+use crate::sqlite::Transaction;
 use crate::sqlite::{StoredEntry, entry, quarantine};
 
 /// The conditions of a recall.

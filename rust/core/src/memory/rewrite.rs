@@ -40,32 +40,39 @@ impl Store {
         rewrite: Rewrite<'_>,
         clock: &str,
     ) -> Result<Committed> {
-        self.commit(session, write, rewrite.entries, |transaction, row| {
-            if rewrite.row.body.next_seq > row.next_seq {
-                let message = format!(
-                    "a view must end at {} at most, where the log of session {:?} does, got {}",
-                    row.next_seq, row.name, rewrite.row.body.next_seq
-                );
-                return Err(Error::new(ErrorKind::InvalidArgument, message)
-                    .with("field", "next_seq")
-                    .with("value", rewrite.row.body.next_seq));
-            }
-            for &compaction in rewrite.withdrawn {
-                leaving::withdraw(transaction, row, compaction)?;
-            }
-            if !rewrite.gone.is_empty() {
-                let (came, _) =
-                    leaving::that_came_from(transaction, row.id, rewrite.gone, EntryId(0))?;
-                leaving::forget(transaction, row, came.iter().map(|id| id.0))?;
-            }
-            if let Some(parent) = rewrite.parent {
-                compactions::of(transaction, row, parent)?;
-            }
-            row.head = rewrite.parent;
-            row.redactions += 1;
-            clock.clone_into(&mut row.clock);
-            log::append(transaction, row, rewrite.messages, write.id)?;
-            compactions::append(transaction, row, rewrite.row)
-        })
+        // How many rows it deletes is not known, so it is not short.
+        self.commit(
+            session,
+            write,
+            rewrite.entries,
+            usize::MAX,
+            |transaction, row| {
+                if rewrite.row.body.next_seq > row.next_seq {
+                    let message = format!(
+                        "a view must end at {} at most, where the log of session {:?} does, got {}",
+                        row.next_seq, row.name, rewrite.row.body.next_seq
+                    );
+                    return Err(Error::new(ErrorKind::InvalidArgument, message)
+                        .with("field", "next_seq")
+                        .with("value", rewrite.row.body.next_seq));
+                }
+                for &compaction in rewrite.withdrawn {
+                    leaving::withdraw(transaction, row, compaction)?;
+                }
+                if !rewrite.gone.is_empty() {
+                    let (came, _) =
+                        leaving::that_came_from(transaction, row.id, rewrite.gone, EntryId(0))?;
+                    leaving::forget(transaction, row, came.iter().map(|id| id.0))?;
+                }
+                if let Some(parent) = rewrite.parent {
+                    compactions::of(transaction, row, parent)?;
+                }
+                row.head = rewrite.parent;
+                row.redactions += 1;
+                clock.clone_into(&mut row.clock);
+                log::append(transaction, row, rewrite.messages, write.id)?;
+                compactions::append(transaction, row, rewrite.row)
+            },
+        )
     }
 }

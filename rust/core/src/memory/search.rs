@@ -1,7 +1,5 @@
 //! A search: ranks in memory, and then reads the hits from the same state of the database.
 
-use rusqlite::Transaction;
-
 use crate::analyse::Asked;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
@@ -12,6 +10,7 @@ use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::scope::Scope;
 use crate::memory::scope_map::HeldScope;
 use crate::memory::store::Store;
+use crate::sqlite::Transaction;
 use crate::sqlite::{SessionRow, StoredEntry, entry, session, vectors};
 
 /// A hit of a search.

@@ -10,6 +10,8 @@ use crate::id::{EntryId, SessionId};
 use crate::memory::check::check;
 use crate::memory::options::invalid;
 use crate::memory::store::Store;
+use crate::sqlite::Transaction;
+use crate::sqlite::together::size;
 use crate::sqlite::{NewEntry, Stage, StageState, StagedEntry, session, stage};
 
 /// Bytes of the longest fingerprint.
@@ -50,10 +52,12 @@ impl Store {
                 fingerprint.len()
             )));
         }
-        self.database.writer()?.transaction(|transaction| {
+        let size = size(entries.iter().map(|entry| entry.text.as_str()));
+        let written = self.database.write_short(size, |transaction| {
             let row = session::find_or_create(transaction, session)?;
             Ok(stage::put(transaction, &row, fingerprint, entries, now)?.token)
-        })
+        });
+        written.map(|(token, _)| token)
     }
 
     /// Makes the entries of a batch findable. Gives the id of each entry: None for a blank entry, and for every entry
@@ -181,7 +185,7 @@ impl Store {
 }
 
 /// Finalizes a batch. Scopes read its rows at their next search.
-fn publish(transaction: &rusqlite::Transaction<'_>, found: Stage) -> Result<Vec<Option<EntryId>>> {
+fn publish(transaction: &Transaction<'_>, found: Stage) -> Result<Vec<Option<EntryId>>> {
     let mut row = session::by_key(transaction, found.session)?.ok_or_else(|| {
         let message = format!("batch {} belongs to no session", found.token);
         Error::new(ErrorKind::StoreCorrupt, message).with("table", "stage")

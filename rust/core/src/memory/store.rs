@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rusqlite::Transaction;
-
 use crate::analyse::{self, LanguageChoice};
 use crate::embed::hash::HashRule;
 use crate::error::{Error, ErrorKind, Result};
@@ -15,6 +13,8 @@ use crate::memory::check::{check, is_blank};
 use crate::memory::reading::Reading;
 use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::scope_map::ScopeMap;
+use crate::sqlite::Transaction;
+use crate::sqlite::together::size;
 use crate::sqlite::{Database, Keeper, NewEntry, SessionRow, entry, meta, session};
 use crate::tokenize::words;
 
@@ -187,13 +187,14 @@ impl Store {
 
     /// Writes `entries` and the changes of `also` to the session in one transaction, and then indexes the entries.
     ///
-    /// `also` returns the compaction that discarded the entries, if there is one. The result has the id of each entry,
+    /// `also` writes rows of the size `beside`, and returns the compaction that discarded the entries, if there is one. The result has the id of each entry,
     /// None for a blank entry, which is not stored. An entry that the session already has keeps its id. A deleted
     /// session accepts the write, and stores nothing.
     pub(super) fn write_entries(
         &self,
         session: &SessionId,
         entries: &[NewEntry],
+        beside: usize,
         also: impl FnOnce(&Transaction<'_>, &mut SessionRow) -> Result<Option<i64>>,
     ) -> Result<Vec<Option<EntryId>>> {
         check(entries)?;
@@ -212,8 +213,8 @@ impl Store {
         let analysed = kept.iter().map(|entry| Analysed::of(entry, reading, needs));
         let analysed: Vec<Analysed> = analysed.collect();
 
-        let mut writer = self.database.writer()?;
-        let written = writer.transaction(|transaction| {
+        let size = beside.saturating_add(size(kept.iter().map(|entry| entry.text.as_str())));
+        let (written, writer) = self.database.write_short(size, |transaction| {
             let before = session::find_or_create(transaction, session)?;
             if before.dropped {
                 return Ok(None);
@@ -227,8 +228,8 @@ impl Store {
         let Some((before, after, placed)) = written else {
             return Ok(vec![None; entries.len()]);
         };
-        // The right to write is still held, so scopes see commits in their order. A scope that lost entries catches up
-        // at its next search.
+        // A writer that had a transaction of its own still holds the right to write, so scopes see commits in their order.
+        // A scope that lost entries, or missed a commit, catches up at its next search.
         if before.epoch == after.epoch
             && let Some(held) = self.scopes.get(session)
             && let Some(mut scope) = held.try_write_for(MOMENT)

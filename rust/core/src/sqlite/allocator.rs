@@ -1,11 +1,12 @@
 //! Allocates the ids of entries. Each id is given once.
 
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, params};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::EntryId;
 use crate::sqlite::checksum::Checksum;
 use crate::sqlite::row::Columns;
+use crate::sqlite::transaction::Transaction;
 
 pub(super) const TABLE: &str = "allocator";
 

@@ -34,6 +34,14 @@ impl Database {
         outcome
     }
 
+    /// Writes one state of the database to the file `name`, which must be new or empty.
+    fn copy_into(&self, name: &str) -> Result<()> {
+        self.with_reader(|connection| {
+            connection.execute("VACUUM INTO ?1", [name])?;
+            Ok(())
+        })
+    }
+
     fn write(&self, part: &Path, target: &Path) -> Result<()> {
         let failed = |error: std::io::Error| unwritten(target, &error.to_string()).caused_by(error);
         remove(part).map_err(failed)?; // left by a process that was killed

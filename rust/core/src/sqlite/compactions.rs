@@ -1,6 +1,6 @@
 //! The compactions of a session. Each one leaves a view, and names its parent: the compaction whose view it rewrote.
 
-use rusqlite::{Connection, Row, Transaction, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::checksum::Checksum;
@@ -8,6 +8,7 @@ use crate::sqlite::derived::{self, NewDerived};
 use crate::sqlite::ranges::{self, Piece};
 use crate::sqlite::row::{Columns, check_list};
 use crate::sqlite::session::SessionRow;
+use crate::sqlite::transaction::Transaction;
 
 pub(super) const TABLE: &str = "compaction";
 

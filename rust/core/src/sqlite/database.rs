@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use parking_lot::{Mutex, MutexGuard};
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::exclusive::Exclusive;
@@ -16,6 +16,8 @@ use crate::sqlite::probe::{
     Probe, cut_log, has_log, is_unwritable, older, probe, refused, unopened,
 };
 use crate::sqlite::readers::{self, Readers};
+use crate::sqlite::transaction::Transaction;
+use crate::sqlite::write_lock::WriteLock;
 use crate::sqlite::writer::WriteConnection;
 use crate::sqlite::{connection, meta, modes, repair};
 use crate::whole_file::beside;
@@ -40,7 +42,7 @@ enum Connections {
         /// They close before the writer, because the last connection to close moves the write-ahead log into the file,
         /// and only a connection that writes can do this.
         readers: Readers,
-        writer: Option<Mutex<WriteConnection>>,
+        writer: Option<WriteLock>,
     },
     Memory {
         /// A writer holds this. It locks the connection for one transaction at a time, so that it can wait
@@ -172,7 +174,7 @@ impl Database {
             connections: Connections::File {
                 place: Box::new(place),
                 readers: Readers::new(file, connection::readable, reader),
-                writer: Some(Mutex::new(WriteConnection::new(file, writer))),
+                writer: Some(WriteLock::new(WriteConnection::new(file, writer))),
             },
         })
     }
@@ -253,8 +255,8 @@ impl Database {
     /// Runs `work` in a read transaction: all its reads see one state of the database.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
         self.with_reader(|connection| {
-            let transaction = Transaction::new(connection, TransactionBehavior::Deferred)?;
-            work(&transaction)
+            let begun = rusqlite::Transaction::new(connection, TransactionBehavior::Deferred)?;
+            work(&Transaction::on(&begun))
         })
     }
 
@@ -299,7 +301,7 @@ impl Database {
                 place,
                 writer: Some(writer),
                 ..
-            } => Held::File(writer.lock(), place),
+            } => Held::File(writer.alone(place), place),
             Connections::File { writer: None, .. } => {
                 let why = if self
                     .file
@@ -323,6 +325,14 @@ impl Database {
             database: self,
             held,
         })
+    }
+
+    /// The lock of the connection that writes a file, and the file's place; None in memory, or if it is read only.
+    pub(super) fn write_lock(&self) -> Option<(&WriteLock, &Place)> {
+        match &self.connections {
+            Connections::File { place, writer, .. } => writer.as_ref().map(|lock| (lock, &**place)),
+            Connections::Memory { .. } => None,
+        }
     }
 
     /// The file's place on the disk; None for a database in memory.
@@ -364,10 +374,10 @@ impl Database {
         let is_closed = readers.close(deadline);
         place.let_go_of_log();
         match (held, writer) {
-            (Some(held), _) => held.close(),
+            (Some(held), _) => held.close(place),
             (None, None) => {}
-            (None, Some(writer)) => match writer.try_lock_until(deadline) {
-                Some(mut writer) => writer.close(),
+            (None, Some(writer)) => match writer.alone_until(place, deadline) {
+                Some(mut writer) => writer.close(place),
                 None => return false,
             },
         }
@@ -376,7 +386,7 @@ impl Database {
 
     /// Closes the connections to a file that was replaced. The log of the old file is renamed, so that the last writes
     /// of this process do not get into the new file.
-    fn abandon(&self, held: Option<&mut WriteConnection>) {
+    pub(super) fn abandon(&self, held: Option<&mut WriteConnection>) {
         let Connections::File { place, .. } = &self.connections else {
             return;
         };
@@ -391,7 +401,17 @@ impl Database {
     }
 }
 
-impl Writer<'_> {
+impl<'database> Writer<'database> {
+    /// The right to write the file of `database`, whose connection is `held`.
+    pub(super) fn of_file(
+        database: &'database Database,
+        held: MutexGuard<'database, WriteConnection>,
+        place: &'database Place,
+    ) -> Self {
+        let held = Held::File(held, place);
+        Self { database, held }
+    }
+
     /// Runs `work` in one transaction. When this returns, all its writes are on the disk, or none.
     ///
     /// The transaction takes the lock at its beginning (`IMMEDIATE`). A transaction that reads first and then writes
@@ -408,13 +428,14 @@ impl Writer<'_> {
                 connection, keeper, ..
             } => {
                 let mut connection = connection.lock();
-                let transaction =
-                    Transaction::new(&mut connection, TransactionBehavior::Immediate)?;
+                let behavior = TransactionBehavior::Immediate;
+                let begun = rusqlite::Transaction::new(&mut connection, behavior)?;
+                let transaction = Transaction::on(&begun);
                 let value = work(&transaction)?;
                 if let Some(keeper) = keeper {
                     mirror::hand_over(&transaction, *keeper)?;
                 }
-                transaction.commit()?;
+                begun.commit()?;
                 Ok(value)
             }
             Held::File(writer, place) => {
@@ -426,9 +447,7 @@ impl Writer<'_> {
             }
         }
     }
-}
 
-impl Writer<'_> {
     /// Gives the right to write to the thread that has waited longest.
     pub(super) fn pass_on(self) {
         match self.held {
@@ -455,22 +474,12 @@ impl Database {
         Exclusive::wait(&self.file, work)
     }
 
-    /// Writes one state of the database to the file `name`, which must be new or empty.
-    pub(super) fn copy_into(&self, name: &str) -> Result<()> {
-        self.with_reader(|connection| {
-            connection.execute("VACUUM INTO ?1", [name])?;
-            Ok(())
-        })
-    }
-
     /// Rebuilds indexes and counts from the other rows, and sets aside rows with wrong checksums.
     pub(crate) fn repair(&self, now: i64) -> Result<()> {
         self.writer()?.transaction(|transaction| {
             repair::repair(transaction, now)?;
-            match &self.connections {
-                Connections::File { place, .. } => place.take_over(transaction),
-                Connections::Memory { .. } => Ok(()),
-            }
+            let place = self.place();
+            place.map_or(Ok(()), |place| place.take_over(transaction))
         })
     }
 }

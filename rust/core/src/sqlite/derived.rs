@@ -3,7 +3,7 @@
 //! A compaction writes its texts once. Later views that show a text name its id.
 
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row, Transaction, params};
+use rusqlite::{Connection, Row, params};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -11,6 +11,7 @@ use crate::sqlite::checksum::{Checksum, corrupt};
 use crate::sqlite::ranges::{Range, parse_ranges};
 use crate::sqlite::row::Columns;
 use crate::sqlite::session::SessionRow;
+use crate::sqlite::transaction::Transaction;
 
 pub(super) const TABLE: &str = "derived";
 

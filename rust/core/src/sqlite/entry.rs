@@ -1,7 +1,7 @@
 //! The entries of a session. Searches find entries.
 
 use hashbrown::HashMap;
-use rusqlite::{CachedStatement, Connection, Row, Transaction, params};
+use rusqlite::{CachedStatement, Connection, Row, params};
 
 use crate::error::{ErrorKind, Result};
 use crate::id::EntryId;
@@ -9,6 +9,7 @@ use crate::sqlite::allocator;
 use crate::sqlite::checksum::{Checksum, corrupt};
 use crate::sqlite::row::{Columns, check_list};
 use crate::sqlite::session::SessionRow;
+use crate::sqlite::transaction::Transaction;
 
 pub(super) const TABLE: &str = "entry";
 

@@ -1,12 +1,13 @@
 //! Facts of a session or of its namespace. The body of a fact has the caller's own form.
 
-use rusqlite::{Connection, Params, Row, Transaction, params};
+use rusqlite::{Connection, Params, Row, params};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::checksum::Checksum;
 use crate::sqlite::meta;
 use crate::sqlite::row::Columns;
 use crate::sqlite::session::SessionRow;
+use crate::sqlite::transaction::Transaction;
 
 pub(super) const TABLE: &str = "fact";
 

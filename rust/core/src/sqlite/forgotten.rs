@@ -5,11 +5,12 @@
 //! cannot be compared. The digest of a forgotten summary is stored with the negative id of the
 //! summary as its sequence number, because a host may send a summary back as a message.
 
-use rusqlite::{Connection, Row, Transaction, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::error::Result;
 use crate::sqlite::checksum::Checksum;
 use crate::sqlite::row::Columns;
+use crate::sqlite::transaction::Transaction;
 
 pub(super) const TABLE: &str = "forgotten";
 

@@ -1,7 +1,7 @@
 //! Deletes rows: the entries of an undone compaction, forgotten entries and batches, entries that are too many or
 //! too old, and all rows of a deleted session.
 
-use rusqlite::{Connection, Transaction};
+use rusqlite::Connection;
 
 use crate::error::{ErrorKind, Result};
 use crate::id::EntryId;
@@ -9,6 +9,7 @@ use crate::sqlite::entry::Reader;
 use crate::sqlite::ranges::Range;
 use crate::sqlite::row::Columns;
 use crate::sqlite::session::{self, SessionRow};
+use crate::sqlite::transaction::Transaction;
 use crate::sqlite::{departing, meta, stage};
 
 /// The number of rows that are deleted between two looks at the time.

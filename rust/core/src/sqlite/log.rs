@@ -3,12 +3,13 @@
 //! The key of a message combines its session and its sequence number. So the log of a session is one stretch of the
 //! table, and needs no index.
 
-use rusqlite::{Connection, Row, Transaction, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::checksum::Checksum;
 use crate::sqlite::row::Columns;
 use crate::sqlite::session::SessionRow;
+use crate::sqlite::transaction::Transaction;
 
 pub(super) const TABLE: &str = "message";
 

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::schema::{APPLICATION_ID, BEFORE_RESHAPE, RESHAPED, SHAPE, STEPS, VERSION};
+use crate::sqlite::transaction::Transaction;
 use crate::sqlite::{allocator, meta, reshape};
 
 /// The kind of a file. A file of any other kind is an error.
@@ -105,7 +106,8 @@ fn bring_up_to_date(
     birth: &[(&str, &str)],
 ) -> Result<()> {
     // Another process may do the same. The second one to get the lock finds a finished store.
-    let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
+    let begun = rusqlite::Transaction::new(connection, TransactionBehavior::Immediate)?;
+    let transaction = Transaction::on(&begun);
     let done = match identify(&transaction, file)? {
         Found::Store => return Ok(()),
         Found::Older(steps) => steps,
@@ -137,7 +139,7 @@ fn bring_up_to_date(
         meta::put(&transaction, meta::LINEAGE, &meta::random(&transaction)?)?;
     }
     transaction.pragma_update(None, "user_version", VERSION)?;
-    Ok(transaction.commit()?)
+    Ok(begun.commit()?)
 }
 
 /// Runs the first `steps` steps on an empty database.
@@ -266,7 +268,8 @@ mod tests {
         let file = Path::new("a.sqlite3");
         for steps in 1..STEPS.len() {
             let mut connection = in_memory("");
-            let older = Transaction::new(&mut connection, TransactionBehavior::Immediate).unwrap();
+            let older = rusqlite::Transaction::new(&mut connection, TransactionBehavior::Immediate)
+                .unwrap();
             make(&older, steps).unwrap();
             older
                 .pragma_update(None, "application_id", APPLICATION_ID)

@@ -5,9 +5,10 @@
 //! mirror has no row that the keeper lacks. [`take`] writes rows of others into the mirror, without telling the keeper.
 
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, ToSql, Transaction, params_from_iter};
+use rusqlite::{Connection, ToSql, params_from_iter};
 
 use crate::error::Result;
+use crate::sqlite::transaction::Transaction;
 use crate::sqlite::{allocator, fact, meta};
 
 /// The mirrored tables, each with its key column. Tables that others refer to come first.
@@ -159,7 +160,8 @@ pub(super) fn take(connection: &mut Connection, changes: &Changes) -> Result<()>
 }
 
 fn take_in(connection: &mut Connection, changes: &Changes) -> Result<()> {
-    let transaction = connection.transaction()?;
+    let begun = connection.transaction()?;
+    let transaction = Transaction::on(&begun);
     for (table, key) in TABLES.into_iter().rev() {
         let delete = format!("DELETE FROM {table} WHERE {key} = ?1");
         for changed in changes.tables.iter().filter(|each| each.table == table) {
@@ -191,7 +193,7 @@ fn take_in(connection: &mut Connection, changes: &Changes) -> Result<()> {
         }
     }
     forget_changes(&transaction)?;
-    Ok(transaction.commit()?)
+    Ok(begun.commit()?)
 }
 
 /// Inserts rows. A row replaces an existing row of the same key.

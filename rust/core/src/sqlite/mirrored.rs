@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::sqlite::allocator;
 use crate::sqlite::database::Writer;
 use crate::sqlite::mirror::{self, Changes};
+use crate::sqlite::transaction::Transaction;
 
 impl Writer<'_> {
     /// Writes rows of others into a mirror.
@@ -14,9 +15,9 @@ impl Writer<'_> {
     /// Makes new entries get ids above `high_water`.
     pub(crate) fn give_ids_above(&mut self, high_water: i64) -> Result<()> {
         self.run(|connection| {
-            let transaction = connection.transaction()?;
-            allocator::put(&transaction, high_water)?;
-            Ok(transaction.commit()?)
+            let begun = connection.transaction()?;
+            allocator::put(&Transaction::on(&begun), high_water)?;
+            Ok(begun.commit()?)
         })
     }
 }

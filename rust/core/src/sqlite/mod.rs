@@ -1,7 +1,7 @@
 //! The file of a store: its rows, its transactions and its checks.
 //!
 //! This room knows no index and no words. Every value is bound, never spliced into SQL. Every write is one
-//! `BEGIN IMMEDIATE` transaction. Every row carries a checksum, and every read of the row compares it.
+//! `BEGIN IMMEDIATE` transaction, or a savepoint of one. Every row carries a checksum, and every read of the row compares it.
 
 pub(crate) mod allocator;
 mod backup;
@@ -22,6 +22,7 @@ pub(crate) mod fact;
 mod failure;
 pub(crate) mod figures;
 pub(crate) mod forgotten;
+mod group;
 pub(crate) mod leaving;
 pub(crate) mod log;
 pub(crate) mod meta;
@@ -45,9 +46,12 @@ pub(crate) mod session;
 pub(crate) mod stage;
 pub(crate) mod staged;
 mod tail;
+pub(crate) mod together;
+mod transaction;
 mod turns;
 pub(crate) mod vectors;
 mod wal;
+mod write_lock;
 mod writer;
 
 pub use check::Finding;
@@ -64,4 +68,5 @@ pub(crate) use session::SessionRow;
 pub use session::SessionVersion;
 pub use stage::{Stage, State as StageState};
 pub use staged::StagedEntry;
+pub(crate) use transaction::Transaction;
 pub use vectors::EmbedderRow;

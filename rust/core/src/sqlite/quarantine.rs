@@ -1,11 +1,12 @@
 //! Entries that a repair set aside, because their checksums were wrong. Searches do not find them; figures count them.
 
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, params};
 
 use crate::error::Result;
 use crate::id::{EntryId, SessionId};
 use crate::sqlite::checksum::Checksum;
 use crate::sqlite::session;
+use crate::sqlite::transaction::Transaction;
 
 const TABLE: &str = "quarantine";
 

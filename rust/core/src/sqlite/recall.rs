@@ -3,13 +3,14 @@
 //! The key of a row combines its session and the number of messages in its log, like the key of a message. A
 //! second recall at the same place replaces the first.
 
-use rusqlite::{Connection, Row, Transaction, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::error::Result;
 use crate::sqlite::checksum::Checksum;
 use crate::sqlite::log::{self, CAPACITY};
 use crate::sqlite::row::Columns;
 use crate::sqlite::session::SessionRow;
+use crate::sqlite::transaction::Transaction;
 
 pub(super) const TABLE: &str = "recall";
 

@@ -5,12 +5,13 @@
 //! and a read of it is an error. The whole repair is one transaction.
 
 use hashbrown::{HashMap, HashSet};
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, params};
 
 use crate::error::Result;
 use crate::sqlite::checksum::believed;
 use crate::sqlite::compactions::{self, Compaction};
 use crate::sqlite::session::{self, SessionRow};
+use crate::sqlite::transaction::Transaction;
 use crate::sqlite::{
     allocator, cached, derived, entry, leaving, log, meta, quarantine, recall, repair_vectors,
     stage, staged,

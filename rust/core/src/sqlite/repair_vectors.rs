@@ -1,10 +1,10 @@
 //! Deletes vectors with a wrong checksum. The embedder can compute them again.
 
 use hashbrown::{HashMap, HashSet};
-use rusqlite::Transaction;
 
 use crate::error::Result;
 use crate::sqlite::checksum::believed;
+use crate::sqlite::transaction::Transaction;
 use crate::sqlite::{session, vectors};
 
 /// Deletes damaged vectors, vectors without an entry or of another session than their entry, and vectors of another

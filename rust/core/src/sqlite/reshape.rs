@@ -6,7 +6,7 @@
 
 use hashbrown::HashMap;
 use rusqlite::types::ValueRef;
-use rusqlite::{Row, Transaction, params};
+use rusqlite::{Row, params};
 
 use crate::error::Result;
 use crate::sqlite::checksum::Checksum;
@@ -16,6 +16,7 @@ use crate::sqlite::entry::{self, NewEntry};
 use crate::sqlite::log::{self, NewMessage};
 use crate::sqlite::schema::RESHAPED;
 use crate::sqlite::session::{self, SessionRow};
+use crate::sqlite::transaction::Transaction;
 use crate::sqlite::{ranges, staged};
 
 /// Renames the old tables, and drops their indexes.

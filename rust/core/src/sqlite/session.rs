@@ -1,12 +1,13 @@
 //! The row of a session: its version, the end of its log, its current view, the number of its entries.
 
-use rusqlite::{Connection, Row, Transaction, params};
+use rusqlite::{Connection, Row, params};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
 use crate::sqlite::checksum::{Checksum, corrupt};
 use crate::sqlite::row::Columns;
+use crate::sqlite::transaction::Transaction;
 
 pub(super) const TABLE: &str = "session";
 

@@ -3,7 +3,7 @@
 //! A session and a fingerprint, which the host chooses, identify a batch. Its token is computed from these and from
 //! its content, so the same batch always has the same token.
 
-use rusqlite::{Connection, Row, Transaction, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::EntryId;
@@ -13,6 +13,7 @@ use crate::sqlite::ranges::Range;
 use crate::sqlite::row::Columns;
 use crate::sqlite::session::SessionRow;
 use crate::sqlite::staged::{self, StagedEntry};
+use crate::sqlite::transaction::Transaction;
 
 pub(super) const TABLE: &str = "stage";
 

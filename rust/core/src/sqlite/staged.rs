@@ -1,11 +1,12 @@
 //! The waiting entries of batches. No index has them, and they do not count as entries of their session.
 
-use rusqlite::{Connection, Row, Transaction, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::error::Result;
 use crate::sqlite::checksum::{Checksum, corrupt};
 use crate::sqlite::entry::{NewEntry, with_entry};
 use crate::sqlite::row::Columns;
+use crate::sqlite::transaction::Transaction;
 
 pub(super) const TABLE: &str = "staged";
 

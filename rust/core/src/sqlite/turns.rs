@@ -3,11 +3,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusqlite::Transaction;
-
 use crate::error::Result;
 use crate::sqlite::connection;
 use crate::sqlite::database::Database;
+use crate::sqlite::transaction::Transaction;
 
 /// The approximate length of one turn, in which others cannot write.
 const TURN: Duration = Duration::from_millis(4);

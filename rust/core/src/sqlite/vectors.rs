@@ -1,7 +1,7 @@
 //! Vectors of entries, and the embedder that made them.
 
 use hashbrown::HashMap;
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::{ErrorKind, Result};
 use crate::id::EntryId;
@@ -9,6 +9,7 @@ use crate::sqlite::allocator;
 use crate::sqlite::checksum::Checksum;
 use crate::sqlite::entry::{self, StoredEntry};
 use crate::sqlite::row::Columns;
+use crate::sqlite::transaction::Transaction;
 
 pub(super) const TABLE: &str = "vector";
 pub(super) const EMBEDDER: &str = "embedder";
