@@ -198,13 +198,13 @@ impl Store {
     /// # Errors
     ///
     /// The errors of a write.
-    pub fn take_back(&self, session: &SessionId, writes: &[i64], entries: i64) -> Result<bool> {
+    pub fn take_back(&self, session: &SessionId, write_ids: &[i64], entries: i64) -> Result<bool> {
         let mut writer = self.database.writer()?;
         let taken = writer.transaction(|transaction| {
             let Some(row) = session::find(transaction, session)? else {
                 return Ok(None);
             };
-            if !writes.contains(&row.write_id) || row.entries > entries {
+            if !write_ids.contains(&row.write_id) || row.entries > entries {
                 return Ok(None);
             }
             let (id, namespace) = (row.id, row.namespace.clone());

@@ -136,9 +136,12 @@ pub(super) fn cut_log(file: &Path, writer: &mut Connection) -> Result<()> {
     let cut = Transaction::new(writer, TransactionBehavior::Immediate)
         .map_err(Error::from)
         // Another process may have been writing, and is done now.
-        .and_then(|transaction| match check_log(file)? {
-            true => tail::cut(&transaction, file),
-            false => Ok(()),
+        .and_then(|transaction| {
+            if check_log(file)? {
+                tail::cut(&transaction, file)
+            } else {
+                Ok(())
+            }
         });
     connection::be_patient(writer)?;
     match cut {
