@@ -58,7 +58,7 @@ def append_beside(name):
     end = log.state().next_seq
     while True:
         raw = json.dumps({"role": "user", "content": f"{name} {end}"})
-        log.append([NewMessage(raw, "user", "any", "original", 3, 0)], expected_next=end, cadence="")
+        log.append([NewMessage(raw, "user", "any", "original", 3, 0)], expected_next=end, clock="")
         say(beside=name, appended=end)
         end += 1
 
