@@ -15,6 +15,7 @@ from architecture.layers import (
     ANN_FAMILIES,
     ANN_FLOORS,
     APART,
+    FAMILIES,
     FLOORS,
     LONG_FILES,
     RUST_FAMILIES,
@@ -106,6 +107,18 @@ def test_every_room_of_the_table_is_there_and_every_room_is_in_the_table():
     assert {room(module) for module in PYTHON} | {"_native"} == set(FLOORS) | {APART}
     for files, floors, _ in CRATES.values():
         assert {module[0] for module in files} == set(floors)
+
+
+def test_the_page_of_the_house_has_the_files_in_their_order():
+    """A new reader goes by the page. ``rust/ann`` has its order in the tables alone."""
+    page = (CHECKOUT / "docs" / "design" / "house.md").read_text("utf-8")
+    python, core = page.split("The rooms of the core have such an order too")
+    for part, families in ((python, FAMILIES), (core, RUST_FAMILIES)):
+        lists = re.findall(r"`(\w+)/` is ((?:`\w+`(?:, | < )?)+)", part)
+        read = {
+            name: [set(re.findall(r"\w+", place)) for place in order.split(" < ")] for name, order in lists
+        }
+        assert read == {name: [set(place.split()) for place in order] for name, order in families.items()}
 
 
 @each_crate
