@@ -323,6 +323,38 @@ fn nothing_is_written_over_what_an_unfinished_transaction_left() {
     panic!("no frame was parted: {is_failed} {is_cut_off}");
 }
 
+/// A process that dies between its write and its sync leaves a commit that power can take away. Whoever opens the
+/// store then finds it, and answers a second try with "stored already".
+#[test]
+fn an_opening_syncs_the_commits_that_a_dead_process_had_not_synced() {
+    let (place, other) = (Place::empty(), Place::empty());
+    let handle = Handle::open(&place.path, false, None).unwrap();
+    let store = handle.store().unwrap();
+    Step::Visit(1, 40).take(&store, &State::default()).unwrap();
+    for name in ["memory.sqlite3", "memory.sqlite3-wal"] {
+        std::fs::copy(place.files.join(name), other.files.join(name)).unwrap();
+    }
+    let died = log_bytes(&other);
+    assert!(died > 0);
+
+    other.disk.record(Lie::None);
+    let second = Handle::open(&other.path, false, None).unwrap();
+    assert!(other.disk.recorded().syncs() > 0);
+    assert_eq!(log_bytes(&other), died, "nothing is written for it");
+    second.close();
+    drop(store);
+    handle.close();
+
+    other.disk.record(Lie::None);
+    let third = Handle::open(&other.path, false, None).unwrap();
+    assert_eq!(
+        other.disk.recorded().syncs(),
+        0,
+        "a closed store has no log"
+    );
+    third.close();
+}
+
 /// A test of power cuts that passes says nothing unless it fails where it should.
 #[test]
 fn every_mutant_is_caught() {

@@ -13,7 +13,7 @@ use crate::sqlite::migrate::{self, Found};
 use crate::sqlite::mirror::{self, Keeper};
 use crate::sqlite::place::{self, Content, Place};
 use crate::sqlite::probe::{
-    Probe, cut_log, has_log, is_unwritable, older, probe, refused, unopened,
+    Probe, cut_log, has_log, is_unwritable, older, probe, refused, sync_log, unopened,
 };
 use crate::sqlite::readers::{self, Readers};
 use crate::sqlite::transaction::Transaction;
@@ -159,7 +159,7 @@ impl Database {
             cut_log(file, &mut writer)?;
         }
         match found {
-            Found::Store => {}
+            Found::Store => sync_log(file, &mut writer)?,
             Found::Nothing => migrate::create(&mut writer, file, birth)?,
             Found::Older(_) => {
                 let _exclusive = Exclusive::wait(file, "migrate")?;

@@ -150,6 +150,16 @@ pub(super) fn cut_log(file: &Path, writer: &mut Connection) -> Result<()> {
     }
 }
 
+/// Syncs the commits of the log, if there is one. A process may have died before it did so.
+pub(super) fn sync_log(file: &Path, writer: &mut Connection) -> Result<()> {
+    if !has_bytes(&beside(file, "-wal")) {
+        return Ok(());
+    }
+    let transaction = Transaction::new(writer, TransactionBehavior::Deferred)?;
+    migrate::identify(&transaction, file)?; // SQLite opens the log with the first read
+    tail::sync(&transaction)
+}
+
 /// Whether a log or a journal beside the file is not empty, and so may hold a part of the data.
 pub(super) fn has_log(file: &Path) -> bool {
     ["-wal", "-journal"]
