@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
+import selectors
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +21,7 @@ import pytest
 
 from conversations import assistant, user
 from siltstone import AsyncSession, MemoryStore, Session, ThresholdCompactor
-from siltstone.session.threads import in_thread
+from siltstone.session.threads import _Ended, in_thread
 from siltstone.session.workers import Workers, workers
 
 pytestmark = pytest.mark.anyio
@@ -84,6 +89,58 @@ async def test_the_error_of_a_step_comes_to_its_caller(error: Exception) -> None
     with pytest.raises((ValueError, RuntimeError)) as raised:
         await in_thread(step)
     assert error in (raised.value, raised.value.__cause__)
+
+
+def test_a_task_goes_on_in_the_turn_of_the_loop_in_which_its_step_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turns, told, tell = list[int](), list[int](), _Ended.told
+
+    class Selector(selectors.DefaultSelector):
+        def select(self, timeout: float | None = None) -> Any:
+            turns.append(len(turns))
+            return super().select(timeout)
+
+    def noted(ended: _Ended[Any]) -> None:
+        told.append(len(turns))
+        tell(ended)
+
+    async def both() -> list[int]:
+        assert await in_thread(lambda: "done") == "done"
+        after = [len(turns)]
+        with pytest.raises(ValueError, match="no"):
+            await in_thread(partial(int, "no"))
+        return [*after, len(turns)]
+
+    monkeypatch.setattr(_Ended, "told", noted)
+    loop = asyncio.SelectorEventLoop(Selector())
+    try:
+        assert loop.run_until_complete(both()) == told
+    finally:
+        loop.close()
+
+
+async def test_a_step_that_failed_keeps_no_frame_of_its_caller() -> None:
+    class Held:
+        pass
+
+    def step() -> None:
+        raise ValueError("no")
+
+    async def caller() -> weakref.ref[Held]:
+        held = Held()
+        with suppress(ValueError):
+            await in_thread(step)
+        return weakref.ref(held)
+
+    gc.collect()
+    gc.disable()
+    try:
+        held = await caller()
+        await asyncio.sleep(0)  # the task lets go of the error when it is next suspended
+        assert held() is None
+    finally:
+        gc.enable()
 
 
 async def test_a_step_sees_the_context_of_its_caller() -> None:
@@ -200,7 +257,7 @@ def test_the_end_of_a_process_waits_for_the_step_under_way(tmp_path: Path) -> No
     program = """
 import asyncio, sys, time
 from pathlib import Path
-from siltstone.session.threads import in_thread
+from siltstone.session.threads import _Ended, in_thread
 
 def step():
     begun.append(1)
