@@ -283,8 +283,8 @@ RUST_FAMILIES = {
     "index": ["base dense exact", "arrays exact_search flat graph removal"],
     "redact": ["overlap rule shape", "allow table", "compiled runs", "rules", "search", "redactor"],
     "sqlite": [
-        "checksum connection group modes pages ranges schema transaction wal",
-        "exclusive failure readers row tail",
+        "checksum connection group modes pages ranges schema seen wal",
+        "exclusive failure readers row tail transaction",
         "allocator forgotten meta session",
         "cached departing derived entry fact figures log place quarantine",
         "compactions mirror recall staged vectors",

@@ -126,7 +126,7 @@ impl Store {
     pub fn version(&self, session: &SessionId) -> Result<Option<SessionVersion>> {
         let row = self
             .database
-            .read(|transaction| session::find_any(transaction, session))?;
+            .read(|transaction| session::seen_any(transaction, session))?;
         Ok(match row {
             None => Some(SessionVersion::default()),
             Some(row) if row.dropped => None,
@@ -198,7 +198,7 @@ impl Store {
     /// The errors of a read.
     pub fn messages(&self, session: &SessionId, start: i64, end: i64) -> Result<Vec<Message>> {
         self.database
-            .read(|transaction| match session::find(transaction, session)? {
+            .read(|transaction| match session::seen(transaction, session)? {
                 Some(row) => log::read(transaction, &row, start, end),
                 None => Ok(Vec::new()),
             })
@@ -423,7 +423,7 @@ impl Store {
         read: impl FnOnce(&Transaction<'_>, &SessionRow) -> Result<T>,
     ) -> Result<T> {
         self.database
-            .read(|transaction| match session::find(transaction, session)? {
+            .read(|transaction| match session::seen(transaction, session)? {
                 Some(row) => read(transaction, &row),
                 None => Ok(T::default()),
             })

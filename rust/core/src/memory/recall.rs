@@ -106,14 +106,14 @@ impl Store {
             } = looked.found;
             let is_any = !hits.is_empty();
             let (details, below) = options.details(looked.transaction, hits, looked.session)?;
-            let aside = quarantine::of_key(looked.transaction, Some(looked.session))?;
+            let aside = quarantine::count(looked.transaction, looked.session)?;
             Ok(RecallFound {
                 details,
                 ranker,
                 is_any,
                 below,
                 lacking,
-                damaged: looked.damaged + aside.len(),
+                damaged: looked.damaged + aside,
             })
         })?;
         Ok(found.unwrap_or_else(|| RecallFound {
@@ -156,7 +156,7 @@ impl Store {
         let met = self.scopes.namespace(&name);
         let met = met.map_or(0, |namespace| namespace.read().damaged(own));
         self.database.read(|transaction| {
-            let aside = quarantine::of_key(transaction, Some(own))?;
+            let aside = quarantine::count(transaction, own)?;
             let (details, below) = options.details(transaction, hits.clone(), own)?;
             Ok(RecallAcross::Found(RecallFound {
                 details,
@@ -164,7 +164,7 @@ impl Store {
                 is_any,
                 below,
                 lacking,
-                damaged: met + aside.len(),
+                damaged: met + aside,
             }))
         })
     }

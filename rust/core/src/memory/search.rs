@@ -1,5 +1,7 @@
 //! A search: ranks in memory, and then reads the hits from the same state of the database.
 
+use std::sync::Arc;
+
 use crate::analyse::Asked;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
@@ -196,7 +198,7 @@ impl Store {
             let able = locked.as_ref().filter(|scope| scope.has(needs));
             let ranked = able.map(|scope| rank(scope));
             let outcome = self.database.read(|transaction| {
-                let Some(row) = session::find(transaction, session)? else {
+                let Some(row) = session::seen(transaction, session)? else {
                     return Ok(Outcome::NoSession);
                 };
                 let revision = || vectors::revision(transaction, row.id);
@@ -209,7 +211,7 @@ impl Store {
                     (Some(scope), Some(ranked)) if scope.is_of(&row) && has_vectors(scope) => {
                         scope.touch();
                         let found = fetch(transaction, scope, &row, ranked)?;
-                        Ok(Outcome::Done(found, row.namespace))
+                        Ok(Outcome::Done(found, row))
                     }
                     _ => Ok(Outcome::Stale),
                 }
@@ -221,7 +223,7 @@ impl Store {
                     (known, is_anew) = (None, true);
                 }
                 Err(error) => return Err(error),
-                Ok(Outcome::Done(value, namespace)) => {
+                Ok(Outcome::Done(value, row)) => {
                     drop(locked);
                     if is_worth_keeping {
                         self.write_cache(session);
@@ -230,7 +232,7 @@ impl Store {
                         let bytes = scope.read().bytes();
                         scope.measure(bytes);
                         drop(scope);
-                        self.make_room(&namespace);
+                        self.make_room(&row.namespace);
                     }
                     return Ok(Some(value));
                 }
@@ -290,8 +292,8 @@ impl Store {
 }
 
 enum Outcome<T> {
-    /// The result, and the namespace of the session.
-    Done(T, String),
+    /// The result, and the row of the session.
+    Done(T, Arc<SessionRow>),
     NoSession,
     Stale,
 }

@@ -43,18 +43,21 @@ impl Checksum {
 
     /// Adds an integer: `i`, its eight bytes little-endian.
     pub(super) fn integer(mut self, value: i64) -> Self {
-        self.add(b"i");
-        self.add(&value.to_le_bytes());
+        let mut form = [b'i'; 9];
+        form[1..].copy_from_slice(&value.to_le_bytes());
+        self.add(&form);
         self
     }
 
     fn sized(mut self, kind: u8, value: &[u8]) -> Self {
-        self.add(&[kind]);
-        self.add(&(value.len() as u64).to_le_bytes());
+        let mut head = [kind; 9];
+        head[1..].copy_from_slice(&(value.len() as u64).to_le_bytes());
+        self.add(&head);
         self.add(value);
         self
     }
 
+    #[inline]
     fn add(&mut self, bytes: &[u8]) {
         if self.long.is_none() && self.form.len() + bytes.len() > SHORT {
             self.long = Some(Box::new(self.hasher()));

@@ -15,8 +15,8 @@ use crate::sqlite::place::{self, Content, Place};
 use crate::sqlite::probe::{
     Probe, cut_log, has_log, is_unwritable, older, probe, refused, sync_log, unopened,
 };
-use crate::sqlite::readers::{self, Readers};
-use crate::sqlite::transaction::Transaction;
+use crate::sqlite::readers::{self, Reader, Readers};
+use crate::sqlite::transaction::{Begun, Transaction};
 use crate::sqlite::write_lock::WriteLock;
 use crate::sqlite::writer::WriteConnection;
 use crate::sqlite::{connection, meta, modes, repair};
@@ -254,10 +254,17 @@ impl Database {
 
     /// Runs `work` in a read transaction: all its reads see one state of the database.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
-        self.with_reader(|connection| {
-            let begun = rusqlite::Transaction::new(connection, TransactionBehavior::Deferred)?;
-            work(&Transaction::on(&begun))
-        })
+        match &self.connections {
+            Connections::Memory { connection, .. } => {
+                let mut connection = connection.lock();
+                let begun = Begun::on(&mut connection)?;
+                work(&Transaction::on(&begun))
+            }
+            Connections::File { place, readers, .. } => self.with(place, readers, |reader| {
+                let begun = Begun::on(&mut reader.connection)?;
+                work(&Transaction::reading(&begun, &reader.seen))
+            }),
+        }
     }
 
     /// Runs `work`, which must be a single statement. One statement sees one state, so it needs no transaction.
@@ -272,13 +279,23 @@ impl Database {
         match &self.connections {
             Connections::Memory { connection, .. } => work(&mut connection.lock()),
             Connections::File { place, readers, .. } => {
-                if let Err(error) = place.check() {
-                    self.abandon(None);
-                    return Err(error);
-                }
-                readers.with(|error| refused(&self.file, error), work)
+                self.with(place, readers, |reader| work(&mut reader.connection))
             }
         }
+    }
+
+    /// Runs `work` on a connection that reads the file, which must still be the one at `place`.
+    fn with<T>(
+        &self,
+        place: &Place,
+        readers: &Readers,
+        work: impl FnOnce(&mut Reader) -> Result<T>,
+    ) -> Result<T> {
+        if let Err(error) = place.check() {
+            self.abandon(None);
+            return Err(error);
+        }
+        readers.with(|error| refused(&self.file, error), work)
     }
 
     /// Waits for the right to write.

@@ -42,6 +42,7 @@ mod repair_vectors;
 mod reshape;
 mod row;
 mod schema;
+mod seen;
 pub(crate) mod session;
 pub(crate) mod stage;
 pub(crate) mod staged;

@@ -30,6 +30,30 @@ pub(crate) fn of_key(connection: &Connection, key: Option<i64>) -> Result<Vec<En
     Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
 
+/// The numbers of set-aside entries that a connection has counted, by the key of the session.
+#[derive(Default)]
+struct Counted(Vec<(i64, usize)>);
+
+/// The most sessions whose numbers a connection keeps.
+const COUNTED: usize = 16;
+
+/// The number of set-aside entries of the session with that key; counted once until the file is written.
+pub(crate) fn count(transaction: &Transaction<'_>, key: i64) -> Result<usize> {
+    let count = || Ok(of_key(transaction, Some(key))?.len());
+    let Some(mut counted) = transaction.seen::<Counted>()? else {
+        return count();
+    };
+    if let Some((_, known)) = counted.0.iter().find(|(known, _)| *known == key) {
+        return Ok(*known);
+    }
+    let found = count()?;
+    if counted.0.len() == COUNTED {
+        counted.0.remove(0);
+    }
+    counted.0.push((key, found));
+    Ok(found)
+}
+
 /// Moves a row of `entry` into quarantine: its id, its session and the bytes of its text.
 pub(super) fn take(transaction: &Transaction<'_>, id: i64, now: i64) -> Result<()> {
     let (session, text): (i64, Vec<u8>) = transaction
@@ -55,4 +79,35 @@ pub(crate) fn forget(transaction: &Transaction<'_>, session: i64, ids: &[i64]) -
         gone += i64::from(statement.execute([id, &session])? > 0);
     }
     Ok(gone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::seen::Seen;
+    use crate::sqlite::transaction::Begun;
+    use crate::sqlite::{connection, migrate};
+
+    #[test]
+    fn set_aside_entries_are_counted_again_after_each_write() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.sqlite3");
+        let mut writer = connection::writable(&path).unwrap();
+        migrate::create(&mut writer, &path, &[]).unwrap();
+        let id = SessionId::new("a").unwrap();
+        let key = session::find_or_create(&Transaction::on(&writer), &id);
+        let key = key.unwrap().id;
+        let (mut reader, seen) = (connection::readable(&path).unwrap(), Seen::default());
+        for aside in 0..3 {
+            for _ in 0..2 {
+                let begun = Begun::on(&mut reader).unwrap();
+                let transaction = Transaction::reading(&begun, &seen);
+                assert_eq!(count(&transaction, key).unwrap(), aside);
+                assert_eq!(count(&transaction, key + 1).unwrap(), 0);
+            }
+            assert_eq!(count(&Transaction::on(&writer), key).unwrap(), aside);
+            let add = "INSERT INTO quarantine SELECT COUNT(*) + 1, ?1, x'00', 0, 0 FROM quarantine";
+            writer.execute(add, [key]).unwrap();
+        }
+    }
 }

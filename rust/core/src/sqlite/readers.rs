@@ -8,6 +8,7 @@ use rusqlite::Connection;
 
 use crate::error::{Error, Result};
 use crate::sqlite::connection;
+use crate::sqlite::seen::Seen;
 
 /// The number of idle connections that stay open. Each keeps its pages and statements for the next reader.
 const IDLE: usize = 4;
@@ -27,9 +28,24 @@ pub(super) struct Readers {
     given_back: Condvar,
 }
 
+/// A connection, and what it has read.
+pub(super) struct Reader {
+    pub(super) connection: Connection,
+    pub(super) seen: Seen,
+}
+
+impl Reader {
+    fn of(connection: Connection) -> Self {
+        Self {
+            connection,
+            seen: Seen::default(),
+        }
+    }
+}
+
 struct Pool {
     /// The most recently used connection is the last.
-    idle: Vec<Connection>,
+    idle: Vec<Reader>,
     busy: usize,
     /// Raised when all connections are to be closed. A busy connection of an earlier generation closes when it is given
     /// back.
@@ -39,7 +55,7 @@ struct Pool {
 /// A connection in use.
 struct Lease<'readers> {
     readers: &'readers Readers,
-    connection: Option<Connection>,
+    reader: Option<Reader>,
     generation: u64,
 }
 
@@ -50,7 +66,7 @@ impl Readers {
             file: file.to_owned(),
             open,
             pool: Mutex::new(Pool {
-                idle: vec![first],
+                idle: vec![Reader::of(first)],
                 busy: 0,
                 generation: 0,
             }),
@@ -62,14 +78,14 @@ impl Readers {
     pub(super) fn with<T>(
         &self,
         refused: impl FnOnce(rusqlite::Error) -> Error,
-        work: impl FnOnce(&mut Connection) -> Result<T>,
+        work: impl FnOnce(&mut Reader) -> Result<T>,
     ) -> Result<T> {
         let mut lease = self.lease();
-        let connection = match &mut lease.connection {
-            Some(connection) => connection,
-            none => none.insert((self.open)(&self.file).map_err(refused)?),
+        let reader = match &mut lease.reader {
+            Some(reader) => reader,
+            none => none.insert(Reader::of((self.open)(&self.file).map_err(refused)?)),
         };
-        work(connection)
+        work(reader)
     }
 
     /// Closes idle connections, and waits until `deadline` for the busy ones, which close when they are given back.
@@ -79,8 +95,8 @@ impl Readers {
             return false;
         };
         pool.generation += 1;
-        for connection in pool.idle.drain(..) {
-            connection::leave(Some(connection));
+        for reader in pool.idle.drain(..) {
+            connection::leave(Some(reader.connection));
         }
         while pool.busy > 0 {
             if self.given_back.wait_until(&mut pool, deadline).timed_out() {
@@ -98,7 +114,7 @@ impl Readers {
         pool.busy += 1;
         Lease {
             readers: self,
-            connection: pool.idle.pop(),
+            reader: pool.idle.pop(),
             generation: pool.generation,
         }
     }
@@ -109,17 +125,17 @@ impl Drop for Lease<'_> {
         let surplus = {
             let mut pool = self.readers.pool.lock();
             if pool.generation == self.generation && pool.idle.len() < IDLE {
-                pool.idle.extend(self.connection.take());
+                pool.idle.extend(self.reader.take());
             }
             // `close` waits for this connection, so it is closed before it counts as given back.
             if pool.generation != self.generation {
-                connection::leave(self.connection.take());
+                connection::leave(self.reader.take().map(|reader| reader.connection));
             }
             pool.busy -= 1;
-            self.connection.take()
+            self.reader.take()
         };
         self.readers.given_back.notify_all();
-        connection::leave(surplus);
+        connection::leave(surplus.map(|reader| reader.connection));
     }
 }
 
@@ -147,8 +163,10 @@ mod tests {
     }
 
     fn read(readers: &Readers) -> i64 {
-        let value = readers.with(refused, |connection| {
-            Ok(connection.query_row("SELECT x FROM t", [], |row| row.get(0))?)
+        let value = readers.with(refused, |reader| {
+            Ok(reader
+                .connection
+                .query_row("SELECT x FROM t", [], |row| row.get(0))?)
         });
         value.unwrap()
     }

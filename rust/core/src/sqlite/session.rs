@@ -1,5 +1,7 @@
 //! The row of a session: its version, the end of its log, its current view, the number of its entries.
 
+use std::sync::Arc;
+
 use rusqlite::{Connection, Row, params};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -139,6 +141,43 @@ pub(crate) fn find_any(connection: &Connection, session: &SessionId) -> Result<O
         Some(row) => read(row).map(Some),
         None => check_absent(connection, session).map(|()| None),
     }
+}
+
+/// The most sessions whose rows a connection keeps.
+const SEEN: usize = 16;
+
+/// The rows that a connection has read. The most recently used is the last.
+#[derive(Default)]
+struct Seen(Vec<Arc<SessionRow>>);
+
+/// As [`find`]; the row is read once until the file is written.
+pub(crate) fn seen(
+    transaction: &Transaction<'_>,
+    session: &SessionId,
+) -> Result<Option<Arc<SessionRow>>> {
+    Ok(seen_any(transaction, session)?.filter(|row| !row.dropped))
+}
+
+/// As [`find_any`]; the row is read once until the file is written.
+pub(crate) fn seen_any(
+    transaction: &Transaction<'_>,
+    session: &SessionId,
+) -> Result<Option<Arc<SessionRow>>> {
+    let find = || Ok(find_any(transaction, session)?.map(Arc::new));
+    let Some(mut seen) = transaction.seen::<Seen>()? else {
+        return find();
+    };
+    let rows = &mut seen.0;
+    if let Some(place) = rows.iter().rposition(|row| row.name == session.as_str()) {
+        rows[place..].rotate_left(1);
+    } else {
+        let Some(row) = find()? else { return Ok(None) };
+        if rows.len() == SEEN {
+            rows.remove(0);
+        }
+        rows.push(row);
+    }
+    Ok(rows.last().cloned())
 }
 
 /// Sessions that were not deleted, in the order of their first writes: at most `limit` of them after the first
@@ -397,4 +436,125 @@ pub(super) fn checksum(row: &SessionRow) -> Checksum {
         .optional_integer(row.first_at)
         .optional_integer(row.last_at)
         .text(&row.title)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::seen;
+    use crate::sqlite::transaction::Begun;
+    use crate::sqlite::{connection, migrate};
+
+    /// A file with a session of each name, a connection that writes it, and one that reads it.
+    fn file(names: &[&str]) -> (tempfile::TempDir, Connection, Connection) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.sqlite3");
+        let mut writer = connection::writable(&path).unwrap();
+        migrate::create(&mut writer, &path, &[]).unwrap();
+        for name in names {
+            find_or_create(&Transaction::on(&writer), &id(name)).unwrap();
+        }
+        let reader = connection::readable(&path).unwrap();
+        (directory, writer, reader)
+    }
+
+    fn id(name: &str) -> SessionId {
+        SessionId::new(name).unwrap()
+    }
+
+    /// The row that a new transaction sees.
+    fn row(reader: &mut Connection, kept: &seen::Seen, name: &str) -> Option<Arc<SessionRow>> {
+        let begun = Begun::on(reader).unwrap();
+        seen(&Transaction::reading(&begun, kept), &id(name)).unwrap()
+    }
+
+    /// Its sequence number.
+    fn next_seq(reader: &mut Connection, kept: &seen::Seen, name: &str) -> Option<i64> {
+        row(reader, kept, name).map(|row| row.next_seq)
+    }
+
+    fn set(writer: &Connection, name: &str, next_seq: i64) {
+        let transaction = Transaction::on(writer);
+        let row = SessionRow {
+            next_seq,
+            ..find(&transaction, &id(name)).unwrap().unwrap()
+        };
+        save(&transaction, &row).unwrap();
+    }
+
+    #[test]
+    fn a_row_is_read_again_after_each_write_and_not_before() {
+        let (_directory, writer, mut reader) = file(&["a", "b"]);
+        let kept = seen::Seen::default();
+        for round in 1..4 {
+            set(&writer, "a", round);
+            for _ in 0..3 {
+                assert_eq!(next_seq(&mut reader, &kept, "a"), Some(round));
+                assert_eq!(next_seq(&mut reader, &kept, "b"), Some(0));
+                assert_eq!(next_seq(&mut reader, &kept, "c"), None);
+            }
+            let rows = [(); 2].map(|()| row(&mut reader, &kept, "a").unwrap());
+            assert!(Arc::ptr_eq(&rows[0], &rows[1]));
+        }
+        writer
+            .execute("UPDATE session SET next_seq = 9", [])
+            .unwrap();
+        let begun = Begun::on(&mut reader).unwrap();
+        let found = seen(&Transaction::reading(&begun, &kept), &id("a"));
+        assert!(found.is_err(), "its checksum is wrong");
+    }
+
+    #[test]
+    fn a_deleted_session_is_seen_as_a_tombstone_alone() {
+        let (_directory, writer, mut reader) = file(&["a"]);
+        let kept = seen::Seen::default();
+        assert!(row(&mut reader, &kept, "a").is_some());
+        let gone = SessionRow {
+            dropped: true,
+            ..find(&writer, &id("a")).unwrap().unwrap()
+        };
+        save(&Transaction::on(&writer), &gone).unwrap();
+        assert!(row(&mut reader, &kept, "a").is_none());
+        let begun = Begun::on(&mut reader).unwrap();
+        let transaction = Transaction::reading(&begun, &kept);
+        assert_eq!(
+            seen_any(&transaction, &id("a")).unwrap().as_deref(),
+            Some(&gone)
+        );
+    }
+
+    #[test]
+    fn a_transaction_sees_one_state_whatever_is_written_meanwhile() {
+        let (_directory, writer, mut reader) = file(&["a", "b"]);
+        let kept = seen::Seen::default();
+        assert_eq!(next_seq(&mut reader, &kept, "b"), Some(0));
+        let begun = Begun::on(&mut reader).unwrap();
+        let transaction = Transaction::reading(&begun, &kept);
+        let read = |name| seen(&transaction, &id(name)).unwrap().unwrap().next_seq;
+        assert_eq!(read("a"), 0);
+        set(&writer, "a", 5);
+        set(&writer, "b", 5);
+        assert_eq!((read("a"), read("b")), (0, 0));
+        drop(begun);
+        assert_eq!(next_seq(&mut reader, &kept, "a"), Some(5));
+        assert_eq!(next_seq(&mut reader, &kept, "b"), Some(5));
+    }
+
+    #[test]
+    fn few_rows_are_kept_those_that_were_used_last() {
+        let names: Vec<String> = (0..SEEN + 3).map(|number| format!("s{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let (_directory, _writer, mut reader) = file(&names);
+        let kept = seen::Seen::default();
+        for name in &names[..SEEN] {
+            next_seq(&mut reader, &kept, name);
+        }
+        next_seq(&mut reader, &kept, names[0]);
+        next_seq(&mut reader, &kept, names[SEEN]);
+        let rows = kept.rows::<Seen>(&reader).unwrap();
+        let rows: Vec<&str> = rows.0.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(rows.len(), SEEN);
+        assert_eq!(rows[..2], names[2..4]);
+        assert_eq!(rows[SEEN - 2..], [names[0], names[SEEN]]);
+    }
 }
