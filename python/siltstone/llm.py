@@ -74,11 +74,9 @@ class CompletionRequest:
         stop: Texts at which the provider shall end the answer; none by default. A model without this feature
             may ignore them.
         temperature: The sampling temperature of the answer, 0..2; None leaves it to the provider.
-        material: The text to summarise, if ``messages`` have it inside one text. A model that selects lines
-            reads it. None: all messages but the last.
-        items: The parts of the messages to summarise, which the text shows as lines: speakers, texts, calls
-            and results of tools, earlier summaries. A model that selects among them reads these in place of
-            the text. They are made when they are first read. None where the request has a text alone.
+        material: The parts of the messages to summarise: speakers, texts, calls and results of tools, earlier
+            summaries. ``messages`` show them as text. A model that selects lines reads these parts; they may
+            be made only when they are first read. None: it reads all messages but the last, as plain texts.
         part_of: The work to which the call belongs, for ``siltstone.telemetry``; models ignore it.
     """
 
@@ -93,8 +91,7 @@ class CompletionRequest:
     curator: Callable[[CompletionRequest], str] | None = None
     stop: tuple[str, ...] = ()
     temperature: float | None = None
-    material: str | None = None
-    items: Sequence[MaterialItem] | None = None
+    material: Sequence[MaterialItem] | None = None
     part_of: Watched = UNWATCHED
 
     def __post_init__(self) -> None:

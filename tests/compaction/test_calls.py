@@ -242,6 +242,8 @@ def test_a_live_request_goes_on_with_the_instruction_last():
     assert all(one is other for one, other in zip(request.messages, raws, strict=False))
     assert request.messages[-1]["content"].endswith(PROMPT)
     assert len(request.messages) == len(raws) + 1
+    assert request.material is not None
+    assert [item.text for item in request.material] == [raw["content"] for raw in outcome.discarded]
 
 
 @pytest.mark.parametrize("why", ["too large", "refused", "pending"])

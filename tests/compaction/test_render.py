@@ -263,3 +263,16 @@ def test_an_item_that_is_cut_loses_no_character_of_its_line_or_text(raws: list[A
         assert [each.continues for each in pieces] == [False] + [True] * (len(pieces) - 1)
         assert len({(each.kind, each.role, each.name, each.seq) for each in pieces}) == 1
         assert "".join("".join(each.text for each in pieces).split()) == "".join(item.text.split())
+
+
+@given(histories(), st.lists(st.integers(0, 60), min_size=1, max_size=4))
+def test_an_item_may_be_cut_at_a_place_of_its_text(raws: list[Any], ends: list[int]):
+    for item in items_of(read_history(raws), SUMMARY_PREFIX):
+        rest = item
+        for end in ends:
+            if 0 < end < len(rest.text):
+                whole = rest.text
+                first, rest = rest.cut_text(end)
+                assert first.text.split() == whole[:end].split()
+                assert rest.text.split() == whole[end:].split()
+                assert rest.continues

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from compacting import exchange
 from playing import Play, committed, said, shown
-from siltstone import Compacted, ConfigError, ExtractiveModel, Failed, Skipped, WaterfallCompactor
+from siltstone import Compacted, ConfigError, Failed, Skipped, WaterfallCompactor
 from siltstone.compaction import CompactionContext, Trigger, WaterfallConfig
 from siltstone.compaction.waterfall_prompts import combining, slice_of
 from siltstone.compaction.waterfall_state import WaterfallState
@@ -496,28 +496,6 @@ def test_pins_and_rules_stay_where_they_are():
     assert "0" in shown(session.view)
     assert "2" in shown(session.view)
     assert session.stands_for() == list(range(41))
-
-
-def test_a_slice_larger_than_the_summarisers_window_is_told_whole_in_portions():
-    config = WaterfallConfig(immediate_window=4, recent_window=8, summarizer_window=1_024, max_tokens=100)
-    session = Play(WaterfallCompactor(config))
-    session.append(*({"role": "user", "content": f"Entry {n}: " + f"word{n} " * 100} for n in range(13)))
-    assert isinstance(session.boundary(), Compacted)
-    assert len(session.prompts) > 1, "one request has no room for all"
-    assert all(session.policy.token_rule.count_text(prompt) + 100 <= 1_024 for prompt in session.prompts)
-    sent = "".join(session.prompts)
-    assert all(sent.count(f"word{n} ") >= 99 for n in range(9)), "every text is sent"
-
-
-def test_the_extractive_model_reads_the_slice_and_not_the_prompt():
-    session = Play(WaterfallCompactor(), ExtractiveModel())
-    session.append(
-        *({"role": "user", "content": f"The port of service {n} is {3000 + n}."} for n in range(129))
-    )
-    session.boundary()
-    (text,) = texts(session)
-    assert "3000" in text
-    assert "meta-commentary" not in text
 
 
 def test_a_view_that_the_net_has_cut_goes_on_as_long_term():

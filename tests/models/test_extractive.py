@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,15 @@ from hypothesis import strategies as st
 
 from compacting import Raw, assistant, exchange, run, system, user
 from siltstone.compaction import SUMMARY_PREFIX, CompactionConfig, ThresholdCompactor, Trigger
+from siltstone.compaction.prompts import framed
 from siltstone.compaction.render import RequestMessages, items_of, render
 from siltstone.errors import ConfigError
 from siltstone.llm import CompletionRequest
-from siltstone.messages import broken_tool_groups, read_history
+from siltstone.messages import SummaryMessage, broken_tool_groups, read_history
 from siltstone.models import ExtractiveModel
 from siltstone.models.salience import RECENCY, score
 from siltstone.models.selection import Measure, Picks
-from siltstone.models.units import read_text
+from siltstone.models.units import read_texts
 from siltstone.tokens import estimate_tokens
 from strategies import histories, texts
 
@@ -36,8 +38,9 @@ RULES = st.sampled_from(["blocks", "bytes/4", "chars/3"])
 
 
 def request(raws: list[Any], max_tokens: int = 1_000) -> CompletionRequest:
-    material = render(read_history(raws), SUMMARY_PREFIX)
-    return CompletionRequest(RequestMessages(len(raws), lambda: material, "Sum up."), max_tokens)
+    history = read_history(raws)
+    messages = RequestMessages(len(raws), partial(render, history, SUMMARY_PREFIX), "Sum up.")
+    return CompletionRequest(messages, max_tokens, material=items_of(history, SUMMARY_PREFIX))
 
 
 def summary(raws: list[Any], max_tokens: int = 1_000) -> str:
@@ -122,12 +125,9 @@ def test_no_line_comes_twice():
 def test_an_earlier_summary_leaves_a_quarter_of_the_room_to_what_is_new():
     """Every line is of words of its own, and there is room for a few of them."""
     lines = [" ".join(f"{kind}{n}x{at}" for at in range(6)) for kind in ("old", "new") for n in range(60)]
-    earlier = "\n  ".join(f"Assistant: {line}" for line in lines[:60])
-    material = f"[Earlier summary of messages 0-9: {earlier}]\n" + "\n".join(
-        f"Assistant: {line}" for line in lines[60:]
-    )
-    asked = [{"role": "user", "content": material}, {"role": "user", "content": "Sum up."}]
-    said = ExtractiveModel()(CompletionRequest(asked, 300)).text
+    earlier = "\n".join(f"Assistant: {line}" for line in lines[:60])
+    raws = [SummaryMessage(framed(SUMMARY_PREFIX, earlier), ((0, 9),)), *map(assistant, lines[60:])]
+    said = summary(raws, 300)
     kept = {kind: sum(line in said for line in lines if line.startswith(kind)) for kind in ("old", "new")}
     assert kept["old"] > kept["new"] > 0
 
@@ -137,7 +137,7 @@ def test_a_line_that_says_again_what_was_chosen_is_left_out_though_there_is_room
     lines = [" ".join(again[at:] + again[:at]) for at in (0, 3, 5)] + ["india juliet kilo lima"]
     material = [{"role": "assistant", "content": line} for line in lines]
     picks = Picks(Measure("blocks"), 10_000)
-    picks.take(score(read_text(material, leave_out="")))
+    picks.take(score(read_texts(material, leave_out="")))
     assert picks.text.splitlines() == [f"Assistant: {lines[0]}", f"Assistant: {lines[3]}"]
 
 
@@ -147,7 +147,7 @@ def test_the_ends_of_an_item_weigh_more_than_its_middle():
         {"role": "user", "content": "x"},
     ]
     first, middle, last = (
-        each.salience / (1 + RECENCY * each.at / 4) for each in score(read_text(material, leave_out=""))[:3]
+        each.salience / (1 + RECENCY * each.at / 4) for each in score(read_texts(material, leave_out=""))[:3]
     )
     assert first == pytest.approx(1.2 * middle)
     assert last == pytest.approx(1.1 * middle)
@@ -325,20 +325,28 @@ def test_real_sessions_are_compacted_within_their_windows(data_dir: Path):
             assert first_request.split(".")[0] in compaction.summary
 
 
-def test_a_request_with_items_is_answered_by_these_and_one_with_text_alone_by_its_lines():
+def test_the_material_is_read_wherever_the_messages_have_its_text():
     history = read_history(work(FACTS))
-    text = render(history, SUMMARY_PREFIX)
-    messages = [user(text), user("Sum up.")]
-    by_items = CompletionRequest(messages, 500, items=items_of(history, SUMMARY_PREFIX))
-    assert ExtractiveModel()(by_items) == ExtractiveModel()(CompletionRequest(messages, 500))
-    inside = CompletionRequest([user(f"Sum up:\n{text}")], 500, material=text)
-    assert ExtractiveModel()(inside).text == ExtractiveModel()(by_items).text
+    text, material = render(history, SUMMARY_PREFIX), items_of(history, SUMMARY_PREFIX)
+    apart = CompletionRequest([user(text), user("Sum up.")], 500, material=material)
+    inside = CompletionRequest([user(f"Sum up:\n{text}")], 500, material=material)
+    live = CompletionRequest(
+        [*work(FACTS), assistant("Kept."), user("Sum up.")], 500, prefix_preserving=True, material=material
+    )
+    assert ExtractiveModel()(inside).text == ExtractiveModel()(apart).text == ExtractiveModel()(live).text
+
+
+def test_a_request_without_material_is_read_as_plain_texts():
+    asked = CompletionRequest([*work(FACTS), user("Sum up.")], 500)
+    said = ExtractiveModel()(asked).text
+    assert "Please make the nightly report faster" in said
+    assert "Sum up." not in said
 
 
 def test_a_model_that_reads_the_text_of_a_request_makes_no_items():
     def text_alone(request: CompletionRequest) -> str:
         assert isinstance(request.messages[0]["content"], str)
-        assert repr(request.items) == "<items>"
+        assert repr(request.material) == "<items>"
         return "Summary."
 
     raws = [*work(FACTS), assistant("Done.")]

@@ -89,14 +89,16 @@ def summarise(discarded: Sequence[Message], brief: Brief, calls: Calls) -> Flow[
     update = UPDATE_NOTE if summaries(discarded) else ""
     if brief.live is not None and _can_go_on(brief.live, piece, brief.token_rule):
         try:
-            return _clipped((yield from calls.ask(_live_request(brief.live, brief, update))), brief)
+            return _clipped(
+                (yield from calls.ask(_live_request(discarded, brief.live, brief, update))), brief
+            )
         except SummarizerOverflow:
             pass  # the rendering of the discarded messages is smaller, and can be split
     if piece is None or at_most(discarded, brief.token_rule) <= piece:
         shown = discarded, brief.summary_prefix
         messages = RequestMessages(len(discarded), partial(render, *shown), brief.instruction(update))
         items = LazyItems(partial(items_of, *shown))
-        request = CompletionRequest(messages, brief.cap, tools=brief.offered, items=items)
+        request = CompletionRequest(messages, brief.cap, tools=brief.offered, material=items)
         try:
             return _clipped((yield from calls.ask(request)), brief)
         except SummarizerOverflow as error:
@@ -122,7 +124,8 @@ def _in_pieces(
         try:
             messages = RequestMessages(len(piece), partial(_text, piece), brief.instruction(note))
             items = LazyItems(partial(_items, piece))
-            answer = yield from calls.ask(CompletionRequest(messages, cap, tools=brief.offered, items=items))
+            request = CompletionRequest(messages, cap, tools=brief.offered, material=items)
+            answer = yield from calls.ask(request)
         except SummarizerOverflow as error:
             material.give_back(piece)
             tokens, halvings = tokens // 2, halvings + 1
@@ -186,7 +189,7 @@ def _items(piece: Piece) -> list[MaterialItem]:
 def _merge_request(summaries: list[MaterialItem], brief: Brief) -> CompletionRequest:
     said = brief.instruction(MERGE_NOTE)
     messages = [{"role": "user", "content": lines(summaries)}, {"role": "user", "content": said}]
-    return CompletionRequest(messages, brief.cap, "merge", items=summaries)
+    return CompletionRequest(messages, brief.cap, "merge", material=summaries)
 
 
 def _can_go_on(live: Sequence[Message], piece: int | None, token_rule: TokenRule) -> bool:
@@ -196,10 +199,15 @@ def _can_go_on(live: Sequence[Message], piece: int | None, token_rule: TokenRule
     return piece is None or token_rule.count(live) <= piece
 
 
-def _live_request(live: Sequence[Message], brief: Brief, update: str) -> CompletionRequest:
+def _live_request(
+    discarded: Sequence[Message], live: Sequence[Message], brief: Brief, update: str
+) -> CompletionRequest:
     messages: list[Any] = [message.raw for message in live]
     messages.append({"role": "user", "content": brief.instruction(_notes(update, PREFIX_NOTE))})
-    return CompletionRequest(messages, brief.cap, tools=brief.tools, prefix_preserving=True)
+    material = LazyItems(partial(items_of, discarded, brief.summary_prefix))
+    return CompletionRequest(
+        messages, brief.cap, tools=brief.tools, prefix_preserving=True, material=material
+    )
 
 
 def _notes(*notes: str) -> str:

@@ -15,7 +15,7 @@ from siltstone.compaction.calls import (
 )
 from siltstone.compaction.clip import clip, near_end
 from siltstone.compaction.prompts import unframed
-from siltstone.compaction.render import earlier_summary, items_of, lines, render
+from siltstone.compaction.render import earlier_summary, items_of, render
 from siltstone.compaction.share import share_of
 from siltstone.compaction.waterfall_config import WaterfallConfig
 from siltstone.compaction.waterfall_prompts import (
@@ -28,8 +28,25 @@ from siltstone.compaction.waterfall_prompts import (
 from siltstone.llm import CompletionRequest, Flow, Purpose
 from siltstone.messages import INDENT, MaterialItem, Message
 from siltstone.tokens import TokenRule
+from siltstone.values import dataclass, replace
 
 __all__ = ["Writer", "memory_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """An item, and its text in a prompt: its whole line, or only what is said."""
+
+    text: str
+    item: MaterialItem
+
+    def cut(self, end: int) -> tuple[_Shown, _Shown]:
+        """The first *end* characters, and the rest."""
+        if self.text == self.item.text:
+            first, rest = self.item.cut_text(end)
+        else:  # the text of a rest has no indent
+            first, rest = self.item.cut(end + len(self.item.line) - len(self.text))
+        return _Shown(self.text[:end], first), _Shown(self.text[end:], rest)
 
 
 class Writer:
@@ -52,54 +69,54 @@ class Writer:
 
     def slice(self, messages: Sequence[Message]) -> Flow[str]:
         """A recent summary of *messages*."""
-        memories = [text for message in messages if (text := memory_of(message, speakers=self._speakers))]
+        memories = [shown for message in messages for shown in _memories(message, self._speakers)]
         cap = self._config.max_tokens
         if self._config.cap_share < 1:
-            share = share_of(self._rule.count_text("\n".join(memories)), self._config.cap_share)
+            share = share_of(self._rule.count_text(_text(memories)), self._config.cap_share)
             cap = min(cap, max(LEAST_SUMMARY, share))
-        return (yield from self._in_portions(memories, items_of(messages, ""), cap))
+        return (yield from self._in_portions(memories, cap))
 
     def combined(self, recent: str, longterm: str) -> Flow[str]:
         """The long-term summary with *recent* merged in, within its budget."""
         cap = self._config.max_tokens
-        material = [_quoted(text) for text in (longterm, recent) if text]
+        memories = [_quoted(text) for text in (longterm, recent) if text]
         prompt = self._combining(recent, longterm)
         room = self._room(cap)
         if room is not None and self._rule.count_text(prompt) > room:
-            answer = yield from self._in_portions([longterm, recent], material, cap)
+            answer = yield from self._in_portions(memories, cap)
         else:
-            answer = yield from self._ask(prompt, material, cap, "merge")
+            answer = yield from self._ask(prompt, memories, cap, "merge")
         return (yield from self._within_budget(answer))
 
     def remade(self, recents: Sequence[Message], newest: str) -> Flow[str]:
         """A long-term summary made anew from the stored *recents* and the *newest* recent summary."""
         texts = [unframed(message.text, RECENT_PREFIX).strip() for message in recents]
-        texts = [text for text in (*texts, newest) if text]
-        material = [_quoted(text) for text in texts]
-        answer = yield from self._in_portions(texts, material, self._config.max_tokens)
+        memories = [_quoted(text) for text in (*texts, newest) if text]
+        answer = yield from self._in_portions(memories, self._config.max_tokens)
         return (yield from self._within_budget(answer))
 
     def _within_budget(self, text: str) -> Flow[str]:
         budget = self._config.longterm_budget_tokens
         if budget is None or self._rule.count_text(text) <= budget:
             return text
-        shorter = yield from self._in_portions([text], [_quoted(text)], min(budget, self._config.max_tokens))
+        shorter = yield from self._in_portions([_quoted(text)], min(budget, self._config.max_tokens))
         return clip(shorter, budget, self._rule)
 
-    def _in_portions(self, memories: list[str], material: list[MaterialItem], cap: int) -> Flow[str]:
+    def _in_portions(self, memories: list[_Shown], cap: int) -> Flow[str]:
         """A summary of *memories*: in one request where they fit, else portion by portion, each combined."""
         room = self._room(cap)
-        prompt = self._slice(memories)
+        prompt = self._slice([shown.text for shown in memories])
         if room is None or self._rule.count_text(prompt) <= room:
             try:
-                return (yield from self._ask(prompt, material, cap, "summary"))
+                return (yield from self._ask(prompt, memories, cap, "summary"))
             except SummarizerOverflow:
                 room = self._rule.count_text(prompt) // 2
-        halvings, waiting, summary = 0, "\n".join(memories), ""
+        halvings, waiting, summary = 0, memories, ""
         while waiting:
-            portion = self._portion(waiting, room)
+            portion = self._portion(_text(waiting), room)
+            shown, rest = _parted(waiting, len(portion))
             try:
-                text = yield from self._ask(self._slice([portion]), portion, cap, "summary")
+                text = yield from self._ask(self._slice([portion]), shown, cap, "summary")
                 if summary:
                     both = [_quoted(summary), _quoted(text)]
                     text = yield from self._ask(self._combining(text, summary), both, cap, "merge")
@@ -108,7 +125,7 @@ class Writer:
                 if room < LEAST_PIECE or halvings > MOST_HALVINGS:
                     raise error from error.__cause__
             else:
-                summary, waiting = text, waiting[len(portion) :].lstrip("\n")
+                summary, waiting = text, rest
         return summary
 
     def _portion(self, text: str, tokens: int) -> str:
@@ -130,9 +147,8 @@ class Writer:
             return None
         return max(LEAST_PIECE, self._window - cap - self._window // MARGIN)
 
-    def _ask(self, prompt: str, material: str | list[MaterialItem], cap: int, purpose: Purpose) -> Flow[str]:
+    def _ask(self, prompt: str, memories: list[_Shown], cap: int, purpose: Purpose) -> Flow[str]:
         config = self._config
-        items, text = (None, material) if isinstance(material, str) else (material, lines(material))
         answer = yield from self._calls.ask(
             CompletionRequest(
                 [{"role": "user", "content": self._told(prompt)}],
@@ -140,8 +156,7 @@ class Writer:
                 purpose,
                 stop=config.stop,
                 temperature=config.temperature,
-                material=text,
-                items=items,
+                material=[_in_one_line(shown.item) for shown in memories],
             )
         )
         return answer if config.cap_share == 1 else clip(answer, cap, self._rule)
@@ -156,11 +171,42 @@ class Writer:
 
 def memory_of(message: Message, *, speakers: bool = False) -> str:
     """The text of *message* as a memory: its content, or with *speakers* lines that name the speaker."""
-    if speakers or any(part.kind not in ("text", "reasoning") for part in message.parts):
-        return render([message], "")
-    return message.text
+    return render([message], "") if _is_in_lines(message, speakers) else message.text
 
 
-def _quoted(text: str) -> MaterialItem:
-    """An earlier summary as one line, for a model that selects lines."""
-    return earlier_summary((), text.replace("\n", INDENT))
+def _memories(message: Message, speakers: bool) -> list[_Shown]:
+    """The memory of *message* item by item; :func:`memory_of` has their texts on lines."""
+    in_lines = _is_in_lines(message, speakers)
+    return [_Shown(item.line if in_lines else item.text, item) for item in items_of([message], "")]
+
+
+def _is_in_lines(message: Message, speakers: bool) -> bool:
+    return speakers or any(part.kind not in ("text", "reasoning") for part in message.parts)
+
+
+def _quoted(text: str) -> _Shown:
+    """An earlier summary."""
+    return _Shown(text, earlier_summary((), text))
+
+
+def _in_one_line(item: MaterialItem) -> MaterialItem:
+    """*item*; an earlier summary without line breaks, so that its sentences are what is selected."""
+    return replace(item, text=item.text.replace("\n", INDENT)) if item.kind == "summary" else item
+
+
+def _text(memories: list[_Shown]) -> str:
+    return "\n".join(shown.text for shown in memories)
+
+
+def _parted(memories: list[_Shown], end: int) -> tuple[list[_Shown], list[_Shown]]:
+    """The memories in the first *end* characters of their text, and the rest from its first word on."""
+    text = _text(memories)
+    end = len(text) - len(text[end:].lstrip("\n"))
+    for at, shown in enumerate(memories):
+        if end < len(shown.text):
+            if end <= 0:
+                return memories[:at], memories[at:]
+            first, rest = shown.cut(end)
+            return [*memories[:at], first], [rest, *memories[at + 1 :]]
+        end -= len(shown.text) + 1  # with its line break
+    return memories, []

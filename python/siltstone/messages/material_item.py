@@ -90,6 +90,11 @@ class MaterialItem:
         first = replace(self, text=self.text[:said], shown=line[:end])
         return first, replace(self, text=self.text[said:], shown=f"{INDENT}{line[end:]}")
 
+    def cut_text(self, end: int) -> tuple[MaterialItem, MaterialItem]:
+        """The same after the first *end* characters of its text."""
+        head = INDENT if self.continues else self._head
+        return self.cut(len(indented(f"{head}{self.text[:end]}.")) - 1)
+
     @property
     def _head(self) -> str:
         match self.kind:

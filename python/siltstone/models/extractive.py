@@ -55,18 +55,19 @@ class ExtractiveModel:
         """The selection, within ``request.max_tokens``."""
         from siltstone.llm import Completion
         from siltstone.models.salience import score
-        from siltstone.models.units import read_items, read_text
+        from siltstone.models.units import read_items, read_texts
 
-        material, instruction = request.messages[:-1], request.messages[-1:]
-        if request.material is not None:
-            material, instruction = [{"role": "user", "content": request.material}], []
-        contents = [str(message.get("content", "")) for message in (*material, *instruction)]
-        counts = [self._rule.count_text(content) for content in contents]
-        if request.items is None:
-            lines = score(read_text(material, leave_out=HEADER))
+        messages, instruction = request.messages[:-1], request.messages[-1:]
+        if request.material is None:
+            lines = score(read_texts(messages, leave_out=HEADER))
         else:
-            lines = score(read_items(request.items, leave_out=HEADER))
-        room = self._measure.room(min(request.max_tokens, self._worth(lines, sum(counts[: len(material)]))))
+            lines = score(read_items(request.material, leave_out=HEADER))
+            if request.prefix_preserving or not messages:  # these have more text than the material
+                text = "\n".join(item.line for item in request.material)
+                messages, instruction = [{"role": "user", "content": text}], []
+        contents = [str(message.get("content", "")) for message in (*messages, *instruction)]
+        counts = [self._rule.count_text(content) for content in contents]
+        room = self._measure.room(min(request.max_tokens, self._worth(lines, sum(counts[: len(messages)]))))
         text = self._selected(lines, room)
         while self._rule.count_text(text) > request.max_tokens and room > 1:  # a tokenizer may count more
             room = room * 3 // 4

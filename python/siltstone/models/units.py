@@ -1,35 +1,27 @@
 """The material of a summary request in pieces that can be selected, each with its speaker.
 
-A policy gives the items of the messages, and these are taken as they are. A text is read by its lines: those
-that policies render (an item at the start of a line, its further lines indented by two spaces), those that
-:class:`ExtractiveModel` itself writes, and plain text.
+A policy gives the parts of the messages, and these are taken as they are. The messages of a request without
+parts are plain texts. An earlier summary is a text as well, and may be one that :class:`ExtractiveModel` has
+written: then its lines begin with the names of their speakers.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from siltstone.messages.material_item import INDENT, SPEAKERS, MaterialItem
+from siltstone.messages.material_item import SPEAKERS, MaterialItem
 from siltstone.patterns import pattern
 from siltstone.values import dataclass
 
-__all__ = ["Unit", "read_items", "read_text"]
+__all__ = ["Unit", "read_items", "read_texts"]
 
 LONGEST_UNIT = 300  # code points: longer lines are cut between words, so that a choice stays fine-grained
 LONGEST_LINE = 120  # code points: up to here a line is one unit, longer ones are parted into sentences
 
-_RENDERED = pattern(
-    r"(?P<said>User|Assistant|System|Tool): "
-    r"|\[(?P<call>Tool call) (?P<id>[^\n]*?): "
-    r"|\[(?P<result>Tool result) [^\n]*?(?P<error>, error)?: "
-    r"|\[(?P<earlier>Earlier summary) of messages [^\n]*?: "
-    r"|\[(?P<injected>Injected context): "
-)
 _SELECTED = pattern(r"(User|Assistant|System|Tool|Tool call|Tool result|Tool error|Context|Earlier): ")
+_SPEAKERS = {str(role): name for role, name in SPEAKERS.items()}
 _SENTENCE = pattern(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？；])")
-_TEXT_ROLES = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +58,13 @@ def read_items(items: Iterable[MaterialItem], leave_out: str) -> list[Unit]:
     return _units((each for item in items for each in _spoken(item)), leave_out)
 
 
-def read_text(messages: Iterable[Mapping[str, Any]], leave_out: str) -> list[Unit]:
-    """The same of messages whose contents are texts: rendered lines, or plain ones."""
-    return _units((item for message in messages for item in _items(message)), leave_out)
+def read_texts(messages: Iterable[Mapping[str, Any]], leave_out: str) -> list[Unit]:
+    """The same of messages whose contents are plain texts: each is said by the message's role."""
+    items = (
+        _Item(_SPEAKERS.get(str(message.get("role")), "User"), str(message.get("content", "")))
+        for message in messages
+    )
+    return _units(items, leave_out)
 
 
 def _units(items: Iterable[_Item], leave_out: str) -> list[Unit]:
@@ -109,44 +105,6 @@ def _called(item: MaterialItem) -> str:
     if item.continues:
         return item.text
     return f"{item.name or '-'}({item.text}" + (")" if item.shown is None else "")
-
-
-def _items(message: Mapping[str, Any]) -> Iterator[_Item]:
-    speaker = _TEXT_ROLES.get(str(message.get("role")), "User")
-    for item in _rendered(str(message.get("content", "")), speaker):
-        if item.is_earlier:
-            yield from _selected(item.text)
-        else:
-            yield item
-
-
-def _rendered(content: str, speaker: str) -> Iterator[_Item]:
-    """The items of rendered lines; a text that begins without one is the *speaker*'s."""
-    head, lines = _Item(speaker, ""), list[str]()
-    for line in content.split("\n"):
-        match = None if line.startswith(INDENT) else _RENDERED.match(line)
-        if match is None:
-            lines.append(line.removeprefix(INDENT))
-            continue
-        if lines:
-            yield _closed(head, lines)
-        head, lines = _head(match), [line[match.end() :]]
-    yield _closed(head, lines)
-
-
-def _head(match: re.Match[str]) -> _Item:
-    """An item that begins; its text is ``]`` where a bracket is to be closed."""
-    if match["said"]:
-        return _Item(match["said"], "")
-    if match["call"]:
-        return _Item("Tool call", "]")
-    if match["result"]:
-        return _Item("Tool error" if match["error"] else "Tool result", "]")
-    return _Item("Earlier", "]", is_earlier=True) if match["earlier"] else _Item("Context", "]")
-
-
-def _closed(head: _Item, lines: list[str]) -> _Item:
-    return _Item(head.speaker, "\n".join(lines).removesuffix(head.text), head.is_earlier)
 
 
 def _selected(summary: str) -> Iterator[_Item]:
