@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 from siltstone._native_indexes import Bm25Index, DocumentedBm25, Flat, HashedTfIndex, Hnsw
 from siltstone._native_recall import BlockOptions, BlockWriter, RecallConditions, RecallContext, Recalled
 from siltstone._native_rows import Compaction, Derived, LogRow, LogState, SessionRow
-from siltstone._native_search import Asked, Found, SearchOptions
+from siltstone._native_search import AnswerLimit, Asked, Found, SearchOptions, answer
 from siltstone._native_store import (
     Finding,
     Forgotten,
@@ -27,6 +27,7 @@ from siltstone._native_store import (
 )
 
 __all__ = [
+    "AnswerLimit",
     "Asked",
     "BlockOptions",
     "BlockWriter",
@@ -59,6 +60,7 @@ __all__ = [
     "Unread",
     "__version__",
     "_panic",
+    "answer",
     "begins_alike",
     "best_window",
     "bm25_scores",

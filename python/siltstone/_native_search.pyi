@@ -5,9 +5,11 @@ The other names of the compiled module are in ``_native.pyi``, which exports the
 
 from typing import Any, Final, Protocol, TypeAlias, final
 
+from siltstone._native_store import Store
 from siltstone.memory.kinds import Fusion, Ranker, SearchIndex
+from siltstone.tokens import TextMeasure
 
-__all__ = ["Found", "SearchOptions"]
+__all__ = ["AnswerLimit", "Found", "SearchOptions", "answer"]
 
 # content, score, messages, entry_id, role, created_at (ms), explain, session_id where several were searched
 _Hit: TypeAlias = tuple[str, float, tuple[int, int], int, str, int, dict[str, Any] | None, str | None]
@@ -103,3 +105,28 @@ class Found:
     ranker: Final[Ranker]
     lacking: Final[int]
     asked: Final[Asked]
+
+@final
+class AnswerLimit:
+    """The most tokens of an answer of ``memory_search``, and the rule that counts them."""
+
+    def __new__(cls, tokens: int, measure: TextMeasure) -> AnswerLimit: ...
+
+def answer(
+    store: Store, session: str, query: str, base: SearchOptions, limit: int, now: int, most: AnswerLimit
+) -> tuple[str | None, Found | None, int, str | None]:
+    """The best entries of the session as the JSON text that ``memory_search`` answers, best first.
+
+    Args:
+        store: The store.
+        session: The session.
+        query: Natural language.
+        base: The options of the search, apart from the other arguments. Its vectors are not used.
+        limit: The most hits.
+        now: The moment from which days are counted back.
+        most: The limit of the text.
+
+    Returns:
+        The text, or None and the hits where it would be too long; the number of entries that do not match
+        their checksums; and the store's ``facts_revision``, of the same state as the hits.
+    """

@@ -27,7 +27,17 @@ if TYPE_CHECKING:
             """Records what an event has of figures."""
 
 
-__all__ = ["UNWATCHED", "Watched", "Watcher", "compaction", "event", "model_call", "operation", "watch"]
+__all__ = [
+    "UNWATCHED",
+    "Watched",
+    "Watcher",
+    "compaction",
+    "event",
+    "is_watched",
+    "model_call",
+    "operation",
+    "watch",
+]
 
 
 class Watched:
@@ -66,6 +76,11 @@ def watch(watcher: Watcher | None) -> None:
     """Makes *watcher* the one of this process; None for nobody."""
     global _watcher
     _watcher = watcher
+
+
+def is_watched() -> bool:
+    """Whether there is a watcher."""
+    return _watcher is not None
 
 
 def operation(name: str, store: object, session_id: str, query: str = "") -> Watched:

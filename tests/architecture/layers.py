@@ -135,7 +135,7 @@ FAMILIES = {
         "boundary observing",
         "presetting recovery",
         "offloading opening shaping",
-        "forking notes recalling",
+        "answering forking notes recalling",
         "asking",
         "calls",
         "background_task background_thread base learning_task learning_thread",
@@ -248,7 +248,7 @@ RUST_FAMILIES = {
     ],
     "cache": ["array map", "file"],
     "embed": ["counter hash", "hashed_tf", "rows"],
-    "json": ["said string", "walk"],
+    "json": ["float said string", "walk"],
     "outline": [
         "keys value",
         "fields lines",
@@ -267,7 +267,7 @@ RUST_FAMILIES = {
         "explain store",
         "restore",
         "cache_writer entries examine facts listing log mirror registry search staging vectors",
-        "across forget handle holding rewrite",
+        "across answer forget handle holding rewrite",
         "recall",
     ],
     "postings": [

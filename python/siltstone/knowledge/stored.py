@@ -125,6 +125,11 @@ class StoredFacts:
             known = self._read = revision, tuple(self._read_facts(self._all()).values())
         return known
 
+    @property
+    def known(self) -> tuple[str | None, Sequence[Fact]] | None:
+        """The last answer of :meth:`read`; None before the first."""
+        return self._read
+
     def vectors(self) -> dict[str, Sequence[float]]:
         """The stored vectors, by the ids of facts."""
         found: dict[str, Sequence[float]] = {}

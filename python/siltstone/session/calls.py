@@ -77,6 +77,7 @@ class SessionCalls:
         self.recalling = self._recalling(opened)
         self._allow_forget = opened.allow_forget
         self._last: tuple[SessionState, Prepared] | None = None
+        self._search_tool: tuple[object, Tool] | None = None
         self._asked: Trigger | None = None
         self._retried = (0, 0)  # the end of the log at the last recovery, and the recoveries at that end
 
@@ -328,16 +329,15 @@ class SessionCalls:
 
     def memory_search(self) -> Tool:
         """The tool ``memory_search``. Its answers are limited to a share of the window."""
-        from siltstone.tools.memory_search import memory_search
+        from siltstone.session.answering import search_tool
 
         self.check_memory()
-        return memory_search(
-            self._search_all,
-            budget=self._budget(),
-            count=self.core.view.rule.count_text,
-            cross_session=self.core.cross_session,
-            now=self._now,
-        )
+        budget, rule = self._budget(), self.core.view.rule
+        known = self._search_tool
+        if known is None or known[0] != (budget, rule):
+            tool = search_tool(self._search_all, self.core, budget, self._most_hits, self._now)
+            known = self._search_tool = (budget, rule), tool
+        return known[1]
 
     def memory_get(self) -> Tool:
         """The tool ``memory_get``, over the log of this session."""

@@ -154,6 +154,18 @@ class Knowing:
         """Whether the store has facts of the session or of its namespace, deleted ones included."""
         return self.keeps_facts and bool(self.facts.read()[1])
 
+    def is_without_facts(self, revision: str | None) -> bool:
+        """Whether there are no such facts in a store whose ``facts_revision`` is *revision*."""
+        known = None if self._facts is None else self._facts.known
+        if revision is None or known is None or known[0] != revision:
+            return not self.has_facts()
+        return not known[1]
+
+    def had_facts(self) -> bool:
+        """Whether there were such facts when they were last read."""
+        known = None if self._facts is None else self._facts.known
+        return known is not None and bool(known[1])
+
     def _made(self) -> StoredFacts:
         from siltstone.knowledge import FactRows, StoredFacts
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from siltstone import _native, watching
-from siltstone._native import BlockOptions, BlockWriter, RecallConditions, Recalled
+from siltstone._native import AnswerLimit, BlockOptions, BlockWriter, RecallConditions, Recalled
 from siltstone.errors import StoreConflictError, StoreOpenError
 from siltstone.memory.convert import (
     MAX_INTEGER,
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     _Find: TypeAlias = Callable[[str, str, _native.SearchOptions, tuple[int, bytes] | None], _Found]
 
 __all__ = ["MemoryStore"]
+
+_BY_VECTORS = frozenset({"dense", "fused"})  #: rankers that need the query's vector
 
 
 class MemoryStore(DatabaseStore):
@@ -293,6 +295,42 @@ class MemoryStore(DatabaseStore):
         if lacking:
             self._wake()
         return with_filters(hits, wanted, filters) if explain else hits
+
+    def answer(
+        self, session_id: str, query: str, limit: int, most: AnswerLimit
+    ) -> tuple[str | list[SearchHit], int, str | None] | None:
+        """What :meth:`search` finds in the session, as the JSON text that the tool ``memory_search`` answers.
+
+        Args:
+            session_id: The session.
+            query: Natural language.
+            limit: At most this many hits.
+            most: The limit of the text.
+
+        Returns:
+            The text, or the hits where it would be too long; the number of entries that :meth:`quarantined`
+            lists; and the :meth:`facts_revision` of the same state. None if the store does not search by
+            words alone, or if something has to see the hits: then only :meth:`search` has the answer.
+
+        Raises:
+            InvalidEntryError: the query is over the store's limit.
+        """
+        options = self._options
+        if (
+            self._reranker is not None
+            or watching.is_watched()
+            or options.ranker in _BY_VECTORS
+            or getattr(self.search, "__func__", None) is not MemoryStore.search  # another one decides
+        ):
+            return None
+        self._limits.check_query(query)
+        at_most = max(-1, min(limit, self._limits.hits))
+        text, found, damaged, facts = _native.answer(
+            self._native, session_id, query, options, at_most, milliseconds(None), most
+        )
+        if found is not None:
+            return [search_hit(hit, session_id, found.asked) for hit in found.hits], damaged, facts
+        return text or "[]", damaged, facts
 
     def recall(
         self,

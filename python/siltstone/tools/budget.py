@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from siltstone._native import best_window
+from siltstone._native import AnswerLimit, best_window
 from siltstone.errors import ConfigError
 from siltstone.tokens import estimate_tokens
 
@@ -14,6 +14,7 @@ __all__ = [
     "CUT",
     "FLOOR",
     "LEAST_BUDGET",
+    "AnswerLimit",
     "Count",
     "answer_budget",
     "as_json",

@@ -19,13 +19,16 @@ __all__ = [
     "DESCRIPTION",
     "MAX_LIMIT",
     "NAME",
+    "Direct",
     "memory_search",
+    "searching_tool",
 ]
 
 NAME = "memory_search"
 DEFAULT_LIMIT = 5  #: hits, by default
 #: Times as the model may write them; ``siltstone.tools.periods`` reads them.
 FORMS = '"2026-03-05", "yesterday", "last Tuesday", "in March", "5 March 2026", "3 days ago"'
+_PLAIN = frozenset({"query", "limit"})  #: arguments that ask for nothing but the best hits
 MAX_LIMIT = 20  #: the maximum number of hits, for any request of the model
 
 DESCRIPTION = (
@@ -76,6 +79,10 @@ class Search(Protocol):
         """
 
 
+Direct: TypeAlias = Callable[[str, int], str | list[SearchHit] | None]
+"""A function of a query and a limit: the answer, or the hits; None where only the search has them."""
+
+
 def _local_time() -> datetime:
     return datetime.now().astimezone()
 
@@ -110,13 +117,33 @@ def memory_search(
     Raises:
         ConfigError: *budget* is too small for an answer.
     """
+    return searching_tool(search, budget=budget, count=count, cross_session=cross_session, now=now)
+
+
+def searching_tool(
+    search: Search,
+    *,
+    budget: int | None,
+    count: Count,
+    cross_session: bool,
+    now: Callable[[], datetime],
+    direct: Direct | None = None,
+) -> Tool:
+    """As :func:`memory_search`; *direct* answers calls with a query and a limit alone."""
     most = answer_budget(None) if budget is None else check_budget(budget)
 
     def run(arguments: Mapping[str, Any]) -> str:
-        query, limit, filters = _query(arguments), _limit(arguments), _filters(arguments, now)
-        order = _order(arguments)
+        query, limit = _query(arguments), _limit(arguments)
+        hits: list[SearchHit] | None = None if limit and query.strip() else []
         try:
-            hits = search(query, limit, **order, **filters) if limit and query.strip() else []
+            if hits is None and direct is not None and arguments.keys() <= _PLAIN:
+                answer = direct(query, limit)
+                if isinstance(answer, str):
+                    return answer
+                hits = answer
+            filters, order = _filters(arguments, now), _order(arguments)
+            if hits is None:
+                hits = search(query, limit, **order, **filters)
         except InvalidEntryError as error:  # a query over the store's limit
             raise refusal(NAME, str(error)) from error
         return _answer(hits, query, most, count, _across if cross_session else _result)

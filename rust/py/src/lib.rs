@@ -10,6 +10,7 @@
 mod record;
 
 mod across;
+mod answer;
 mod arrays;
 mod asked;
 mod bm25;
@@ -46,6 +47,8 @@ mod _native {
 
     #[pymodule_export]
     use crate::across::{Unread, facts_revision, search_across, take_said};
+    #[pymodule_export]
+    use crate::answer::{AnswerLimit, answer};
     #[pymodule_export]
     use crate::asked::Asked;
     #[pymodule_export]

@@ -20,7 +20,7 @@ use crate::text::Text;
 /// content, score, role, `created_at`, `entry_id`: `siltstone.recall.Detail`.
 type DetailIn = (Text, f64, Text, i64, i64);
 /// The unit, the divisor, whether to round up, and the least number of tokens.
-type MeasureIn = (String, i64, bool, i64);
+pub(crate) type MeasureIn = (String, i64, bool, i64);
 
 /// What the context of a session does not show: messages that have left it, and messages that are shown in part.
 #[pyclass(frozen, module = "siltstone._native")]
@@ -291,7 +291,7 @@ fn considered_out(considered: &[Considered]) -> String {
     text
 }
 
-fn size_rule((unit, divisor, rounds_up, least): MeasureIn) -> PyResult<SizeRule> {
+pub(crate) fn size_rule((unit, divisor, rounds_up, least): MeasureIn) -> PyResult<SizeRule> {
     let unknown = || PyTypeError::new_err(format!("no unit of a text: {unit:?}"));
     Ok(SizeRule {
         unit: Unit::of(&unit).ok_or_else(unknown)?,

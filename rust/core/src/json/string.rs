@@ -40,7 +40,7 @@ pub fn string_size(text: &[u8]) -> TextSize {
 pub fn write_string(text: &str, literal: &mut String) {
     literal.push('"');
     let mut rest = text;
-    while let Some(at) = rest.find(|point: char| matches!(point, '"' | '\\' | '\0'..='\x1f')) {
+    while let Some(at) = first_escaped(rest.as_bytes()) {
         let (plain, escaped) = rest.split_at(at);
         literal.push_str(plain);
         let byte = escaped.as_bytes()[0];
@@ -64,6 +64,18 @@ pub fn write_string(text: &str, literal: &mut String) {
     }
     literal.push_str(rest);
     literal.push('"');
+}
+
+/// The place of the first byte that is written as an escape. No byte of a longer code point is one.
+fn first_escaped(text: &[u8]) -> Option<usize> {
+    const RUN: usize = 32;
+    let is_escaped = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
+    let (runs, _) = text.as_chunks::<RUN>();
+    // The whole run is looked at, which the compiler does at once.
+    let is_plain = |run: &&[u8; RUN]| !run.iter().fold(false, |any, byte| any | is_escaped(byte));
+    let plain = runs.iter().take_while(is_plain).count() * RUN;
+    let rest = text[plain..].iter().position(is_escaped);
+    rest.map(|at| plain + at)
 }
 
 #[cfg(test)]
@@ -90,6 +102,19 @@ mod tests {
                 TextSize::of(literal.as_bytes()),
                 string_size(text.as_bytes())
             );
+        }
+    }
+
+    #[test]
+    fn an_escape_is_found_at_every_place_of_a_long_text() {
+        for escaped in ['"', '\\', '\n', '\u{1f}'] {
+            for at in 0..70 {
+                let mut text = "é".repeat(at);
+                text.push(escaped);
+                text.push_str(&"ü".repeat(40));
+                assert_eq!(first_escaped(text.as_bytes()), Some(2 * at), "{escaped:?}");
+                assert_eq!(first_escaped(&text.as_bytes()[2 * at + 1..]), None);
+            }
         }
     }
 }

@@ -34,6 +34,7 @@
 
 mod across;
 mod analysed;
+mod answer;
 mod cache_writer;
 mod cached;
 mod caches;
@@ -72,6 +73,7 @@ mod store_path;
 mod vectors;
 
 pub use across::Across;
+pub use answer::{Answer, as_json};
 pub use check::MAX_TEXT_BYTES;
 pub use contexts::Unread;
 pub use entries::{Figures, Page};

@@ -135,6 +135,25 @@ pub(crate) fn revision(connection: &Connection) -> Result<Option<String>> {
     }
 }
 
+/// The revision that a connection has read.
+#[derive(Default)]
+struct Seen {
+    is_read: bool,
+    revision: Option<String>,
+}
+
+/// As [`revision`]; it is read once until the file is written.
+pub(crate) fn seen_revision(transaction: &Transaction<'_>) -> Result<Option<String>> {
+    let Some(mut seen) = transaction.seen::<Seen>()? else {
+        return revision(transaction);
+    };
+    if !seen.is_read {
+        seen.revision = revision(transaction)?;
+        seen.is_read = true;
+    }
+    Ok(seen.revision.clone())
+}
+
 /// The facts of the session in the order of their first writes; with `state`, only the facts of that state.
 pub(crate) fn of_session(
     connection: &Connection,

@@ -1,0 +1,197 @@
+"""The answers of ``memory_search`` in one step of the store: equal to those of a search, in every case."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from pydoc_data.topics import topics
+from typing import Any
+
+import pytest
+
+from siltstone import (
+    EntriesQuarantined,
+    Entry,
+    MemoryStore,
+    SearchHit,
+    Session,
+    ThresholdCompactor,
+    watching,
+)
+from siltstone.errors import InvalidArgumentsError, StoreClosedError
+from siltstone.tools import memory_search
+
+ODD = [
+    'quotes "here" and \\ there, fox',
+    "fox\nlines\r\tand \x00 control \x1f\x7f characters",
+    "fox ☕ naïve 漢字 \U0001f98a and \u2028",
+    "fox " * 400,
+    "a fox and half a character: \ud83e!",
+]
+
+
+def texts() -> list[str]:
+    """Sentences of Python's help pages, and texts with every kind of escape."""
+    words = " ".join(topics[name] for name in sorted(topics)).split()
+    return [" ".join(words[at : at + 14]) for at in range(0, 8_400, 14)] + ODD
+
+
+def entry(at: int, text: str) -> Entry:
+    day = datetime(2026, 3, 1 + at // 60, tzinfo=UTC)
+    return Entry(text, (at, at + 1), name=("Ada", None)[at % 2], created_at=day)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[MemoryStore]:
+    with MemoryStore.open(tmp_path) as opened:
+        said = enumerate(texts())
+        opened.index("s", [entry(at, text) for at, text in said])
+        yield opened
+
+
+def counted(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The queries of later calls of the store's one step that had an answer."""
+    asked, answer = list[str](), store.answer
+
+    def noted(session_id: str, query: str, *rest: Any) -> Any:
+        found = answer(session_id, query, *rest)
+        if found is not None:
+            asked.append(query)
+        return found
+
+    monkeypatch.setattr(store, "answer", noted)
+    return asked
+
+
+def by_search(session: Session, store: MemoryStore, budget: int | None = None) -> Any:
+    """The tool that searches and writes each hit by itself."""
+    return memory_search(
+        lambda query, limit, **_: store.search(session.session_id, query, limit), budget=budget
+    )
+
+
+@pytest.mark.parametrize("budget", [None, 100, 400])
+def test_an_answer_is_that_of_a_search(
+    store: MemoryStore, budget: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = counted(store, monkeypatch)
+    session = Session.open(None, "s", memory=store, answer_budget=budget)
+    tool, twin = session.memory_search, by_search(session, store, budget)
+    queries = [" ".join(text.split()[2:10]) for text in texts()[::20]]
+    queries += ["fox", "fxo", "half a character", "Ada", "the", "nothingofthekind", "2026-03-04", "☕"]
+    for query in queries:
+        for more in ({}, {"limit": 1}, {"limit": 20}, {"limit": None}, {"limit": 3.0}):
+            call = json.dumps({"query": query, **more})
+            assert tool.call(call) == twin.call(call), (query, more)
+    assert len(asked) == 5 * len(queries)
+
+
+def test_a_session_without_entries_answers_nothing(store: MemoryStore) -> None:
+    assert Session.open(None, "new", memory=store).memory_search.call({"query": "fox"}) == "[]"
+
+
+@pytest.mark.parametrize("ranker", ["cosine", "hybrid"])
+def test_an_answer_is_by_the_ranker_of_the_store(tmp_path: Path, ranker: Any) -> None:
+    with MemoryStore.open(tmp_path, ranker=ranker) as store:
+        store.index("s", [Entry(text, (at, at + 1)) for at, text in enumerate(texts()[:60])])
+        session = Session.open(None, "s", memory=store)
+        for query in ("the value of an object", "fox"):
+            found = session.memory_search.call({"query": query})
+            scores = [each["score"] for each in json.loads(found)]
+            hits = store.search("s", query, ranker=ranker)
+            assert scores == pytest.approx(
+                [hit.score for hit in hits], rel=1e-6
+            )  # time passes, and they decay
+
+
+def test_what_needs_hits_or_another_order_is_searched(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, asked = Session.open(None, "s", memory=store), counted(store, monkeypatch)
+    tool = session.memory_search
+    for more in ({"order": "time"}, {"since": "2026-03-02"}, {"until": "2026-03-02"}, {"order": None}):
+        assert json.loads(tool.call({"query": "fox or the value", **more}))
+    assert not asked
+    tool.call({"query": "fox"})
+    assert asked == ["fox"]
+    seen = list[SearchHit]()
+
+    class Watcher(watching.Watched):
+        def operation(self, *_: object) -> Watcher:
+            return self
+
+        def records(self, records: Any) -> None:
+            seen.extend(records)
+
+    watching.watch(Watcher())  # type: ignore[arg-type]
+    try:
+        found = json.loads(tool.call({"query": "fox"}))
+    finally:
+        watching.watch(None)
+    assert [hit.content for hit in seen] == [each["content"] for each in found]
+    assert asked == ["fox"]
+
+
+def test_a_store_that_searches_in_its_own_way_is_asked_for_hits(tmp_path: Path) -> None:
+    class Own(MemoryStore):
+        def search(self, *_: Any, **__: Any) -> list[SearchHit]:
+            return []
+
+    with Own.open(tmp_path) as store:
+        store.index("s", [Entry("a fox", (0, 1))])
+        session = Session.open(None, "s", memory=store)
+        assert session.memory_search.call({"query": "fox"}) == "[]"
+
+
+def test_a_reranker_decides_the_order(tmp_path: Path) -> None:
+    def backwards(_: str, contents: Any) -> list[float]:
+        return [float(place) for place in range(len(contents))]
+
+    with MemoryStore.open(tmp_path, reranker=backwards) as store:
+        store.index("s", [Entry(f"fox {'and river ' * at}", (at, at + 1)) for at in range(3)])
+        session = Session.open(None, "s", memory=store)
+        found = json.loads(session.memory_search.call({"query": "fox"}))
+        assert [each["content"] for each in found] == [hit.content for hit in store.search("s", "fox")]
+
+
+def test_facts_stand_beside_messages_from_the_moment_they_are_saved(store: MemoryStore) -> None:
+    session, other = (Session.open(None, name, memory=store) for name in ("s", "other"))
+    tool = session.memory_search
+    tool.call({"query": "vixen lives river"})
+    other.memory_save.call({"content": "The vixen lives elsewhere.", "memory_type": "fact"})
+    assert "elsewhere" not in tool.call({"query": "vixen lives river"})
+    session.memory_save.call({"content": "The vixen lives at the river.", "memory_type": "fact"})
+    for _ in range(2):
+        assert "at the river" in tool.call({"query": "vixen lives river"})
+
+
+def test_hooks_hear_of_entries_that_are_damaged(store: MemoryStore, tmp_path: Path) -> None:
+    import sqlite3
+
+    told = list[Any]()
+    session = Session.open(None, "s", memory=store, hooks=[told.append])
+    session.memory_search.call({"query": "fox"})
+    [file] = tmp_path.rglob("memory.sqlite3")
+    with sqlite3.connect(file) as database:
+        database.execute("UPDATE entry SET text = 'no fox' WHERE id = (SELECT max(id) FROM entry)")
+    database.close()
+    hits = json.loads(session.memory_search.call({"query": "fox", "limit": 20}))
+    assert "no fox" not in [each["content"] for each in hits]
+    assert [type(each) for each in told if isinstance(each, EntriesQuarantined)] == [EntriesQuarantined]
+
+
+def test_refusals_are_those_of_a_search(store: MemoryStore) -> None:
+    session = Session.open(None, "s", memory=store)
+    tool = session.memory_search
+    with pytest.raises(InvalidArgumentsError, match="memory_search: a query must be at most"):
+        tool.call({"query": "fox " * 100_000})
+    session.close()
+    with pytest.raises(StoreClosedError):
+        tool.call({"query": "fox"})
+
+
+def test_a_session_has_one_tool_until_its_budget_changes(store: MemoryStore) -> None:
+    session = Session.open(None, "s", memory=store, policy=ThresholdCompactor(), model=lambda _: "x")
+    assert session.memory_search is session.memory_search
