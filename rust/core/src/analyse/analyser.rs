@@ -15,7 +15,6 @@ use super::language::Language;
 use super::order::Order;
 use super::passages::{has_character, passages};
 use super::reader::{AT_ONCE, Cluster, Found, Inside, Reader};
-use crate::simd::Level;
 use crate::simd::clusters::Clusters;
 
 /// The buffers of texts up to so many bytes are kept for the next text.
@@ -240,7 +239,7 @@ impl Analyser {
         let place = self.reader(language);
         let (clusters, reader) = (&mut self.clusters, &mut self.readers[place]);
         let (mut batch, mut count) = ([Cluster::default(); AT_ONCE], 0);
-        clusters.for_each(Level::current(), text, |range| {
+        clusters.for_each(text, |range| {
             batch[count % AT_ONCE] = Cluster::of(text, range);
             count += 1;
             if count == AT_ONCE {
@@ -260,6 +259,7 @@ mod tests {
 
     use super::*;
     use crate::analyse::{for_each_term, for_each_term_in, hash};
+    use crate::simd::Level;
 
     fn plainly(text: &str) -> Vec<u64> {
         let mut found = Vec::new();

@@ -134,7 +134,7 @@ impl<'a> Sieve<'a> {
         } = self;
         met.clear();
         let mut count = 0;
-        clusters.for_each_runs(level, text, |runs| match runs {
+        clusters.for_each_runs(text, |runs| match runs {
             Runs::Reaching(range) => count += rules.learn(known, text, range, met),
             Runs::Behind(first, runs) => {
                 let bytes = text.as_bytes();

@@ -231,7 +231,7 @@ impl<'a> Search<'a> {
         }
         self.estimate(groups, norms);
         let (mut from, mut known, mut factor_of) = (0, self.bound, factor(self.bound));
-        while let Some((group, mut live)) = next_above(self.level, groups, roots, factor_of, from) {
+        while let Some((group, mut live)) = next_above(groups, roots, factor_of, from) {
             from = group + 1;
             while live != 0 {
                 let place = live.trailing_zeros() as usize;

@@ -1,21 +1,8 @@
 //! Finds the bounds of words in the masks of a text.
 
-#![cfg_attr(
-    target_arch = "x86_64",
-    expect(
-        unsafe_code,
-        reason = "instructions that not every processor has: a Level says that this one has them"
-    )
-)]
-
 use std::ops::Range;
 
-#[cfg(target_arch = "x86_64")]
-#[allow(clippy::wildcard_imports, reason = "the names of instructions")]
-use std::arch::x86_64::*;
-
 use super::classify::BLOCK;
-use super::level::{Level, Path};
 
 /// Masks that are processed together.
 const MASKS: usize = 32;
@@ -54,11 +41,11 @@ pub enum Runs<'a> {
 impl Edges {
     /// Calls `visit` with all runs, many at a time, in order. The last bit of the masks must be clear.
     #[inline]
-    pub fn for_each_runs(&mut self, level: Level, masks: &[u64], mut visit: impl FnMut(Runs<'_>)) {
+    pub fn for_each_runs(&mut self, masks: &[u64], mut visit: impl FnMut(Runs<'_>)) {
         let mut open = None; // where a run began that has not ended
         for (number, masks) in masks.chunks(MASKS).enumerate() {
             let first = number * MASKS * BLOCK;
-            let count = find(level, masks, u64::from(open.is_some()), &mut self.0);
+            let count = find(masks, u64::from(open.is_some()), &mut self.0);
             let mut edges = &self.0[..count];
             if let Some(start) = open {
                 let Some((&end, rest)) = edges.split_first() else {
@@ -77,21 +64,11 @@ impl Edges {
 
 /// Fills `places` with the places of the bits that differ from the bit before them, and returns their count. `open`
 /// is the bit before the first mask.
-fn find(level: Level, masks: &[u64], open: u64, places: &mut Places) -> usize {
-    match level.path() {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level of this path is made only where the processor has AVX-512F and POPCNT.
-        Path::Avx512 => unsafe { with_avx512(masks, open, places) },
-        _ => bit_by_bit(masks, open, places),
-    }
-}
-
-/// The portable counterpart.
 ///
 /// Half a block of text has 5 to 12 edges, and the processor cannot predict how many. So 14 places are always
 /// written, and the next edges overwrite the places behind the last one.
 #[inline]
-fn bit_by_bit(masks: &[u64], mut open: u64, places: &mut Places) -> usize {
+fn find(masks: &[u64], mut open: u64, places: &mut Places) -> usize {
     let mut count = 0;
     for (first, &mask) in (0..).step_by(BLOCK).zip(masks) {
         let bits = edges_of(mask, &mut open);
@@ -120,28 +97,6 @@ fn edges_of(mask: u64, open: &mut u64) -> u64 {
     let before = mask << 1 | *open;
     *open = mask >> (BLOCK - 1);
     mask ^ before
-}
-
-/// A quarter of a block at a time.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,popcnt")]
-fn with_avx512(masks: &[u64], mut open: u64, places: &mut Places) -> usize {
-    const QUARTER: usize = BLOCK / 4;
-    let ascending = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    let (mut first, mut count) = (ascending, 0);
-    for &mask in masks {
-        let bits = edges_of(mask, &mut open);
-        for [low, high] in bits.to_le_bytes().as_chunks().0.iter().copied() {
-            let bits = u16::from_le_bytes([low, high]);
-            let packed = _mm512_maskz_compress_epi32(bits, first);
-            let free = &mut places[count..][..QUARTER];
-            // SAFETY: `free` has the sixteen places that are written.
-            unsafe { _mm512_storeu_si512(free.as_mut_ptr().cast(), packed) };
-            count += bits.count_ones() as usize;
-            first = _mm512_add_epi32(first, _mm512_set1_epi32(16));
-        }
-    }
-    count
 }
 
 #[cfg(test)]
@@ -177,17 +132,15 @@ mod tests {
             if let Some(last) = masks.last_mut() {
                 *last &= u64::MAX >> 1;
             }
-            for level in Level::all() {
-                let mut runs = Vec::new();
-                edges.for_each_runs(level, &masks, |some| match some {
-                    Runs::Behind(first, some) => {
-                        let place = |edge: u32| first + edge as usize;
-                        runs.extend(some.iter().map(|&[start, end]| place(start)..place(end)));
-                    }
-                    Runs::Reaching(run) => runs.push(run),
-                });
-                prop_assert_eq!(&runs, &runs_bit_by_bit(&masks), "{}", level);
-            }
+            let mut runs = Vec::new();
+            edges.for_each_runs(&masks, |some| match some {
+                Runs::Behind(first, some) => {
+                    let place = |edge: u32| first + edge as usize;
+                    runs.extend(some.iter().map(|&[start, end]| place(start)..place(end)));
+                }
+                Runs::Reaching(run) => runs.push(run),
+            });
+            prop_assert_eq!(&runs, &runs_bit_by_bit(&masks));
         }
     }
 }

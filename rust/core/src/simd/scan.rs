@@ -6,7 +6,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "instructions that not every processor has: a Level says that this one has them"
+    reason = "instructions of one architecture, which all of its processors have"
 )]
 
 #[cfg(target_arch = "x86_64")]
@@ -14,8 +14,6 @@ use std::arch::asm;
 #[cfg(target_arch = "x86_64")]
 #[allow(clippy::wildcard_imports, reason = "the names of instructions")]
 use std::arch::x86_64::*;
-
-use super::level::{Level, Path};
 
 /// Entries in one mask.
 pub const GROUP: usize = 64;
@@ -50,31 +48,22 @@ fn floor(value: f64) -> u16 {
 /// Only groups that both `sums` and `roots` have are searched.
 #[must_use]
 pub fn next_above(
-    level: Level,
     sums: &[[u16; GROUP]],
     roots: &[[u16; GROUP]],
     factor: u16,
     from: usize,
 ) -> Option<(usize, u64)> {
-    match level.path() {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level of this path is made only where the processor has AVX-512.
-        Path::Avx512 => unsafe { with_avx512(sums, roots, factor, from) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level of this path is made only where the processor has AVX2.
-        Path::Avx2 => unsafe { with_avx2(sums, roots, factor, from) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: every processor of this architecture has SSE2.
-        _ => unsafe { with_sse2(sums, roots, factor, from) },
-        #[cfg(not(target_arch = "x86_64"))]
-        _ => first(sums, roots, from, |sums, roots| scalar(sums, roots, factor)),
-    }
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every processor of this architecture has SSE2.
+    return unsafe { with_sse2(sums, roots, factor, from) };
+    #[cfg(not(target_arch = "x86_64"))]
+    return first(sums, roots, from, |sums, roots| scalar(sums, roots, factor));
 }
 
 /// The first group from `from` on whose mask is not empty.
 #[allow(
     clippy::inline_always,
-    reason = "it is compiled for each path's registers"
+    reason = "it is compiled with the mask of each path"
 )]
 #[inline(always)]
 fn first(
@@ -97,53 +86,24 @@ fn first(
     None
 }
 
-/// Defines the upper half of 16-bit products. The compiler would turn the intrinsic into products of 32 bits if one
-/// operand is constant in a loop.
+/// The upper half of 16-bit products. The compiler would turn the intrinsic into products of 32 bits if one operand
+/// is constant in a loop.
 #[cfg(target_arch = "x86_64")]
-macro_rules! high_products {
-    ($name:ident, $register:ty, $class:ident, $feature:literal, $code:literal) => {
-        #[target_feature(enable = $feature)]
-        #[inline]
-        fn $name(one: $register, other: $register) -> $register {
-            let mut high = one;
-            // SAFETY: the feature has the instruction, which reads and writes these registers alone.
-            unsafe {
-                asm!(
-                    $code,
-                    high = inout($class) high,
-                    other = in($class) other,
-                    options(pure, nomem, nostack, preserves_flags),
-                );
-            }
-            high
-        }
-    };
+#[target_feature(enable = "sse2")]
+#[inline]
+fn high(one: __m128i, other: __m128i) -> __m128i {
+    let mut high = one;
+    // SAFETY: the feature has the instruction, which reads and writes these registers alone.
+    unsafe {
+        asm!(
+            "pmulhuw {high}, {other}",
+            high = inout(xmm_reg) high,
+            other = in(xmm_reg) other,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    high
 }
-
-#[cfg(target_arch = "x86_64")]
-high_products!(
-    high_128,
-    __m128i,
-    xmm_reg,
-    "sse2",
-    "pmulhuw {high}, {other}"
-);
-#[cfg(target_arch = "x86_64")]
-high_products!(
-    high_256,
-    __m256i,
-    ymm_reg,
-    "avx2",
-    "vpmulhuw {high}, {high}, {other}"
-);
-#[cfg(target_arch = "x86_64")]
-high_products!(
-    high_512,
-    __m512i,
-    zmm_reg,
-    "avx512f,avx512bw",
-    "vpmulhuw {high}, {high}, {other}"
-);
 
 /// The portable counterpart. A whole group is compared at once if registers allow; most groups have no entry above.
 #[cfg(any(test, not(target_arch = "x86_64")))]
@@ -181,7 +141,7 @@ fn with_sse2(
                 let sums = _mm_loadu_si128(sums.as_ptr().cast());
                 (sums, _mm_loadu_si128(roots.as_ptr().cast()))
             };
-            *above = _mm_subs_epu16(sums, high_128(roots, factor));
+            *above = _mm_subs_epu16(sums, high(roots, factor));
         }
         let some = above
             .into_iter()
@@ -194,80 +154,6 @@ fn with_sse2(
             let none = two.map(|eight| _mm_cmpeq_epi16(eight, zero));
             let none = _mm_movemask_epi8(_mm_packs_epi16(none[0], none[1])).cast_unsigned();
             mask |= u64::from(!none & 0xFFFF) << (number * 2 * LANES);
-        }
-        mask
-    })
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn with_avx512(
-    sums: &[[u16; GROUP]],
-    roots: &[[u16; GROUP]],
-    factor: u16,
-    from: usize,
-) -> Option<(usize, u64)> {
-    const LANES: usize = 32;
-    let factor = _mm512_set1_epi16(factor.cast_signed());
-    first(sums, roots, from, |sums, roots| {
-        let runs = sums
-            .as_chunks::<LANES>()
-            .0
-            .iter()
-            .zip(roots.as_chunks::<LANES>().0);
-        let mut mask = 0;
-        for (number, (sums, roots)) in runs.enumerate() {
-            // SAFETY: 32 sums are the 64 bytes that are read, and 32 roots, too.
-            let (sums, roots) = unsafe {
-                let sums = _mm512_loadu_si512(sums.as_ptr().cast());
-                (sums, _mm512_loadu_si512(roots.as_ptr().cast()))
-            };
-            let above = _mm512_cmpgt_epu16_mask(sums, high_512(roots, factor));
-            mask |= u64::from(above) << (number * LANES);
-        }
-        mask
-    })
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn with_avx2(
-    sums: &[[u16; GROUP]],
-    roots: &[[u16; GROUP]],
-    factor: u16,
-    from: usize,
-) -> Option<(usize, u64)> {
-    const LANES: usize = 16;
-    let (zero, factor) = (
-        _mm256_setzero_si256(),
-        _mm256_set1_epi16(factor.cast_signed()),
-    );
-    first(sums, roots, from, |sums, roots| {
-        let mut above = [zero; GROUP / LANES];
-        let sums = sums.as_chunks::<LANES>().0;
-        let roots = roots.as_chunks::<LANES>().0;
-        for ((above, sums), roots) in above.iter_mut().zip(sums).zip(roots) {
-            // SAFETY: 16 sums are the 32 bytes that are read, and 16 roots, too.
-            let (sums, roots) = unsafe {
-                let sums = _mm256_loadu_si256(sums.as_ptr().cast());
-                (sums, _mm256_loadu_si256(roots.as_ptr().cast()))
-            };
-            *above = _mm256_subs_epu16(sums, high_256(roots, factor));
-        }
-        let some = above
-            .into_iter()
-            .fold(zero, |some, run| _mm256_or_si256(some, run));
-        if _mm256_testz_si256(some, some) == 1 {
-            return 0;
-        }
-        let mut mask = 0;
-        for (number, two) in above.as_chunks::<2>().0.iter().enumerate() {
-            let none = two.map(|run| _mm256_cmpeq_epi16(run, zero));
-            // Each half of a register is packed separately, so the quarters have to be put in order.
-            let none =
-                _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(none[0], none[1]));
-            let some = !_mm256_movemask_epi8(none).cast_unsigned();
-            mask |= u64::from(some) << (number * 2 * LANES);
         }
         mask
     })
@@ -287,14 +173,11 @@ mod tests {
         assert_eq!((bound, long), (2048, 256));
         let (mut sums, mut roots) = ([0; GROUP], [long; GROUP]);
         (sums[3], sums[63], roots[5]) = (8, 9, 0);
-        for level in Level::all() {
-            let next =
-                |sums: &[_], roots: &[_], bound, from| next_above(level, sums, roots, bound, from);
-            assert_eq!(next(&[sums], &[roots], bound, 0), Some((0, 1 << 63)));
-            assert_eq!(next(&[sums], &[roots], 0, 0), Some((0, 1 << 3 | 1 << 63)));
-            assert_eq!(next(&[sums; 2], &[roots; 2], bound, 1), Some((1, 1 << 63)));
-            assert_eq!(next(&[sums], &[roots], bound, 1), None);
-        }
+        let next = next_above;
+        assert_eq!(next(&[sums], &[roots], bound, 0), Some((0, 1 << 63)));
+        assert_eq!(next(&[sums], &[roots], 0, 0), Some((0, 1 << 3 | 1 << 63)));
+        assert_eq!(next(&[sums; 2], &[roots; 2], bound, 1), Some((1, 1 << 63)));
+        assert_eq!(next(&[sums], &[roots], bound, 1), None);
     }
 
     proptest! {
@@ -321,7 +204,7 @@ mod tests {
         }
 
         #[test]
-        fn every_level_finds_what_entry_by_entry_finds(
+        fn it_finds_what_entry_by_entry_finds(
             entries in vec((any::<u16>(), any::<u16>(), 0_u16..4), 256),
             factor in any::<u16>(),
             from in 0_usize..5,
@@ -339,9 +222,7 @@ mod tests {
             let (sums, roots) = (sums.as_chunks().0, roots.as_chunks().0);
             let found = first(sums, roots, from, |sums, roots| scalar(sums, roots, factor));
             prop_assert_eq!(found, expected, "the twin");
-            for level in Level::all() {
-                prop_assert_eq!(next_above(level, sums, roots, factor, from), expected, "{}", level);
-            }
+            prop_assert_eq!(next_above(sums, roots, factor, from), expected);
         }
     }
 }

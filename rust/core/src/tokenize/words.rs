@@ -17,7 +17,6 @@ use super::ascii;
 use super::by_length::ByLength;
 use super::class::{Class, fold};
 use super::stretch::{Stretch, stretches};
-use crate::simd::Level;
 use crate::simd::classify::Folded;
 use crate::simd::edges::{Edges, Runs};
 
@@ -99,7 +98,7 @@ impl Scanner {
         }
         let (bytes, masks) = (folded.padded(), folded.masks());
         // Words are hashed one by one, and those of like length together.
-        edges.for_each_runs(Level::current(), masks, |runs| match runs {
+        edges.for_each_runs(masks, |runs| match runs {
             Runs::Behind(first, runs) => by_length.push_all(bytes, first, runs, visit),
             Runs::Reaching(run) => visit(&[xxh3_64(&bytes[run])]),
         });
