@@ -4,6 +4,8 @@
 //! carries an id that the writer chose. After an interruption, the writer can see by this id whether the write was
 //! done.
 
+use std::sync::Arc;
+
 use crate::error::{Error, ErrorKind, Field, Result};
 use crate::id::{EntryId, SessionId};
 use crate::memory::store::Store;
@@ -11,7 +13,7 @@ use crate::sqlite::Transaction;
 use crate::sqlite::together::size;
 use crate::sqlite::{
     Compaction, Derived, Message, NewCompaction, NewEntry, NewMessage, Recall, SessionRow,
-    SessionVersion, compactions, derived, leaving, log, recall, session,
+    SessionVersion, Writer, compactions, derived, leaving, log, recall, session,
 };
 
 /// The length of the longest title, in characters.
@@ -124,14 +126,21 @@ impl Store {
     ///
     /// The errors of a read.
     pub fn version(&self, session: &SessionId) -> Result<Option<SessionVersion>> {
+        let mark = self.database.mark()?; // read before the row is, so that the row is no older
+        if let Some(known) = mark.and_then(|mark| self.rows.version(mark, session)) {
+            return Ok(Some(known));
+        }
         let row = self
             .database
             .read(|transaction| session::seen_any(transaction, session))?;
-        Ok(match row {
-            None => Some(SessionVersion::default()),
-            Some(row) if row.dropped => None,
-            Some(row) => Some(row.version()),
-        })
+        let Some(row) = row else {
+            return Ok(Some(SessionVersion::default()));
+        };
+        let version = (!row.dropped).then(|| row.version());
+        if let Some(mark) = mark {
+            self.rows.read(mark, Arc::unwrap_or_clone(row));
+        }
+        Ok(version)
     }
 
     /// The state of the session's log. With a namespace, checks that the session belongs to it, and makes a new session
@@ -436,8 +445,12 @@ impl Store {
         size: usize,
         work: impl FnOnce(&Transaction<'_>, &mut SessionRow) -> Result<()>,
     ) -> Result<Option<SessionVersion>> {
-        let written = self.database.write_short(size, |transaction| {
-            let mut row = session::find_or_create(transaction, session)?;
+        let (written, writer) = self.database.write_short(size, |transaction| {
+            let known = transaction.mark();
+            let mut row = match known.and_then(|mark| self.rows.take(mark, session)) {
+                Some(row) => row,
+                None => session::find_or_create(transaction, session)?,
+            };
             if row.dropped {
                 return Ok(None);
             }
@@ -445,9 +458,16 @@ impl Store {
             work(transaction, &mut row)?;
             row.count(write.id);
             session::save(transaction, &row)?;
-            Ok(Some(row.version()))
-        });
-        written.map(|(version, _)| version)
+            Ok(Some(row))
+        })?;
+        let Some(row) = written else {
+            return Ok(None);
+        };
+        let version = row.version();
+        if let Some((before, after)) = writer.as_ref().and_then(Writer::marks) {
+            self.rows.written(before, after, row);
+        }
+        Ok(Some(version))
     }
 }
 

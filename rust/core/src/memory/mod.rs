@@ -52,6 +52,7 @@ mod fused;
 mod graph;
 mod handle;
 mod holding;
+mod known_rows;
 mod listing;
 mod log;
 mod mirror;

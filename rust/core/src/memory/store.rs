@@ -10,6 +10,7 @@ use crate::id::{EntryId, SessionId};
 use crate::memory::analysed::Analysed;
 use crate::memory::caches::Caches;
 use crate::memory::check::{check, is_blank};
+use crate::memory::known_rows::KnownRows;
 use crate::memory::reading::Reading;
 use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::scope_map::ScopeMap;
@@ -28,6 +29,7 @@ pub struct Store {
     pub(super) database: Database,
     pub(super) scopes: ScopeMap,
     pub(super) caches: Caches,
+    pub(super) rows: KnownRows,
 }
 
 impl Store {
@@ -48,6 +50,7 @@ impl Store {
         let store = Self {
             scopes: ScopeMap::new(stored_reading(&database)?),
             caches: Caches::beside(database.file()),
+            rows: KnownRows::default(),
             database,
         };
         if !store.is_read_only() {
@@ -65,6 +68,7 @@ impl Store {
         Ok(Self {
             scopes: ScopeMap::new(stored_reading(&database)?),
             caches: Caches::none(),
+            rows: KnownRows::default(),
             database,
         })
     }
@@ -75,6 +79,7 @@ impl Store {
         Ok(Self {
             scopes: ScopeMap::new(stored_reading(&database)?),
             caches: Caches::none(),
+            rows: KnownRows::default(),
             database,
         })
     }

@@ -8,6 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::sqlite::commit_mark::CommitMark;
 use crate::sqlite::exclusive::Exclusive;
 use crate::sqlite::migrate::{self, Found};
 use crate::sqlite::mirror::{self, Keeper};
@@ -42,7 +43,7 @@ enum Connections {
         /// They close before the writer, because the last connection to close moves the write-ahead log into the file,
         /// and only a connection that writes can do this.
         readers: Readers,
-        writer: Option<WriteLock>,
+        writer: Option<Box<WriteLock>>,
     },
     Memory {
         /// A writer holds this. It locks the connection for one transaction at a time, so that it can wait
@@ -174,7 +175,7 @@ impl Database {
             connections: Connections::File {
                 place: Box::new(place),
                 readers: Readers::new(file, connection::readable, reader),
-                writer: Some(WriteLock::new(WriteConnection::new(file, writer))),
+                writer: Some(Box::new(WriteLock::new(WriteConnection::new(file, writer)))),
             },
         })
     }
@@ -272,6 +273,17 @@ impl Database {
         self.with_reader(|connection| work(connection))
     }
 
+    /// The mark of the newest commit. None where it is unknown, which includes every database that is not a file, or
+    /// is open for reading only.
+    pub(crate) fn mark(&self) -> Result<Option<CommitMark>> {
+        match &self.connections {
+            Connections::File {
+                writer: Some(_), ..
+            } => self.with_reader(|connection| Ok(CommitMark::newest(connection))),
+            _ => Ok(None),
+        }
+    }
+
     pub(super) fn with_reader<T>(
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T>,
@@ -347,7 +359,9 @@ impl Database {
     /// The lock of the connection that writes a file, and the file's place; None in memory, or if it is read only.
     pub(super) fn write_lock(&self) -> Option<(&WriteLock, &Place)> {
         match &self.connections {
-            Connections::File { place, writer, .. } => writer.as_ref().map(|lock| (lock, &**place)),
+            Connections::File { place, writer, .. } => {
+                writer.as_ref().map(|lock| (&**lock, &**place))
+            }
             Connections::Memory { .. } => None,
         }
     }
@@ -462,6 +476,14 @@ impl<'database> Writer<'database> {
                 }
                 outcome
             }
+        }
+    }
+
+    /// The marks before and after the short write that came last, if it alone was committed between.
+    pub(crate) fn marks(&self) -> Option<(CommitMark, CommitMark)> {
+        match &self.held {
+            Held::File(writer, _) => writer.marks(),
+            Held::Memory { .. } => None,
         }
     }
 

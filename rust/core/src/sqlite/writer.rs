@@ -8,6 +8,7 @@ use std::thread;
 use rusqlite::{Connection, DropBehavior, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::sqlite::commit_mark::CommitMark;
 use crate::sqlite::group::{End, Group};
 use crate::sqlite::migrate::{self, Found};
 use crate::sqlite::place::Place;
@@ -26,6 +27,12 @@ pub(super) struct WriteConnection {
     failed: bool,
     /// The writes whose transaction is open while nobody holds this.
     group: Option<Group>,
+    /// The mark of the commit before the transaction that began last.
+    begun: Option<CommitMark>,
+    /// The mark of the last commit after which the schema and the mark of the store are known to be its own.
+    checked: Option<CommitMark>,
+    /// Set by a write that had its transaction for itself.
+    alone: Option<(CommitMark, CommitMark)>,
 }
 
 /// What came of a write: its result, or its panic.
@@ -46,6 +53,9 @@ impl WriteConnection {
             connection: Some(connection),
             failed: false,
             group: None,
+            begun: None,
+            checked: None,
+            alone: None,
         }
     }
 
@@ -82,6 +92,7 @@ impl WriteConnection {
                 }
                 begun => {
                     let alone = begun.and_then(|value| self.commit(place).map(|()| value));
+                    self.alone = self.begun.zip(self.checked).filter(|_| alone.is_ok());
                     return Shared::Done(Ok(alone));
                 }
             }
@@ -94,6 +105,12 @@ impl WriteConnection {
             }
             None => Shared::Done(outcome), // it took the others with it
         }
+    }
+
+    /// The marks before and after the write that came last, if it had its transaction for itself and nobody else has
+    /// committed between.
+    pub(super) fn marks(&self) -> Option<(CommitMark, CommitMark)> {
+        self.alone
     }
 
     /// Commits the transaction of the group that is open, if there is one, and tells its writers.
@@ -141,15 +158,23 @@ impl WriteConnection {
         work: impl FnOnce(&Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
         place.check()?;
-        self.run(place, |connection, file| {
+        let checked = self.checked;
+        (self.begun, self.alone) = (None, None);
+        let (value, mark) = self.run(place, |connection, file| {
             let behavior = TransactionBehavior::Immediate;
             let mut begun = rusqlite::Transaction::new(connection, behavior)?;
-            migrate::check_version(&begun, file)?;
-            place.check_lineage(&begun)?;
-            let value = work(&Transaction::on(&begun))?;
+            let mark = CommitMark::newest(&begun);
+            // After a commit of its own, with none of others since, there is nothing new to check.
+            if mark.is_none() || mark != checked {
+                migrate::check_version(&begun, file)?;
+                place.check_lineage(&begun)?;
+            }
+            let value = work(&Transaction::after(&begun, mark))?;
             begun.set_drop_behavior(DropBehavior::Ignore);
-            Ok(value)
-        })
+            Ok((value, mark))
+        })?;
+        self.begun = mark;
+        Ok(value)
     }
 
     /// Runs `work` in the open transaction of the group. If it fails, it alone is undone.
@@ -194,6 +219,9 @@ impl WriteConnection {
             return Err(not_open());
         };
         let committed = connection.execute_batch("COMMIT").map_err(Error::from);
+        let marks = CommitMark::newest(connection).zip(self.begun);
+        self.checked =
+            marks.and_then(|(after, before)| after.is_next_after(before).then_some(after));
         let is_unfinished = committed
             .as_ref()
             .is_err_and(|error| is_unfinished(connection, error));

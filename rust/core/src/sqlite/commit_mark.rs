@@ -1,0 +1,131 @@
+//! The mark of the newest commit, in the memory that the processes of a store share (`-shm`).
+//!
+//! SQLite keeps it at the head of that memory. A transaction that finds the mark of its connection's last transaction
+//! knows that nobody has committed since, and goes on with the pages that it has. The same comparison tells without a
+//! transaction that a row is as it was.
+
+#![expect(
+    unsafe_code,
+    reason = "only SQLite gives the address of the memory that it shares"
+)]
+
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+use rusqlite::{Connection, ffi};
+
+/// Words of a head. It stands twice at the beginning of the memory; the second copy is written first.
+const WORDS: usize = 12;
+
+/// Bytes of the first part of the memory, which SQLite maps as one.
+const BYTES: c_int = 32 * 1024;
+
+/// The place of the number of commits.
+const COMMITS: usize = 2;
+
+/// The place of the number of frames in the log.
+const FRAMES: usize = 4;
+
+/// The mark of a commit: a count, the number of frames in the log, their salts and their checksums.
+///
+/// Two equal marks of one open file mean that nothing was committed between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CommitMark([u32; WORDS]);
+
+impl CommitMark {
+    /// The mark of the newest commit. None in the middle of a commit, or while the log is empty: all empty logs have the
+    /// same mark.
+    ///
+    /// The connection has read from a log beside its file.
+    pub(super) fn newest(connection: &Connection) -> Option<Self> {
+        let mut file: *mut ffi::sqlite3_file = null_mut();
+        let mut memory: *mut c_void = null_mut();
+        // SAFETY: the connection is open, and this thread has it. SQLite writes the address of its open file, which has
+        // the methods of a file, and these give the address of the memory that it has mapped.
+        let code = unsafe {
+            ffi::sqlite3_file_control(
+                connection.handle(),
+                c"main".as_ptr(),
+                ffi::SQLITE_FCNTL_FILE_POINTER,
+                (&raw mut file).cast(),
+            );
+            let methods = file.as_ref()?.pMethods.as_ref()?;
+            match methods.xShmMap {
+                Some(map) if methods.iVersion >= 2 => {
+                    map(file, 0, BYTES, 0, (&raw mut memory).cast())
+                }
+                _ => return None,
+            }
+        };
+        let words: *mut u32 = memory.cast();
+        if code != ffi::SQLITE_OK || words.is_null() || !words.is_aligned() {
+            return None;
+        }
+        let read = |copy: usize| -> [u32; WORDS] {
+            // SAFETY: the first 32 KiB of the memory stay mapped while the connection is open, and others change them.
+            std::array::from_fn(|at| unsafe {
+                AtomicU32::from_ptr(words.add(copy * WORDS + at)).load(Ordering::Relaxed)
+            })
+        };
+        let first = read(0);
+        fence(Ordering::SeqCst);
+        (read(1) == first && first[FRAMES] > 0).then_some(Self(first))
+    }
+
+    /// Whether exactly one commit lies between `before` and this mark.
+    pub(super) fn is_next_after(self, before: Self) -> bool {
+        self.0[COMMITS] == before.0[COMMITS].wrapping_add(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::connection;
+
+    fn marks(connections: [&Connection; 2]) -> [Option<CommitMark>; 2] {
+        connections.map(CommitMark::newest)
+    }
+
+    #[test]
+    fn every_commit_of_any_connection_changes_the_mark_and_nothing_else_does() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.sqlite3");
+        let writer = connection::writable(&file).unwrap();
+        writer.execute_batch("CREATE TABLE t (x)").unwrap();
+        let reader = connection::readable(&file).unwrap();
+        let both = [&writer, &reader];
+        let [first, same] = marks(both);
+        assert!(first.is_some() && first == same);
+        let count = "SELECT COUNT(*) FROM t";
+        let _: i64 = reader.query_row(count, [], |row| row.get(0)).unwrap();
+        writer
+            .execute_batch("BEGIN; INSERT INTO t VALUES (1); ROLLBACK; BEGIN IMMEDIATE")
+            .unwrap();
+        assert_eq!(marks(both), [first; 2]);
+        writer.execute_batch("INSERT INTO t VALUES (2)").unwrap();
+        assert_eq!(marks(both), [first; 2], "it was committed too early");
+        writer.execute_batch("COMMIT").unwrap();
+        let [second, same] = marks(both);
+        assert!(second != first && second == same);
+        assert!(second.unwrap().is_next_after(first.unwrap()));
+        let other = connection::existing(&file).unwrap();
+        other.execute_batch("INSERT INTO t VALUES (3)").unwrap();
+        let [third, _] = marks(both);
+        assert!(!third.unwrap().is_next_after(first.unwrap()));
+        assert!(third.unwrap().is_next_after(second.unwrap()));
+    }
+
+    #[test]
+    fn an_empty_log_and_a_database_in_memory_have_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.sqlite3");
+        let writer = connection::writable(&file).unwrap();
+        writer.execute_batch("CREATE TABLE t (x)").unwrap();
+        drop(writer); // the log goes into the file
+        let reader = connection::readable(&file).unwrap();
+        assert_eq!(CommitMark::newest(&reader), None);
+        assert_eq!(CommitMark::newest(&connection::in_memory().unwrap()), None);
+    }
+}
