@@ -184,6 +184,22 @@ pub(super) fn near(
     roots.fold(0.0, |sum, next| sum + next)
 }
 
+/// `lent(t, e)` of an entry for a query of one term: `part` is the part of its best passage, of `length` terms.
+pub(super) fn lent(part: f64, length: u32) -> f64 {
+    lending(length) * (part * part)
+}
+
+/// `near(e)` for a query of one term, equal to the bit to [`near`]: from the part of the entry, and from what its
+/// neighbours lend, the nearest first.
+#[inline]
+pub(super) fn near_of_one(part: f64, before: [f64; REACH], after: [f64; REACH]) -> f64 {
+    let mut square = part * part;
+    for (step, share) in SQUARES.into_iter().enumerate() {
+        square += share * (before[step] + after[step]);
+    }
+    square.sqrt()
+}
+
 /// An upper bound of `near(e)`, from the sum of the entry and the sums of its neighbours, the nearest first.
 #[inline]
 pub(super) fn bound(own: f64, before: [f64; REACH], after: [f64; REACH]) -> f64 {

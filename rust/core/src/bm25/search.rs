@@ -3,12 +3,15 @@
 //! `near(e)` of an entry is never more than a bound made of its own sum and its neighbours' sums. The bound is
 //! quick to compute (`bound`), and quicker for 64 entries at once. So entries are scored from the largest bound
 //! down, until the bound falls below the worst score that is still of interest.
+//!
+//! For a query of one term, `near(e)` itself is as quick to compute, and takes the place of the bound: where all scores
+//! are nearly equal, bounds would rule out nothing.
 
 use std::mem;
 
 use crate::bm25::chain::{GROUP, REACH};
 use crate::bm25::lexical::LexicalIndex;
-use crate::bm25::neighbours::{LIFT, Parts, bound, bound_of_squares, near};
+use crate::bm25::neighbours::{LIFT, Parts, bound, bound_of_squares, lent, near, near_of_one};
 use crate::bm25::scored::number;
 use crate::bm25::scorer::Scorer;
 use crate::bm25::spare;
@@ -60,6 +63,7 @@ impl LexicalIndex {
 /// The state of one search.
 struct Search<'a> {
     index: &'a LexicalIndex,
+    scorer: &'a Scorer<'a>,
     ceiling: f64,
     /// How many terms the query has.
     terms: f64,
@@ -73,12 +77,14 @@ struct Search<'a> {
     /// The sum of each day.
     days: Vec<f64>,
     named: Named<'a>,
-    parts: Parts<'a>,
+    /// Made for the first entry that is scored by them.
+    parts: Option<Parts<'a>>,
 }
 
 /// Upper bounds of the sums of entries, computed as needed.
 struct Bounds {
-    /// The bound of `near(e)` of each entry, and whether it was computed for a group.
+    /// The bound of `near(e)` of each entry, and whether it was computed for a group. For a query of one term it is
+    /// `near(e)` itself.
     near: Vec<f64>,
     is_known: Vec<bool>,
     /// The bound of each group's sums, and the largest addend of a day in the group.
@@ -100,6 +106,7 @@ impl<'a> Search<'a> {
         let largest: Vec<f64> = own.chunks(GROUP).map(largest).collect();
         Self {
             index,
+            scorer,
             ceiling: scorer.ceiling(),
             terms: (0..scorer.len()).fold(0.0, |terms, _| terms + 1.0),
             sums,
@@ -108,7 +115,7 @@ impl<'a> Search<'a> {
             largest,
             days: index.days.sums(query, scorer),
             named: index.speakers.named(query),
-            parts: Parts::new(scorer),
+            parts: None,
         }
     }
 
@@ -142,7 +149,12 @@ impl<'a> Search<'a> {
                 if most < floor {
                     break;
                 }
-                if admits(id) && self.narrower(id) >= floor {
+                if !admits(id) {
+                    continue;
+                }
+                if self.is_of_one_term() {
+                    floor = visit(self.scored(id, bounds.near[id as usize])) * self.ceiling;
+                } else if self.narrower(id) >= floor {
                     floor = visit(self.score(id)) * self.ceiling;
                 }
             }
@@ -217,7 +229,7 @@ impl<'a> Search<'a> {
     }
 
     /// An upper bound of `near(e)` for each entry of a group; 0 where neither the entry nor a neighbour has a term
-    /// of the query.
+    /// of the query. For a query of one term it is `near(e)` itself.
     fn around(&self, group: usize) -> [f64; GROUP] {
         const WINDOW: usize = GROUP + 2 * REACH;
         let first = group * GROUP;
@@ -226,34 +238,93 @@ impl<'a> Search<'a> {
         let from = first.saturating_sub(REACH);
         let known = &self.own[from..self.own.len().min(first + GROUP + REACH)];
         own[from + REACH - first..][..known.len()].copy_from_slice(known);
+        let is_of_one_term = self.is_of_one_term();
+        let mut lent = [0.0; WINDOW];
+        if is_of_one_term {
+            for (lent, id) in lent[from + REACH - first..]
+                .iter_mut()
+                .zip(from..self.own.len())
+            {
+                *lent = self.lent(number(id));
+            }
+        }
         let mut most = [0.0; GROUP];
         for (place, most) in most.iter_mut().enumerate() {
-            let near: &[f64; 2 * REACH + 1] = own[place..]
+            let beside = if is_of_one_term { &lent } else { &own };
+            let near: &[f64; 2 * REACH + 1] = beside[place..]
                 .first_chunk()
                 .expect("the window is wider than the group");
             let before = [near[3], near[2], near[1], near[0]];
-            *most = bound(near[4], before, [near[5], near[6], near[7], near[8]]);
+            let after = [near[5], near[6], near[7], near[8]];
+            *most = self.bound(own[place + REACH], before, after);
         }
         let members = u64::MAX >> (GROUP - (self.own.len() - first).min(GROUP));
         let mut others = members & !self.index.chain.regular(group);
         while others != 0 {
             let place = others.trailing_zeros() as usize;
             others &= others - 1;
-            let (before, after) = self.beside(number(first + place));
-            most[place] = bound(self.own[first + place], before, after);
+            let of = |id: u32| self.own[id as usize];
+            let (before, after) = if is_of_one_term {
+                self.beside(number(first + place), |id| self.lent(id))
+            } else {
+                self.beside(number(first + place), of)
+            };
+            most[place] = self.bound(self.own[first + place], before, after);
         }
         most
     }
 
-    /// The score of an entry that has a term of the query, or stands beside one that has.
-    fn score(&mut self, id: u32) -> Match {
+    /// Whether the query has one term alone, so that the sum of a passage is the part of that term.
+    fn is_of_one_term(&self) -> bool {
+        self.scorer.len() == 1
+    }
+
+    /// An upper bound of `near(e)` from the sums of an entry and its neighbours. For a query of one term it is
+    /// `near(e)` itself, from the entry's sum and what its neighbours lend.
+    #[inline]
+    fn bound(&self, own: f64, before: [f64; REACH], after: [f64; REACH]) -> f64 {
+        if self.is_of_one_term() {
+            near_of_one(own, before, after)
+        } else {
+            bound(own, before, after)
+        }
+    }
+
+    /// What an entry lends its neighbours for a query of one term.
+    fn lent(&self, id: u32) -> f64 {
+        let own = self.own[id as usize];
+        if own <= 0.0 {
+            return 0.0;
+        }
+        let best = self.index.best(id, |passage| self.sums[passage as usize]);
+        best.map_or(0.0, |passage| lent(own, self.scorer.length(passage)))
+    }
+
+    /// `near(e)`.
+    fn near(&mut self, id: u32) -> f64 {
+        if self.is_of_one_term() {
+            let (before, after) = self.beside(id, |id| self.lent(id));
+            return near_of_one(self.own[id as usize], before, after);
+        }
         let (index, sums, own) = (self.index, &self.sums, &self.own);
         let best = |entry: u32| {
             let has_term = own[entry as usize] > 0.0;
             let best = || index.best(entry, |passage| sums[passage as usize]);
             has_term.then(best).flatten()
         };
-        let near = near(&mut self.parts, id, index.chain.neighbors(id), best);
+        let scorer = self.scorer;
+        let parts = self.parts.get_or_insert_with(|| Parts::new(scorer));
+        near(parts, id, index.chain.neighbors(id), best)
+    }
+
+    /// The score of an entry that has a term of the query, or stands beside one that has.
+    fn score(&mut self, id: u32) -> Match {
+        let near = self.near(id);
+        self.scored(id, near)
+    }
+
+    /// The score of an entry whose `near(e)` is known.
+    fn scored(&self, id: u32, near: f64) -> Match {
         Match {
             id,
             score: ((near * self.named.factor(id) + self.day(id)) / self.ceiling).min(1.0),
@@ -262,14 +333,14 @@ impl<'a> Search<'a> {
 
     /// A closer upper bound of the sum of an entry.
     fn narrower(&self, id: u32) -> f64 {
-        let (before, after) = self.beside(id);
+        let (before, after) = self.beside(id, |id| self.own[id as usize]);
         let near = bound_of_squares(self.terms, self.own[id as usize], before, after);
         (near * self.named.factor(id) + self.day(id)) * SLACK
     }
 
-    /// The own sums of an entry's neighbours, the nearest first.
-    fn beside(&self, id: u32) -> ([f64; REACH], [f64; REACH]) {
-        let of = |neighbor: Option<u32>| neighbor.map_or(0.0, |each| self.own[each as usize]);
+    /// A number of each of an entry's neighbours, the nearest first; 0 for none.
+    fn beside(&self, id: u32, number: impl Fn(u32) -> f64) -> ([f64; REACH], [f64; REACH]) {
+        let of = |neighbor: Option<u32>| neighbor.map_or(0.0, &number);
         let [before, after] = self.index.chain.neighbors(id).map(|side| side.map(of));
         (before, after)
     }
@@ -303,4 +374,74 @@ fn largest(sums: &[f64]) -> f64 {
         }
     }
     most.iter().chain(rest).copied().fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::bm25::{Bm25Params, Document};
+    use crate::top_k::TopK;
+
+    /// Entries of several passages or none, at places of a conversation with gaps, on some days.
+    fn entries() -> impl Strategy<Value = Vec<(Vec<String>, i64, i64)>> {
+        let passage = ("(silt|silt river|river|)", 0_usize..3, 0_usize..160).prop_map(
+            |(words, often, others)| {
+                let more = (0..others).map(|number| format!("{number}q"));
+                let said = vec![words; often].into_iter().chain(more);
+                said.collect::<Vec<String>>().join(" ")
+            },
+        );
+        let passages = prop::collection::vec(passage, 0..3);
+        prop::collection::vec((passages, 0_i64..200, 0_i64..4), 0..150)
+    }
+
+    /// The index of these entries, those before `settled` in lists.
+    fn index(entries: &[(Vec<String>, i64, i64)], settled: usize) -> LexicalIndex {
+        let mut index = LexicalIndex::new(Bm25Params::default());
+        for (place, (passages, start, day)) in entries.iter().enumerate() {
+            let passages = passages.iter().map(|text| Document::of(text));
+            index.add(passages, (*start, start + 1), day * 86_400_000);
+            if place == settled {
+                index.passages.settle();
+            }
+        }
+        index
+    }
+
+    proptest! {
+        #[test]
+        fn one_term_is_scored_as_several_are_to_the_last_bit(
+            entries in entries(), settled in 0_usize..150, limit in 1_usize..12,
+        ) {
+            let (index, query) = (index(&entries, settled), Query::of("silt"));
+            index.with_scorer(&query, |query, scorer| {
+                let mut search = Search::new(&index, query, scorer);
+                assert!(search.is_of_one_term());
+                let mut parts = Parts::new(scorer);
+                let sums = scorer.sums();
+                for id in 0..number(search.own.len()) {
+                    let best = |entry: u32| {
+                        let best = index.best(entry, |passage| sums[passage as usize]);
+                        best.filter(|&passage| sums[passage as usize] > 0.0)
+                    };
+                    let expected = near(&mut parts, id, index.chain.neighbors(id), best);
+                    assert_eq!(search.near(id).to_bits(), expected.to_bits(), "{id}");
+                    let around = search.around(id as usize / GROUP)[id as usize % GROUP];
+                    assert_eq!(around.to_bits(), expected.to_bits(), "{id}");
+                }
+            });
+            let mut all = Vec::new();
+            index.for_each_match(&query, |hit| all.push((hit.score.to_bits(), hit.id)));
+            all.sort_unstable_by(|one, other| other.cmp(one));
+            all.truncate(limit);
+            let mut best = TopK::new(limit);
+            index.for_each_best(&query, |_| true, |hit| {
+                best.offer((hit.score.to_bits(), hit.id));
+                best.least().map_or(0.0, |&(score, _)| f64::from_bits(score))
+            });
+            prop_assert_eq!(best.into_best_first(), all);
+        }
+    }
 }
