@@ -84,7 +84,7 @@ test: install ## Run the tests of Rust and of Python; fails when there were none
 	$(COUNTED) $(PY) -m pytest $(PYTEST_FLAGS)
 
 test-adapters: install ## Adapters and the MCP server in environments of their own, at the lowest and the newest version
-	$(COUNTED) $(BIN)/nox --envdir .nox -s adapter server
+	$(COUNTED) $(PY) scripts/sessions.py --envdir .nox -s adapter server
 
 test-slow: install ## The same properties over 10,000 examples each; takes a while
 	PROPTEST_CASES=$(SLOW_CASES) $(COUNTED) cargo test --workspace --release --no-fail-fast $(CARGO_FLAGS)
