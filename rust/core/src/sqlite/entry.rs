@@ -47,7 +47,7 @@ pub struct NewEntry {
     pub kind: String,
     /// Milliseconds since 1970, UTC.
     pub created_at: i64,
-    /// The caller's labels as a JSON list of texts; empty for none.
+    /// A JSON list of texts. Only programs in Rust can set it; Python leaves it empty.
     pub tags: String,
     /// The time from which searches no longer find it: milliseconds since 1970, UTC. None for an entry that never
     /// expires.
