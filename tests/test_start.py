@@ -94,6 +94,6 @@ def test_a_first_turn_imports_what_a_boundary_needs_and_no_compaction(tmp_path):
         [sys.executable, "-c", TURN, str(tmp_path)], capture_output=True, text=True, check=True
     )
     assert set(ast.literal_eval(done.stdout)) <= {
-        "siltstone.background", "siltstone.compaction.breakdown", "siltstone.events", "siltstone.llm",
-        "siltstone.outcome", "siltstone.session.boundary", "siltstone.session.notes",
+        "siltstone.compaction.breakdown", "siltstone.events", "siltstone.llm",
+        "siltstone.outcome", "siltstone.session.boundary", "siltstone.session.prepared",
     }  # fmt: skip

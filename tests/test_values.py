@@ -172,3 +172,32 @@ def test_every_value_class_of_the_package_can_be_finished():
     for cls in ours:
         assert inspect.signature(cls).parameters.keys() == inspect.signature(twin(cls)).parameters.keys(), cls
         assert cls.__dataclass_params__.frozen == values._PLANS[cls].options["frozen"]
+
+
+@values.dataclass(frozen=True, slots=True)
+class Settled:
+    """A class that is copied slot by slot."""
+
+    first: int
+    second: tuple[int, ...] = ()
+
+
+@values.dataclass(frozen=True, slots=True)
+class Checked:
+    """A class that looks at its values."""
+
+    first: int
+
+    def __post_init__(self) -> None:
+        if self.first < 0:
+            raise ValueError("first is below 0")
+
+
+def test_a_copy_has_the_changes_alone_and_passes_the_check_of_its_class():
+    before = Settled(1, (2,))
+    after = values.replace(before, first=3)
+    assert (before, after, after.second is before.second) == (Settled(1, (2,)), Settled(3, (2,)), True)
+    with pytest.raises(TypeError, match="third"):
+        values.replace(before, third=4)
+    with pytest.raises(ValueError, match="below 0"):
+        values.replace(Checked(1), first=-1)

@@ -40,6 +40,13 @@ else:
             import dataclasses
 
             return dataclasses.replace(value, **changes)
+        if plan.copies is None:
+            plan.copies = _copies(plan)
+        if plan.copies and changes.keys() <= plan.copies.keys():
+            made = object.__new__(type(value))
+            for name, (get, put) in plan.copies.items():
+                put(made, changes[name] if name in changes else get(value))
+            return made
         taken, derived = plan.arguments()
         for name in derived:
             if name in changes:
@@ -74,11 +81,13 @@ class _Field:
 class _Plan:
     """The definition of a class: its own fields, and how they were given."""
 
-    __slots__ = ("_arguments", "cls", "given", "names", "options")
+    __slots__ = ("_arguments", "cls", "copies", "given", "has_own_init", "names", "options")
 
     def __init__(self, cls: type, options: dict[str, Any]) -> None:
         self.cls, self.options = cls, options
         self._arguments: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+        self.has_own_init = "__init__" in cls.__dict__
+        self.copies: dict[str, tuple[Any, Any]] | None = None  # the first copy makes it
         kinds = cls.__annotations__.items()
         self.names = tuple(name for name, kind in kinds if not str(kind).startswith("ClassVar"))
         self.given = {name: cls.__dict__[name] for name in self.names if name in cls.__dict__}
@@ -258,6 +267,16 @@ def _init(plan: _Plan) -> Any:
     function.__qualname__, function.__module__ = f"{plan.cls.__qualname__}.__init__", plan.cls.__module__
     function.__annotations__ = annotations | {"return": None}
     return function
+
+
+def _copies(plan: _Plan) -> dict[str, tuple[Any, Any]]:
+    """By the name of each field, what reads and sets its slot; empty where a copy takes more than that."""
+    cls, slots = plan.cls, {name: _slot(plan.cls, name) for name, _ in plan.every()}
+    is_plain = plan.options["frozen"] and not plan.arguments()[1] and None not in slots.values()
+    held = {name for base in cls.__mro__[:-1] for name in base.__dict__}
+    if not is_plain or plan.has_own_init or held & {"__getattr__", "__new__", "__post_init__"}:
+        return {}
+    return {name: (slot.__get__, slot.__set__) for name, slot in slots.items()}
 
 
 def _slot(cls: type, name: str) -> Any:

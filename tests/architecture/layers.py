@@ -124,7 +124,7 @@ FAMILIES = {
     "session": [
         "background clock deciding last_list noting origin range_set repeats retention slot usage view",
         "documented_search knowing options redacting requests workers",
-        "carrying host_list rows threads",
+        "carrying host_list prepared rows threads",
         "lineage loading",
         "state",
         "branches",

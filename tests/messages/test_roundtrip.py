@@ -120,3 +120,10 @@ def test_a_summary_keeps_its_ranges_through_copies() -> None:
         assert twin == summary
         assert twin.covers == summary.covers
         assert isinstance(twin, SummaryMessage)
+
+
+def test_a_role_and_a_text_are_written_in_their_order_as_an_encoder_writes_them():
+    for text in ("plain", 'a "quote"\n\x00', "é 漢 \U0001f600", "half \ud83d", ""):
+        for raw in ({"role": "user", "content": text}, {"content": text, "role": "user"}):
+            slow = json.dumps(raw, ensure_ascii=False, separators=(",", ":"))
+            assert encode(raw) == slow.replace("\ud83d", "\\ud83d")

@@ -149,7 +149,9 @@ def alert_of(tokens: int, context_window: int) -> ContextWarning | ContextCritic
 def band_of(tokens: int, context_window: int) -> int:
     """The lower end of the band of *tokens*, in per cent: 90, 70, or 0 below both."""
     percent = percent_of(tokens, context_window)
-    return next((band for band in (CRITICAL_PERCENT, WARNING_PERCENT) if percent >= band), 0)
+    if percent >= CRITICAL_PERCENT:
+        return CRITICAL_PERCENT
+    return WARNING_PERCENT if percent >= WARNING_PERCENT else 0
 
 
 def percent_of(tokens: int, context_window: int) -> int:

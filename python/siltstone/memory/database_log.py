@@ -58,6 +58,7 @@ class DatabaseLog:
         self._on_entries = on_entries  # told when a commit may have brought some
         self.reads_at_once = reads_at_once  # a read waits for no writer
         self._titled = self._is_searched = False
+        self._known: tuple[_Version | None, SessionVersion | None] = (None, None)  # the last version, twice
 
     def state(self) -> LogState:
         """The state of the log."""
@@ -75,7 +76,7 @@ class DatabaseLog:
 
     def version(self) -> SessionVersion | None:
         """The version alone; None for a session that was deleted."""
-        return _version(self._native.version(self._session_id))
+        return self._same(self._native.version(self._session_id))
 
     def append(
         self,
@@ -88,12 +89,16 @@ class DatabaseLog:
     ) -> SessionVersion | None:
         """Writes *messages* at the end of the log, and *recalls*: durable, and all, when it returns."""
         title, write = self._checked(messages, expected) if messages else "", (expected, write_id)
-        with _Versions():
+        try:
             version = self._native.append_messages(
                 self._session_id, write, list(messages), clock, title, list(recalls)
             )
-        self._titled = self._titled or bool(title)
-        return _version(version)
+        except StoreConflictError as error:
+            _name_versions(error)
+            raise
+        if title:
+            self._titled = True
+        return self._same(version)
 
     def read(self, start: int, end: int) -> list[LogRow]:
         """The messages of a half-open range of sequence numbers, in order."""
@@ -226,6 +231,15 @@ class DatabaseLog:
         self._is_searched = True
         return found
 
+    def _same(self, row: _Version | None) -> SessionVersion | None:
+        """The version of *row*: the same object for the same version, which is compared faster."""
+        known, version = self._known
+        if row is not None and row == known:
+            return version
+        version = _version(row)
+        self._known = row, version
+        return version
+
     def _state(self, row: _native.LogState) -> LogState:
         next_seq, head, redactions, counter = row.version
         self._titled, self._is_searched = bool(row.title), False
@@ -260,10 +274,14 @@ class _Versions:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         """Puts versions in the place of the tuples of *error*."""
         if isinstance(error, StoreConflictError):
-            fields = vars(error)
-            for name in ("expected", "found"):
-                if isinstance(fields.get(name), tuple):
-                    fields[name] = SessionVersion(*fields[name])
+            _name_versions(error)
+
+
+def _name_versions(error: StoreConflictError) -> None:
+    fields = vars(error)
+    for name in ("expected", "found"):
+        if isinstance(fields.get(name), tuple):
+            fields[name] = SessionVersion(*fields[name])
 
 
 def _version(row: _Version | None) -> SessionVersion | None:

@@ -126,6 +126,8 @@ class Limits:
             MessageRefusedError: one is too large. Carries ``index``, ``size`` and ``limit``.
         """
         for seq, message in enumerate(messages, first):
+            if len(message.raw) * _BYTES_PER_CODE_POINT <= self.message_bytes:
+                continue
             if size := _over(message.raw, self.message_bytes):
                 raise MessageRefusedError(
                     f"message {seq} is {size} bytes of JSON; the limit of the store is {self.message_bytes}",

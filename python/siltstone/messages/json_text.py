@@ -38,6 +38,12 @@ def encode(raw: RawMessage) -> str:
         InvalidMessageError: it holds a value that JSON cannot carry; carries ``path``.
     """
     try:
+        if type(raw) is dict and len(raw) == 2 and type(raw.get("role")) is type(raw.get("content")) is str:
+            # The most frequent message, in a fifth of the time that an encoder takes to be made.
+            quoted = _CODER.quoted
+            role, content = f'"role":{quoted(raw["role"])}', f'"content":{quoted(raw["content"])}'
+            text = f"{{{role},{content}}}" if next(iter(raw)) == "role" else f"{{{content},{role}}}"
+            return text if text.isascii() else _clean(text)
         return dump(_with_own_key(raw))
     except (TypeError, ValueError, RecursionError) as error:
         raise unwritable(raw) from error
@@ -55,6 +61,11 @@ def well_formed(text: str) -> str:
 def dump(value: object) -> str:
     """Like :func:`encode`, for any value; raises the errors of the standard library."""
     text = _CODER.encode(value)
+    return text if text.isascii() else _clean(text)
+
+
+def _clean(text: str) -> str:
+    """*text* with each lone surrogate written as an escape."""
     if text.isascii():
         return text
     try:
@@ -96,6 +107,8 @@ def without_own_key(text: str) -> str:
 
 
 def _with_own_key(raw: RawMessage) -> object:
+    if type(raw) is dict and OWN_KEY not in raw:
+        return raw
     if isinstance(raw, KeyedSystemMessage):
         return {OWN_KEY: {"key": raw.key, "version": raw.version}, **raw}
     if isinstance(raw, Mapping) and OWN_KEY in raw:  # the caller has a key of the same name
@@ -123,15 +136,17 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 class _Coder:
-    """Writes and reads the JSON of messages. Its two functions are made when the first of them is called."""
+    """Writes and reads the JSON of messages. Its functions are made when the first of them is called."""
 
     encode: Callable[[object], str]
+    quoted: Callable[[str], str]
     read: Callable[[str], tuple[object, int]]
 
     def __getattr__(self, name: str) -> Any:
         self.encode = json.JSONEncoder(
             ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=as_json_value
         ).encode
+        self.quoted = json.encoder.encode_basestring
         self.read = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
         return object.__getattribute__(self, name)
 

@@ -6,7 +6,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siltstone.session.aio import AsyncSession
     from siltstone.session.asking import Answer
-    from siltstone.session.boundary import Prepared
     from siltstone.session.carrying import (
         Imported,
         export_everything,
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     )
     from siltstone.session.compactions import CompactionRecord, SummaryRecord
     from siltstone.session.options import StoreOptions
+    from siltstone.session.prepared import Prepared
     from siltstone.session.retention import Retention
     from siltstone.session.sync import Session
 else:
@@ -27,7 +27,7 @@ else:
         {
             "aio": "AsyncSession",
             "asking": "Answer",
-            "boundary": "Prepared",
+            "prepared": "Prepared",
             "carrying": "Imported export_everything export_knowledge export_segments export_vectors "
             "import_everything import_knowledge import_segments",
             "compactions": "CompactionRecord SummaryRecord",

@@ -20,7 +20,6 @@ from siltstone.session import compactions
 from siltstone.session.asking import Answer, again, ended
 from siltstone.session.background_task import BackgroundTask
 from siltstone.session.base import BaseSession
-from siltstone.session.boundary import Prepared
 from siltstone.session.calls import OFFLOAD_TOKENS, OWN_POLICY, OwnPolicy
 from siltstone.session.compactions import CompactionRecord
 from siltstone.session.forgetting import Criteria
@@ -28,6 +27,7 @@ from siltstone.session.learning_task import LearningTask
 from siltstone.session.observing import OnConflict, observe
 from siltstone.session.opening import Opened, Path, open_session
 from siltstone.session.options import Options
+from siltstone.session.prepared import Prepared
 from siltstone.session.repeats import Call
 
 if TYPE_CHECKING:

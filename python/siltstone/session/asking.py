@@ -9,7 +9,7 @@ from siltstone.compaction.base import Compactor, OverflowRetrier
 from siltstone.errors import ContextOverflowError
 from siltstone.messages import RawMessage, read_message
 from siltstone.overflow import is_context_overflow
-from siltstone.session.boundary import Prepared
+from siltstone.session.prepared import Prepared
 from siltstone.session.recovery import MOST_RETRIES
 from siltstone.values import dataclass
 

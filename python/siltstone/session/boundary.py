@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from siltstone.compaction.base import (
     BackgroundCompactor,
@@ -16,7 +16,7 @@ from siltstone.compaction.base import (
     request_rule_of,
 )
 from siltstone.compaction.breakdown import alert_of, band_of
-from siltstone.errors import ContextOverflowError, IllegalHistoryError, StoreConflictError
+from siltstone.errors import ConfigError, ContextOverflowError, IllegalHistoryError, StoreConflictError
 from siltstone.events import CompactionTriggered, Event, Hook, notify
 from siltstone.hooks import NO_COMPACTION_HOOKS
 from siltstone.llm import Steps
@@ -27,85 +27,22 @@ from siltstone.session.core import SessionCore
 from siltstone.session.lineage import written
 from siltstone.session.loading import covered
 from siltstone.session.noting import band_at
+from siltstone.session.prepared import Prepared, answer_of
 from siltstone.session.state import SessionState
-from siltstone.session.view import Lent, View
-from siltstone.values import dataclass, replace
+from siltstone.session.view import View
+from siltstone.values import replace
 
 if TYPE_CHECKING:
     from siltstone.messages import Message
-    from siltstone.session.range_set import RangeSet
 
 __all__ = [
-    "RESCUES", "Prepared", "attempted", "boundary", "can_hold", "check_legal", "check_view",
-    "compaction", "context_of", "copied", "forecast", "in_flight", "landed", "passed", "prepared",
+    "RESCUES", "attempted", "boundary", "can_hold", "check_bytes", "check_legal", "check_view",
+    "compaction", "context_of", "forecast", "in_flight", "landed", "passed", "prepared",
     "within_window",
 ]  # fmt: skip
 
 
 RESCUES = 8  #: of one boundary, while other threads go on appending
-
-
-class _LentSlot:
-    """A slot beside the fields of a ``Prepared``."""
-
-    __slots__ = ("lent",)
-
-    lent: tuple[Lent, Lent]  #: the lists that its two lists are copies of, if it was made of a view
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared(_LentSlot):
-    """The answer of ``prepare``: the messages to send to the model, and how they came about.
-
-    Attributes:
-        messages: The request: the current view with the caller's own objects, the summary if there is one,
-            and recalled context.
-        history: The list that a host may store: the view without recalled context, and with the messages that
-            only this request leaves out.
-        tokens: The size of *messages*, by the policy's estimator.
-        outcomes: The attempts at this boundary: the policy's compaction if one was due, then the emergency
-            compactions if the window was still exceeded.
-        recalled: The content of the recalled message; empty if there is none.
-        told: Events of this boundary that belong to no attempt: the results of recall.
-        is_noted: Whether the request passed one of the session's ``warn_at`` shares of the window. The
-            request then ends with a note that says how full it is, if there is room for the note.
-        trimmed: Ranges of messages that are in the history and not in this request. Only policies that shape
-            each request have some (``SmartTrimConfig.trim_scope``).
-    """
-
-    messages: list[Any]
-    history: list[Any]
-    tokens: int
-    outcomes: tuple[Outcome, ...] = ()
-    recalled: str = ""
-    told: tuple[Event, ...] = ()
-    is_noted: bool = False
-    trimmed: RangeSet = ()
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Copies a list when it is first read: for a long view that takes longer than all the rest."""
-            if name in _LISTS:
-                listed, length = self.lent[_LISTS.index(name)]
-                copied = listed[:length]
-                _SETTERS[name](self, copied)
-                return copied
-            raise AttributeError(f"a Prepared has no {name!r}", name=name, obj=self)
-
-    def __repr__(self) -> str:
-        done = f", {self.outcomes}" if self.outcomes else ""
-        return f"<Prepared: {len(self.messages)} messages, {self.tokens:,} tokens{done}>"
-
-    @property
-    def compaction(self) -> Outcome | None:
-        """The outcome of the last attempt at this boundary; None where no compaction was due."""
-        return self.outcomes[-1] if self.outcomes else None
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """The events of this boundary, in order."""
-        return (*(event for outcome in self.outcomes for event in outcome.events), *self.told)
 
 
 def boundary(
@@ -126,16 +63,26 @@ def boundary(
         ContextOverflowError: the messages that must stay are larger than the window. Nothing was changed.
         IllegalHistoryError: a provider would refuse the view, and the session was opened with ``check=True``.
     """
-    core.check_open()
+    if core.is_closed:
+        core.check_open()
     if policy is None:
         core.follow()
         state, is_noted = passed(core, None)
         return state, prepared(core, state, [], is_noted=is_noted)
-    outcomes = landed(core, policy)
+    outcomes = landed(core, policy) if core.background.job is not None else []
     state = core.follow()
-    at = state.clock.boundary
-    check_view(core, state, policy)
+    at, view, window = state.clock.boundary, state.view.recounted(policy.token_rule), core.context_window
+    tokens = view.tokens
+    request = tokens + core.reserved_tokens
+    fits = window is None or request <= window
+    if not fits:
+        check_view(core, state, policy)
     trigger = asked or policy.should_compact(context_of(core, state, policy, request_bytes))
+    if trigger is None and fits and not outcomes and core.state is state:  # as at most boundaries
+        after, is_noted = passed(core, policy, request)
+        if after.view is state.view:
+            return after, prepared(core, after, outcomes, policy, is_noted=is_noted, tokens=tokens)
+        return (yield from _fitted(core, policy, at, after, outcomes, is_noted=is_noted))
     if trigger is not None and _in_background(core, policy, trigger):
         outcomes += _begun(core, state, policy, trigger)
     elif trigger is not None:
@@ -145,8 +92,21 @@ def boundary(
     if outcomes or _fitting(core, core.state, policy) is None:
         outcomes += yield from within_window(core, policy, at)
     state, is_noted = passed(core, policy)
+    return (yield from _fitted(core, policy, at, state, outcomes, is_noted=is_noted))
+
+
+def _fitted(
+    core: SessionCore,
+    policy: Compactor,
+    at: int,
+    state: SessionState,
+    outcomes: list[Outcome],
+    *,
+    is_noted: bool,
+) -> Steps[tuple[SessionState, Prepared]]:
+    """The answer of the boundary *at*, after an emergency fit if another thread has appended too much."""
     answered = _fitting(core, state, policy)
-    while answered is None:  # another thread has appended since the emergency fit ran
+    while answered is None:
         outcomes += yield from within_window(core, policy, at)
         answered = _fitting(core, core.state, policy)
     return answered, prepared(core, answered, outcomes, policy, is_noted=is_noted)
@@ -275,7 +235,7 @@ def passed(
         tokens = _tokens(core, state, policy)
     band = band_of(tokens, window)
     alert = alert_of(tokens, window) if band > state.clock.band else None
-    noted = band_at(core.warn_at, tokens, window)
+    noted = band_at(core.warn_at, tokens, window) if core.warn_at else 0
     is_noted = noted > state.clock.noted
     state = core.pass_boundary(band, noted)
     if alert is not None:
@@ -498,43 +458,40 @@ def context_of(
 ) -> CompactionContext:
     """The figures from which *policy* decides whether a compaction is due."""
     clock, view = state.clock, state.view.recounted(policy.token_rule)
-    turn_start, settled = _turn(state, view)
+    tokens, end = view.tokens, state.version.next_seq
+    turn_start, settled = _turn(view) or (end, tokens)
     counted = clock.last_input_tokens if core.reserved_tokens else 0
     return CompactionContext(
         boundary=clock.boundary,
         last_compaction_boundary=clock.last_compaction,
         last_attempt_boundary=clock.last_attempt,
         last_input_tokens=clock.last_input_tokens,
-        estimated_history_tokens=view.tokens,
+        estimated_history_tokens=tokens,
         request_bytes=state.view.bytes if request_bytes is None else request_bytes,
         reserved_tokens=core.reserved_tokens,
         context_window=core.context_window,
         message_count=len(view),
         low_yield_attempts=clock.low_yield_attempts,
         forecast_tokens=counted + view.tokens_since(clock.last_input_seq) if counted else 0,
-        next_seq=state.end,
+        next_seq=end,
         fixed_count=state.view.fixed(clock.pins),
         failed_at=clock.failed_at,
-        cached_tokens=clock.cached(core.milliseconds(), core.cache_ttl),
+        cached_tokens=clock.cached(core.milliseconds(), core.cache_ttl) if clock.cached_tokens else 0,
         failed_threshold=clock.failed_threshold,
-        policy_state=core.policy_line.state(policy.name, state.head),
+        policy_state=None if state.head is None else core.policy_line.state(policy.name, state.head),
         turn_start=turn_start,
         settled_tokens=settled,
     )
 
 
-def _turn(state: SessionState, view: View) -> tuple[int, int]:
+def _turn(view: View) -> tuple[int, int] | None:
     """The sequence number at which the turn in flight begins, and the tokens of the view before it.
 
-    A turn is over when the view ends with an assistant message without a tool call.
+    None without such a turn. A turn is over when the view ends with an assistant message without a tool call.
     """
-    newest, items = view.newest_request(), view.items(max(len(view) - 1, 0))
-    last = items[0].message if items else None
+    newest, last = view.newest_request(), view.last()
     is_over = last is not None and last.role == "assistant" and not _calls(last)
-    if newest is None or is_over:
-        return state.end, view.tokens
-    place, before = newest
-    return view.items(place)[0].message.seq, before
+    return None if newest is None or is_over else (newest[0].seq, newest[1])
 
 
 def _calls(message: Message) -> bool:
@@ -548,13 +505,18 @@ def prepared(
     policy: Compactor | None = None,
     *,
     is_noted: bool = False,
+    tokens: int | None = None,
 ) -> Prepared:
-    """The view of *state*, as the answer of a boundary with *outcomes*. No list is copied."""
-    view = state.view if policy is None else state.view.recounted(policy.token_rule)
+    """The view of *state*, as the answer of a boundary with *outcomes*. No list is copied.
+
+    *tokens* is the size of the view by the rule of *policy*, if the caller knows it.
+    """
+    view = state.view
+    if tokens is None:
+        tokens = (view if policy is None else view.recounted(policy.token_rule)).tokens
     if core.compaction_hooks.check:
         check_legal(view.messages(), core.session_id)
-    fields = {"tokens": view.tokens, "outcomes": tuple(outcomes), "is_noted": is_noted}
-    return _answer((view.lent(), view.lent()), fields)
+    return answer_of(view.lent(), tokens, tuple(outcomes), is_noted=is_noted)
 
 
 def check_legal(history: Sequence[Message], session_id: str) -> None:
@@ -575,25 +537,15 @@ def check_legal(history: Sequence[Message], session_id: str) -> None:
         )
 
 
-def copied(answer: Prepared) -> Prepared:
-    """A copy of *answer*, which nobody else has, with lists of its own for the caller."""
-    try:
-        lent = answer.lent
-    except AttributeError:
-        lent = (answer.messages, len(answer.messages)), (answer.history, len(answer.history))
-    return _answer(lent, {name: getattr(answer, name) for name in _DEFAULTS})
+def check_bytes(request_bytes: int) -> None:
+    """Checks the size of a request that the host gives.
 
-
-_LISTS = ("messages", "history")
-_SETTERS = {name: getattr(Prepared, name).__set__ for name in Prepared.__annotations__}
-_SET_LENT = getattr(_LentSlot, "lent").__set__  # noqa: B009 - type checkers take ``_LentSlot.lent`` for a value
-_DEFAULTS = {"tokens": 0, "outcomes": (), "recalled": "", "told": (), "is_noted": False, "trimmed": ()}
-
-
-def _answer(lent: tuple[Lent, Lent], fields: dict[str, Any]) -> Prepared:
-    """An answer with *fields*, whose lists are copied when they are first read."""
-    answer = Prepared.__new__(Prepared)
-    _SET_LENT(answer, lent)
-    for name, value in (_DEFAULTS | fields).items():
-        _SETTERS[name](answer, value)
-    return answer
+    Raises:
+        ConfigError: *request_bytes* is not an integer of 0 or more.
+    """
+    if type(request_bytes) is not int or request_bytes < 0:
+        raise ConfigError(
+            f"request_bytes must be an integer >= 0, or None, got {request_bytes!r}",
+            field="request_bytes",
+            value=request_bytes,
+        )

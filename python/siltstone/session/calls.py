@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from siltstone.memory.reports import ForgetReport
     from siltstone.messages import RawMessage
     from siltstone.outcome import Outcome, Plan
-    from siltstone.session.boundary import Prepared
     from siltstone.session.compactions import CompactionRecord
     from siltstone.session.forgetting import Criteria
+    from siltstone.session.prepared import Prepared
     from siltstone.session.recalling import Recalling
     from siltstone.tools import SavedMemory, Tool
 
@@ -93,9 +93,13 @@ class SessionCalls:
         last = self._last
         if not isinstance(policy, OwnPolicy) or last is None or self.core.background.is_due:
             return None
-        self.core.check_open()
-        is_known = _is_as_before(self.core.state, last[0]) and _is_as_before(self.core.follow(), last[0])
-        return self._answer(*last, recall) if is_known else None
+        core, (before, prepared) = self.core, last
+        state = core.state
+        if state is not before and not _is_as_before(state, before):
+            return None  # as after every append: the caller finds out whether the session is open
+        core.check_open()
+        is_known = (now := core.follow()) is before or _is_as_before(now, before)
+        return self._answer(before, prepared, recall) if is_known else None
 
     def known_at_once(self, policy: Compactor | OwnPolicy | None, recall: bool) -> Prepared | None:
         """:meth:`known` for an event loop: also None if the answer could take long."""
@@ -115,9 +119,10 @@ class SessionCalls:
         recall: bool = True,
     ) -> Steps[Prepared]:
         """``prepare``."""
-        from siltstone.session.boundary import boundary
+        from siltstone.session.boundary import boundary, check_bytes
 
-        _check_bytes(request_bytes)
+        if request_bytes is not None:
+            check_bytes(request_bytes)
         if (answer := self.known(policy, recall)) is not None:  # this call waited for an equal one
             return answer
         own = isinstance(policy, OwnPolicy)
@@ -142,12 +147,15 @@ class SessionCalls:
 
     def _answer(self, state: SessionState, prepared: Prepared, recall: bool) -> Prepared:
         """A copy of *prepared* with its own lists, with recalled context and the model's note."""
-        from siltstone.session.boundary import copied
-        from siltstone.session.notes import noted
+        from siltstone.session.prepared import copied
 
         answer = copied(prepared)
         if self.recalling and recall:
             answer = self.recalling.placed(state, answer)
+        if not answer.is_noted:
+            return answer
+        from siltstone.session.notes import noted
+
         rule = state.view.rule if self.policy is None else self.policy.token_rule
         return noted(answer, self.core.context_window, self.core.reserved_tokens, rule)
 
@@ -170,7 +178,8 @@ class SessionCalls:
 
     def recovery(self, error: Exception) -> Steps[Prepared]:
         """``recover``. The session learns the largest allowed request from *error*."""
-        from siltstone.session.boundary import can_hold, copied
+        from siltstone.session.boundary import can_hold
+        from siltstone.session.prepared import copied
         from siltstone.session.shaping import recovered
 
         limit = self._limit_of(error)
@@ -589,12 +598,3 @@ def _is_as_before(state: SessionState, before: SessionState) -> bool:
     return state is before or (
         state.view is before.view and now == replace(then, usage=now.usage) and state.head is before.head
     )
-
-
-def _check_bytes(request_bytes: int | None) -> None:
-    if request_bytes is not None and (type(request_bytes) is not int or request_bytes < 0):
-        raise ConfigError(
-            f"request_bytes must be an integer >= 0, or None, got {request_bytes!r}",
-            field="request_bytes",
-            value=request_bytes,
-        )

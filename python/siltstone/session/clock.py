@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from _operator import attrgetter  # that of operator, which is a file around it
 from collections.abc import Iterable
 
 from siltstone.compaction.base import Compaction, Trigger
@@ -35,6 +36,7 @@ _KEYS = {
     "cached_tokens": "cached_tokens",
     "heard_at": "heard_at",
 }
+_COUNTS = attrgetter(*_KEYS.values())
 _PINS = "pinned"
 _USAGE = "usage"
 
@@ -181,12 +183,13 @@ class CompactionClock:
 
     def to_json(self) -> str:
         """The stored form. Values that are None are left out."""
-        values: dict[str, Any] = {key: getattr(self, name) for key, name in _KEYS.items()}
+        counts = _COUNTS(self)
+        told = [f'"{key}": {count:d}' for key, count in zip(_KEYS, counts, strict=True) if count is not None]
         if self.pins:
-            values[_PINS] = list(self.pins)
+            told.append(f'"{_PINS}": {json.dumps(list(self.pins))}')
         if self.usage is not None:
-            values[_USAGE] = asdict(self.usage)
-        return json.dumps({key: value for key, value in values.items() if value is not None})
+            told.append(f'"{_USAGE}": {json.dumps(asdict(self.usage))}')
+        return f"{{{', '.join(told)}}}"
 
     @classmethod
     def from_json(cls, text: str, session_id: str) -> CompactionClock:

@@ -25,8 +25,16 @@ from siltstone.hooks import NO_COMPACTION_HOOKS, CompactionHooks
 from siltstone.light import RLock, get_ident
 from siltstone.logs import log as _log
 from siltstone.memory.base import Store
-from siltstone.memory.log import CompactionRow, LogRow, LogState, NewCompaction, SessionLog, SessionVersion
-from siltstone.messages import RecalledMessage, decode, unmarked
+from siltstone.memory.log import (
+    CompactionRow,
+    LogRow,
+    LogState,
+    NewCompaction,
+    NewMessage,
+    SessionLog,
+    SessionVersion,
+)
+from siltstone.messages import RecalledMessage, decode, encode, unmarked
 from siltstone.session.background import Background
 from siltstone.session.clock import CompactionClock
 from siltstone.session.knowing import Knowing
@@ -64,6 +72,7 @@ if TYPE_CHECKING:
 __all__ = ["SessionCore", "is_at"]
 
 DEFAULT_RULE = "blocks"  #: the token rule of a session without a policy
+LAST_ID = 2**63 - 1  #: the largest id of a write
 CACHE_TTL = 300.0  #: seconds for which a provider's cache keeps a prefix, by default
 
 
@@ -108,11 +117,12 @@ class SessionCore:
 
             self.redacting = Redacting(redactor)
         self._spans: tuple[RedactedSpan, ...] = ()
+        self._last_id = _new_id()  # of a write; the ids of the next ones follow
         self.rows: SessionLog = store.open_log(session_id)  # the log in the store, not the module ``rows``
         self.policy_line = PolicyLine(self.rows)
         self.cache_ttl, self.warn_at = cache_ttl, tuple(warn_at)
         self._lock = RLock()
-        self._closed = False
+        self.is_closed = False
         self.origin = Origin(session_id)
         self._damaged: tuple[int, ...] = ()
         self.pending: Write | None = None
@@ -201,7 +211,7 @@ class SessionCore:
     def check_open(self) -> None:
         """Raises an error if the session is closed, or was opened in another process."""
         self.origin.check()
-        if self._closed:
+        if self.is_closed:
             raise StoreClosedError(f"session {self.session_id!r} was closed", session_id=self.session_id)
 
     def locked(self, step: Callable[[], T]) -> T:
@@ -217,7 +227,10 @@ class SessionCore:
 
     def follow(self) -> SessionState:
         """The state after reading the store: it has all changes of other workers."""
-        return self.locked(self.followed)
+        self.origin.check()
+        # fmt: off
+        with self._lock: return self.followed()  # noqa: E701 - as in ``locked``, without its call
+        # fmt: on
 
     def is_current(self, state: SessionState) -> bool:
         """Whether *state* has all changes in the store. Never waits: False if it would have to."""
@@ -288,8 +301,12 @@ class SessionCore:
 
     def append_as(self, call: Call, raws: Sequence[RawMessage], usage: Any = None) -> range:
         """Like :meth:`append`, for a given *call*. The caller of this method marks *call* as answered."""
-        answer = self.locked(lambda: self.append_now(raws, usage, call))
-        self.tell_secrets()
+        self.origin.check()
+        # fmt: off
+        with self._lock: answer = self.append_now(raws, usage, call)  # noqa: E701 - as in ``locked``
+        # fmt: on
+        if self._spans:
+            self.tell_secrets()
         return answer
 
     def pin(self, seq: int, *, pinned: bool) -> None:
@@ -315,12 +332,10 @@ class SessionCore:
         There the window had reached the band at *band* per cent, and *noted* of the shares of ``warn_at``.
         The count is stored with the next write, so a turn costs one write.
         """
-
-        def step() -> SessionState:
-            self.state = replace(self.state, clock=self.state.clock.passed(band, noted))
-            return self.state
-
-        return self.locked(step)
+        self.origin.check()
+        # fmt: off
+        with self._lock: return self._passed(band, noted)  # noqa: E701 - as in ``locked``, without its call
+        # fmt: on
 
     def failed(self, at: int, end: int, records: Sequence[UsageRecord], threshold: int | None = None) -> None:
         """Records a failed attempt that was due at *threshold*, with the *end* of the log at that time."""
@@ -380,9 +395,9 @@ class SessionCore:
         """Stores the clock if it has changed since the last write. Closes the store with *owns_store*."""
 
         def step() -> None:
-            if self._closed:
+            if self.is_closed:
                 return
-            self._closed = True
+            self.is_closed = True
             try:
                 self.catch_up()
                 state = self.followed()
@@ -398,12 +413,19 @@ class SessionCore:
 
     # Under the lock.
 
+    def _passed(self, band: int, noted: int) -> SessionState:
+        state = self.state
+        self.state = passed = replace(state, clock=state.clock.passed(band, noted))
+        return passed
+
     def followed(self) -> SessionState:
         """:meth:`follow` for a caller that holds the lock."""
         state, pending = self.state, self.pending
         if pending is None:
             version = self.rows.version()
-            if version == state.version or (version is None and state.deleted):
+            if version is state.version or version == state.version:
+                return state
+            if version is None and state.deleted:
                 return state
         written: Iterable[Item] = ()
         if pending is not None and pending.items and self._is_durable(pending):
@@ -426,32 +448,33 @@ class SessionCore:
 
     def pend(self, items: Sequence[Item] = ()) -> int:
         """Notes a write of *items* that is about to begin. Returns its id."""
-        write_id = _new_id()
+        self._last_id = write_id = self._last_id % LAST_ID + 1
         self.pending = Write(write_id, items)
         return write_id
 
     def append_now(self, raws: Sequence[RawMessage], usage: Any, call: Call | None = None) -> range:
         """:meth:`append_as` for a caller that holds the lock."""
-        self.check_open()
+        if self.is_closed:
+            self.check_open()
         raws = [raw for raw in raws if not isinstance(raw, RecalledMessage)]  # belongs to one request only
         for tried in range(TRIES):
             is_known = not tried and self.pending is None  # the write itself compares the version
             state = self.state if is_known else self.followed()
             if call is not None and call.write_id and (answer := self.appended_before(call, len(raws))):
                 return answer
-            items = self.measured(raws, state)
-            clock, error = self.heard(usage, state)
+            items, end = self.measured(raws, state), state.version.next_seq
+            clock, error = (state.clock, None) if usage is None else self.heard(usage, state)
             written = self.message_rows(items, state.view)
             write_id = self.pend(items)
             if call is not None:
-                call.write_id, call.answer = write_id, range(state.end, state.end + len(items))
+                call.write_id, call.answer = write_id, range(end, end + len(items))
             try:
                 version = self.rows.append(
                     written,
                     expected=state.version,
                     clock=clock.to_json(),
                     write_id=write_id,
-                    recalls=self.unwritten(),
+                    recalls=self.unwritten() if self.recalls else (),
                 )
             except StoreConflictError:
                 if self.rows.version() == state.version:
@@ -461,7 +484,7 @@ class SessionCore:
             after = state.appended(items, version, clock)
             self.state = after if error is None else replace(after, estimate_error=error)
             self.pending = None
-            return range(state.end, state.end + len(items))
+            return range(end, end + len(items))
         raise self.conflict(self.followed())
 
     def appended_before(self, call: Call, length: int) -> range | None:
@@ -474,8 +497,6 @@ class SessionCore:
 
     def heard(self, usage: Any, state: SessionState) -> tuple[CompactionClock, float | None]:
         """The clock with the provider's count of the last request, and the relative error of our estimate."""
-        if usage is None:
-            return state.clock, None
         counted = input_tokens(usage)
         cached = min(cached_tokens(usage), counted)  # a provider has no more in its cache than it was sent
         clock = state.clock.heard(counted, state.end, cached, self.milliseconds())
@@ -510,11 +531,14 @@ class SessionCore:
         Raises:
             SecretRefusedError: a rule of the session refuses one of the messages.
         """
-        from siltstone.session.rows import message_row
-
         if self.redacting is not None:
             items, self._spans = self.redacting.said(items)
-        return [message_row(item, view.rule.tokens(item.units)) for item in items]
+        rows, rule = [], view.rule
+        for item in items:
+            message, tokens = item.message, rule.tokens(item.units)
+            said = message.role, message.dialect, message.provenance
+            rows.append(NewMessage(encode(message.raw), *said, tokens, item.created_at))
+        return rows
 
     def measured(self, raws: Sequence[RawMessage], state: SessionState) -> list[Item]:
         """*raws* as the next messages of the log.
@@ -525,10 +549,15 @@ class SessionCore:
         """
         from siltstone.messages.read import read_message
 
-        self._check_own_end(state)
-        messages = [read_message(raw, state.end + offset) for offset, raw in enumerate(raws)]
-        created_at = self.milliseconds()
-        return [state.view.measured(message, created_at) for message in messages]
+        seq = state.version.next_seq
+        if state.own_end != seq:
+            self._check_own_end(state)
+        rule, created_at, items = state.view.rule, self.milliseconds(), list[Item]()
+        for raw in raws:
+            message = read_message(raw, seq)
+            items.append(Item(message, rule.units(message), created_at))
+            seq += 1
+        return items
 
     def _pin(self, seq: int, pinned: bool, before: SessionState) -> None:
         self.check_open()
@@ -629,5 +658,5 @@ def is_at(message: Message, seq: int) -> bool:
 
 
 def _new_id() -> int:
-    """The id of a write: 63 random bits."""
+    """The id before the first write: 63 random bits. The ids of a worker follow it."""
     return int.from_bytes(os.urandom(8)) >> 1

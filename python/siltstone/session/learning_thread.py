@@ -29,11 +29,11 @@ class LearningThread:
 
     def start(self) -> None:
         """Starts a thread if messages are due and no reader is at work. Returns at once."""
-        from siltstone.background import TooManyThreads, started
-
         knowing = self._calls.core.knowing
         if not knowing.is_due or knowing.slot.is_held or not self._is_idle:
             return
+        from siltstone.background import TooManyThreads, started
+
         model = self._calls.extraction_model(self._given)
         if model is None:
             knowing.is_due = False

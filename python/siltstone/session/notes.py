@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from siltstone.messages import InjectedMessage, read_message
-from siltstone.session.boundary import Prepared
+from siltstone.session.prepared import Prepared
 from siltstone.tokens import TokenRule
 from siltstone.values import replace
 

@@ -28,7 +28,7 @@ class Origin:
         Raises:
             StoreForkedError: the session was opened in another process.
         """
-        if not self.is_here:
+        if os.getpid() != self._process:  # asked by every call: without a call of ``is_here``
             raise StoreForkedError(
                 f"session {self._session_id!r} was opened in process {self._process}, of which this one is a "
                 "fork: open it here anew",

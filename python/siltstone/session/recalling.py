@@ -28,10 +28,10 @@ from siltstone.recall.block import (
     lines,
 )
 from siltstone.recall.turn import NEIGHBOUR, WITH_THE_BEST
-from siltstone.session.boundary import Prepared
 from siltstone.session.core import SessionCore
 from siltstone.session.in_context import InContext, Outside
 from siltstone.session.learning import known
+from siltstone.session.prepared import Prepared
 from siltstone.session.range_set import RangeSet, has
 from siltstone.session.rows import UnwrittenRecall
 from siltstone.session.state import SessionState

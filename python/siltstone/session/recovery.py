@@ -8,8 +8,9 @@ from siltstone.errors import ContextOverflowError
 from siltstone.llm import Steps
 from siltstone.outcome import Compacted, Outcome
 from siltstone.overflow import is_context_overflow
-from siltstone.session.boundary import Prepared, compaction, prepared
+from siltstone.session.boundary import compaction, prepared
 from siltstone.session.core import SessionCore
+from siltstone.session.prepared import Prepared
 from siltstone.session.state import SessionState
 
 __all__ = ["MOST_RETRIES", "recovery", "sent_tokens"]

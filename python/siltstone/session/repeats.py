@@ -91,8 +91,9 @@ class Calls:
             self._calls.pop(name, None)
         call = Call(what, key, owner)
         self._calls[id(call) if owner is None else owner] = call
-        for name in list(self._calls)[:-MOST_CALLS]:
-            self._calls.pop(name, None)
+        if len(self._calls) > MOST_CALLS:
+            for name in list(self._calls)[:-MOST_CALLS]:
+                self._calls.pop(name, None)
         return call
 
 

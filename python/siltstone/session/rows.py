@@ -13,7 +13,6 @@ from siltstone.memory.log import (
     Derived,
     NewCompaction,
     NewDerived,
-    NewMessage,
     NewRecall,
     NewRef,
     ViewItem,
@@ -48,7 +47,6 @@ __all__ = [
     "derived_item",
     "derived_row",
     "entries",
-    "message_row",
     "recall_rows",
     "rules_in",
     "seconds_of",
@@ -57,14 +55,6 @@ __all__ = [
     "usage_of",
     "window_of",
 ]
-
-
-def message_row(item: Item, tokens: int) -> NewMessage:
-    """A message as a new row of the log."""
-    message = item.message
-    return NewMessage(
-        encode(message.raw), message.role, message.dialect, message.provenance, tokens, item.created_at
-    )
 
 
 def derived_row(item: Item, *, degraded: bool) -> NewDerived:

@@ -16,7 +16,6 @@ from siltstone.session import rows
 from siltstone.session.archiving import bring_up
 from siltstone.session.boundary import (
     RESCUES,
-    Prepared,
     attempted,
     check_legal,
     check_view,
@@ -28,6 +27,7 @@ from siltstone.session.boundary import (
 from siltstone.session.committing import inject, stale
 from siltstone.session.core import SessionCore
 from siltstone.session.learning import learn_patterns
+from siltstone.session.prepared import Prepared
 from siltstone.session.range_set import RangeSet, has, minus, union
 from siltstone.session.recovery import recovery
 from siltstone.session.repeats import retried

@@ -33,7 +33,8 @@ class Claim:
 
     def __init__(self, flow: Generator[Any, Any, Any]) -> None:
         self._flow = ref(flow)
-        _ACTIVE.set((*(claim for claim in _ACTIVE.get() if claim.is_alive), self))
+        around = _ACTIVE.get()
+        _ACTIVE.set((*(claim for claim in around if claim.is_alive), self) if around else (self,))
 
     @property
     def is_alive(self) -> bool:
@@ -83,7 +84,9 @@ class Slot:
 
     def wake(self) -> None:
         """Wakes one waiting call. Without this, waiting calls notice the free slot after ``POLL_SECONDS``."""
+        if not self._bell.locked():  # no call has waited since the last wake
+            return
         try:
             self._bell.release()
-        except RuntimeError:  # no call has waited since the last wake
+        except RuntimeError:  # another call was faster
             return

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from siltstone.messages import RawMessage
     from siltstone.outcome import AfterCompact, BeforeCompact, Outcome, Plan
     from siltstone.session.asking import Answer
-    from siltstone.session.boundary import Prepared
     from siltstone.session.compactions import CompactionRecord
     from siltstone.session.forgetting import Criteria
     from siltstone.session.observing import OnConflict
     from siltstone.session.options import Options
+    from siltstone.session.prepared import Prepared
 
     T = TypeVar("T")
 
@@ -270,8 +270,10 @@ class Session(BaseSession):
                 known = self._calls.known(policy, recall)
                 answer = known or self._run(self._calls.boundary(policy, request_bytes, recall))
         finally:
-            self._background.start()
-        self._learning.start()
+            if self._core.background.job is not None:
+                self._background.start()
+        if self._core.knowing.is_due:
+            self._learning.start()
         return answer
 
     def wait_for_compaction(self, timeout: float | None = None) -> bool:

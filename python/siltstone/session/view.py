@@ -7,7 +7,7 @@ from itertools import islice
 
 from siltstone.memory.log import NewRef, ViewItem
 from siltstone.messages import Message
-from siltstone.messages.message import RULE_ROLES
+from siltstone.messages.message import RULE_ROLES, SAID
 from siltstone.shapes import overload
 from siltstone.tokens import TokenRule, message_bytes, request_bytes
 from siltstone.values import dataclass, replace
@@ -108,21 +108,23 @@ class View:
             units += item.units
         return self._rule.tokens(units)
 
-    def newest_request(self) -> tuple[int, int] | None:
-        """The position of the newest user request, and the tokens before it; None if there is none.
+    def last(self) -> Message | None:
+        """The last message; None of an empty view."""
+        return self._items[self._length - 1].message if self._length else None
+
+    def newest_request(self) -> tuple[Message, int] | None:
+        """The newest user request, and the tokens before it; None if there is none.
 
         Each message is checked once, on demand.
         """
-        from siltstone.messages.turns import opens_turn
-
         seen, units, place, before = self._asked
         for at in range(seen, self._length):
             item = self._items[at]
-            if opens_turn(item.message):
+            if _opens_turn(item.message):
                 place, before = at, units
             units += item.units
         self._asked = (self._length, units, place, before)
-        return None if place < 0 else (place, self._rule.tokens(before))
+        return None if place < 0 else (self._items[place].message, self._rule.tokens(before))
 
     def fixed(self, pins: Container[int]) -> int:
         """The number of messages that no policy discards: summaries, system prompts, and *pins*.
@@ -168,14 +170,16 @@ class View:
         grown = View.__new__(View)
         grown._rule, grown._weighed = self._rule, self._weighed
         grown._fixed, grown._asked = self._fixed, self._asked
-        grown._items, grown._raws = self._items, self._raws
-        if len(self._items) != self._length or len(self._raws) != self._length:
+        own, raws, length, units = self._items, self._raws, self._length, self._units
+        if len(own) != length or len(raws) != length:
             # The shared list has more messages, of another view: a failed write, for example. Copy it.
-            grown._items, grown._raws = self._items[: self._length], self._raws[: self._length]
-        grown._items += items
-        grown._raws += [item.message.raw for item in items]
-        grown._length = self._length + len(items)
-        grown._units = self._units + sum(item.units for item in items)
+            own, raws = own[:length], raws[:length]
+        own += items
+        for item in items:
+            raws.append(item.message.raw)
+            units += item.units
+        grown._items, grown._raws = own, raws
+        grown._length, grown._units = length + len(items), units
         return grown
 
     def measured(self, message: Message, created_at: int, derived_id: int | None = None) -> Item:
@@ -255,6 +259,17 @@ def view_items(items: Sequence[Item]) -> tuple[tuple[ViewItem, ...], list[Item]]
         else:
             stored.append((seq, seq + 1))
     return tuple(stored), new
+
+
+def _opens_turn(message: Message) -> bool:
+    """``opens_turn``, whose module is imported for a message with parts alone."""
+    if message.role != "user" or message.provenance not in SAID:
+        return False
+    if message.said is not None:
+        return True
+    from siltstone.messages.turns import opens_turn
+
+    return opens_turn(message)
 
 
 def _is_new(item: Item) -> bool:
