@@ -185,19 +185,6 @@ async def test_a_prepare_goes_after_the_calls_before_it(tmp_path: Path) -> None:
         await appended
 
 
-async def test_a_prepare_of_a_store_in_memory_waits_in_a_thread(submitted: list[Any]) -> None:
-    from siltstone import SimpleMemoryStore
-
-    with SimpleMemoryStore() as store:
-        opened = {"memory": store, "policy": ThresholdCompactor(), "context_window": 9_000}
-        async with AsyncSession.open(None, "s", **opened) as session:  # type: ignore[arg-type]
-            await session.append(user("one"))
-            await session.prepare()
-            submitted.clear()
-            await session.prepare()
-            assert submitted
-
-
 def test_one_thread_serves_calls_that_come_one_after_another() -> None:
     pool, used, done = Workers(4, "test"), set[int](), threading.Semaphore(0)
 

@@ -27,7 +27,8 @@ from siltstone.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Final, Unpack
+    from collections.abc import Callable
+    from typing import Any, Final, TypeAlias, Unpack
 
     from siltstone.compaction.kinds import Reason
     from siltstone.knowledge import Correction, Fact, Rule
@@ -37,10 +38,15 @@ if TYPE_CHECKING:
     from siltstone.messages import RawMessage
     from siltstone.outcome import Outcome, Plan
     from siltstone.session.compactions import CompactionRecord
+    from siltstone.session.core import SessionCore
     from siltstone.session.forgetting import Criteria
     from siltstone.session.prepared import Prepared
     from siltstone.session.recalling import Recalling
     from siltstone.tools import SavedMemory, Tool
+
+    Brief: TypeAlias = Callable[
+        [SessionCore, Compactor | None, SessionState, int | None], tuple[SessionState, Prepared] | None
+    ]
 
 __all__ = ["OFFLOAD_TOKENS", "OWN_POLICY", "OwnPolicy", "SessionCalls"]
 
@@ -111,6 +117,25 @@ class SessionCalls:
         if (self.recalling and recall) or not core.is_current(state):
             return None
         return self._answer(*last, recall) if _is_as_before(state, last[0]) else None
+
+    def boundary_at_once(
+        self, brief: Brief, policy: Compactor | OwnPolicy | None, request_bytes: int | None, recall: bool
+    ) -> Prepared | None:
+        """:meth:`boundary` for an event loop, by *brief*. None if it could take long, or has to wait."""
+        last, core = self._last, self.core
+        is_own = isinstance(policy, OwnPolicy) and self._asked is None
+        if not is_own or last is None or (self.recalling and recall):
+            return None
+        if self.policy is not None and shapes_request(self.policy):
+            return None
+        if request_bytes is not None and (type(request_bytes) is not int or request_bytes < 0):
+            return None  # an error, which the boundary raises
+        core.check_open()
+        found = core.if_free(lambda: brief(core, self.policy, last[0], request_bytes))
+        if found is None:
+            return None
+        self._last = found
+        return self._answer(*found, recall)
 
     def boundary(
         self,

@@ -2,7 +2,7 @@
 
 A call is made of steps. Each step works on the session's state in a worker thread, so it never blocks the
 event loop. Steps run one at a time, in the order of the requests. Between two steps a call may wait for a
-model; other calls go on meanwhile.
+model; other calls go on meanwhile. Short calls that need no thread do not come here.
 """
 
 from __future__ import annotations

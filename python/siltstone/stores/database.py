@@ -49,7 +49,7 @@ __all__ = ["DatabaseStore"]
 class DatabaseStore(Store):
     """Entries and logs in one database of the core."""
 
-    _reads_at_once: ClassVar[bool] = False  # a read waits for no writer
+    _is_in_memory: ClassVar[bool] = False
 
     def __init__(self, native: _native.Store, limits: Limits, vectors: Vectors | None = None) -> None:
         self._native = native
@@ -394,7 +394,7 @@ class DatabaseStore(Store):
 
     def open_log(self, session_id: str) -> SessionLog:
         return DatabaseLog(
-            self._native, session_id, self._limits, self._wake, reads_at_once=self._reads_at_once
+            self._native, session_id, self._limits, self._wake, writes_at_once=self._is_in_memory
         )
 
     def close(self) -> None:

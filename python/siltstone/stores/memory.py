@@ -65,8 +65,6 @@ class MemoryStore(DatabaseStore):
         none, ``dense`` and ``fused`` rank as ``lexical``. Scores of different rankers cannot be compared.
     """
 
-    _reads_at_once = True
-
     def __init__(
         self,
         native: _native.Store,

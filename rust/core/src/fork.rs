@@ -51,13 +51,17 @@ impl Gate {
         }
     }
 
+    fn enter_at_once(&'static self) -> Option<Permit> {
+        self.inside.fetch_add(1, Ordering::SeqCst);
+        let permit = Permit(self); // taken back by its drop
+        (self.forking.load(Ordering::SeqCst) == 0).then_some(permit)
+    }
+
     fn enter(&'static self) -> Permit {
         loop {
-            self.inside.fetch_add(1, Ordering::SeqCst);
-            if self.forking.load(Ordering::SeqCst) == 0 {
-                return Permit(self);
+            if let Some(permit) = self.enter_at_once() {
+                return permit;
             }
-            self.inside.fetch_sub(1, Ordering::SeqCst);
             while self.forking.load(Ordering::SeqCst) > 0 {
                 thread::sleep(PAUSE);
             }
@@ -91,6 +95,12 @@ impl Gate {
 /// Waits for running forks. New forks wait until the permit is dropped.
 pub fn enter() -> Permit {
     GATE.enter()
+}
+
+/// Like [`enter`], but None where a fork is running.
+#[must_use]
+pub fn enter_at_once() -> Option<Permit> {
+    GATE.enter_at_once()
 }
 
 /// Waits until no thread is at work, and stops new work. Then `close` closes what must not be open
@@ -135,6 +145,7 @@ mod tests {
         while GATE.forking.load(Ordering::SeqCst) == 0 {
             thread::yield_now();
         }
+        assert!(GATE.enter_at_once().is_none());
         drop(permit);
         worker.join().unwrap();
         let late = thread::spawn(|| drop(GATE.enter()));
@@ -148,5 +159,6 @@ mod tests {
         GATE.after_in_child();
         assert!(GATE.is_unclean() && !is_unclean());
         drop(GATE.enter());
+        assert!(GATE.enter_at_once().is_some());
     }
 }

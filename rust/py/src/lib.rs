@@ -22,6 +22,7 @@ mod error;
 mod exact;
 mod explain;
 mod fork;
+mod if_free;
 mod interpreter;
 mod json;
 mod locked;
@@ -65,6 +66,8 @@ mod _native {
     use crate::error::panic_on_purpose;
     #[pymodule_export]
     use crate::exact::HashedTfIndex;
+    #[pymodule_export]
+    use crate::if_free::run_if_free;
     #[pymodule_export]
     use crate::json::{begins_alike, json_digests, json_size};
     #[pymodule_export]
