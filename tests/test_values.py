@@ -7,7 +7,8 @@ import dataclasses
 import inspect
 import pickle
 import threading
-from typing import ClassVar, Generic, TypeVar
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import pytest
 
@@ -127,6 +128,42 @@ def test_a_value_is_replaced_copied_and_pickled(value):
     changed = values.replace(value, **{name: 70})
     assert changed == dataclasses.replace(value, **{name: 70}) != value
     assert dataclasses.asdict(value)[name] == getattr(value, name)
+
+
+class Place(NamedTuple):
+    start: int
+    end: Any
+
+
+LATER = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "text",
+        [1, ("a", b"c", None)],
+        Place(1, Place(2, [3])),
+        [Plain(1, [2]), (Derived(3), WithDict(4))],
+        (LATER, LATER.date(), LATER.time(), timedelta(1)),
+        {"a": [Plain(1), {2}]},
+        [{"a": 1}],
+    ],
+)
+def test_asdict_takes_apart_what_dataclasses_does(given):
+    value = Open(given)
+    ours, theirs = values.asdict(value), dataclasses.asdict(value)
+    assert ours == theirs
+    assert list(ours) == list(theirs) == ["value", "doubled"]
+    assert type(ours["value"]) is type(theirs["value"])
+    if isinstance(given, list):
+        assert ours["value"] is not given
+    assert values.asdict(value, dict_factory=list) == dataclasses.asdict(value, dict_factory=list)
+
+
+def test_asdict_refuses_what_dataclasses_refuses():
+    with pytest.raises(TypeError, match="asdict"):
+        values.asdict(3)
 
 
 def test_a_field_that_is_not_given_is_not_replaced_either():

@@ -64,6 +64,8 @@ else:
 
     def asdict(value: Any, **options: Any) -> Any:
         """``dataclasses.asdict``."""
+        if not options and type(value) in _PLANS and (plain := _plain(value)) is not _UNKNOWN:
+            return plain
         import dataclasses
 
         return dataclasses.asdict(value, **options)
@@ -81,13 +83,14 @@ class _Field:
 class _Plan:
     """The definition of a class: its own fields, and how they were given."""
 
-    __slots__ = ("_arguments", "cls", "copies", "given", "has_own_init", "names", "options")
+    __slots__ = ("_arguments", "_order", "cls", "copies", "given", "has_own_init", "names", "options")
 
     def __init__(self, cls: type, options: dict[str, Any]) -> None:
         self.cls, self.options = cls, options
         self._arguments: tuple[tuple[str, ...], tuple[str, ...]] | None = None
         self.has_own_init = "__init__" in cls.__dict__
         self.copies: dict[str, tuple[Any, Any]] | None = None  # the first copy makes it
+        self._order: tuple[str, ...] | None = None
         kinds = cls.__annotations__.items()
         self.names = tuple(name for name, kind in kinds if not str(kind).startswith("ClassVar"))
         self.given = {name: cls.__dict__[name] for name in self.names if name in cls.__dict__}
@@ -99,6 +102,12 @@ class _Plan:
             if (plan := _PLANS.get(base)) is not None:
                 found |= {name: plan.said_of(name) for name in plan.names}
         return list(found.items())
+
+    def order(self) -> tuple[str, ...]:
+        """The names of all fields, those of bases first."""
+        if self._order is None:
+            self._order = tuple(name for name, _ in self.every())
+        return self._order
 
     def arguments(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The fields that ``__init__`` takes, and those that it does not."""
@@ -118,6 +127,33 @@ class _Plan:
 
 _PLANS: dict[type, _Plan] = {}
 _MISSING = object()
+_UNKNOWN = object()  #: stands for a value that only ``dataclasses`` takes apart
+_ATOMS = frozenset({str, int, bool, float, type(None), bytes})
+_TIMES = frozenset({"datetime", "date", "time", "timedelta"})
+
+
+def _plain(value: Any) -> Any:
+    """What ``asdict`` makes of *value*, in a fraction of its time; ``_UNKNOWN`` where only that can tell.
+
+    Texts, numbers and times never change, so they are not copied.
+    """
+    kind = type(value)
+    if kind in _ATOMS or (kind.__module__ == "datetime" and kind.__name__ in _TIMES):
+        return value
+    if (plan := _PLANS.get(kind)) is not None:
+        fields: dict[str, Any] = {}
+        for name in plan.order():
+            given = getattr(value, name)
+            fields[name] = plain = given if type(given) in _ATOMS else _plain(given)
+            if plain is _UNKNOWN:
+                return _UNKNOWN
+        return fields
+    if kind is tuple or kind is list or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
+        parts = [_plain(part) for part in value]
+        if any(part is _UNKNOWN for part in parts):
+            return _UNKNOWN
+        return parts if kind is list else tuple(parts) if kind is tuple else kind(*parts)
+    return _UNKNOWN
 
 
 def _defined(cls: type, options: dict[str, Any]) -> type:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from itertools import groupby
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -32,6 +33,7 @@ from siltstone.memory.base import Store
 from siltstone.memory.entry import Entry, StoredEntry
 from siltstone.memory.log import (
     CompactionRow,
+    LogRow,
     NewCompaction,
     NewDerived,
     NewMessage,
@@ -60,6 +62,9 @@ __all__ = [
 ]
 
 _PAGE: Final = 500
+_MESSAGE: Final = tuple(name for name in LogRow.__slots__ if name != "write_id")
+_of_message: Final = attrgetter(*_MESSAGE)
+_of_new_message: Final = itemgetter(*NewMessage.__slots__)
 _LEFT_OUT: Final = frozenset({"gone"})  #: states of facts that are not exported
 
 
@@ -98,9 +103,7 @@ def records_of(store: Store, session_id: str) -> Iterator[Record]:
     yield Record("session", session_id, {"namespace": state.namespace, "clock": state.clock})
     for start in range(0, state.next_seq, _PAGE):
         for row in log.read(start, min(start + _PAGE, state.next_seq)):
-            body = asdict(row)
-            del body["write_id"]
-            yield Record("message", session_id, body)
+            yield Record("message", session_id, dict(zip(_MESSAGE, _of_message(row), strict=True)))
     told: set[int] = set()
     before: RangeSet = ()
     for compaction in reversed(list(ancestors(log, state.head))):
@@ -340,8 +343,7 @@ class _SessionImport:
                 self._clock = str(body["clock"])
                 self._log.open(str(body["namespace"]) or None)
             case "message":
-                fields = {name: body[name] for name in NewMessage.__slots__}
-                self._messages.append(NewMessage(**fields))
+                self._messages.append(NewMessage(*_of_new_message(body)))
                 if len(self._messages) == _PAGE:
                     self._write_messages()
             case "compaction":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from siltstone.archive.everything import Record
 from siltstone.compaction.base import ForkFitter, Trigger
@@ -19,6 +19,8 @@ from siltstone.session.opening import Opened, open_session
 from siltstone.values import replace
 
 __all__ = ["fitted", "forked"]
+
+_AS_READ: Final = frozenset({"message", "entry"})  #: kinds whose bodies JSON would leave as they are
 
 
 def forked(opened: Opened, session_id: str, prompt: str, *, is_async: bool) -> Opened:
@@ -78,7 +80,9 @@ def fitted(opened: Opened, prompt: str) -> Steps[Outcome | None]:
 def _copied(core: SessionCore) -> Iterator[Record]:
     """The records of the session, as if read from an exported file, without facts that a namespace shares."""
     for record in records_of(core.store, core.session_id):
-        if record.kind != "known" or not core.knowing.is_shared:
+        if record.kind in _AS_READ:
+            yield record
+        elif record.kind != "known" or not core.knowing.is_shared:
             yield replace(record, body=json.loads(json.dumps(record.body)))
 
 
