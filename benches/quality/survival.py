@@ -23,7 +23,7 @@ from typing import Any
 from siltstone import Dataset, ExtractiveModel, Session, ThresholdCompactor
 from siltstone._native import words
 from siltstone.compaction.prompts import PROMPT
-from siltstone.compaction.render import render
+from siltstone.compaction.render import items_of, lines, render
 from siltstone.evaluation import Conversation, Turn, data_place
 from siltstone.llm import Completion, CompletionRequest
 from siltstone.messages import RecalledMessage, read_history
@@ -225,8 +225,11 @@ def alone(conversation: Conversation, messages: Sequence[Raw], writer: Writer, s
     """One summary of all of *messages*, of at most *share* of their tokens, and nothing beside it."""
     budget = int(share * sum(len(turn.text.encode()) for turn in conversation.turns) / BYTES_PER_TOKEN)
     history = read_history(messages)
+    items = items_of(history, "")
     asked = CompletionRequest(
-        [{"role": "user", "content": render(history, "")}, {"role": "user", "content": PROMPT}], budget
+        [{"role": "user", "content": lines(items)}, {"role": "user", "content": PROMPT}],
+        budget,
+        material=items,
     )
     answer = writer(asked)
     text = answer.text if isinstance(answer, Completion) else answer
