@@ -214,6 +214,14 @@ def test_injected_text_is_named_as_such():
     )
 
 
+def test_a_result_that_ends_with_a_carriage_return_keeps_it_before_an_image():
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+    call = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "look", "input": {}}]}
+    content = [{"type": "text", "text": "done\r"}, image]
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": content}]}
+    assert rendered(user("Look."), call, result).endswith("[Tool result t1: done\r  [image: image/png]]")
+
+
 @given(histories())
 def test_everything_that_was_said_is_shown(raws: list[object]):
     history = read_history(raws)  # type: ignore[arg-type]

@@ -128,12 +128,19 @@ def _of_one(message: Message) -> Iterator[MaterialItem]:
             case "tool_call":
                 yield MaterialItem("tool_call", part.arguments or "", role, name, call_id, seq=seq)
             case "tool_result":
-                text = "\n".join(filter(None, [part.text, *media]))
+                text = _with_lines(part.text, media)
                 yield MaterialItem("tool_result", text, role, name, call_id, bool(part.is_error), seq)
             case _:
                 if part.text:
                     said = message.provenance in SAID
                     yield MaterialItem("text" if said else "context", part.text, role, seq=seq)
+
+
+def _with_lines(text: str, lines: Iterable[str]) -> str:
+    """*text* with *lines* behind it. A carriage return at its end is a line end, and stays one of its own."""
+    behind = "\n".join(filter(None, lines))
+    between = "\n" if text and behind and not text.endswith("\r") else ""
+    return text + between + behind
 
 
 def _with_media(parts: Iterable[Part]) -> list[tuple[Part, list[str]]]:
