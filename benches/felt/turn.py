@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import multiprocessing
 import os
+import sqlite3
 import statistics
 import sys
 import tempfile
@@ -153,6 +155,23 @@ def flush() -> None:
     OTHERS[:] = bytes(len(OTHERS))
 
 
+def cold(call: Callable[[], object]) -> float:
+    """Milliseconds of *call* after the caches were emptied."""
+    flush()
+    begin = time.perf_counter()
+    call()
+    return (time.perf_counter() - begin) * 1e3
+
+
+def plain_database(path: Path) -> sqlite3.Connection:
+    """A database of one table without an index. Its commits are on the disk when they return."""
+    plain = sqlite3.connect(path / "plain.db", isolation_level=None)
+    plain.execute("PRAGMA journal_mode=WAL")
+    plain.execute("PRAGMA synchronous=FULL")
+    plain.execute("CREATE TABLE said (id INTEGER PRIMARY KEY, text)")
+    return plain
+
+
 def calls(found: Figures, path: Path, rounds: int) -> None:
     """The calls of a turn, each again and again, and all of them once with cold caches."""
     message = {"role": "user", "content": "and then?"}
@@ -175,18 +194,23 @@ def calls(found: Figures, path: Path, rounds: int) -> None:
         store.index("small", entries(0, 1_000))
         session.append(*said(0, 100))
         session.memory_search.call(asked)
-        spent = list[float]()
-        for _ in range(rounds * 4):
-            total = 0.0
-            for call in (
-                partial(session.append, message), session.prepare, partial(session.memory_search.call, asked)
-            ):  # fmt: skip
-                flush()
-                begin = time.perf_counter()
-                call()
-                total += (time.perf_counter() - begin) * 1e3
-            spent.append(total)
+        parts: dict[str, Callable[[], object]] = {
+            "append": partial(session.append, message),
+            "prepare": session.prepare,
+            "the tool call": partial(session.memory_search.call, asked),
+        }
+        taken: dict[str, list[float]] = {name: [] for name in parts}
+        floor = list[float]()
+        with contextlib.closing(plain_database(path)) as plain:
+            for _ in range(rounds * 4):
+                for name, call in parts.items():
+                    taken[name].append(cold(call))
+                floor.append(cold(partial(plain.execute, "INSERT INTO said (text) VALUES ('and then?')")))
+        spent = [sum(of_turn) for of_turn in zip(*taken.values(), strict=True)]
         told("a cold turn, 1,000 entries: append, prepare, the tool call", spent)
+        for name, of_part in taken.items():
+            told(f"of it {name}", of_part)
+        told("for comparison: a cold, durable insert of SQLite alone", floor)
 
 
 def told(name: str, spent: list[float]) -> None:
@@ -226,6 +250,12 @@ def asynchronous(path: Path, rounds: int) -> None:
                 told(f"AsyncSession: {name}", spent[1])
             await session.close()
             plain.close()
+        hops = list[float]()
+        for _ in range(rounds * 4):
+            begin = time.perf_counter()
+            await asyncio.to_thread(str)
+            hops.append((time.perf_counter() - begin) * 1e3)
+        told("for comparison: asyncio.to_thread of a function that does nothing", hops)
 
     asyncio.run(both())
 
