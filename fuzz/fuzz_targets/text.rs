@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use siltstone_core::analyse::{Fields, for_each_term};
+use siltstone_core::analyse::{Fields, Language, for_each_term_in};
 use siltstone_core::bm25::Query;
 use siltstone_core::embed::hash::HashRule;
 use siltstone_core::embed::hashed_tf::{HashedTf, counts};
@@ -49,7 +49,9 @@ fuzz_target!(|data: &[u8]| {
         }
     }
 
-    for_each_term(&text, |term| assert!(!term.is_empty(), "an empty term"));
+    for_each_term_in(&text, Language::English, |term| {
+        assert!(!term.is_empty(), "an empty term");
+    });
     let fields = Fields::of(&text, "user", Some(&text), 1_700_000_000_000);
     for passage in fields.passages() {
         let _ = fields.passage(passage);

@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 
     from siltstone.messages import Message, Part, RawMessage
 
-    RuleName: TypeAlias = Literal[
-        "bytes/4", "chars/3", "chars/3-utf16", "blocks", "bytes_total", "flat_tools"
-    ]
     TextMeasure: TypeAlias = tuple[Literal["bytes", "code_points", "utf16"], int, bool, int]
     """The counted unit of a text, the divisor, whether the result is rounded up, and the minimum."""
 

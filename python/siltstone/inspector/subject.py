@@ -34,7 +34,6 @@ class Subject:
         self.name, self.open_store, self.write = name, open_store, write
         self.store = open_store(True)
         self._sessions: OrderedDict[str, Session] = OrderedDict()
-        self._infos: dict[str, SessionInfo] = {}
         self._kept: dict[str, OrderedDict[str, tuple[object, object]]] = {}
         self._lock = threading.Lock()
 

@@ -6,9 +6,9 @@
 //! - [`memory`]: a store, with the indexes of each session;
 //! - [`index`];
 //! - [`embed`], [`bm25`], [`outline`];
-//! - [`json`], [`vector`], [`top_k`], [`fusion`], [`postings`], `sqlite`, [`analyse`], [`redact`], [`recall`];
+//! - [`json`], [`vector`], `top_k`, [`fusion`], `postings`, `sqlite`, [`analyse`], [`redact`], [`recall`];
 //! - [`id`], [`condense`], [`documented`], [`grep`], [`tokens`], [`tokenize`], [`index_file`];
-//! - [`error`], [`fork`], [`simd`], [`cache`], `whole_file`.
+//! - `error`, [`fork`], [`simd`], [`cache`], `whole_file`.
 //!
 //! ```
 //! use siltstone_core::embed::hash::HashRule;
@@ -27,7 +27,7 @@ pub mod cache;
 pub mod condense;
 pub mod documented;
 pub mod embed;
-pub mod error;
+mod error;
 pub mod fork;
 pub mod fusion;
 pub mod grep;
@@ -37,14 +37,14 @@ pub mod index_file;
 pub mod json;
 pub mod memory;
 pub mod outline;
-pub mod postings;
+mod postings;
 pub mod recall;
 pub mod redact;
 pub mod simd;
 mod sqlite;
 pub mod tokenize;
 pub mod tokens;
-pub mod top_k;
+mod top_k;
 pub mod vector;
 mod whole_file;
 

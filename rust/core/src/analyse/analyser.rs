@@ -1,6 +1,6 @@
 //! The fast analyser: it turns a text into the hashes of its terms, cluster by cluster, with a memo of known words.
 //!
-//! The rules are those of `for_each_term`, the simple implementation; a property test compares the two.
+//! The rules are those of `for_each_term_in`, the simple implementation; a property test compares the two.
 
 use std::cell::Cell;
 use std::mem;
@@ -258,12 +258,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::analyse::{for_each_term, for_each_term_in, hash};
+    use crate::analyse::{for_each_term_in, hash};
     use crate::simd::Level;
 
     fn plainly(text: &str) -> Vec<u64> {
         let mut found = Vec::new();
-        for_each_term(text, |term| found.push(hash(term)));
+        for_each_term_in(text, Language::English, |term| found.push(hash(term)));
         found
     }
 

@@ -42,8 +42,7 @@ pub use language::{LANGUAGES, Language, Languages};
 pub use normal::{Normalizer, hash};
 pub use sieve::sift;
 pub use terms::{
-    Alternatives, alternatives, for_each_term, for_each_term_in, terms, terms_into,
-    with_sorted_terms,
+    Alternatives, alternatives, for_each_term_in, terms, terms_into, with_sorted_terms,
 };
 pub use wording::is_about_asker;
 pub(crate) use wording::is_asking;

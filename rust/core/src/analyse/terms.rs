@@ -7,22 +7,18 @@ use super::normal::Normalizer;
 use super::stop::{is_stop_word, is_stop_word_of_script};
 use super::words::{Says, Scanner};
 
-/// Calls `visit` with each term of `text`, read as English, in order.
+/// Calls `visit` with each term of `text`, read in that language, in order.
 ///
 /// Stop words and grammatical characters of Chinese are left out, unless the text has nothing else.
 ///
 /// ```
-/// use siltstone_core::analyse::for_each_term;
+/// use siltstone_core::analyse::{Language, for_each_term_in};
 ///
 /// let mut found = Vec::new();
-/// for_each_term("What did the children's mothers paint?", |term| found.push(term.to_owned()));
+/// let text = "What did the children's mothers paint?";
+/// for_each_term_in(text, Language::English, |term| found.push(term.to_owned()));
 /// assert_eq!(found, ["child", "mom", "paint"]); // `mother` and `mom` are one
 /// ```
-pub fn for_each_term(text: &str, mut visit: impl FnMut(&str)) {
-    for_each_term_in(text, Language::English, &mut visit);
-}
-
-/// The same for a text in a language.
 pub fn for_each_term_in(text: &str, language: Language, mut visit: impl FnMut(&str)) {
     let normalizer = Normalizer::of(language);
     for_each_word(text, language, |word| visit(&normalizer.normal(word)));

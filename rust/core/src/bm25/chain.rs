@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use crate::cache::{Array, Reader, Writer};
 
 /// How many neighbours an entry has at most, on either side.
-pub const REACH: usize = 4;
+pub(super) const REACH: usize = 4;
 
 /// Entries that one word of bits describes.
 pub(super) const GROUP: usize = 64;

@@ -13,7 +13,7 @@ use crate::memory::reading::Reading;
 use crate::memory::scope::Scope;
 
 /// The approximate number of bytes that the indexes of a store may take in memory, however many handles it has.
-pub const MAX_INDEX_BYTES: usize = 256 << 20;
+pub(super) const MAX_INDEX_BYTES: usize = 256 << 20;
 
 /// The bytes of a scope without its indexes: its fields, its name, and the overhead of the allocator. Measured with
 /// 4,000 sessions of 100 entries.

@@ -15,7 +15,7 @@ use crate::sqlite::together::size;
 use crate::sqlite::{NewEntry, Stage, StageState, StagedEntry, session, stage};
 
 /// Bytes of the longest fingerprint.
-pub const MAX_FINGERPRINT_BYTES: usize = 1024;
+const MAX_FINGERPRINT_BYTES: usize = 1024;
 
 /// The result of a reconciliation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

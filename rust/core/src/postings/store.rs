@@ -55,12 +55,6 @@ impl<D: Growing> Postings<D> {
         self.len
     }
 
-    /// Whether no entry was added.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// How many entries were removed.
     #[must_use]
     pub fn removed(&self) -> usize {

@@ -85,13 +85,7 @@ impl<D: Growing> Tail<D> {
         self.lists.as_deref()
     }
 
-    /// How many entries there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        usize::from(self.len)
-    }
-
-    /// Whether there are none.
+    /// Whether there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0

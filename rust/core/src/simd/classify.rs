@@ -40,13 +40,8 @@ impl Folded {
         fold(blocks, head, masks) && fold(&[last], &mut tail[..1], end)
     }
 
-    /// The text in lower case, padded with spaces to the end of a block.
-    #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.masks.len() * BLOCK]
-    }
-
-    /// The same with the block behind it, which a read of the last word may touch; its bytes have no meaning.
+    /// The text in lower case, padded with spaces to the end of a block, and one block more: a read of the last word
+    /// may touch it, and its bytes have no meaning.
     #[must_use]
     pub fn padded(&self) -> &[u8] {
         &self.bytes
@@ -165,7 +160,10 @@ mod tests {
     fn check(text: &[u8]) {
         let mut folded = Folded::default();
         let is_ascii = folded.fold(text);
-        let found = is_ascii.then(|| (folded.bytes().to_vec(), folded.masks().to_vec()));
+        let found = is_ascii.then(|| {
+            let bytes = &folded.padded()[..folded.masks().len() * BLOCK];
+            (bytes.to_vec(), folded.masks().to_vec())
+        });
         assert_eq!(found, by_the_byte(text));
         let (blocks, _) = text.as_chunks::<BLOCK>();
         let (mut lowered, mut masks) = (vec![[0; BLOCK]; blocks.len()], vec![0; blocks.len()]);

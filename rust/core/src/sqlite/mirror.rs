@@ -80,7 +80,7 @@ pub trait Keeper: Send + Sync {
 }
 
 /// The columns of a table in order: the name of each, and whether it holds text.
-pub type Columns = Vec<(String, bool)>;
+pub(crate) type Columns = Vec<(String, bool)>;
 
 /// The columns of a mirrored table.
 pub(crate) fn columns(connection: &Connection, table: &str) -> Result<Columns> {
