@@ -42,6 +42,14 @@ def talk(session: Session, run: int) -> None:
         session.append(assistant("Done. " * 10), usage=900)
 
 
+def index_again(store: Any, session_id: str, place: int, ttl: timedelta | None = None) -> None:
+    """Indexes an entry of the session again, as a caller may: it then stays when its compaction is undone."""
+    of = store.entries(session_id, limit=500).entries[place]
+    store.index(
+        session_id, [Entry(of.content, of.source_range, of.role, of.name, of.kind, of.created_at, ttl)]
+    )
+
+
 def fill(store: Any) -> None:
     """All that there is: pins, compactions that were undone, branches, marks, batches, facts."""
     with opened(store, "team-1", namespace="team") as session:
@@ -56,6 +64,8 @@ def fill(store: Any) -> None:
         session.undo_compaction()
         talk(session, 3)
         assert isinstance(session.compact(), Compacted)
+        index_again(store, "team-1", 3)
+        index_again(store, "team-1", 5, timedelta(days=9))
         session.forget(start=2, end=4)
         session.save("Use tabs", "preference", tags=["style"])
         session.record_denial("shell", "rm", "use make clean", "tidy")
@@ -183,6 +193,29 @@ def test_a_second_copy_writes_nothing_and_a_later_one_brings_what_came_since(
         assert found(target) == found(source)
 
 
+def test_an_entry_of_a_compaction_that_a_caller_indexed_again_keeps_its_place(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path / "from") as source, MemoryStore.open(tmp_path / "to") as target:
+        with opened(source, "s") as session:
+            talk(session, 1)
+            assert isinstance(session.compact(), Compacted)
+        brought = source.entries("s").entries
+        index_again(source, "s", 2)
+        kept = source.entries("s").entries
+        assert [(each.entry_id, each.compaction_id) for each in kept] == [
+            (each.entry_id, None if place == 2 else each.compaction_id) for place, each in enumerate(brought)
+        ]
+        assert copy_store(source, target).differing == ()
+        assert figures(target) == figures(source)
+        index_again(source, "s", 4)  # after the copy
+        assert copy_store(source, target).differing == ()
+        assert figures(target) == figures(source)
+        for store in (source, target):
+            with opened(store, "s") as session:
+                session.undo_compaction()
+            texts = [each.content for each in store.entries("s").entries]
+            assert texts == [brought[2].content, brought[4].content]
+
+
 class _Stopped(BaseException):
     pass
 
@@ -290,7 +323,7 @@ def test_progress_ends_where_everything_is_done(source: MemoryStore) -> None:
     assert told[-1][1] == told[-1][2] > 0
 
 
-STEPS = ["append", "index", "compact", "undo", "forget"]
+STEPS = ["append", "index", "again", "compact", "undo", "forget"]
 texts = st.text(min_size=0, max_size=30)
 
 
@@ -303,6 +336,10 @@ def test_whatever_was_done_the_copy_is_equal(steps: list[tuple[str, str]]) -> No
                 session.append(user(text + " words" * 30), assistant(text * 3))
             elif does == "index":
                 source.index("s", [Entry(text, (0, len(session.log())))])
+            elif does == "again":
+                if entries := source.entries("s").entries:
+                    ttl = timedelta(days=1) if text > "m" else None
+                    index_again(source, "s", len(text) % len(entries), ttl)
             elif does == "compact":
                 session.compact()
             elif does == "undo":

@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, groupby, zip_longest
+from operator import itemgetter
 from typing import Any, Final, TypeVar
 
 from siltstone.errors import ConfigError
@@ -323,22 +324,19 @@ class _Session:
             self._ids[here.compaction_id] = there.compaction_id
             self._texts |= dict(texts)
         waiting = iter(self._names.rows[len(have.rows) :])
-        late = self._late()
-        for brought_by, entries in groupby(self._new_entries(have), key=lambda entry: entry.compaction_id):
+        for brought_by, pairs in groupby(self._with_rows(self._new_entries(have)), key=itemgetter(0)):
+            entries = map(itemgetter(1), pairs)
             if brought_by is None:
-                for batch in _batches(entries, lambda entry: len(entry.content)):
-                    self._target.index(self._name, [_entry(each) for each in batch])
-                    self._count(len(batch))
-            elif brought_by in self._ids:
-                continue  # already copied with its row
+                self._index(entries, self._count)
             else:
-                brought = [*entries, *late.get(brought_by, ())]
+                brought = list(entries)
                 for row in waiting:
                     mine = brought if row.compaction_id == brought_by else []
                     self._commit(row, mine)
                     self._count(len(mine))
                     if row.compaction_id == brought_by:
                         break
+                self._index(each for each in brought if each.compaction_id is None)
         for row in waiting:
             self._commit(row, [])
 
@@ -350,24 +348,34 @@ class _Session:
                 raise self._refused(f"has an entry {there.entry_id} more")
             if there is None:
                 yield here
-            elif self._names.entry(here) != have.entry(there):
-                raise self._refused(f"has another entry in place of {here.entry_id}")
             else:
+                mine, other = self._names.entry(here), have.entry(there)
+                if mine != other:
+                    if mine != {**other, "compaction_id": None}:
+                        raise self._refused(f"has another entry in place of {here.entry_id}")
+                    self._index([here])
                 self._count(1)
 
-    def _late(self) -> dict[int, list[StoredEntry]]:
-        """Entries that come after other rows' entries, because a changed ``ttl`` gave them new ids."""
-        seen: set[int] = set()
-        late: dict[int, list[StoredEntry]] = {}
-        for brought_by, entries in groupby(
-            _entries(self._source, self._name), key=lambda entry: entry.compaction_id
-        ):
-            if brought_by is None:
-                continue
-            if brought_by in seen:
-                late.setdefault(brought_by, []).extend(entries)
-            seen.add(brought_by)
-        return late
+    def _with_rows(self, entries: Iterable[StoredEntry]) -> Iterator[tuple[int | None, StoredEntry]]:
+        """Each entry, with the id of the row that brought it; None where a caller indexed it.
+
+        One write gives its entries ids without gaps. So an entry without a row between two entries of one row
+        came with that row, and a caller indexed it again later.
+        """
+        last = {entry.compaction_id: entry.entry_id for entry in _entries(self._source, self._name)}
+        row: int | None = None
+        for entry in entries:
+            if entry.compaction_id is not None:
+                row = entry.compaction_id
+            elif row is not None and entry.entry_id > last.get(row, 0):
+                row = None
+            yield row, entry
+
+    def _index(self, entries: Iterable[StoredEntry], tell: Callable[[int], None] = lambda _: None) -> None:
+        """Gives *entries* to the target as a caller does. One that came with a row then stays without it."""
+        for batch in _batches(entries, lambda entry: len(entry.content)):
+            self._target.index(self._name, [_entry(each) for each in batch])
+            tell(len(batch))
 
     def _commit(self, row: CompactionRow, brought: Sequence[StoredEntry]) -> None:
         texts = self._from.derived(row.derived_ids)
