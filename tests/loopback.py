@@ -203,6 +203,7 @@ DOORS: dict[str, Callable[[dict[str, Any], int], None]] = {
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else the body waits for an acknowledgement of the head, some 40 ms
     server: Provider
 
     def do_POST(self) -> None:
@@ -246,7 +247,6 @@ class Provider(ThreadingHTTPServer):
     """
 
     daemon_threads = True
-    disable_nagle_algorithm = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -158,12 +159,14 @@ def test_two_repairs_wait_for_one_another_and_say_for_how_long(tmp_path: Path) -
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
             assert holder.stdout is not None
             assert holder.stdout.readline() == "held\n"
-            with pytest.raises(StoreBusyError, match=r"cannot repair .* waited") as caught:
-                store.check(repair=True)
+            with ThreadPoolExecutor(1) as other:
+                forgetting = other.submit(store.forget, text="the river")  # both wait at the same time
+                with pytest.raises(StoreBusyError, match=r"cannot repair .* waited") as caught:
+                    store.check(repair=True)
             assert caught.value.work == "repair"  # type: ignore[attr-defined]
             assert caught.value.waited_ms >= 5_000  # type: ignore[attr-defined]
             assert store.index("b", []) is not None, "only such work waits"
-            report = store.forget(text="the river")
+            report = forgetting.result()
             assert (report.entries, report.erased) == (1, False), "the bytes go with the next one"
             holder.communicate("")
         assert store.check(repair=True)

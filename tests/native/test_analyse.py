@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import PROFILE
 from siltstone import _native
 from siltstone._reference import analyse as twin
 from siltstone.evaluation import RECORDED, load_dataset
@@ -25,6 +26,7 @@ from strategies_text import assigned, texts_of_words
         ("What did the children paint?", ["child", "paint"]),
         ("what is it", ["what", "be", "it"]),  # nothing else remains
         ("She's gone; Ann's dogs don't bark", ["go", "ann", "dog", "bark"]),
+        ("in__progress", ["progress", "inprogress"]),
         ("in_progress file_path", ["progress", "inprogress", "file", "path", "filepath"]),
         ("parseHTTPBody", ["pars", "http", "bodi", "parsehttpbodi"]),
         ("well-being --flag a-", ["well", "wellb", "flag"]),
@@ -138,9 +140,9 @@ def test_the_twins_read_every_assigned_code_point_alike() -> None:
 
 def test_terms_of_recorded_conversations_are_those_of_the_twin(data_dir: Path) -> None:
     files = sorted(data_dir.glob("*.json*"))
-    texts = {text for file in files for line in _documents(file) for text in _strings(line)}
+    texts = sorted({text for file in files for line in _documents(file) for text in _strings(line)})
     assert len(texts) > 9_000
-    for text in texts:
+    for text in texts[:: 1 if PROFILE == "slow" else 4]:
         check(text)
 
 

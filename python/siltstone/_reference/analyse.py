@@ -7,7 +7,7 @@ import string
 import unicodedata
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 
 import snowballstemmer
@@ -310,6 +310,7 @@ def _cut(word: str) -> list[str]:
     return parts
 
 
+@cache
 def _kind(c: str) -> str:
     """The effect of a code point, or of the end of the text, on a word."""
     found = "separator" if not c or c in APOSTROPHES else kind(c)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
+from functools import cache
 from itertools import groupby, pairwise
 from typing import Literal, TypeAlias
 
@@ -42,6 +43,7 @@ def whitespace_words(text: str) -> list[str]:
     return ["".join(c.lower() if c.isascii() else c for c in word) for word in spaced.split(" ") if word]
 
 
+@cache
 def kind(c: str) -> Kind:
     """The effect of the code point *c* on a word."""
     category = unicodedata.category(c)
