@@ -121,7 +121,10 @@ impl Out for Digest {
 impl Out for String {
     #[inline]
     fn text(&mut self, utf8: &[u8]) {
-        write_string(&String::from_utf8_lossy(utf8), self);
+        match str::from_utf8(utf8) {
+            Ok(text) => write_string(text, self),
+            Err(_) => write_string(&String::from_utf8_lossy(utf8), self),
+        }
     }
 
     #[inline]

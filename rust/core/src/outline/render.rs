@@ -3,6 +3,7 @@
 use super::items::{Item, ItemKind, each_item};
 use super::measure::Measure;
 use super::value::Value;
+use crate::simd::classify::{BLOCK, mask_of};
 use crate::tokens::TextSize;
 
 /// Messages as lines for a summariser: one item for each part, on lines of its own.
@@ -99,26 +100,49 @@ impl Rendering {
     }
 
     fn indented(&mut self, text: &str) {
-        let mut rest = text;
-        while let Some(end) = line_end(rest.as_bytes()) {
-            let (line, next) = rest.split_at(end);
-            self.text.push_str(line);
-            self.text.push_str("  ");
-            rest = next;
+        let (bytes, mut start) = (text.as_bytes(), 0);
+        let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+        let mut last = [0; BLOCK];
+        last[..rest.len()].copy_from_slice(rest);
+        for (number, block) in blocks.iter().chain([&last]).enumerate() {
+            let mut places = mask_of(&block.map(may_end_line));
+            while places != 0 {
+                let at = number * BLOCK + places.trailing_zeros() as usize;
+                places &= places - 1;
+                if at < start {
+                    continue; // the second byte of a line end
+                }
+                if let Some(length) = line_end(&bytes[at..]) {
+                    self.text.push_str(&text[start..at + length]);
+                    self.text.push_str("  ");
+                    start = at + length;
+                }
+            }
         }
-        self.text.push_str(rest);
+        self.text.push_str(&text[start..]);
     }
 }
 
-/// Where the next line begins: after the first line end of those that Python's `str.splitlines` knows, since a
+/// Whether a line end may begin with the byte.
+#[inline]
+#[expect(
+    clippy::needless_bitwise_bool,
+    reason = "without a branch, the compiler looks at many bytes at once"
+)]
+fn may_end_line(byte: u8) -> bool {
+    let is_control = (byte.wrapping_sub(0x0a) < 4) | (byte.wrapping_sub(0x1c) < 3);
+    is_control | (byte == 0xc2) | (byte == 0xe2)
+}
+
+/// The length of the line end with which a text begins, one of those that Python's `str.splitlines` knows, since a
 /// reader may recognize any of them.
 fn line_end(text: &[u8]) -> Option<usize> {
-    (0..text.len()).find_map(|at| match &text[at..] {
-        [b'\r', b'\n', ..] | [0xc2, 0x85, ..] => Some(at + 2),
-        [b'\n' | 0x0b | 0x0c | b'\r' | 0x1c..=0x1e, ..] => Some(at + 1),
-        [0xe2, 0x80, 0xa8 | 0xa9, ..] => Some(at + 3),
+    match text {
+        [b'\r', b'\n', ..] | [0xc2, 0x85, ..] => Some(2),
+        [b'\n' | 0x0b | 0x0c | b'\r' | 0x1c..=0x1e, ..] => Some(1),
+        [0xe2, 0x80, 0xa8 | 0xa9, ..] => Some(3),
         _ => None,
-    })
+    }
 }
 
 /// The id or the name, or a dash if it is absent or empty.
