@@ -360,8 +360,8 @@ class Outline:
             role, its provenance, whether it is an item of the Responses API, whether it has only reasoning,
             whether it begins a turn, its number of parts, and for each part that ties it to others the kind
             (``tool_call``, ``tool_result``, ``other``, ``reference``), the call's id and the tool's name.
-        opens_turn: Called with the position of each message that the core reads and that has a user's words
-            beside results; returns whether the words begin a turn.
+        is_request: Called with each text of a user beside results, of messages that the core reads, until it
+            returns True; the text then begins a turn.
         known: The cache of another list; it then caches this one. Known messages are not read again, so the
             two functions have to answer as before.
     """
@@ -372,7 +372,7 @@ class Outline:
         describe: Callable[
             [int], tuple[str, str, bool, bool, bool, int, list[tuple[str, str | None, str | None]]]
         ],
-        opens_turn: Callable[[int], bool],
+        is_request: Callable[[str], bool],
         known: KnownMessages | None = None,
     ) -> Outline: ...
     def __len__(self) -> int: ...
@@ -422,6 +422,13 @@ class Outline:
 
     def total(self, measure: str, odd: list[int]) -> int:
         """The last of :meth:`sums`.
+
+        Raises:
+            ValueError: as there.
+        """
+
+    def largest(self, measure: str, odd: list[int]) -> int:
+        """The units of the largest message, with the arguments of :meth:`sums`; 0 if there is none.
 
         Raises:
             ValueError: as there.

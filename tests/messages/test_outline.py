@@ -180,6 +180,7 @@ def assert_same(history: History, messages: Sequence[Message]) -> None:
             sums.append(sums[-1] + token_rule.units(message))
         assert list(history.sums(token_rule)) == sums
         assert token_rule.count(history) == token_rule.tokens(sums[-1])
+        assert history.largest(token_rule) == max(map(token_rule.units, messages), default=0)
 
 
 @given(lists())

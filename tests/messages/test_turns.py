@@ -95,6 +95,23 @@ def test_a_host_says_what_is_no_request() -> None:
     assert not opens_turn(history[2], rule)
 
 
+def test_a_host_is_asked_about_texts_beside_results_up_to_the_first_request() -> None:
+    asked: list[str] = []
+
+    def rule(text: str) -> bool:
+        asked.append(text)
+        return text == "build"
+
+    raws = [ask(), use("a"), results("a")]
+    said = [" ", "[hook]", "build", "[hook] again"]
+    raws[2]["content"] += [*said[:2], *({"type": "text", "text": text} for text in said[2:])]
+    history = History(raws, rule=rule)
+    assert history.outline.requests == [0, 2]
+    assert asked == ["[hook]", "build"]
+    assert [turn.request for turn in turns(read_history(raws), rule)] == [0, 2]
+    assert asked == ["[hook]", "build"] * 2
+
+
 def test_consecutive_user_messages_are_turns_of_their_own() -> None:
     assert turns(numbered(ask(), ask(), say())) == [Turn(0, 1, 0), Turn(1, 3, 1)]
 

@@ -330,12 +330,13 @@ class ThresholdCompactor:
         if most is None:
             return {}
         rule = self.token_rule
-        sums = as_history(history).sums(rule)
+        outlined = as_history(history)
+        if rule.tokens(outlined.largest(rule)) <= most:
+            return {}
+        sums = outlined.sums(rule)
         sizes = list(map(sub, islice(sums, 1, None), sums))
         by_size = sorted(set(sizes))
         first = bisect_right(by_size, most, key=rule.tokens)
-        if first == len(by_size):
-            return {}
         large = ((at, history[at]) for at, size in enumerate(sizes) if size >= by_size[first])
         return clamp(large, most, rule, trigger)
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, islice
+from operator import sub
 from typing import Any, Protocol, TypeAlias, overload
 
 from siltstone._native import (
@@ -108,7 +109,7 @@ class History(Sequence[Message]):
         self._reader = SummaryReader(self.raws, self._numbers)
         self._numbered = 0  # the number of positions that have their sequence numbers
         self._runs: list[tuple[int, int]] = []  # for each run of numbers: its first position and first number
-        self.outline = Outline(self.raws, self._describe, self._opens_turn, known)
+        self.outline = Outline(self.raws, self._describe, self._is_request, known)
         self._number(len(self.raws))
 
     @classmethod
@@ -123,7 +124,7 @@ class History(Sequence[Message]):
         # The core reads the raws of original messages. Other messages know more than their raws tell.
         shown: list[Any] = [each.raw if each.provenance == "original" else each for each in messages]
         history.outline = Outline(
-            shown, lambda position: _line(messages[position], rule), history._opens_turn
+            shown, lambda position: _line(messages[position], rule), history._is_request
         )
         return history
 
@@ -181,6 +182,13 @@ class History(Sequence[Message]):
         if rule.measure is None:
             return self.sums(rule)[-1]
         return self.outline.total(rule.measure, self._odd_units(rule))
+
+    def largest(self, rule: Measure) -> int:
+        """The units of the largest message, by *rule*; 0 if there is none."""
+        if rule.measure is None or self.outline.odd:
+            sums = self.sums(rule)
+            return max(map(sub, islice(sums, 1, None), sums), default=0)
+        return self.outline.largest(rule.measure, [])
 
     def units_of_each(self, rule: Measure) -> CoreUnits | list[int]:
         """The units of each message by *rule*, in the form that the core takes.
@@ -250,9 +258,9 @@ class History(Sequence[Message]):
         self._numbered = position + 1
         return _line(message, self.rule)
 
-    def _opens_turn(self, position: int) -> bool:
-        """Whether a message with text beside results, which the core reads, opens a turn."""
-        return opens_turn(read_message(self.raws[position], position), self.rule)
+    def _is_request(self, text: str) -> bool:
+        """Whether a text beside results is a request, as ``opens_turn`` decides it for the whole message."""
+        return bool(text.strip() and self.rule(text))
 
     def _number(self, position: int) -> None:
         """Numbers the messages up to *position* that have no number yet."""

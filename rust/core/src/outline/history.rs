@@ -3,6 +3,7 @@
 use std::mem;
 
 use super::groups::Groups;
+use super::items::{ItemKind, each_item};
 use super::keys::Keys;
 use super::lines::{Line, Lines, Tie};
 use super::measure::{Measure, Measured, Units, measured};
@@ -26,12 +27,12 @@ pub trait Other {
         ties: &mut Vec<Tie>,
     ) -> Result<Line, Self::Error>;
 
-    /// Whether the user's words beside tool results begin a turn.
+    /// Whether a user's text beside tool results is a request, which begins a turn.
     ///
     /// # Errors
     ///
     /// The caller's own.
-    fn opens_turn(&mut self, position: usize) -> Result<bool, Self::Error>;
+    fn is_request(&mut self, text: &str) -> Result<bool, Self::Error>;
 }
 
 /// Builds an outline: messages are added in order.
@@ -72,7 +73,7 @@ impl Sketch {
         let was_asked = read.is_none_or(|read| read.has_words_beside_results);
         if let Some(mut read) = read {
             if read.has_words_beside_results {
-                read.line.opens_turn = other.opens_turn(position)?;
+                read.line.opens_turn = has_request(message, other)?;
             }
             self.push(&read, &ties);
         } else {
@@ -101,6 +102,17 @@ impl Sketch {
             ..Outline::new(self.lines, keys)
         }
     }
+}
+
+/// Whether a text of the message is a request; the texts after the first request are not asked about.
+fn has_request<V: Value, O: Other>(message: &V, other: &mut O) -> Result<bool, O::Error> {
+    let mut found = Ok(false);
+    each_item(message, &mut |item| {
+        if item.kind == ItemKind::Text && matches!(found, Ok(false)) {
+            found = other.is_request(item.text);
+        }
+    });
+    found
 }
 
 /// The outline of a history. Positions are those of its messages, from 0; a position beyond them has no result.
@@ -185,6 +197,12 @@ impl Outline {
     #[must_use]
     pub fn total(&self, measure: Measure, others: &[usize]) -> usize {
         self.units(measure, others).fold(0, usize::saturating_add)
+    }
+
+    /// The units of the largest message; 0 if there is none.
+    #[must_use]
+    pub fn largest(&self, measure: Measure, others: &[usize]) -> usize {
+        self.units(measure, others).max().unwrap_or(0)
     }
 
     /// The units of each message.

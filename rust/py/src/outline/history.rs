@@ -40,17 +40,17 @@ pub(crate) struct Outline {
 #[pymethods]
 impl Outline {
     #[new]
-    #[pyo3(signature = (raws, describe, opens_turn, known=None))]
+    #[pyo3(signature = (raws, describe, is_request, known=None))]
     fn new(
         raws: &Bound<'_, PyList>,
         describe: &Bound<'_, PyAny>,
-        opens_turn: &Bound<'_, PyAny>,
+        is_request: &Bound<'_, PyAny>,
         known: Option<&KnownMessages>,
     ) -> PyResult<Self> {
         run_attached(raws.py(), || {
             let mut other = Described {
                 describe,
-                opens_turn,
+                is_request,
             };
             if let Some(known) = known {
                 let mut memory = known.take();
@@ -152,6 +152,11 @@ impl Outline {
         self.checked(measure, &odd)
             .map(|measure| self.inner.total(measure, &odd))
     }
+
+    fn largest(&self, measure: &str, odd: Vec<usize>) -> PyResult<usize> {
+        self.checked(measure, &odd)
+            .map(|measure| self.inner.largest(measure, &odd))
+    }
 }
 
 impl Outline {
@@ -190,7 +195,7 @@ pub(super) enum UnitsIn {
 /// Reads odd messages with functions of Python.
 struct Described<'a, 'py> {
     describe: &'a Bound<'py, PyAny>,
-    opens_turn: &'a Bound<'py, PyAny>,
+    is_request: &'a Bound<'py, PyAny>,
 }
 
 impl Other for Described<'_, '_> {
@@ -220,8 +225,8 @@ impl Other for Described<'_, '_> {
         })
     }
 
-    fn opens_turn(&mut self, position: usize) -> PyResult<bool> {
-        self.opens_turn.call1((position,))?.extract()
+    fn is_request(&mut self, text: &str) -> PyResult<bool> {
+        self.is_request.call1((text,))?.extract()
     }
 }
 

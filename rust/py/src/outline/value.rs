@@ -163,5 +163,6 @@ pub(super) fn role_and_text<'py>(
         let value = dict.get_item(name(raw.py(), field)).ok()??;
         value.cast_into_exact().ok()
     };
-    Some((text(Field::Role)?, text(Field::Content)?))
+    let content = text(Field::Content)?; // of the two the one that is often something else
+    Some((text(Field::Role)?, content))
 }
