@@ -69,7 +69,7 @@ FAMILIES = {
         "entry renaming worker",
         "log reports vectors",
         "base chronology convert languages limits reranking sayings",
-        "opening recalled settings written",
+        "opening paging recalled settings written",
         "database_log holding",
         "forgetting",
         "forgetting_facts",

@@ -16,6 +16,7 @@ from siltstone.evaluation.measures import percentile
 from siltstone.events import CompactionCompleted
 from siltstone.llm import Model
 from siltstone.memory.base import Store
+from siltstone.memory.paging import entries_of
 from siltstone.messages import (
     Message,
     RawMessage,
@@ -282,12 +283,7 @@ def _look_for_losses(
     log = store.open_log(transcript.name)
     kept = {row.seq: row.raw for row in log.read(0, log.state().next_seq)}
     in_context = {id(raw) for raw in context}
-    contents: dict[int, str] = {}
-    offset: int | None = 0
-    while offset is not None:
-        page = store.entries(transcript.name, offset=offset, limit=1000)
-        contents.update((entry.source_range.start, entry.content) for entry in page.entries)
-        offset = page.next_offset
+    contents = {entry.source_range.start: entry.content for entry in entries_of(store, transcript.name)}
     result.entries = len(contents)
     texts = indexable_texts(read_message(raw, seq) for seq, raw in enumerate(transcript.messages))
     for seq, (raw, text) in enumerate(zip(transcript.messages, texts, strict=True)):

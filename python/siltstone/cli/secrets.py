@@ -9,15 +9,14 @@ from typing import Any, Final
 
 from siltstone.cli.stores import AnyStore, Place, find_store, opened, shown
 from siltstone.errors import InvalidMessageError
-from siltstone.figures.reading import all_sessions, log_rows
+from siltstone.figures.reading import log_rows
+from siltstone.memory.paging import entries_of, sessions_of
 from siltstone.memory.reports import SessionInfo
 from siltstone.messages import decode
 from siltstone.redaction import Redactor, SecretFinding
 from siltstone.values import asdict, dataclass
 
 __all__ = ["Secret", "SecretsFound", "scan"]
-
-PAGE: Final = 500  #: the maximum rows in memory at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,7 @@ _Text = tuple[str, str, int, _Read]
 
 def _texts(store: AnyStore) -> Iterator[_Text]:
     """Every text of *store*: its session, its table, its id, and a function that finds secrets in it."""
-    for info in all_sessions(store):
+    for info in sessions_of(store):
         yield from _of_session(store, info)
 
 
@@ -106,12 +105,8 @@ def _of_session(store: AnyStore, info: SessionInfo) -> Iterator[_Text]:
     for derived in log.derived_after(0):
         read = _plain(derived.raw) if derived.kind == "summary" else _message(derived.raw)
         yield name, "derived", derived.derived_id, read
-    offset: int | None = 0
-    while offset is not None:
-        page = store.entries(name, offset=offset, limit=PAGE, expired=True)
-        for entry in page.entries:
-            yield name, "entry", entry.entry_id, _plain(entry.content)
-        offset = page.next_offset
+    for entry in entries_of(store, name, expired=True):
+        yield name, "entry", entry.entry_id, _plain(entry.content)
     for entry in store.staged_entries(name):
         yield name, "staged", entry.entry_id, _plain(entry.content)
     for row_id, _, _, _, body, *_ in store.facts(name):

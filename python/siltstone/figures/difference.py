@@ -10,6 +10,7 @@ from siltstone.errors import CompactionNotFoundError
 from siltstone.figures.turns import Mark
 from siltstone.memory.base import Store
 from siltstone.memory.log import CompactionRow, Derived, LogRow, NewCompaction, SessionLog
+from siltstone.memory.paging import entries_of, rows_at
 from siltstone.session import CompactionRecord, Session
 from siltstone.session.rows import derived_item, sizes_of
 from siltstone.values import dataclass
@@ -41,7 +42,6 @@ RULES = {
     "outranked": "the policy chose others",
 }
 _RULE = "blocks"  #: how texts are counted whose tokens no compaction noted
-_PAGE = 1_000  # entries, and messages, that are held at once
 
 FateKind: TypeAlias = Literal["kept", "shortened", "summarised", "left"]
 """``kept``: it is in the view as it was. ``shortened``: a shorter text stands in its place. ``summarised``: a
@@ -197,7 +197,7 @@ def difference(session: Session, store: Store, compaction_id: int) -> Change:
             rules.get(each.seq, ""),
             stood.get(each.seq, each.tokens),
         )
-        for each in _read(log, seqs)
+        for each in rows_at(log, seqs)
     )
     covered = _numbers(record.covers)
     gone = {fate.seq for fate in fates if fate.kind in ("summarised", "left")}
@@ -237,27 +237,12 @@ def _before(parent: CompactionRow | None, texts: tuple[Derived, ...], end: int) 
     return sorted(_numbers([*spans, (parent.compaction.next_seq, end)]) | shortened)
 
 
-def _read(log: SessionLog, seqs: list[int]) -> Iterable[LogRow]:
-    """The messages of those numbers, a stretch after the other."""
-    start = 0
-    for place in range(1, len(seqs) + 1):
-        if place == len(seqs) or seqs[place] != seqs[place - 1] + 1 or place - start == _PAGE:
-            yield from log.read(seqs[start], seqs[place - 1] + 1)
-            start = place
-
-
 def _archived(store: Store, session_id: str, seqs: list[int]) -> set[int]:
     """The numbers of *seqs* whose messages became an entry."""
-    found: set[int] = set()
     if not seqs:
-        return found
-    offset: int | None = 0
-    while offset is not None:
-        span = (seqs[0], seqs[-1] + 1)
-        page = store.entries(session_id, overlaps=span, offset=offset, limit=_PAGE)
-        found |= _numbers((entry.source_range.start, entry.source_range.end) for entry in page.entries)
-        offset = page.next_offset
-    return found
+        return set()
+    entries = entries_of(store, session_id, (seqs[0], seqs[-1] + 1))
+    return _numbers((entry.source_range.start, entry.source_range.end) for entry in entries)
 
 
 def _numbers(spans: Iterable[tuple[int, int]]) -> set[int]:

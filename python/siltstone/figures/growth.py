@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
-from siltstone.figures.reading import all_sessions
-from siltstone.memory import StoredEntry
 from siltstone.memory.base import Store
 from siltstone.memory.log import LogRow, SessionLog
+from siltstone.memory.paging import entries_of, sessions_of
 from siltstone.values import dataclass
 
 __all__ = ["DAYS", "Day", "Keeping", "growth", "keeping"]
@@ -51,7 +50,7 @@ def growth(store: Store, today: date, days: int = DAYS) -> list[Day]:
     first = today - timedelta(days=days - 1)
     begins = int(datetime(first.year, first.month, first.day, tzinfo=UTC).timestamp() * 1000)
     found = {first + timedelta(days=n): [0, 0] for n in range(days)}
-    for each in all_sessions(store):
+    for each in sessions_of(store):
         if each.last_at is None or each.last_at.timestamp() * 1000 < begins:
             continue
         for row in _newest(store.open_log(each.session_id), each.messages, begins):
@@ -77,8 +76,8 @@ def keeping(store: Store, now: datetime) -> Keeping:
     count = expiring = expired = 0
     following: datetime | None = None
     oldest: datetime | None = None
-    for each in all_sessions(store):
-        for entry in _entries(store, each.session_id):
+    for each in sessions_of(store):
+        for entry in entries_of(store, each.session_id, expired=True):
             count += 1
             oldest = entry.created_at if oldest is None else min(oldest, entry.created_at)
             if entry.expires_at is None:
@@ -89,12 +88,3 @@ def keeping(store: Store, now: datetime) -> Keeping:
             else:
                 following = entry.expires_at if following is None else min(following, entry.expires_at)
     return Keeping(count, expiring, expired, following, oldest)
-
-
-def _entries(store: Store, session_id: str) -> Iterator[StoredEntry]:
-    """All entries of a session, those that have expired too."""
-    offset: int | None = 0
-    while offset is not None:
-        page = store.entries(session_id, offset=offset, limit=_PAGE, expired=True)
-        yield from page.entries
-        offset = page.next_offset

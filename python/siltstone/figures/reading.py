@@ -7,14 +7,11 @@ from datetime import date
 from typing import Any
 
 from siltstone.errors import ConfigError
-from siltstone.memory import SessionInfo
 from siltstone.memory.base import Store
 from siltstone.memory.log import LogRow, SessionLog
+from siltstone.memory.paging import rows_of
 
-__all__ = ["all_sessions", "log_rows", "plain", "require_session"]
-
-_PAGE = 1_000  #: messages that are held at once
-_SESSIONS = 500  #: sessions that are held at once
+__all__ = ["log_rows", "plain", "require_session"]
 
 
 def require_session(store: Store, session_id: str) -> None:
@@ -33,21 +30,11 @@ def require_session(store: Store, session_id: str) -> None:
         raise ConfigError(f"{said} has no session {session_id!r}", field="session", value=session_id)
 
 
-def all_sessions(store: Store) -> Iterator[SessionInfo]:
-    """The row of each session of the store in a list of sessions."""
-    offset: int | None = 0
-    while offset is not None:
-        page = store.sessions(offset=offset, limit=_SESSIONS)
-        yield from page.sessions
-        offset = page.next_offset
-
-
 def log_rows(log: SessionLog, start: int, end: int | None) -> Iterator[LogRow]:
     """The messages of a log from *start* on, up to *end* where there is one, a page in memory at a time."""
     last = log.state().next_seq
     last = last if end is None else min(end, last)
-    for at in range(start, last, _PAGE):
-        yield from log.read(at, min(at + _PAGE, last))
+    yield from rows_of(log, start, last)
 
 
 def plain(value: Any) -> Any:

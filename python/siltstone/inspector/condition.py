@@ -9,9 +9,9 @@ from pathlib import Path
 
 from siltstone.errors import StoreCorruptError
 from siltstone.figures.growth import DAYS, Day, Keeping, growth, keeping
-from siltstone.figures.reading import all_sessions
 from siltstone.inspector.subject import Subject
 from siltstone.memory import Finding, SessionInfo, StoreStats
+from siltstone.memory.paging import sessions_of
 from siltstone.values import dataclass
 
 __all__ = ["Condition", "StoredFile", "condition"]
@@ -69,7 +69,7 @@ def condition(subject: Subject, *, check: bool = False) -> Condition:
     """The state of the store; with *check* every row of it is read."""
     store = subject.store
     findings = tuple(store.check()) if check else None
-    sessions = list(all_sessions(store))
+    sessions = list(sessions_of(store))
     largest = sorted(sessions, key=lambda each: each.tokens, reverse=True)[:_LARGEST]
     stats: StoreStats | None = None
     with suppress(StoreCorruptError):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from siltstone.figures.reading import all_sessions, require_session
+from siltstone.figures.reading import require_session
 from siltstone.inspector.change import change_page
 from siltstone.inspector.condition import condition
 from siltstone.inspector.finding import recall_log
@@ -22,6 +22,7 @@ from siltstone.inspector.story import story
 from siltstone.inspector.subject import Subject
 from siltstone.inspector.transcript import log_page, places
 from siltstone.memory import SessionInfo
+from siltstone.memory.paging import sessions_of
 from siltstone.memory.recalled import MOST_RECALLS
 from siltstone.values import dataclass
 
@@ -83,7 +84,7 @@ def exported(subject: Subject, session_id: str | None = None, window: int | None
     """
     if session_id is not None:
         require_session(subject.store, session_id)
-    infos = [each for each in all_sessions(subject.store) if session_id in (None, each.session_id)]
+    infos = [each for each in sessions_of(subject.store) if session_id in (None, each.session_id)]
     links = _Links({each.session_id: number for number, each in enumerate(infos)})
     sheets = list(_sheets(subject, infos, links, window))
     style, script = (static_text(name) for name in ("inspector.css", "inspector.js"))

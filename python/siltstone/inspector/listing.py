@@ -9,9 +9,9 @@ from typing import Any
 from siltstone import tokens
 from siltstone.errors import SiltstoneError
 from siltstone.figures.filling import in_context
-from siltstone.figures.reading import all_sessions
 from siltstone.inspector.subject import Subject
 from siltstone.memory import SessionInfo
+from siltstone.memory.paging import sessions_of
 from siltstone.values import dataclass
 
 __all__ = ["SORTS", "Listing", "contexts", "listing"]
@@ -76,7 +76,7 @@ def listing(
     page: int = PAGE,
 ) -> Listing:
     """The sessions whose id or title has *words*, of one namespace where one is named."""
-    known = list(all_sessions(subject.store))
+    known = list(sessions_of(subject.store))
     sort = sort if sort in SORTS else "active"
     wanted = words.casefold().strip()
     found = [

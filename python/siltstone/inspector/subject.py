@@ -9,9 +9,10 @@ from contextlib import suppress
 from typing import Self, TypeVar, cast
 
 from siltstone.errors import SiltstoneError
-from siltstone.figures.reading import all_sessions, require_session
+from siltstone.figures.reading import require_session
 from siltstone.memory import SessionInfo
 from siltstone.memory.base import Store
+from siltstone.memory.paging import sessions_of
 from siltstone.session import Session
 
 __all__ = ["Subject"]
@@ -82,7 +83,7 @@ class Subject:
 
     def info(self, session_id: str) -> SessionInfo | None:
         """The row of one session in the list of sessions."""
-        return next((info for info in all_sessions(self.store) if info.session_id == session_id), None)
+        return next((info for info in sessions_of(self.store) if info.session_id == session_id), None)
 
     def close(self) -> None:
         """Lets go of the store."""

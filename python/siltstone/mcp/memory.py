@@ -23,6 +23,7 @@ from siltstone.mcp.answers import (
 )
 from siltstone.memory.base import Store
 from siltstone.memory.opening import open_store
+from siltstone.memory.paging import sessions_of
 from siltstone.messages import in_words, read_history, read_message
 from siltstone.outcome import Compacted, Failed
 from siltstone.session import Session
@@ -338,10 +339,4 @@ def _shown(store: Store) -> str:
 
 def _is_known(store: Store, session_id: str) -> bool:
     """Whether the store has the session, though nothing was said in it: one with saved memories alone."""
-    at: int | None = 0
-    while at is not None:
-        page = store.sessions(offset=at, limit=1_000)
-        if any(each.session_id == session_id for each in page.sessions):
-            return True
-        at = page.next_offset
-    return False
+    return any(each.session_id == session_id for each in sessions_of(store))

@@ -15,6 +15,7 @@ from siltstone.memory.database_log import request_among
 from siltstone.memory.entry import StoredEntry
 from siltstone.memory.holding import Holding
 from siltstone.memory.log import Derived, LogRow, SessionLog
+from siltstone.memory.paging import entry_pages, rows_at, rows_of
 from siltstone.memory.renaming import new_names, with_partners
 from siltstone.memory.reports import ForgetReport, Page
 from siltstone.messages import (
@@ -39,8 +40,6 @@ REPLACEMENT = (
     "[Context compacted] A summary of earlier messages stood here. "
     "It was removed, because something that it covered was forgotten."
 )  #: the text that replaces a forgotten summary
-
-_PAGE = 1_000  #: rows of one read
 
 
 class Target(NamedTuple):
@@ -270,7 +269,9 @@ def _of_session(
     known = [(seq, digest) for seq, digest in digests if digest]
     salt = log.salt() if replaced else b""
     known += [_digest_of(row, salt) for row in replaced]
-    kept_rows = (row for row in _rows(log, length if seqs else 0) if not _has((row.seq, row.seq + 1), seqs))
+    kept_rows = (
+        row for row in rows_of(log, 0, length if seqs else 0) if not _has((row.seq, row.seq + 1), seqs)
+    )
     title = request_among(kept_rows)
     target = Target(session_id, messages, ids[0], ids[1], list(meant.items()), digests=known, title=title)
     return target, expected, kept
@@ -304,14 +305,14 @@ def _candidates(
 ) -> Iterator[LogRow]:
     """The messages of the log that may be meant, in order; *holding* gives those that may hold a text."""
     if criteria.identifiers:  # all of them tell which are tied together
-        return _rows(log, length)
+        return rows_of(log, 0, length)
     if criteria.entry_ids is not None:
-        return _read(log, sorted(sources))
+        return rows_at(log, sorted(sources))
     if criteria.text is not None:
-        return _read(log, sorted({*sources, *holding(criteria.text)}))
+        return rows_at(log, sorted({*sources, *holding(criteria.text)}))
     if criteria.span is not None:
-        return _read(log, sorted({*sources, *range(criteria.span[0], min(criteria.span[1], length))}))
-    return _rows(log, length)
+        return rows_at(log, sorted({*sources, *range(criteria.span[0], min(criteria.span[1], length))}))
+    return rows_of(log, 0, length)
 
 
 def _messages(
@@ -336,7 +337,7 @@ def _messages(
     messages = [(seq, encode(held[seq])) for seq in sorted(chosen)]
     kept = {value for seq in chosen for _, value in identifiers(held[seq])} - set(names.values())
     salt, digests = log.salt(), list[tuple[int, bytes]]()
-    for row, (seq, raw) in zip(_read(log, sorted(chosen)), messages, strict=True):
+    for row, (seq, raw) in zip(rows_at(log, sorted(chosen)), messages, strict=True):
         if row.provenance != "placeholder" or row.raw != raw:
             digests.append((seq, _digest(row, salt)))
     return messages, digests, {each for each in kept if criteria.text is None or criteria.text in each}
@@ -361,25 +362,7 @@ def _pages(store: Store, session_id: str, criteria: Criteria, holding: Holding) 
     if criteria.text is not None:
         yield holding.entries(session_id, criteria.text)
         return
-    offset: int | None = 0
-    while offset is not None:
-        page = store.entries(session_id, offset=offset, limit=_PAGE, expired=True)
-        yield page
-        offset = page.next_offset
-
-
-def _read(log: SessionLog, seqs: Sequence[int]) -> Iterator[LogRow]:
-    """The messages with the ascending numbers *seqs*. Adjacent numbers are read together."""
-    start = 0
-    for at in range(1, len(seqs) + 1):
-        if at == len(seqs) or seqs[at] != seqs[at - 1] + 1 or at - start == _PAGE:
-            yield from log.read(seqs[start], seqs[at - 1] + 1)
-            start = at
-
-
-def _rows(log: SessionLog, length: int) -> Iterator[LogRow]:
-    for start in range(0, length, _PAGE):
-        yield from log.read(start, min(start + _PAGE, length))
+    yield from entry_pages(store, session_id, expired=True)
 
 
 def _tombstone(row: LogRow) -> dict[str, Any]:

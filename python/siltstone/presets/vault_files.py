@@ -19,6 +19,7 @@ from siltstone.compaction.waterfall_state import Memory, WaterfallState
 from siltstone.errors import StoreIoError
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import CompactionRow, Derived, LogRow, SessionLog
+from siltstone.memory.paging import rows_of
 from siltstone.messages import RawMessage, decode, indexable_text, read_message
 from siltstone.values import replace
 from siltstone.vault import Contents, Vault, VaultMemory, VaultSummary
@@ -29,7 +30,6 @@ FOLDER: Final = "vault"
 """The folder of the vaults, inside the directory of the store."""
 
 POLICY: Final = "waterfall"
-PAGE: Final = 1_000  #: the maximum messages of the log that are read at once
 
 
 class VaultFiles:
@@ -111,10 +111,9 @@ class VaultFiles:
         if self._end == state.next_seq and not kept:
             self._write_summaries(state.head)
             return
-        for start in range(self._end, state.next_seq, PAGE):
-            for row in self._log.read(start, min(start + PAGE, state.next_seq)):
-                if row.seq not in kept:
-                    self._add(row)
+        for row in rows_of(self._log, self._end, state.next_seq):
+            if row.seq not in kept:
+                self._add(row)
         self._end, self._redactions = state.next_seq, state.redactions
         self._vault.end = f"{state.redactions} {state.next_seq}"
         self._write_summaries(state.head)
@@ -128,9 +127,7 @@ class VaultFiles:
 
     def _reconcile(self, end: int) -> set[int]:
         """Removes memories that differ from the log or occur twice. Returns the numbers of the others."""
-        truth: dict[int, str] = {}
-        for start in range(0, end, PAGE):
-            truth |= {row.seq: _content(row) for row in self._log.read(start, min(start + PAGE, end))}
+        truth = {row.seq: _content(row) for row in rows_of(self._log, 0, end)}
         kept: set[int] = set()
 
         def wrong(memory: VaultMemory) -> bool:

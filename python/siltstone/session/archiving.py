@@ -16,6 +16,7 @@ from siltstone.events import ArchiveFailed, notify
 from siltstone.logs import log as _log
 from siltstone.memory.convert import MAX_INTEGER
 from siltstone.memory.entry import Entry, StoredEntry
+from siltstone.memory.paging import entries_of
 from siltstone.session.loading import content_of, line_of
 from siltstone.session.range_set import has, union
 from siltstone.values import replace
@@ -162,13 +163,8 @@ def _entries(core: SessionCore) -> list[StoredEntry]:
     """The entries of the session, without those of a past that was rewritten."""
     state = core.follow()
     line = line_of(core.rows, content_of(state.head), MAX_INTEGER)
-    found: list[StoredEntry] = []
-    offset: int | None = 0
-    while offset is not None:
-        page = core.store.entries(core.session_id, offset=offset, limit=_PAGE)
-        found += (each for each in page.entries if has(line, *each.source_range))
-        offset = page.next_offset
-    return found
+    entries = entries_of(core.store, core.session_id)
+    return [each for each in entries if has(line, *each.source_range)]
 
 
 def _said(entry: StoredEntry) -> Said:

@@ -42,6 +42,7 @@ from siltstone.memory.log import (
     SessionVersion,
     ancestors,
 )
+from siltstone.memory.paging import entries_of, rows_of
 from siltstone.memory.written import new_entry
 from siltstone.messages.json_text import dump
 from siltstone.session.range_set import RangeSet, minus, union
@@ -101,22 +102,21 @@ def records_of(store: Store, session_id: str) -> Iterator[Record]:
     log = store.open_log(session_id)
     state = log.state()
     yield Record("session", session_id, {"namespace": state.namespace, "clock": state.clock})
-    for start in range(0, state.next_seq, _PAGE):
-        for row in log.read(start, min(start + _PAGE, state.next_seq)):
-            yield Record("message", session_id, dict(zip(_MESSAGE, _of_message(row), strict=True)))
+    for row in rows_of(log, 0, state.next_seq):
+        yield Record("message", session_id, dict(zip(_MESSAGE, _of_message(row), strict=True)))
     told: set[int] = set()
     before: RangeSet = ()
     for compaction in reversed(list(ancestors(log, state.head))):
         yield Record("compaction", session_id, _compaction_body(log, compaction))
         covers = union(compaction.compaction.covers)
         for span in minus(covers, before):
-            for entry in _entries(store, session_id, span):
+            for entry in entries_of(store, session_id, span):
                 if entry.entry_id not in told:
                     told.add(entry.entry_id)
                     yield _entry_record(entry)
         before = covers
     yield Record("end", session_id, {"of": "compactions"})
-    for entry in _entries(store, session_id, None):
+    for entry in entries_of(store, session_id):
         if entry.entry_id not in told:
             yield _entry_record(entry)
     if isinstance(store, FactRows):
@@ -132,7 +132,7 @@ def export_everything(store: Store, session_ids: Iterable[str], path: str | os.P
 
 def export_segments(store: Store, session_ids: Iterable[str], path: str | os.PathLike[str]) -> int:
     """Writes the entries of the sessions as ``segments.jsonl``. Returns the number of entries."""
-    return write_segments(path, (each for name in session_ids for each in _entries(store, name, None)))
+    return write_segments(path, (each for name in session_ids for each in entries_of(store, name)))
 
 
 def export_knowledge(store: Store, session_ids: Iterable[str], path: str | os.PathLike[str]) -> int:
@@ -143,7 +143,7 @@ def export_knowledge(store: Store, session_ids: Iterable[str], path: str | os.Pa
 
 def export_vectors(store: Store, session_ids: Iterable[str], path: str | os.PathLike[str]) -> int:
     """Writes ``vectors.bin``: the documented hashed vectors of the entries, by segment id."""
-    entries = (each for name in session_ids for each in _entries(store, name, None))
+    entries = (each for name in session_ids for each in entries_of(store, name))
     vectors = {of_entry(entry).id: hash_vector(entry.content) for entry in entries}
     write_vectors(path, vectors, DIMENSION)
     return len(vectors)
@@ -448,18 +448,10 @@ def _spans(value: Any) -> RangeSet:
     return tuple((int(start), int(end)) for start, end in value)
 
 
-def _entries(store: Store, session_id: str, span: tuple[int, int] | None) -> Iterator[StoredEntry]:
-    offset: int | None = 0
-    while offset is not None:
-        page = store.entries(session_id, overlaps=span, offset=offset, limit=_PAGE)
-        yield from page.entries
-        offset = page.next_offset
-
-
 def _texts(store: Store, session_id: str) -> set[tuple[str, str]] | None:
     """Roles and texts of the session's entries; None where no session can have that id."""
     try:
-        return {(each.role, each.content) for each in _entries(store, session_id, None)}
+        return {(each.role, each.content) for each in entries_of(store, session_id)}
     except InvalidEntryError:
         return None
 

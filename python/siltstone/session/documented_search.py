@@ -8,12 +8,12 @@ from typing import Final
 from siltstone.documented import bm25, cosine, hash_vector, hybrid_scores, passes, tokens
 from siltstone.memory.base import Store
 from siltstone.memory.entry import SourceRange, StoredEntry
+from siltstone.memory.paging import entries_of
 from siltstone.recall import Detail, RecallConfig
 from siltstone.values import dataclass
 
 __all__ = ["DocumentedSearch"]
 
-PAGE: Final = 1_000
 DAY: Final = 86_400.0  #: seconds
 
 
@@ -80,11 +80,7 @@ class DocumentedSearch:
         """The newest entries, at most ``max_segments``, without entries that are too old."""
         config, found = self._config, list[StoredEntry]()
         for session in sessions:
-            offset: int | None = 0
-            while offset is not None:
-                page = self._store.entries(session, offset=offset, limit=PAGE)
-                found += page.entries
-                offset = page.next_offset
+            found += entries_of(self._store, session)
         if config.eviction_days:
             oldest = self._now() - config.eviction_days * DAY
             found = [entry for entry in found if entry.created_at.timestamp() >= oldest]

@@ -31,7 +31,6 @@ KEY: Final = "preset"
 DOCUMENTED: Final = "documented"
 SETTINGS: Final = "preset_settings"
 IN_CODE: Final = "preset_code"  #: names of settings that JSON cannot hold: only the host's code has them
-_PAGE: Final = 1_000  #: sessions that are listed at once
 
 
 @runtime_checkable
@@ -195,14 +194,12 @@ def _first(store: Store, but: str = "") -> tuple[str, str] | None:
         found = store.session_with_settings(_written(""), lacks)
         name = None if found is None else _read(found[1]).get(KEY)
         return None if found is None or not isinstance(name, str) else (found[0], name)
-    offset: int | None = 0
-    while offset is not None:
-        page = store.sessions(offset=offset, limit=_PAGE)
-        for each in page.sessions:
-            name = _name(store, each.session_id)
-            if name is not None and name != but:
-                return each.session_id, name
-        offset = page.next_offset
+    from siltstone.memory.paging import sessions_of  # the package's own stores find it themselves
+
+    for each in sessions_of(store):
+        name = _name(store, each.session_id)
+        if name is not None and name != but:
+            return each.session_id, name
     return None
 
 

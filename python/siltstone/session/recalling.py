@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Recalling"]
 
-PAGE = 1_000  #: sessions of a namespace in one listing
 MOST_QUERY = 4_000  #: last characters of a query that are used: the question mostly follows a pasted text
 
 
@@ -271,16 +270,13 @@ class _Shelf:
 
     def _sessions(self) -> list[str]:
         """The sessions to search: this one, or all of its namespace."""
-        core, found = self._core, list[str]()
+        core = self._core
         namespace = core.rows.state().namespace if self._config.cross_session else ""
         if not namespace:
             return [core.session_id]
-        offset: int | None = 0
-        while offset is not None:
-            page = core.store.sessions(namespace, offset=offset, limit=PAGE)
-            found += [each.session_id for each in page.sessions]
-            offset = page.next_offset
-        return found
+        from siltstone.memory.paging import sessions_of
+
+        return [each.session_id for each in sessions_of(core.store, namespace)]
 
     def neighbours(self, detail: Detail, distance: int) -> list[tuple[int, Detail]]:
         """The entries of the session that were stored directly before and after *detail*."""

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["Retention", "only_new", "retain"]
 
 _SPELLED: Final = {"maxSegments": "max_segments", "evictionDays": "eviction_days"}
-_PAGE: Final = 1_000
 _FIRST: Final = -62_135_596_800.0  #: the year 1, in seconds since 1970: no datetime is before it
 
 
@@ -104,13 +103,11 @@ class Retention:
 def only_new(store: Store, session_id: str, entries: Sequence[Entry]) -> list[Entry]:
     """*entries* without texts that the session has already with the same role, and without repetitions."""
     from siltstone.archive import dedup_key  # few sessions need it
+    from siltstone.memory.paging import entries_of
 
-    known: set[bytes] = set()
-    offset: int | None = 0
-    while entries and offset is not None:
-        page = store.entries(session_id, offset=offset, limit=_PAGE)
-        known.update(dedup_key(session_id, each.role, each.content) for each in page.entries)
-        offset = page.next_offset
+    if not entries:
+        return []
+    known = {dedup_key(session_id, each.role, each.content) for each in entries_of(store, session_id)}
     new = []
     for entry in entries:
         key = dedup_key(session_id, entry.role, entry.content)

@@ -32,8 +32,8 @@ from siltstone.memory.log import (
     SessionVersion,
     ViewItem,
 )
+from siltstone.memory.paging import entries_of, rows_of, sessions_of
 from siltstone.memory.recalled import MOST_RECALLS
-from siltstone.memory.reports import SessionInfo
 from siltstone.shapes import Protocol
 from siltstone.values import asdict, dataclass, replace
 
@@ -41,7 +41,7 @@ __all__ = ["Copied", "CopyableStore", "copy_store"]
 
 _T = TypeVar("_T")
 
-_PAGE: Final = 500  #: rows that are read at once
+_PAGE: Final = 500  #: rows that are written at once
 _BYTES: Final = 4 << 20  #: of messages or texts that are written at once
 _MESSAGE: Final = tuple(NewMessage.__slots__)
 _ROW: Final = tuple(name for name in NewCompaction.__slots__ if name not in ("view", "derived"))
@@ -113,7 +113,7 @@ def copy_store(
     total = source.stats()
     rows = total.messages + total.entries
     behind = 0
-    for info in _sessions(source):
+    for info in sessions_of(source):
         name = info.session_id
 
         def tell(count: int, name: str = name, behind: int = behind) -> None:
@@ -137,28 +137,6 @@ def copy_store(
         done.staged += was["staged"][0]
     done.differing = tuple(differing)
     return done
-
-
-def _sessions(store: Store) -> Iterator[SessionInfo]:
-    offset: int | None = 0
-    while offset is not None:
-        page = store.sessions(offset=offset, limit=_PAGE)
-        yield from page.sessions
-        offset = page.next_offset
-
-
-def _messages(log: SessionLog, length: int) -> Iterator[LogRow]:
-    for start in range(0, length, _PAGE):
-        yield from log.read(start, min(start + _PAGE, length))
-
-
-def _entries(store: Store, session_id: str) -> Iterator[StoredEntry]:
-    """The findable entries, in the order of their ids."""
-    offset: int | None = 0
-    while offset is not None:
-        page = store.entries(session_id, offset=offset, limit=_PAGE)
-        yield from page.entries
-        offset = page.next_offset
 
 
 class _Names:
@@ -215,10 +193,10 @@ def _figures(store: CopyableStore, session_id: str) -> dict[str, tuple[int, str]
     forgotten = log.forgotten()
     return {
         "session": _summed([session]),
-        "messages": _summed(map(_message, _messages(log, state.next_seq))),
+        "messages": _summed(map(_message, rows_of(log, 0, state.next_seq))),
         "rows": _summed(map(names.row, names.rows)),
         "texts": _summed(map(names.text, names.texts)),
-        "entries": _summed(map(names.entry, _entries(store, session_id))),
+        "entries": _summed(map(names.entry, entries_of(store, session_id))),
         "facts": _summed(map(_fact, store.facts(session_id))),
         "staged": _summed((each.token, each.entries) for each in store.stages(session_id)),
         "recalls": _summed(_recalls(log, store, session_id, count(1))),
@@ -234,7 +212,7 @@ def _recalls(log: SessionLog, store: Store, session_id: str, others: Iterable[in
     """
     rows = log.recalls(MOST_RECALLS)
     ids = (
-        {each.entry_id: other for each, other in zip(_entries(store, session_id), others, strict=False)}
+        {each.entry_id: other for each, other in zip(entries_of(store, session_id), others, strict=False)}
         if rows
         else {}
     )
@@ -299,18 +277,14 @@ class _Session:
         length, have = self._state.next_seq, self._version().next_seq
         if have > length:
             raise self._refused(f"has {have} messages, and the source {length}")
-        for here, there in zip(_messages(self._from, have), _messages(self._to, have), strict=True):
+        for here, there in zip(rows_of(self._from, 0, have), rows_of(self._to, 0, have), strict=True):
             if _message(here) != _message(there):
                 raise self._refused(f"has another message {here.seq}")
         self._count(have)
-        rest = (row for start in range(have, length, _PAGE) for row in self._page(start, length))
-        for batch in _batches(rest, lambda row: len(row.raw)):
+        for batch in _batches(rows_of(self._from, have, length), lambda row: len(row.raw)):
             messages = [NewMessage(**_message(row)) for row in batch]
             self._to.append(messages, expected=self._version(), clock="", write_id=_write_id())
             self._count(len(batch))
-
-    def _page(self, start: int, length: int) -> list[LogRow]:
-        return self._from.read(start, min(start + _PAGE, length))
 
     def _copy_rows_and_entries(self) -> None:
         """Copies rows and entries in the order of the entries' ids. A row comes with its first entry."""
@@ -342,8 +316,8 @@ class _Session:
 
     def _new_entries(self, have: _Names) -> Iterator[StoredEntry]:
         """The entries that the target lacks. Its own entries must be the first ones of the source."""
-        theirs = _entries(self._target, self._name)
-        for here, there in zip_longest(_entries(self._source, self._name), theirs):
+        theirs = entries_of(self._target, self._name)
+        for here, there in zip_longest(entries_of(self._source, self._name), theirs):
             if here is None:
                 raise self._refused(f"has an entry {there.entry_id} more")
             if there is None:
@@ -362,7 +336,7 @@ class _Session:
         One write gives its entries ids without gaps. So an entry without a row between two entries of one row
         came with that row, and a caller indexed it again later.
         """
-        last = {entry.compaction_id: entry.entry_id for entry in _entries(self._source, self._name)}
+        last = {entry.compaction_id: entry.entry_id for entry in entries_of(self._source, self._name)}
         row: int | None = None
         for entry in entries:
             if entry.compaction_id is not None:
@@ -450,7 +424,7 @@ class _Session:
 
     def _copy_recalls(self) -> None:
         """The recalls of a session, with the ids of the entries in the target."""
-        theirs = (entry.entry_id for entry in _entries(self._target, self._name))
+        theirs = (entry.entry_id for entry in entries_of(self._target, self._name))
         recalls = _recalls(self._from, self._source, self._name, theirs)
         if recalls and recalls != self._to.recalls(MOST_RECALLS):
             self._to.append(

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 from siltstone.errors import StoreError, StoreIoError
 from siltstone.logs import log as _log
 from siltstone.memory.base import Store
+from siltstone.memory.paging import entries_of
 
 if TYPE_CHECKING:
     from siltstone.archive import ContextArchive
     from siltstone.vault import Vault
 
 __all__ = ["after_delete", "after_forget"]
-
-PAGE = 1_000  #: entries that are read at once
 
 
 def after_forget(store: Store, directory: str, session_ids: Iterable[str]) -> bool:
@@ -87,12 +86,7 @@ def _archive_in_step(store: Store, archive: ContextArchive, session_id: str) -> 
     """Removes texts and facts of the session that the store no longer has."""
     from siltstone.knowledge import FactRows, StoredFacts
 
-    texts: set[str] = set()
-    offset: int | None = 0
-    while offset is not None:
-        page = store.entries(session_id, offset=offset, limit=PAGE)
-        texts.update(entry.content for entry in page.entries)
-        offset = page.next_offset
+    texts = {entry.content for entry in entries_of(store, session_id)}
     segments = archive.timeline(session_id)
     kept = [each for each in segments if each.content in texts]
     if len(kept) < len(segments):

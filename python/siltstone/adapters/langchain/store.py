@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from siltstone.adapters.base import requires
 from siltstone.index import Bm25Index
+from siltstone.memory.paging import sessions_of
 from siltstone.stores import MemoryStore, SimpleMemoryStore
 
 with requires("langchain"):
@@ -39,7 +40,6 @@ Namespace = tuple[str, ...]
 PREFIX: Final = "langgraph:"  #: the prefix of the ids of namespace sessions; the namespace as JSON follows
 CURRENT: Final = "item"  #: the state of a kept item; the digest of its key follows, except in older rows
 DELETED: Final = "deleted item"  #: that of a deleted one, with the digest as well
-PAGE: Final = 1_000
 
 _COMPARED: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "$eq": lambda one, other: one == other,
@@ -163,15 +163,9 @@ class SiltstoneStore(BaseStore):
 
     def _namespaces(self) -> Iterator[Namespace]:
         """The namespaces that ever held an item."""
-        offset = 0
-        while True:
-            page = self._store.sessions(offset=offset, limit=PAGE).sessions
-            for each in page:
-                if each.session_id.startswith(PREFIX):
-                    yield tuple(json.loads(each.session_id.removeprefix(PREFIX)))
-            if len(page) < PAGE:
-                return
-            offset += PAGE
+        for each in sessions_of(self._store):
+            if each.session_id.startswith(PREFIX):
+                yield tuple(json.loads(each.session_id.removeprefix(PREFIX)))
 
 
 def _session(namespace: Namespace) -> str:
