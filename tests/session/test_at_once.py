@@ -170,6 +170,22 @@ async def test_other_tasks_go_on_while_one_appends_without_a_pause() -> None:
             await task
 
 
+async def waited_by_a_worker(
+    session: AsyncSession, call: str, hops: Calls, let_go: Callable[[], None]
+) -> None:
+    """Makes the call, which has to wait until *let_go* is called: a worker waits, and the loop goes on."""
+    hops.clear()
+    task = asyncio.create_task(
+        session.append(user("three")) if call == "append" else session.prepare()  # type: ignore[arg-type]
+    )
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert len(hops) == 1
+    assert not task.done()
+    let_go()
+    await task
+
+
 @pytest.mark.parametrize("call", ["append", "prepare"])
 async def test_the_loop_never_waits_for_a_thread_that_holds_the_session(
     store: Store, call: str, hops: Calls
@@ -187,16 +203,7 @@ async def test_the_loop_never_waits_for_a_thread_that_holds_the_session(
         thread = threading.Thread(target=hold)
         thread.start()
         held.wait(300)
-        hops.clear()
-        task = asyncio.create_task(
-            session.append(user("three")) if call == "append" else session.prepare()  # type: ignore[arg-type]
-        )
-        for _ in range(20):
-            await asyncio.sleep(0)
-        assert len(hops) == 1  # the loop is here, and a worker waits
-        assert not task.done()
-        let_go.set()
-        await task
+        await waited_by_a_worker(session, call, hops, let_go.set)
         thread.join()
         assert session.history()[-1] == user("three")
 
@@ -224,17 +231,12 @@ async def test_the_loop_never_waits_for_a_thread_that_writes_to_the_store(call: 
             thread = threading.Thread(target=other.append, args=(user("slowly"),))
             thread.start()
             held.wait(300)
-            hops.clear()
-            task = asyncio.create_task(
-                session.append(user("three")) if call == "append" else session.prepare()  # type: ignore[arg-type]
-            )
-            for _ in range(20):
-                await asyncio.sleep(0)
-            assert len(hops) == 1
-            assert not task.done()
-            is_held.clear()
-            let_go.set()
-            await task
+
+            def go_on() -> None:
+                is_held.clear()
+                let_go.set()
+
+            await waited_by_a_worker(session, call, hops, go_on)
             thread.join()
             assert session.history()[-1] == user("three")
             other.close()

@@ -12,9 +12,9 @@ use crate::memory::options::{QueryVector, SearchIndex, SearchOptions};
 use crate::memory::rank::{Analysis, Ranking};
 use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::scope_map::Leaving;
-use crate::memory::search::{Found, Hit, another_embedder, fetch};
+use crate::memory::search::{Found, Hit, asked_embedder, fetch};
 use crate::memory::store::Store;
-use crate::sqlite::{NewEntry, StoredEntry, entry, session, vectors};
+use crate::sqlite::{NewEntry, StoredEntry, entry, session};
 
 /// The share of the namespace index's bytes that the indexes of its single sessions may take.
 const SHARE_OF_SESSIONS: f64 = 0.3;
@@ -208,13 +208,8 @@ impl Store {
             let Some(asked) = embedder.filter(|_| unread.is_empty()) else {
                 return Ok(unread);
             };
-            match vectors::embedder(transaction)? {
-                Some(current) if current.id == asked => {
-                    namespace.catch_up_vectors(transaction, &current)?;
-                    Ok(unread)
-                }
-                _ => Err(another_embedder()),
-            }
+            namespace.catch_up_vectors(transaction, &asked_embedder(transaction, asked)?)?;
+            Ok(unread)
         })
     }
 
@@ -309,14 +304,8 @@ mod tests {
     use crate::memory::handle::Handle;
 
     fn entry(number: i64) -> NewEntry {
-        NewEntry {
-            text: format!("silt and river {number} {}", "stone ".repeat(20)),
-            start: number,
-            end: number + 1,
-            role: "user".to_owned(),
-            kind: "message".to_owned(),
-            ..NewEntry::default()
-        }
+        let stones = "stone ".repeat(20);
+        NewEntry::said(number, format!("silt and river {number} {stones}"))
     }
 
     #[test]

@@ -94,14 +94,7 @@ mod tests {
     use crate::sqlite::{NewEntry, NewFact};
 
     fn entry(number: i64) -> NewEntry {
-        NewEntry {
-            text: format!("silt \"{number}\"\n"),
-            start: number,
-            end: number + 1,
-            role: "user".to_owned(),
-            kind: "message".to_owned(),
-            ..NewEntry::default()
-        }
+        NewEntry::said(number, format!("silt \"{number}\"\n"))
     }
 
     #[test]

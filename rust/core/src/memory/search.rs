@@ -12,8 +12,7 @@ use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::scope::Scope;
 use crate::memory::scope_map::HeldScope;
 use crate::memory::store::Store;
-use crate::sqlite::Transaction;
-use crate::sqlite::{SessionRow, StoredEntry, entry, session, vectors};
+use crate::sqlite::{EmbedderRow, SessionRow, StoredEntry, Transaction, entry, session, vectors};
 
 /// A hit of a search.
 #[derive(Clone, Debug, PartialEq)]
@@ -279,14 +278,8 @@ impl Store {
             let Some(asked) = embedder else {
                 return Ok(is_worth_keeping);
             };
-            match vectors::embedder(transaction)? {
-                Some(current) if current.id == asked => {
-                    scope.catch_up_vectors(transaction, &current)?;
-                    Ok(is_worth_keeping)
-                }
-                // Another embedder has replaced it since the search began.
-                _ => Err(another_embedder()),
-            }
+            scope.catch_up_vectors(transaction, &asked_embedder(transaction, asked)?)?;
+            Ok(is_worth_keeping)
         })
     }
 }
@@ -315,7 +308,12 @@ pub(super) fn fetch(
     }
 }
 
-pub(super) fn another_embedder() -> Error {
-    let message = "another embedder took the place of this one meanwhile: open the store with it";
-    Error::new(ErrorKind::StoreConflict, message)
+/// The store's embedder, which must still be the one that the search began with.
+pub(super) fn asked_embedder(transaction: &Transaction<'_>, asked: i64) -> Result<EmbedderRow> {
+    let current = vectors::embedder(transaction)?;
+    current.filter(|row| row.id == asked).ok_or_else(|| {
+        let message =
+            "another embedder took the place of this one meanwhile: open the store with it";
+        Error::new(ErrorKind::StoreConflict, message)
+    })
 }

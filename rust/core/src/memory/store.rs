@@ -47,12 +47,8 @@ impl Store {
         let database = Database::open(file, read_only, mode, &birth(hash_rule))?;
         // The store keeps texts, not terms. So a store of another analyser only needs the new analyser's name.
         database.remember(meta::ANALYSER, analyse::ID)?;
-        let store = Self {
-            scopes: ScopeMap::new(stored_reading(&database)?),
-            caches: Caches::beside(database.file()),
-            rows: KnownRows::default(),
-            database,
-        };
+        let caches = Caches::beside(database.file());
+        let store = Self::over(database, caches)?;
         if !store.is_read_only() {
             store.sweep();
             // Finishes deletions and erasures of processes that were killed.
@@ -64,21 +60,20 @@ impl Store {
 
     /// A store in memory with that rule. It has no file and no caches.
     pub(super) fn in_memory(hash_rule: Option<HashRule>) -> Result<Self> {
-        let database = Database::in_memory(&birth(hash_rule))?;
-        Ok(Self {
-            scopes: ScopeMap::new(stored_reading(&database)?),
-            caches: Caches::none(),
-            rows: KnownRows::default(),
-            database,
-        })
+        Self::over(Database::in_memory(&birth(hash_rule))?, Caches::none())
     }
 
     /// A store in memory that mirrors rows. `keeper` keeps the rows themselves.
     pub(super) fn mirror(hash_rule: HashRule, keeper: Box<dyn Keeper>) -> Result<Self> {
         let database = Database::mirror(&birth(Some(hash_rule)), keeper)?;
+        Self::over(database, Caches::none())
+    }
+
+    /// The store of that database, with no index yet.
+    fn over(database: Database, caches: Caches) -> Result<Self> {
         Ok(Self {
             scopes: ScopeMap::new(stored_reading(&database)?),
-            caches: Caches::none(),
+            caches,
             rows: KnownRows::default(),
             database,
         })

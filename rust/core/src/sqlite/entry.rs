@@ -62,6 +62,21 @@ impl NewEntry {
     }
 }
 
+#[cfg(test)]
+impl NewEntry {
+    /// What a user said in that message, for tests.
+    pub(crate) fn said(number: i64, text: String) -> Self {
+        Self {
+            text,
+            start: number,
+            end: number + 1,
+            role: "user".to_owned(),
+            kind: "message".to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
 /// An entry as the store holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredEntry {
