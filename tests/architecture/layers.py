@@ -283,7 +283,7 @@ RUST_FAMILIES = {
     "index": ["base dense exact", "arrays exact_search flat graph removal"],
     "redact": ["overlap rule shape", "allow table", "compiled runs", "rules", "search", "redactor"],
     "sqlite": [
-        "checksum commit_mark connection group modes pages ranges schema seen wal",
+        "checksum commit_mark connection file_sync group modes pages ranges schema seen wal",
         "exclusive failure readers row tail transaction",
         "allocator forgotten meta session",
         "cached departing derived entry fact figures log place quarantine",
@@ -293,13 +293,14 @@ RUST_FAMILIES = {
         "check_rows check_vectors probe repair writer",
         "write_lock",
         "database",
+        "uncopied",
         "backup mirrored together turns",
         "erase",
     ],
     "simd": ["classify key_table level prefetch xxh3", "columns edges scan", "clusters lanes reach words"],
     "tokenize": ["ascii by_length class stretch whitespace", "words"],
 }
-UNSAFE = {"simd", "cache", "sqlite/commit_mark.rs", "sqlite/tail.rs"}  # where unsafe code may stand
+UNSAFE = {"simd", "cache", "sqlite/commit_mark.rs", "sqlite/file_sync.rs", "sqlite/tail.rs"}  # where unsafe code may stand
 
 # Files of more than 600 lines, and why each is one file all the same.
 LONG_FILES = {

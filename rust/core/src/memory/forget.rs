@@ -177,7 +177,7 @@ impl Store {
         {
             return Ok(());
         }
-        self.database.in_turns(leaving::take)
+        self.database.delete_in_turns(leaving::take)
     }
 
     /// Removes deleted entries from the session's indexes in memory, which hold their terms.

@@ -54,10 +54,21 @@ pub(super) fn leave(connection: Option<Connection>) {
 
 /// The number of committed frames in the log. The connection is in no transaction that writes.
 pub(super) fn frames(connection: &Connection) -> rusqlite::Result<u64> {
-    let frames = connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
-        row.get::<_, i64>(1)
-    });
-    Ok(u64::try_from(frames?).unwrap_or(0))
+    Ok(copied(connection)?.0)
+}
+
+/// The number of committed frames in the log, and how many of them are in the file as well. The connection is in no
+/// transaction that writes.
+pub(super) fn copied(connection: &Connection) -> rusqlite::Result<(u64, u64)> {
+    connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
+        let number = |frames: i64| u64::try_from(frames).unwrap_or(0);
+        Ok((number(row.get(1)?), number(row.get(2)?)))
+    })
+}
+
+/// Copies as much of the log into the file as is possible without waiting.
+pub(super) fn copy_log(connection: &Connection) -> rusqlite::Result<()> {
+    connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
 }
 
 fn for_writing(file: &Path, more: OpenFlags) -> rusqlite::Result<Connection> {

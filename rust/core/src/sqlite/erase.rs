@@ -18,15 +18,14 @@ use rustc_hash::FxHashSet;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::database::{BESIDE, Database};
+use crate::sqlite::transaction::Transaction;
+use crate::sqlite::uncopied::Uncopied;
 use crate::sqlite::wal::{self, Moment};
 use crate::sqlite::{connection, meta, pages};
 use crate::whole_file::beside;
 
 /// The highest number of pages in one transaction. Other writers wait while these are synced.
 const PAGES: usize = 128;
-
-/// The pages in the log from which on a commit copies them into the file: SQLite's own number.
-const LOG_PAGES: i64 = 1_000;
 
 impl Database {
     /// Overwrites the bytes of the file that are in no row, and empties the log. Readers go on meanwhile, and writers
@@ -67,7 +66,7 @@ impl Database {
                 self.moment()
             })?;
             let mut due = with_leftovers(earlier)?.into_iter();
-            self.in_turns(|transaction, is_time| {
+            let overwrite = |transaction: &Transaction<'_>, is_time: &dyn Fn() -> bool| {
                 let now = self.moment()?;
                 let of_trees = pages::of_trees(transaction)?;
                 let written = self.of_log(wal::written(&self.log(), since, now))?;
@@ -84,7 +83,8 @@ impl Database {
                     }
                 }
                 Ok(due.as_slice().is_empty())
-            })
+            };
+            self.in_turns(overwrite, || {})
         })
     }
 
@@ -119,7 +119,10 @@ impl Database {
         let begun = Instant::now();
         loop {
             self.copy_log()?;
-            match self.writer()?.run(truncate_log) {
+            let mut writer = self.writer()?;
+            let emptied = writer.run(truncate_log);
+            writer.pass_on(); // the next transaction of the erasure comes after those that wait
+            match emptied {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
                 Err(error) if error.kind() == ErrorKind::StoreBusy => {} // another process writes
@@ -140,32 +143,6 @@ impl Database {
         });
         left.count() == 0 // every file is tried, also after one that stays
     }
-}
-
-/// While this lives, no commit of this process copies the log into the file. The erasure does that itself when it is
-/// done, beside the writers; a commit that did would take as long as many commits.
-struct Uncopied<'a>(&'a Database);
-
-impl<'a> Uncopied<'a> {
-    fn begin(database: &'a Database) -> Result<Self> {
-        copy_at(database, 0)?;
-        Ok(Self(database))
-    }
-}
-
-impl Drop for Uncopied<'_> {
-    fn drop(&mut self) {
-        // If this fails, the connection is broken, and the next one has SQLite's own setting.
-        let _ = copy_at(self.0, LOG_PAGES);
-    }
-}
-
-/// Sets the number of pages in the log from which on a commit copies them into the file; 0 for never.
-fn copy_at(database: &Database, pages: i64) -> Result<()> {
-    database.writer()?.run(|connection| {
-        connection.pragma_update_and_check(None, "wal_autocheckpoint", pages, |_| Ok(()))?;
-        Ok(())
-    })
 }
 
 /// The numbers of the pages with bytes that are in no row, ascending.

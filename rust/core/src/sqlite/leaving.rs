@@ -13,7 +13,7 @@ use crate::sqlite::transaction::Transaction;
 use crate::sqlite::{departing, meta, stage};
 
 /// The number of rows that are deleted between two looks at the time.
-const ROWS: i64 = 64;
+const ROWS: i64 = 32;
 
 /// Deletes the entries that `compaction` brought. The figures in `session` change, and the caller saves it.
 pub(crate) fn withdraw(
