@@ -166,7 +166,7 @@ docs: install ## Build the references of Python and of the crates, and run the e
 	$(PY) scripts/reference.py
 	$(PY) -m pytest -q tests/test_docs.py tests/test_reference.py
 
-mutants: install ## Break the code on purpose, place by place, and list the breaks that no test notices; ten minutes
+mutants: install ## Break the code on purpose, place by place, and list the breaks that no test notices; 15 minutes
 	$(PY) scripts/mutants.py
 
 sizes: ## Count the lines of each room: code, comments and tests apart

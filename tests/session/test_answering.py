@@ -134,6 +134,14 @@ def test_what_needs_hits_or_another_order_is_searched(
     assert asked == ["fox"]
 
 
+def test_a_preset_bounds_the_hits_of_an_answer(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = counted(store, monkeypatch)
+    session = Session.open(None, "s", memory=store)
+    session._calls._most_hits = 3
+    assert len(json.loads(session.memory_search.call({"query": "the value", "limit": 20}))) == 3
+    assert asked == ["the value"]
+
+
 def test_a_store_that_searches_in_its_own_way_is_asked_for_hits(tmp_path: Path) -> None:
     class Own(MemoryStore):
         def search(self, *_: Any, **__: Any) -> list[SearchHit]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -234,6 +235,64 @@ async def test_a_call_that_comes_as_a_compaction_ends_waits_behind_the_next_one(
     assert not hanging
     assert sorted(each.result().result for each in done) == [1, 2, 3]
     assert queue.is_idle
+
+
+async def test_a_call_that_waits_in_vain_leaves_the_slot_to_its_holder() -> None:
+    """A call from inside the holder must still be refused: it would wait for itself."""
+    queue, slot, said = Queue(), Slot(), asyncio.Event()
+    inside = list[Any]()
+
+    def compacting() -> Steps[int]:
+        yield CompletionRequest(messages=(user("what was said"),), max_tokens=10, purpose="summary")
+        return 1
+
+    def flow() -> Steps[int]:
+        return 2
+        yield
+
+    async def model(_: CompletionRequest) -> str:
+        await said.wait()
+        inside.append(await queue.flow(flow(), None, slot, None))
+        return "a summary"
+
+    first = asyncio.create_task(queue.flow(compacting(), model, slot, None))
+    while not slot.is_held or queue._steps.locked():
+        await asyncio.sleep(0)
+    assert await queue.flow(flow(), None, slot, 0) is None
+    assert slot.is_held
+    said.set()
+    done = await asyncio.wait_for(first, 20)
+    assert done is not None
+    assert done.result == 1
+    assert inside == [None]
+    assert not slot.is_held
+
+
+async def test_calls_begin_in_their_order_after_one_has_waited() -> None:
+    queue, slot, said, begun = Queue(), Slot(), asyncio.Event(), list[str]()
+
+    def compacting() -> Steps[None]:
+        yield CompletionRequest(messages=(user("what was said"),), max_tokens=10, purpose="summary")
+
+    def flow(name: str) -> Steps[None]:
+        begun.append(name)
+        return
+        yield
+
+    async def model(_: CompletionRequest) -> str:
+        await said.wait()
+        return "a summary"
+
+    first = asyncio.create_task(queue.flow(compacting(), model, slot, None))
+    while not slot.is_held or queue._steps.locked():
+        await asyncio.sleep(0)
+    second = asyncio.create_task(queue.flow(flow("second"), None, slot, None))
+    await asyncio.sleep(0)
+    said.set()
+    await asyncio.gather(first, second)
+    third = queue.flow(flow("third"), None, slot, None)
+    await asyncio.gather(third, queue.step(partial(begun.append, "fourth")))
+    assert begun == ["second", "third", "fourth"]
 
 
 async def test_a_queue_is_not_idle_between_two_steps() -> None:

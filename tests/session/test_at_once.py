@@ -12,7 +12,16 @@ from typing import Any
 import pytest
 
 from conversations import assistant, small, turns, user
-from siltstone import AsyncSession, MemoryStore, Session, SimpleMemoryStore, _native
+from siltstone import (
+    AsyncSession,
+    Chain,
+    MemoryStore,
+    Session,
+    SimpleMemoryStore,
+    SmartTrim,
+    SmartTrimConfig,
+    _native,
+)
 from siltstone.errors import InvalidMessageError, StoreConflictError
 from siltstone.memory.at_once import are_short, run_if_free
 from siltstone.memory.base import Store
@@ -149,8 +158,55 @@ def test_messages_are_short_by_their_values_too() -> None:
     for _ in range(100_000):
         deep = [deep]
     assert are_short([user("and then?"), {"n": [1, 2.5, None, True]}])
-    for large in ([object()], [{"n": 1 << 100_000}], [{1: "a"}], [deep], [user("x")] * 200):
+    for large in (
+        [object()],
+        [{"n": 1 << 100_000}],
+        [{1: "a"}],
+        [{"k" * 20_000: 1}],
+        [deep],
+        [user("x")] * 200,
+    ):
         assert not are_short(large)
+
+
+@pytest.mark.parametrize(
+    ("before", "came"),
+    [
+        (1, [user("and then?")] * 40),
+        (1, [user("silt " * 20_000)]),
+        (1_100, [assistant("so")]),
+    ],
+    ids=["many", "long", "a long turn"],
+)
+async def test_a_boundary_with_much_to_look_at_is_made_in_a_thread(
+    hops: Calls, before: int, came: list[Any]
+) -> None:
+    """Nothing is due, but the loop would stand still for it."""
+    with SimpleMemoryStore() as store:
+        async with opened(store, policy=None, context_window=1_000_000, recall=False) as session:
+            await session.append(*[assistant("one")] * before)
+            await session.prepare()
+            hops.clear()
+            await session.append(*came)
+            appended = len(hops)
+            prepared = await session.prepare()
+            assert len(hops) == appended + 1
+            assert prepared.messages == session.history()
+
+
+async def test_hooks_hear_in_a_thread_how_full_the_window_is_with_what_comes_beside_the_history() -> None:
+    """No policy is there, which would compare the sizes by itself."""
+    told = list[int]()
+    options: dict[str, Any] = {"policy": None, "context_window": 2_000, "reserved_tokens": 1_000}
+    with SimpleMemoryStore() as store:
+        async with opened(
+            store, recall=False, hooks=[lambda _: told.append(threading.get_ident())], **options
+        ) as session:
+            for message in conversation_of(30):
+                await session.append(message)
+                await session.prepare()
+    assert told
+    assert threading.get_ident() not in told
 
 
 async def test_other_tasks_go_on_while_one_appends_without_a_pause() -> None:
@@ -312,6 +368,13 @@ async def test_code_of_the_caller_decides_and_reads_in_a_thread(store: Store, ho
         await session.append(user("three"))
         await session.prepare()
         assert used == ["policy", "policy"]
+    async with opened(
+        store, "chain", policy=Chain(SmartTrim(SmartTrimConfig(trim_scope="history")), Own(small().config))
+    ) as session:
+        used.clear()
+        await session.append(user("three"))
+        await session.prepare()
+        assert used == ["policy"]
     async with opened(store, "other", policy=small(390), context_window=400, hooks=[heard]) as session:
         used.clear()
         await session.append(user("word " * 250))

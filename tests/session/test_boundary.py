@@ -12,8 +12,10 @@ from siltstone import (
     Compacted,
     ContextOverflowError,
     MemoryStore,
+    Prepared,
     Session,
     SimpleMemoryStore,
+    Skipped,
     estimate_tokens,
 )
 from siltstone.messages import broken_tool_groups
@@ -30,6 +32,12 @@ def test_what_was_appended_comes_back_as_the_same_objects(tmp_path: Path) -> Non
     assert all(a is b for a, b in zip(prepared.messages, messages, strict=True))
     assert prepared.compaction is None
     assert prepared.tokens == estimate_tokens(messages, "blocks")
+
+
+def test_the_compaction_of_a_request_is_the_last_attempt() -> None:
+    first, last = (Skipped([], 0, 0, reason=reason) for reason in ("vetoed", "in_flight"))
+    assert Prepared([], [], 0, (first, last)).compaction is last
+    assert Prepared([], [], 0).compaction is None
 
 
 def test_a_turn_reads_the_version_of_the_log_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

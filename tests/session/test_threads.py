@@ -149,6 +149,27 @@ async def test_a_step_sees_the_context_of_its_caller() -> None:
     assert await in_thread(name.get) == "somebody"
 
 
+async def test_a_caller_goes_on_in_its_own_context() -> None:
+    """What a host has bound, such as the trace of a request, is there after the call too."""
+    name = contextvars.ContextVar("name", default="nobody")
+
+    async def caller(own: str) -> str:
+        name.set(own)
+        await in_thread(lambda: None)
+        return name.get()
+
+    names = ["one", "other"]
+    assert await asyncio.gather(*map(caller, names)) == names
+
+
+def test_a_step_whose_loop_was_closed_ends_quietly() -> None:
+    loop, done = asyncio.new_event_loop(), list[str]()
+    ended = _Ended[None](loop)
+    loop.close()
+    ended.work(contextvars.copy_context(), partial(done.append, "to the end"))
+    assert done == ["to the end"]
+
+
 async def test_a_prepare_with_nothing_in_between_needs_no_thread(
     tmp_path: Path, submitted: list[Any]
 ) -> None:

@@ -126,6 +126,34 @@ mod tests {
     }
 
     #[test]
+    fn entries_that_are_damaged_are_counted_before_a_repair_and_after_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let id = SessionId::new("one").unwrap();
+        let count = |edit: bool| {
+            let handle = Handle::open(directory.path(), false, None).unwrap();
+            let store = handle.store().unwrap();
+            if edit {
+                store.insert(&id, &[entry(7), entry(8)]).unwrap();
+                let text = "UPDATE entry SET text = 'silt' WHERE id = (SELECT MAX(id) FROM entry)";
+                let edited = store
+                    .database
+                    .writer()
+                    .unwrap()
+                    .transaction(|transaction| Ok(transaction.execute(text, [])?));
+                assert_eq!(edited.unwrap(), 1);
+            } else {
+                store.repair(0).unwrap();
+            }
+            let found = store
+                .answer(&id, "silt", &SearchOptions::default())
+                .unwrap();
+            assert_eq!(found.found.hits.len(), 1);
+            found.damaged
+        };
+        assert_eq!((count(true), count(false)), (1, 1));
+    }
+
+    #[test]
     fn hits_are_written_as_python_writes_them() {
         let handle = Handle::open_memory(None).unwrap();
         let store = handle.store().unwrap();

@@ -115,6 +115,40 @@ mod tests {
         mark.is_some_and(|mark| store.rows.version(mark, &id(session)).is_some())
     }
 
+    fn row(session: &str) -> SessionRow {
+        SessionRow {
+            name: session.to_owned(),
+            ..SessionRow::default()
+        }
+    }
+
+    #[test]
+    fn a_commit_of_somebody_else_makes_every_row_unknown() {
+        let [first, second, third] = [1, 2, 3].map(CommitMark::numbered);
+        let known = KnownRows::default();
+        let is_known = |mark, name| known.version(mark, &id(name)).is_some();
+        known.read(first, row("s"));
+        known.written(first, second, row("t"));
+        assert!(is_known(second, "s") && is_known(second, "t"));
+        assert!(!is_known(first, "s") && known.take(first, &id("s")).is_none());
+        // Between `second` and the next write of this store lies a commit that may have changed both.
+        known.written(third, CommitMark::numbered(4), row("t"));
+        assert!(is_known(CommitMark::numbered(4), "t") && !is_known(CommitMark::numbered(4), "s"));
+        known.read(CommitMark::numbered(5), row("s"));
+        assert!(is_known(CommitMark::numbered(5), "s") && !is_known(CommitMark::numbered(5), "t"));
+    }
+
+    #[test]
+    fn a_store_of_very_many_sessions_keeps_few_rows() {
+        let (known, mark) = (KnownRows::default(), CommitMark::numbered(1));
+        for number in 0..=2 * MOST {
+            let name = format!("s{number}");
+            known.read(mark, row(&name));
+            assert!(known.version(mark, &id(&name)).is_some());
+            assert!(known.0.lock().rows.len() <= MOST);
+        }
+    }
+
     #[test]
     fn what_a_store_wrote_itself_is_known_until_somebody_else_commits() {
         let directory = tempfile::tempdir().unwrap();

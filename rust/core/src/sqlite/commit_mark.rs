@@ -70,7 +70,13 @@ impl CommitMark {
         };
         let first = read(0);
         fence(Ordering::SeqCst);
-        (read(1) == first && first[FRAMES] > 0).then_some(Self(first))
+        Self::whole(first, read(1))
+    }
+
+    /// The mark of a head whose two copies were read in the order in which a reader reads them. Copies that differ are
+    /// those of a commit that is being written.
+    fn whole(first: [u32; WORDS], second: [u32; WORDS]) -> Option<Self> {
+        (second == first && first[FRAMES] > 0).then_some(Self(first))
     }
 
     /// Whether exactly one commit lies between `before` and this mark.
@@ -80,9 +86,33 @@ impl CommitMark {
 }
 
 #[cfg(test)]
+impl CommitMark {
+    /// The mark of the commit with this number.
+    pub(crate) fn numbered(commit: u32) -> Self {
+        let mut words = [0; WORDS];
+        (words[COMMITS], words[FRAMES]) = (commit, 1);
+        Self(words)
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::sqlite::connection;
+
+    #[test]
+    fn a_head_that_is_being_written_has_no_mark() {
+        let [old, new] = [7, 8].map(CommitMark::numbered);
+        assert_eq!(CommitMark::whole(old.0, old.0), Some(old));
+        assert_eq!(CommitMark::whole(old.0, new.0), None);
+    }
+
+    #[test]
+    fn the_count_of_commits_goes_on_at_zero() {
+        let [last, first, second] = [u32::MAX, 0, 1].map(CommitMark::numbered);
+        assert!(first.is_next_after(last) && second.is_next_after(first));
+        assert!(!last.is_next_after(last) && !second.is_next_after(last));
+    }
 
     fn marks(connections: [&Connection; 2]) -> [Option<CommitMark>; 2] {
         connections.map(CommitMark::newest)

@@ -76,6 +76,7 @@ mod tests {
             seen.begin();
             assert_eq!(*seen.rows::<Vec<u8>>(&reader).unwrap(), [7]);
             assert_eq!(*seen.rows::<String>(&reader).unwrap(), "silt");
+            assert_eq!(seen.rows.borrow().len(), 2, "one for each type");
             writer.execute_batch("INSERT INTO t VALUES (1)").unwrap();
         }
     }
