@@ -290,8 +290,13 @@ async def test_calls_begin_in_their_order_after_one_has_waited() -> None:
     await asyncio.sleep(0)
     said.set()
     await asyncio.gather(first, second)
-    third = queue.flow(flow("third"), None, slot, None)
-    await asyncio.gather(third, queue.step(partial(begun.append, "fourth")))
+    go = threading.Event()
+    busy = asyncio.create_task(queue.step(lambda: go.wait(20)))
+    third = asyncio.create_task(queue.flow(flow("third"), None, slot, None))
+    fourth = asyncio.create_task(queue.step(partial(begun.append, "fourth")))
+    await asyncio.sleep(0)
+    go.set()
+    await asyncio.gather(busy, third, fourth)
     assert begun == ["second", "third", "fourth"]
 
 
