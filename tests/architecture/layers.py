@@ -300,7 +300,8 @@ RUST_FAMILIES = {
     "simd": ["classify key_table level prefetch xxh3", "columns edges scan", "clusters lanes reach words"],
     "tokenize": ["ascii by_length class stretch whitespace", "words"],
 }
-UNSAFE = {"simd", "cache", "sqlite/commit_mark.rs", "sqlite/file_sync.rs", "sqlite/tail.rs"}  # where unsafe code may stand
+# Where unsafe code may stand.
+UNSAFE = {"simd", "cache", "sqlite/commit_mark.rs", "sqlite/file_sync.rs", "sqlite/tail.rs"}
 
 # Files of more than 600 lines, and why each is one file all the same.
 LONG_FILES = {
