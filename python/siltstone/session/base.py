@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from siltstone.knowledge import Rule
+    from siltstone.session.calls import MadeTool
     from siltstone.tools import Tool
 
 __all__ = ["BaseSession"]
@@ -29,6 +30,7 @@ class BaseSession:
         self._opened = opened
         self._owns_store = opened.owns_store
         self._calls = SessionCalls(opened)
+        self._search_tool: MadeTool | None = None
         # A log behind a network may read its version once a call, instead of before every step.
         self._one_look: Callable[[], AbstractContextManager[None]] = getattr(
             opened.core.rows, "one_look", _Nothing
@@ -75,7 +77,8 @@ class BaseSession:
         Raises:
             ConfigError: the session was opened with ``memory=False``.
         """
-        return self._calls.memory_search()
+        known = self._search_tool = self._calls.memory_search(self._search_tool)
+        return known[1]
 
     @property
     def memory_get(self) -> Tool:

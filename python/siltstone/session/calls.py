@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     Brief: TypeAlias = Callable[
         [SessionCore, Compactor | None, SessionState, int | None], tuple[SessionState, Prepared] | None
     ]
+    MadeTool: TypeAlias = tuple[object, Tool]  # for what it was made, and the tool
 
 __all__ = ["OFFLOAD_TOKENS", "OWN_POLICY", "OwnPolicy", "SessionCalls"]
 
@@ -83,7 +84,6 @@ class SessionCalls:
         self.recalling = self._recalling(opened)
         self._allow_forget = opened.allow_forget
         self._last: tuple[SessionState, Prepared] | None = None
-        self._search_tool: tuple[object, Tool] | None = None
         self._asked: Trigger | None = None
         self._retried = (0, 0)  # the end of the log at the last recovery, and the recoveries at that end
 
@@ -361,17 +361,21 @@ class SessionCalls:
 
         return in_flight(self.core, self.policy)
 
-    def memory_search(self) -> Tool:
-        """The tool ``memory_search``. Its answers are limited to a share of the window."""
+    def memory_search(self, known: MadeTool | None = None) -> MadeTool:
+        """The tool ``memory_search``, and for what it was made; *known* if it was made for the same.
+
+        Its answers are limited to a share of the window. The tool refers to this object. So the session keeps
+        it: kept here, it would be in a circle of references, and a closed session would wait for the garbage
+        collector.
+        """
         from siltstone.session.answering import search_tool
 
         self.check_memory()
-        budget, rule = self._budget(), self.core.view.rule
-        known = self._search_tool
-        if known is None or known[0] != (budget, rule):
-            tool = search_tool(self._search_all, self.core, budget, self._most_hits, self._now)
-            known = self._search_tool = (budget, rule), tool
-        return known[1]
+        budget = self._budget()
+        made_for = budget, self.core.view.rule
+        if known is not None and known[0] == made_for:
+            return known
+        return made_for, search_tool(self._search_all, self.core, budget, self._most_hits, self._now)
 
     def memory_get(self) -> Tool:
         """The tool ``memory_get``, over the log of this session."""
@@ -492,7 +496,7 @@ class SessionCalls:
         if keeps_checkpoints(self.policy):
             offered.append(self.chronicle())
         if self.core.indexed:
-            offered = [self.memory_search(), *offered]
+            offered = [self.memory_search()[1], *offered]
             if self.core.knowing.keeps_facts:
                 offered.append(self.memory_save())
                 if self._allow_forget:

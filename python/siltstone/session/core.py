@@ -148,7 +148,9 @@ class SessionCore:
                 value=True,
             )
         stored = self._settle(stored)
-        self.knowing = Knowing(store, session_id, stored.namespace, knowledge, self.redact_text)
+        # No method of this object: a circle of references would leave a long view to the garbage collector.
+        redact = str if self.redacting is None else self.redacting.text
+        self.knowing = Knowing(store, session_id, stored.namespace, knowledge, redact)
         self.state = first_state(self.rows, stored, session_id, token_rule or rule(DEFAULT_RULE))
         if not stored.clock and stored.next_seq:
             self.infer_clock()
