@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -281,6 +282,63 @@ def test_a_dropped_session_is_refused_with_the_way_out_and_can_be_begun_anew(sto
     assert [message["content"] for message in opened(store).log()] == ["mud", "yes"]
     assert store.finalize(token).indexed == 0
     assert store.check() == []
+
+
+def test_a_host_goes_on_with_its_list_after_another_worker_dropped_the_session(store: Store) -> None:
+    session = opened(store, context_window=1_000)
+    host: list[Any] = []
+
+    def go_on(count: int) -> None:
+        for turn in turns(count):
+            host.extend(map(copy.copy, turn))
+            assert session.observe(host) == len(turn)
+            session.prepare()
+
+    go_on(60)
+    assert isinstance(session.compact(), Compacted)  # the head moves after the host's last list
+    before = session.history()
+    store.delete_session("a")
+    go_on(60)
+    assert session.history()[-2:] == host[-2:]
+    assert session.history()[0] != before[0]  # it goes on to compact
+    assert session.observe(host) == 0
+    assert store.check() == []
+
+
+def test_a_dropped_session_follows_no_rewritten_past_and_says_what_to_do(store: Store) -> None:
+    session = opened(store)
+    host = [message for turn in turns(4) for message in turn]
+    session.observe(host)
+    store.delete_session("a")
+    shown = session.history()
+    with pytest.raises(SessionDroppedError, match=r"was deleted meanwhile.*another id.*store\.revive"):
+        session.observe([*host[:3], user("Other.")])
+    with pytest.raises(SessionDroppedError, match=r"was deleted meanwhile.*another id.*store\.revive"):
+        session.undo_compaction()
+    assert session.history() == shown
+    session.append(user("and on"))
+    assert session.history() == [*shown, user("and on")]
+
+
+@pytest.mark.parametrize("call", ["rewrite", "undo"])
+def test_a_session_that_is_dropped_during_a_rewrite_stays_as_it_was(
+    store: Store, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = opened(store)
+    host = [message for turn in turns(8) for message in turn]
+    session.observe(host)
+    assert isinstance(session.compact(), Compacted)
+    rows, shown = type(session._core.rows), session.history()
+    written = getattr(rows, call)
+
+    def dropped_first(log: Any, *given: Any, **named: Any) -> Any:
+        store.delete_session("a")
+        return written(log, *given, **named)
+
+    monkeypatch.setattr(rows, call, dropped_first)
+    with pytest.raises(SessionDroppedError, match="was deleted meanwhile"):
+        session.undo_compaction() if call == "undo" else session.observe([*host[:3], user("Other.")])
+    assert session.history() == shown
 
 
 def test_a_writer_from_before_a_drop_does_not_write_into_the_new_log(store: Store) -> None:

@@ -17,7 +17,7 @@ from siltstone.session.host_list import HostList
 from siltstone.session.last_list import Seen
 from siltstone.session.loading import content_of, line_of
 from siltstone.session.range_set import RangeSet, count, minus, union, within
-from siltstone.session.rewriting import rewrite
+from siltstone.session.rewriting import dropped, rewrite
 from siltstone.session.state import SessionState
 from siltstone.values import replace
 
@@ -53,6 +53,8 @@ def _observe(
     state = core.followed()
     if (more := _continued(core, state, raws, usage)) is not None:
         return more, []
+    if state.deleted:
+        raise dropped(core, "the list does not go on from the last one, and cannot be compared with the log")
     state = _learn(core, replace(state, host=_host(core, state).recognised()), raws)
     host, events = _host(core, state), list[Any]()
     summaries = host.summaries(raws)
@@ -109,17 +111,24 @@ def _continued(core: SessionCore, state: SessionState, raws: Sequence[RawMessage
 
     The log has the whole last list, so only the messages after it are compared. All of them must be new. A
     summary, a substitute or a forgotten text needs the full comparison, since it refers to earlier messages.
+    A deleted session has no log. It goes on in memory, and the last list is all that is compared.
     """
     host = _host(core, state)
     last = host.last
-    if last is None or host.is_outdated or state.own_end != state.end:
+    if last is None:
         return None
+    if state.deleted:
+        head, end = last.head, last.end
+    elif host.is_outdated or state.own_end != state.end:
+        return None
+    else:
+        head, end = state.version.head, state.end
     listed = raws if type(raws) is list else list(raws)
-    if not last.begins(listed, state.version.head, state.end):
+    if not last.begins(listed, head, end):
         return None
     start = len(last.raws)
     more = listed[start:]
-    if more:
+    if more and not state.deleted:
         host = _host(core, _learn(core, state, more))
     if not all(map(host.is_plain, more)):
         return None

@@ -20,7 +20,7 @@ from siltstone.session.usage import cached_tokens, input_tokens
 from siltstone.session.view import Item, View
 from siltstone.values import replace
 
-__all__ = ["rewrite", "undo"]
+__all__ = ["dropped", "rewrite", "undo"]
 
 
 def undo(core: SessionCore, call: Call) -> CompactionRow | None:
@@ -43,9 +43,7 @@ def _undo(core: SessionCore, call: Call) -> tuple[CompactionRow | None, CacheBro
     core.check_open()
     state = core.followed()
     if state.deleted:
-        raise SessionDroppedError(
-            f"session {core.session_id!r} was deleted meanwhile", session_id=core.session_id
-        )
+        raise dropped(core, "no compaction can be undone")
     if call.write_id and core.rows.state().write_id == call.write_id:
         undone: CompactionRow = call.answer  # of an interrupted undo that had become durable
         return undone, None
@@ -70,9 +68,11 @@ def _undo(core: SessionCore, call: Call) -> tuple[CompactionRow | None, CacheBro
     clock = state.clock.rewritten(whole)
     call.write_id = write_id = core.pend()
     receipt = core.rows.undo(expected=state.version, clock=clock.to_json(), write_id=write_id)
+    if receipt.version is None:
+        raise dropped(core, "no compaction can be undone")
     core.state = replace(
         state,
-        version=receipt.version or state.version,
+        version=receipt.version,
         view=view,
         head=step.parent,
         clock=clock,
@@ -123,19 +123,30 @@ def rewrite(
         clock=clock.to_json(),
         write_id=write_id,
     )
+    if receipt.version is None:
+        raise dropped(core, "its view cannot be changed")
     head = CompactionRow(receipt.compaction_id, parent, row)
-    version = receipt.version or state.version
     core.state = replace(
         state,
-        version=version,
+        version=receipt.version,
         view=view,
         head=head,
         clock=clock,
         stored=clock,
-        own_end=version.next_seq,
+        own_end=receipt.version.next_seq,
     )
     core.pending = None
     return receipt, broken(core, state.clock, step.reason, whole, now)
+
+
+def dropped(core: SessionCore, why: str) -> SessionDroppedError:
+    """The error of a call that needs the log of a session that was deleted meanwhile. Notes the deletion."""
+    core.state, core.pending = replace(core.state, deleted=True), None
+    return SessionDroppedError(
+        f"session {core.session_id!r} was deleted meanwhile, and its log is gone: {why}; go on with "
+        "another id, or begin it anew with store.revive(session_id)",
+        session_id=core.session_id,
+    )
 
 
 def _gone(core: SessionCore, state: SessionState, row: NewCompaction) -> list[int]:

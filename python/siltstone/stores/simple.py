@@ -96,7 +96,7 @@ class SimpleMemoryStore(DatabaseStore):
         return [each.session_id for each in listed if each.session_id != session_id]
 
     def _said(self, session_id: str) -> list[StoredEntry]:
-        """The entries of the session that others may find, and entries of the messages in its context."""
+        """The entries of the session, and entries of the messages in its context that others may find."""
         entries = self._entries(session_id)
         known = {(entry.source_range, entry.content) for entry in entries}
         for entry in self._sayings.in_context(session_id, self.open_log(session_id)):
