@@ -1,6 +1,7 @@
-//! The mark of the newest commit, in the memory that the processes of a store share (`-shm`).
+//! The mark of the newest commit, and how far the log is copied, in the memory that the processes of a store share
+//! (`-shm`).
 //!
-//! SQLite keeps it at the head of that memory. A transaction that finds the mark of its connection's last transaction
+//! SQLite keeps both at the head of that memory. A transaction that finds the mark of its connection's last transaction
 //! knows that nobody has committed since, and goes on with the pages that it has. The same comparison tells without a
 //! transaction that a row is as it was.
 
@@ -27,6 +28,12 @@ const COMMITS: usize = 2;
 /// The place of the number of frames in the log.
 const FRAMES: usize = 4;
 
+/// The place of the number of frames whose copies are synced. It stands after both copies of the head.
+const COPIED: usize = 2 * WORDS;
+
+/// The place of the number of frames that a copy has begun to write. The marks of readers and the locks stand before it.
+const COPYING: usize = COPIED + 8;
+
 /// The mark of a commit: a count, the number of frames in the log, their salts and their checksums.
 ///
 /// Two equal marks of one open file mean that nothing was committed between them.
@@ -39,34 +46,9 @@ impl CommitMark {
     ///
     /// The connection has read from a log beside its file.
     pub(super) fn newest(connection: &Connection) -> Option<Self> {
-        let mut file: *mut ffi::sqlite3_file = null_mut();
-        let mut memory: *mut c_void = null_mut();
-        // SAFETY: the connection is open, and this thread has it. SQLite writes the address of its open file, which has
-        // the methods of a file, and these give the address of the memory that it has mapped.
-        let code = unsafe {
-            ffi::sqlite3_file_control(
-                connection.handle(),
-                c"main".as_ptr(),
-                ffi::SQLITE_FCNTL_FILE_POINTER,
-                (&raw mut file).cast(),
-            );
-            let methods = file.as_ref()?.pMethods.as_ref()?;
-            match methods.xShmMap {
-                Some(map) if methods.iVersion >= 2 => {
-                    map(file, 0, BYTES, 0, (&raw mut memory).cast())
-                }
-                _ => return None,
-            }
-        };
-        let words: *mut u32 = memory.cast();
-        if code != ffi::SQLITE_OK || words.is_null() || !words.is_aligned() {
-            return None;
-        }
+        let head = shared(connection)?;
         let read = |copy: usize| -> [u32; WORDS] {
-            // SAFETY: the first 32 KiB of the memory stay mapped while the connection is open, and others change them.
-            std::array::from_fn(|at| unsafe {
-                AtomicU32::from_ptr(words.add(copy * WORDS + at)).load(Ordering::Relaxed)
-            })
+            std::array::from_fn(|at| head[copy * WORDS + at].load(Ordering::Relaxed))
         };
         let first = read(0);
         fence(Ordering::SeqCst);
@@ -82,6 +64,64 @@ impl CommitMark {
     /// Whether exactly one commit lies between `before` and this mark.
     pub(super) fn is_next_after(self, before: Self) -> bool {
         self.0[COMMITS] == before.0[COMMITS].wrapping_add(1)
+    }
+}
+
+/// How much of the log is in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LogCopy {
+    copied: u32,
+    copying: u32,
+}
+
+impl LogCopy {
+    /// None if SQLite does not tell. The connection has read from a log beside its file.
+    pub(super) fn of(connection: &Connection) -> Option<Self> {
+        let head = shared(connection)?;
+        let [copied, copying] = [COPIED, COPYING].map(|place| head[place].load(Ordering::SeqCst));
+        Some(Self { copied, copying })
+    }
+
+    /// Whether a copy is under way, or broke off. The file alone is between two states then.
+    pub(super) fn is_partial(self) -> bool {
+        self.copied < self.copying
+    }
+}
+
+/// The head of the memory that the processes of the connection's file share.
+///
+/// The head stays mapped while the connection is open, so it lives no longer than the reference to the connection.
+fn shared(connection: &Connection) -> Option<&[AtomicU32; COPYING + 1]> {
+    let mut file: *mut ffi::sqlite3_file = null_mut();
+    let mut memory: *mut c_void = null_mut();
+    // SAFETY: the connection is open, and this thread has it. SQLite writes the address of its open file, which has
+    // the methods of a file, and these give the address of the memory that it has mapped.
+    let code = unsafe {
+        ffi::sqlite3_file_control(
+            connection.handle(),
+            c"main".as_ptr(),
+            ffi::SQLITE_FCNTL_FILE_POINTER,
+            (&raw mut file).cast(),
+        );
+        let methods = file.as_ref()?.pMethods.as_ref()?;
+        match methods.xShmMap {
+            Some(map) if methods.iVersion >= 2 => map(file, 0, BYTES, 0, (&raw mut memory).cast()),
+            _ => return None,
+        }
+    };
+    let head: *mut [AtomicU32; COPYING + 1] = memory.cast();
+    if code != ffi::SQLITE_OK || head.is_null() || !head.is_aligned() {
+        return None;
+    }
+    // SAFETY: the first 32 KiB of the memory stay mapped while the connection is open. Others change its words, and
+    // every word is read as an atomic.
+    Some(unsafe { &*head })
+}
+
+#[cfg(test)]
+impl LogCopy {
+    pub(super) fn numbered(copied: u32, copying: u32) -> Self {
+        Self { copied, copying }
     }
 }
 
@@ -112,6 +152,39 @@ mod tests {
         let [last, first, second] = [u32::MAX, 0, 1].map(CommitMark::numbered);
         assert!(first.is_next_after(last) && second.is_next_after(first));
         assert!(!last.is_next_after(last) && !second.is_next_after(last));
+    }
+
+    #[test]
+    fn a_copy_that_breaks_off_is_partial_until_one_is_done() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.sqlite3");
+        let writer = connection::writable(&file).unwrap();
+        writer
+            .execute_batch("CREATE TABLE t (x); INSERT INTO t VALUES (1)")
+            .unwrap();
+        let copy = || LogCopy::of(&writer).unwrap();
+        assert!(!copy().is_partial());
+        connection::copy_log(&writer).unwrap();
+        let whole = copy();
+        assert!(whole.copied > 0 && !whole.is_partial(), "{whole:?}");
+        writer.execute_batch("INSERT INTO t VALUES (2)").unwrap();
+        assert!(!copy().is_partial());
+        connection::copy_log(&writer).unwrap();
+
+        // Who opens the file anew knows nothing of a copy that may have broken off.
+        writer.execute_batch("INSERT INTO t VALUES (3)").unwrap();
+        let elsewhere = directory.path().join("b.sqlite3");
+        for end in ["", "-wal"] {
+            let [from, to] = [&file, &elsewhere].map(|file| format!("{}{end}", file.display()));
+            std::fs::copy(from, to).unwrap();
+        }
+        let after = connection::writable(&elsewhere).unwrap();
+        let _: i64 = after
+            .query_row("SELECT COUNT(*) FROM t", [], |row| row.get(0))
+            .unwrap();
+        assert!(LogCopy::of(&after).unwrap().is_partial());
+        connection::copy_log(&after).unwrap();
+        assert!(!LogCopy::of(&after).unwrap().is_partial());
     }
 
     fn marks(connections: [&Connection; 2]) -> [Option<CommitMark>; 2] {

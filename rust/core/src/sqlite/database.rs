@@ -8,7 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sqlite::commit_mark::CommitMark;
+use crate::sqlite::commit_mark::{CommitMark, LogCopy};
 use crate::sqlite::exclusive::Exclusive;
 use crate::sqlite::migrate::{self, Found};
 use crate::sqlite::mirror::{self, Keeper};
@@ -429,10 +429,14 @@ impl Database {
 
     /// Whether the file at the path is still the one that was opened. If not, the connections close.
     pub(crate) fn is_current(&self) -> bool {
-        let Connections::File { place, .. } = &self.connections else {
+        let Connections::File { place, readers, .. } = &self.connections else {
             return true;
         };
-        let is_current = place.check_content().is_ok();
+        let log_copy = || {
+            let asked = |reader: &mut Reader| Ok(LogCopy::of(&reader.connection));
+            readers.with_idle(asked).ok().flatten().flatten()
+        };
+        let is_current = place.check_content(log_copy).is_ok();
         if !is_current {
             self.abandon(None);
         }

@@ -16,6 +16,7 @@ use rusqlite::Connection;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::checksum::believed;
+use crate::sqlite::commit_mark::LogCopy;
 use crate::sqlite::{connection, meta};
 use crate::whole_file::beside;
 
@@ -54,6 +55,25 @@ struct Seen {
     content: Option<Content>,
     /// The log beside the file that the connections have open; None where there was no log yet.
     log: Option<Identity>,
+}
+
+impl Seen {
+    /// Whether `found` is the content of the same store, and has all that was seen.
+    fn is_older_than(&self, found: Option<&Content>) -> bool {
+        match (&self.content, found) {
+            (_, Some(found))
+                if self
+                    .lineage
+                    .as_ref()
+                    .is_some_and(|own| *own != found.lineage) =>
+            {
+                false
+            }
+            (Some(before), Some(found)) => found.progress >= before.progress,
+            (Some(_), None) => false,
+            (None, _) => true,
+        }
+    }
 }
 
 /// The place of a store that is open.
@@ -114,10 +134,13 @@ impl Place {
 
     /// Checks that the file at the path is the one that was opened, and that no other store was written over it.
     ///
+    /// `log_copy` tells how much of the log is in the file. While a copy of the log is under way, or after it broke
+    /// off, the file alone may have less than before, and the next check decides.
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::StoreReplaced`]
-    pub(super) fn check_content(&self) -> Result<()> {
+    pub(super) fn check_content(&self, log_copy: impl Fn() -> Option<LogCopy>) -> Result<()> {
         self.check()?;
         let Some(now) = self.file.metadata().ok().as_ref().and_then(written) else {
             return Ok(());
@@ -131,29 +154,31 @@ impl Place {
         }
         // The file was written: a checkpoint of any process copied the log into it, or another store was copied over
         // it.
-        let Ok(found) = self.read() else {
-            return Ok(()); // another process is writing it now; the next check sees the result
-        };
-        let is_ours = match (&seen.content, &found) {
-            (_, Some(found))
-                if seen
-                    .lineage
-                    .as_ref()
-                    .is_some_and(|own| *own != found.lineage) =>
-            {
-                false
+        // A copy may end between a read and the question about it. So the file is read twice before it counts as
+        // another one.
+        for _ in 0..2 {
+            let Ok(found) = self.read() else {
+                return Ok(()); // another process is writing it now; the next check sees the result
+            };
+            if seen.is_older_than(found.as_ref()) {
+                seen.written = Some(now);
+                seen.content = found;
+                return Ok(());
             }
-            (Some(before), Some(found)) => found.progress >= before.progress,
-            (Some(_), None) => false,
-            (None, _) => true,
-        };
-        if !is_ours {
-            drop(seen);
-            return Err(self.found_replaced());
+            let is_another = |found: &Content| {
+                seen.lineage
+                    .as_ref()
+                    .is_some_and(|own| *own != found.lineage)
+            };
+            if found.as_ref().is_some_and(is_another) {
+                break;
+            }
+            if log_copy().is_some_and(LogCopy::is_partial) {
+                return Ok(());
+            }
         }
-        seen.written = Some(now);
-        seen.content = found;
-        Ok(())
+        drop(seen);
+        Err(self.found_replaced())
     }
 
     /// Checks that `connection` reads the store that was opened. Another process may have put another store in
@@ -295,4 +320,43 @@ fn identity(_: &Metadata) -> Option<Identity> {
 #[cfg(not(unix))]
 fn written(_: &Metadata) -> Option<Written> {
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::database::Database;
+
+    #[test]
+    fn a_file_with_less_than_before_is_another_one_unless_a_copy_of_the_log_is_under_way() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.sqlite3");
+        let birth = [(meta::LINEAGE, "mark"), (meta::ERASURE, meta::DONE)];
+        drop(Database::open(&file, false, None, &birth).unwrap());
+        let connection = connection::readable(&file).unwrap();
+        let place = Place::of(&file, &connection, None).unwrap();
+        let content = |lineage: &str, progress| Content {
+            lineage: lineage.to_owned(),
+            progress,
+        };
+        let found = place.read().unwrap().unwrap();
+        let check = |before: Content, log_copy: Option<LogCopy>| {
+            *place.seen.lock() = Seen {
+                lineage: Some(before.lineage.clone()),
+                content: Some(before),
+                ..Seen::default()
+            };
+            let checked = place.check_content(|| log_copy).is_ok();
+            place.replaced.store(false, Ordering::Release);
+            checked
+        };
+        let [partial, whole] = [LogCopy::numbered(1, 2), LogCopy::numbered(2, 2)].map(Some);
+        let more = content(&found.lineage, found.progress + 1);
+        assert!(check(found.clone(), whole));
+        assert_eq!(
+            [partial, whole, None].map(|copy| check(more.clone(), copy)),
+            [true, false, false]
+        );
+        assert!(!check(content("another", 0), partial));
+    }
 }

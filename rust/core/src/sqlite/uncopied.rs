@@ -143,8 +143,10 @@ mod tests {
         assert_eq!(copied(&database), 0);
 
         drop(uncopied);
-        write(&database);
-        write(&database);
-        assert!(copied(&database) > 0);
+        let is_copied = || {
+            write(&database);
+            copied(&database) > 0
+        };
+        assert!((0..2).any(|_| is_copied())); // the write after a copy begins the log anew
     }
 }

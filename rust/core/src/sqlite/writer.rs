@@ -8,7 +8,7 @@ use std::thread;
 use rusqlite::{Connection, DropBehavior, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sqlite::commit_mark::CommitMark;
+use crate::sqlite::commit_mark::{CommitMark, LogCopy};
 use crate::sqlite::group::{End, Group};
 use crate::sqlite::migrate::{self, Found};
 use crate::sqlite::place::Place;
@@ -229,7 +229,8 @@ impl WriteConnection {
             self.roll_back();
         }
         self.recover(place, is_unfinished);
-        committed.and_then(|()| place.check_content())
+        committed?;
+        place.check_content(|| self.connection.as_ref().and_then(LogCopy::of))
     }
 
     fn is_in_transaction(&self) -> bool {
