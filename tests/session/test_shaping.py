@@ -305,7 +305,7 @@ def test_the_files_of_the_archive_have_what_requests_left_out_and_a_crash_in_bet
     with Session.open(tmp_path, "s", **given) as session:
         session.append(*map(said, range(24)))
         with monkeypatch.context() as patch:
-            patch.setattr("siltstone.session.shaping.bring_up", lambda core: None)  # killed before the files
+            patch.setattr("siltstone.session.shaping.write_new", lambda core: None)  # killed before the files
             left = numbers(session.prepare())
     assert not path.exists()
     with Session.open(tmp_path, "s", **given) as session:

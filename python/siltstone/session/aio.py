@@ -24,7 +24,7 @@ from siltstone.session.base import BaseSession
 from siltstone.session.brief import brief_boundary
 from siltstone.session.calls import OFFLOAD_TOKENS, OWN_POLICY, OwnPolicy
 from siltstone.session.compactions import CompactionRecord
-from siltstone.session.forgetting import Criteria
+from siltstone.session.forgetting import ForgetCriteria
 from siltstone.session.learning_task import LearningTask
 from siltstone.session.observing import OnConflict, observe
 from siltstone.session.opening import Opened, Path, open_session
@@ -237,7 +237,7 @@ class AsyncSession(BaseSession):
         )
         return await in_thread(step)  # it changes nothing, and waits for nobody
 
-    async def forget(self, **criteria: Unpack[Criteria]) -> ForgetReport:
+    async def forget(self, **criteria: Unpack[ForgetCriteria]) -> ForgetReport:
         """Forgets what was said in this session: in the log, the entries, the summaries and the files."""
         return await self._run(self._calls.forgetting(criteria))
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from siltstone.archive import ContextArchive, Said
     from siltstone.session.core import SessionCore
 
-__all__ = ["archive_of", "begin", "bring_up", "write_anew", "write_facts"]
+__all__ = ["archive_of", "begin", "write_anew", "write_facts", "write_new"]
 
 _PAGE: Final = 500
 _FIRST_PAGE: Final = 64  #: newest entries that are checked first for a copy in the files
@@ -63,13 +63,13 @@ def begin(core: SessionCore) -> None:
     try:
         if not core.next_seq and not core.knowing.facts.progress():
             _take_over(core, archive)
-        bring_up(core)
+        write_new(core)
         write_facts(core)
     except (OSError, StoreError) as error:
         _failed(core, error)
 
 
-def bring_up(core: SessionCore) -> None:
+def write_new(core: SessionCore) -> None:
     """Writes the entries that are new since the last call. An error is reported, and fails no compaction."""
     archive = core.archive
     if archive is None:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from siltstone.outcome import Outcome, Plan
     from siltstone.session.compactions import CompactionRecord
     from siltstone.session.core import SessionCore
-    from siltstone.session.forgetting import Criteria
+    from siltstone.session.forgetting import ForgetCriteria
     from siltstone.session.prepared import Prepared
     from siltstone.session.recalling import Recalling
     from siltstone.tools import SavedMemory, Tool
@@ -240,7 +240,7 @@ class SessionCalls:
             return named.limit
         return min(named.limit, named.limit * sent // named.requested)
 
-    def forgetting(self, criteria: Criteria) -> Flow[ForgetReport]:
+    def forgetting(self, criteria: ForgetCriteria) -> Flow[ForgetReport]:
         """``forget``."""
         from siltstone.session.forgetting import forgetting
 

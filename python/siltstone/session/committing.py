@@ -14,7 +14,7 @@ from siltstone.memory.entry import Entry
 from siltstone.memory.log import CommitReceipt, CompactionRow, NewCompaction, SessionVersion
 from siltstone.messages import Message
 from siltstone.session import rows
-from siltstone.session.archiving import bring_up
+from siltstone.session.archiving import write_new
 from siltstone.session.core import SessionCore, is_at
 from siltstone.session.deciding import rules_of
 from siltstone.session.learning import learn_patterns, save_called
@@ -82,7 +82,7 @@ def commit(
         core.retain()
         learn_patterns(core)
         save_called(core, compaction.tool_calls)
-        bring_up(core)
+        write_new(core)
     core.catch_up()
     return compaction_id
 
@@ -133,7 +133,7 @@ def _commit(
         created_at=created_at,
         seconds=seconds,
         rules=rules_of(read.messages(), compaction, trigger),
-        rule=view.rule,
+        token_rule=view.rule,
     )
     whole = unchanged(core, state.view, view)
     clock = state.clock.committed(compaction, trigger, at, *tokens).charged(compaction.usage).cut(whole)

@@ -147,7 +147,7 @@ class SessionCore:
                 field="cross_session",
                 value=True,
             )
-        stored = self._settle(stored)
+        stored = self._store_findable(stored)
         # No method of this object: a circle of references would leave a long view to the garbage collector.
         redact = str if self.redacting is None else self.redacting.text
         self.knowing = Knowing(store, session_id, stored.namespace, knowledge, redact)
@@ -156,7 +156,7 @@ class SessionCore:
             self.infer_clock()
         self.retain()
 
-    def _settle(self, stored: LogState) -> LogState:
+    def _store_findable(self, stored: LogState) -> LogState:
         """Stores which entries other sessions of the namespace may find, if that setting has changed."""
         if not stored.namespace:
             return stored

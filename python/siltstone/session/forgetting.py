@@ -18,12 +18,12 @@ from siltstone.session.learning import forget_progress
 from siltstone.session.loading import all_derived, covered
 from siltstone.values import replace
 
-__all__ = ["Criteria", "forgetting"]
+__all__ = ["ForgetCriteria", "forgetting"]
 
 REACH = 16  #: summaries that left the view and are still written again: an undo may show them
 
 
-class Criteria(TypedDict, total=False):
+class ForgetCriteria(TypedDict, total=False):
     """The conditions of ``forget`` within a session; see ``MemoryStore.forget``."""
 
     entry_ids: Collection[int] | None
@@ -38,7 +38,7 @@ class Criteria(TypedDict, total=False):
 
 
 def forgetting(
-    core: SessionCore, policy: Compactor | None, *, renew: bool, **criteria: Unpack[Criteria]
+    core: SessionCore, policy: Compactor | None, *, renew: bool, **criteria: Unpack[ForgetCriteria]
 ) -> Flow[ForgetReport]:
     """Forgets in store, memory and files. With *renew*, asks a model for new summaries."""
     core.check_open()

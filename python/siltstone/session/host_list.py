@@ -35,7 +35,7 @@ from siltstone.values import dataclass, field, replace
 
 __all__ = ["HostList"]
 
-_FRAME = "[Context compacted]"  # the first words of the summaries of most policies
+_SUMMARY_MARK = "[Context compacted]"  # the first words of the summaries of most policies, whoever wrote them
 _CACHE_MARK = "cache_control"  # a field of messages, of blocks, and of blocks in a tool result
 
 
@@ -333,7 +333,7 @@ class HostList:
         """The text by which to look for *raw* among the derived texts of the log; empty if it can be none."""
         logged = raw if self.clean is None else self.clean(raw)
         summary, text = _summary_text(raw), encode(logged)
-        if summary.startswith(_FRAME):
+        if summary.startswith(_SUMMARY_MARK):
             return summary
         return "" if message_digest(text) in self._known else summary or text
 

@@ -204,6 +204,8 @@ class Knowing:
 class OnLine:
     """The facts that are known on the current line of a session.
 
+    :class:`StoredFacts` has the facts of all lines.
+
     A fact from messages of a left branch, or from undone messages, is not known on this line, and a fact that
     it had superseded holds again. Facts without a place in the log, and facts of other sessions, are always
     known. Facts are read and indexed once, until one changes.

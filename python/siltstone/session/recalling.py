@@ -48,6 +48,23 @@ __all__ = ["Recalling"]
 MOST_QUERY = 4_000  #: last characters of a query that are used: the question mostly follows a pasted text
 
 
+@runtime_checkable
+class BlockStore(Protocol):
+    """A store that searches, adds the neighbours of the best hit and writes the block, all in one step."""
+
+    def recall(
+        self,
+        session_id: str,
+        query: str,
+        limit: int,
+        conditions: RecallConditions,
+        writer: BlockWriter,
+        facts: Sequence[str],
+        options: BlockOptions,
+    ) -> Recalled:
+        """The block of hits for *query*, as text with its counts."""
+
+
 class Recalling:
     """The recall of one session: it computes the block of a turn, and puts it into requests."""
 
@@ -62,7 +79,7 @@ class Recalling:
         self._core, self._config = core, config
         self._limiter = policy if isinstance(policy, RequestLimiter) else None
         self._recall = Recall(
-            config, _Shelf(core, config, in_context), count, excerpt, core.view.rule.text_measure
+            config, _Source(core, config, in_context), count, excerpt, core.view.rule.text_measure
         )
         self._told: RecallBlock | None = None
         self._written: tuple[RecallBlock, RecalledMessage, int] | None = None
@@ -140,23 +157,6 @@ class Recalling:
         return block, {"messages": messages, "tokens": tokens, "recalled": block.text}
 
 
-@runtime_checkable
-class BlockStore(Protocol):
-    """A store that searches, adds the neighbours of the best hit and writes the block, all in one step."""
-
-    def recall(
-        self,
-        session_id: str,
-        query: str,
-        limit: int,
-        conditions: RecallConditions,
-        writer: BlockWriter,
-        facts: Sequence[str],
-        options: BlockOptions,
-    ) -> Recalled:
-        """The block of hits for *query*, as text with its counts."""
-
-
 def _beside(store: Store, session_id: str, entry_id: int, distance: int) -> list[tuple[int, StoredEntry]]:
     """The entries stored directly before and after an entry, each with its distance."""
     found: list[tuple[int, StoredEntry]] = []
@@ -183,7 +183,7 @@ def _size(view: View, raw: RecalledMessage) -> int:
     return view.rule.tokens(view.rule.units(Message(0, "user", (part,), raw, "any", "recalled_context")))
 
 
-class _Shelf:
+class _Source:
     """The source of a recall: the session's entries that are not in context, and its facts."""
 
     def __init__(self, core: SessionCore, config: RecallConfig, in_context: InContext) -> None:
@@ -193,7 +193,7 @@ class _Shelf:
             from siltstone.session.documented_search import DocumentedSearch  # a search of one preset
 
             self._documented = DocumentedSearch(core.store, config, lambda: core.milliseconds() / 1000)
-        self._homes: dict[int, str] = {}  # entry id to session id, for the hits of the last search
+        self._session_of: dict[int, str] = {}  # entry id to session id, for the hits of the last search
         self._context: tuple[Outside, RecallContext] | None = None
         self._recaller = core.store if isinstance(core.store, BlockStore) else None
 
@@ -207,7 +207,7 @@ class _Shelf:
         scope: SearchScope = "namespace" if self._config.cross_session else "session"
         hits = core.store.search(core.session_id, asked, limit, scope=scope)
         core.tell_damage()
-        self._homes = {hit.entry_id: hit.session_id for hit in hits}
+        self._session_of = {hit.entry_id: hit.session_id for hit in hits}
         return [
             Detail(hit.content, hit.score, hit.role, hit.created_at, hit.entry_id)
             for hit in hits
@@ -280,7 +280,7 @@ class _Shelf:
 
     def neighbours(self, detail: Detail, distance: int) -> list[tuple[int, Detail]]:
         """The entries of the session that were stored directly before and after *detail*."""
-        home = self._homes.get(detail.entry_id, self._core.session_id)
+        home = self._session_of.get(detail.entry_id, self._core.session_id)
         found, ended = list[tuple[int, Detail]](), set[bool]()
         for away, entry in (
             _beside(self._core.store, home, detail.entry_id, distance) if detail.entry_id else ()

@@ -149,12 +149,12 @@ def compaction_row(
     created_at: int,
     seconds: float | None,
     rules: Sequence[RuleSpan],
-    rule: TokenRule,
+    token_rule: TokenRule,
 ) -> NewCompaction:
     """A compaction as a new row of the log. *tokens* are the sizes of the view before and after.
 
-    The work took so many *seconds*, where that is known; *rules* are those that decided, and *rule*
-    counts the *new* texts.
+    *seconds* is the time that the work took, if it is known. *rules* tell why each message stayed or left.
+    *token_rule* counts the tokens of the *new* texts.
     """
     return NewCompaction(
         policy=policy.name,
@@ -171,7 +171,7 @@ def compaction_row(
         messages_before=messages_before,
         messages_after=len(compaction.messages),
         created_at=created_at,
-        notes=_notes(seconds, rules, trigger, [rule.tokens(item.units) for item in new]),
+        notes=_notes(seconds, rules, trigger, [token_rule.tokens(item.units) for item in new]),
     )
 
 

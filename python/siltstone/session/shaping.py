@@ -13,7 +13,7 @@ from siltstone.messages import Message
 from siltstone.messages.message import RULE_ROLES
 from siltstone.outcome import Failed, Outcome
 from siltstone.session import rows
-from siltstone.session.archiving import bring_up
+from siltstone.session.archiving import write_new
 from siltstone.session.boundary import (
     RESCUES,
     attempted,
@@ -219,7 +219,7 @@ def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> Non
         notify(core.hooks, MemoryIndexed(core.session_id, indexed, count))
         core.retain()
         learn_patterns(core)
-        bring_up(core)
+        write_new(core)
     core.catch_up()
 
 

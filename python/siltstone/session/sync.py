@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from siltstone.outcome import AfterCompact, BeforeCompact, Outcome, Plan
     from siltstone.session.asking import Answer
     from siltstone.session.compactions import CompactionRecord
-    from siltstone.session.forgetting import Criteria
+    from siltstone.session.forgetting import ForgetCriteria
     from siltstone.session.observing import OnConflict
     from siltstone.session.options import Options
     from siltstone.session.prepared import Prepared
@@ -500,7 +500,7 @@ class Session(BaseSession):
             **filters,
         )
 
-    def forget(self, **criteria: Unpack[Criteria]) -> ForgetReport:
+    def forget(self, **criteria: Unpack[ForgetCriteria]) -> ForgetReport:
         """Forgets what was said in this session: in the log, the entries, the summaries and the files.
 
         The criteria are those of ``MemoryStore.forget`` without the session: ``entry_ids``, ``start``,

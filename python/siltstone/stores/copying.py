@@ -116,9 +116,9 @@ def copy_store(
     for info in sessions_of(source):
         name = info.session_id
 
-        def tell(count: int, name: str = name, behind: int = behind) -> None:
+        def tell(read: int, name: str = name, behind: int = behind) -> None:
             if progress is not None:
-                progress(name, behind + count, rows)
+                progress(name, behind + read, rows)
 
         was = _figures(source, name)
         if was == _figures(target, name):
@@ -225,11 +225,11 @@ def _recalls(log: SessionLog, store: Store, session_id: str, others: Iterable[in
 
 
 def _summed(rows: Iterable[object]) -> tuple[int, str]:
-    digest, count = hashlib.blake2b(digest_size=16), 0
+    digest, number = hashlib.blake2b(digest_size=16), 0
     for row in rows:
         digest.update(json.dumps(row, default=str, sort_keys=True).encode() + b"\n")
-        count += 1
-    return count, digest.hexdigest()
+        number += 1
+    return number, digest.hexdigest()
 
 
 class _Session:

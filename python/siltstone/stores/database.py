@@ -182,6 +182,10 @@ class DatabaseStore(Store):
             for each in self._native.stages(session_id)
         ]
 
+    def staged_entries(self, session_id: str) -> list[StoredEntry]:
+        """The entries of the session's waiting batches, which no search finds."""
+        return [stored_entry(entry) for entry in self._native.staged_entries(session_id)]
+
     def forget(
         self,
         *,
@@ -417,10 +421,6 @@ class DatabaseStore(Store):
         from siltstone.memory.written import new_entry
 
         return [new_entry(entry) for entry in entries]
-
-    def staged_entries(self, session_id: str) -> list[StoredEntry]:
-        """The entries of the session's waiting batches, which no search finds."""
-        return [stored_entry(entry) for entry in self._native.staged_entries(session_id)]
 
     def _wake(self, *, anew: bool = False) -> None:
         """Tells the worker that entries may lack vectors; with *anew*, also entries that had some."""
