@@ -379,7 +379,7 @@ class Outline:
     # Positions, ascending: of the messages that were left to Python, of rules, of summaries, of messages
     # that nobody said, of requests that begin turns; and of all messages in groups with a call without a
     # result.
-    odd: Final[list[int]]
+    others: Final[list[int]]
     rules: Final[list[int]]
     summaries: Final[list[int]]
     unoriginal: Final[list[int]]
@@ -409,25 +409,25 @@ class Outline:
     def parts(self, start: int, end: int) -> int:
         """How many parts the messages from *start* up to *end* have together."""
 
-    def sums(self, measure: str, odd: list[int]) -> list[int]:
+    def sums(self, measure: str, others: list[int]) -> list[int]:
         """The running sums of the messages' units: of the first 0, 1, 2 … messages.
 
         Args:
             measure: ``bytes``, ``code_points`` or ``blocks``, as the rules of ``siltstone.tokens`` count.
-            odd: The units of each message in :attr:`odd`.
+            others: The units of each message in :attr:`others`.
 
         Raises:
-            ValueError: *measure* is none of these, or *odd* has another length.
+            ValueError: *measure* is none of these, or *others* has another length.
         """
 
-    def total(self, measure: str, odd: list[int]) -> int:
+    def total(self, measure: str, others: list[int]) -> int:
         """The last of :meth:`sums`.
 
         Raises:
             ValueError: as there.
         """
 
-    def largest(self, measure: str, odd: list[int]) -> int:
+    def largest(self, measure: str, others: list[int]) -> int:
         """The units of the largest message, with the arguments of :meth:`sums`; 0 if there is none.
 
         Raises:

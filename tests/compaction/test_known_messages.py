@@ -157,7 +157,7 @@ def test_the_outline_of_a_known_list_is_that_of_a_list_that_nobody_knew(seed: in
         raws = turn(chance, raws, number)
         one, other = History(raws, known=known).outline, History(raws).outline
         for name in (
-            "odd",
+            "others",
             "rules",
             "summaries",
             "unoriginal",
@@ -168,8 +168,8 @@ def test_the_outline_of_a_known_list_is_that_of_a_list_that_nobody_knew(seed: in
         ):
             assert getattr(one, name) == getattr(other, name), name
         for measure in ("bytes", "code_points", "blocks"):
-            assert one.sums(measure, one.odd) == other.sums(measure, other.odd)
-            assert one.total(measure, one.odd) == other.sums(measure, other.odd)[-1]
+            assert one.sums(measure, one.others) == other.sums(measure, other.others)
+            assert one.total(measure, one.others) == other.sums(measure, other.others)[-1]
         every = list(range(len(raws)))
         assert [one.closed([at]) for at in every] == [other.closed([at]) for at in every]
         assert one.parts(0, len(raws)) == other.parts(0, len(raws))

@@ -277,7 +277,7 @@ def test_the_lines_of_messages_are_those_of_the_slow_rendering(raws: list[Any]):
 )
 def test_the_core_reads_what_nearly_every_message_is_made_of(raw: dict[str, Any]):
     """Python is asked for none of these, so that the speed of a plan is that of the core."""
-    assert History([raw]).outline.odd == []
+    assert History([raw]).outline.others == []
     assert render_messages([raw], 0, 1)[1] == 1
 
 
@@ -312,7 +312,7 @@ def test_what_describes_an_odd_message_is_checked():
     outline = Outline([user("Hello.")], unasked, unasked)
     with pytest.raises(ValueError, match="measure must be"):
         outline.sums("words", [])
-    with pytest.raises(ValueError, match="each of the 0 odd messages, got 1"):
+    with pytest.raises(ValueError, match="each of the 0 other messages, got 1"):
         outline.sums("bytes", [1])
     with pytest.raises(ValueError, match="turn must be < 1, got 1"):
         outline.turn(1)
@@ -325,7 +325,7 @@ def test_a_message_nested_deeper_than_the_core_walks_is_read_all_the_same():
         value = [value]
     raw = {"role": "user", "content": "Hello.", "extra": value}
     history = History([raw])
-    assert history.outline.odd == [0]
+    assert history.outline.others == [0]
     assert_same(history, read_history([raw]))
     for _ in range(200):
         value = [value]

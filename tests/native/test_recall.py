@@ -73,7 +73,7 @@ def test_every_character_that_can_do_harm_is_made_harmless() -> None:
         assert safe(harmful(char)) in block.text
 
 
-class Apart(recalling._Shelf):
+class Apart(recalling._Source):
     """Sources of a session that answer each question by itself."""
 
     def block(self, *_: Any) -> RecallBlock | None:
@@ -119,7 +119,7 @@ def test_one_step_of_the_store_gives_the_block_that_many_give(
                 return found
 
     at_once = blocks("one")
-    monkeypatch.setattr(recalling, "_Shelf", Apart)
+    monkeypatch.setattr(recalling, "_Source", Apart)
     assert blocks("many") == at_once
     assert sum(map(bool, at_once)) >= 6
     assert any("Pump 4 runs fast" in block for block in at_once) == config.cross_session

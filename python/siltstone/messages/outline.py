@@ -185,7 +185,7 @@ class History(Sequence[Message]):
 
     def largest(self, rule: Measure) -> int:
         """The units of the largest message, by *rule*; 0 if there is none."""
-        if rule.measure is None or self.outline.odd:
+        if rule.measure is None or self.outline.others:
             sums = self.sums(rule)
             return max(map(sub, islice(sums, 1, None), sums), default=0)
         return self.outline.largest(rule.measure, [])
@@ -201,7 +201,7 @@ class History(Sequence[Message]):
         return rule.measure, self._odd_units(rule)
 
     def _odd_units(self, rule: Measure) -> list[int]:
-        return [rule.units(self._at(position)) for position in self.outline.odd]
+        return [rule.units(self._at(position)) for position in self.outline.others]
 
     def positions_of(self, seqs: Iterable[int]) -> list[int]:
         """The positions of the messages with the numbers *seqs*, without summaries."""

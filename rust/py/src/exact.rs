@@ -20,8 +20,8 @@ use crate::locked::Locked;
 use crate::text::{Text, borrow_all};
 
 /// The limits of a small search: the number of texts, the number of hits, and the bytes of the query. A small search
-/// takes at most about ten microseconds. It keeps the interpreter, because releasing and taking it costs a tenth of a
-/// microsecond.
+/// takes at most about ten microseconds. It keeps the interpreter: to release it and to take it again costs another tenth
+/// of a microsecond.
 const SMALL: usize = 16_384;
 const FEW: usize = 32;
 const SHORT: usize = 1_000;

@@ -11,9 +11,9 @@ use crate::store::Store;
 use crate::text::Text;
 
 /// A Python function that keeps the changes of a mirror. It refuses them by an exception.
-struct Function(Py<PyAny>);
+struct PythonKeeper(Py<PyAny>);
 
-impl Keeper for Function {
+impl Keeper for PythonKeeper {
     fn keep(&self, changes: &Changes) -> CoreResult<()> {
         Python::attach(|py| {
             let kept = changes_out(py, changes).and_then(|changes| self.0.call1(py, changes));
@@ -87,7 +87,7 @@ type ChangedIn = (String, Vec<Vec<ValueIn>>, Vec<i64>);
 #[pyfunction]
 pub(crate) fn open_mirror(py: Python<'_>, hash_rule: Text, keep: Py<PyAny>) -> PyResult<Store> {
     let handle = run_detached(py, || {
-        Handle::open_mirror(hash_rule.parse()?, Box::new(Function(keep)))
+        Handle::open_mirror(hash_rule.parse()?, Box::new(PythonKeeper(keep)))
     })?;
     Ok(Store::of(handle))
 }

@@ -470,7 +470,8 @@ impl Store {
         now: i64,
     ) -> PyResult<Ids> {
         self.run_of(py, &session, move |store, session| {
-            store.lapse(session, now)?; // first, because nothing is stored if it fails
+            // Before the insert: if this fails, nothing was stored, and the caller can try again.
+            store.delete_expired(session, now)?;
             Ok(ids_out(&store.insert(session, &entries.0)?))
         })
     }

@@ -242,9 +242,9 @@ impl Store {
         if let Some(keep) = keep.filter(|&keep| keep < 0) {
             return Err(invalid(format!("keep must be at least 0, got {keep}")));
         }
-        let lapsed = self.lapse(session, now)?;
+        let expired = self.delete_expired(session, now)?;
         if (keep, before) == (None, None) {
-            return Ok((0, 0, lapsed));
+            return Ok((0, 0, expired));
         }
         let mut writer = self.database.writer()?;
         let (aged, over) = writer.transaction(|transaction| {
@@ -257,7 +257,7 @@ impl Store {
             }
             Ok(gone)
         })?;
-        Ok((aged, over, lapsed))
+        Ok((aged, over, expired))
     }
 
     /// Deletes the session's entries that have expired at `now`, and returns their number. Without such entries, the
@@ -266,7 +266,7 @@ impl Store {
     /// # Errors
     ///
     /// The errors of a read, and of a write.
-    pub fn lapse(&self, session: &SessionId, now: i64) -> Result<i64> {
+    pub fn delete_expired(&self, session: &SessionId, now: i64) -> Result<i64> {
         let is_any =
             self.database
                 .read(|transaction| match session::find(transaction, session)? {
@@ -281,9 +281,9 @@ impl Store {
             let Some(mut row) = session::find(transaction, session)? else {
                 return Ok(0);
             };
-            let lapsed = leaving::lapse(transaction, &mut row, now)?;
+            let expired = leaving::delete_expired(transaction, &mut row, now)?;
             session::save(transaction, &row)?;
-            Ok(lapsed)
+            Ok(expired)
         })
     }
 

@@ -109,15 +109,15 @@ pub(crate) fn expire(
 
 /// Deletes the session's entries that have expired at `now`, and gives their number. The figures in `session` change,
 /// and the caller saves it.
-pub(crate) fn lapse(
+pub(crate) fn delete_expired(
     transaction: &Transaction<'_>,
     session: &mut SessionRow,
     now: i64,
 ) -> Result<i64> {
-    let lapsed = transaction
+    let expired = transaction
         .prepare_cached("DELETE FROM entry WHERE session = ?1 AND expires_at <= ?2")?
         .execute([session.id, now])?;
-    Ok(subtract(session, lapsed))
+    Ok(subtract(session, expired))
 }
 
 /// Deletes the session, and leaves a tombstone: a row with its name and its namespace. From now on searches

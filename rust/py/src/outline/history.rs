@@ -30,6 +30,7 @@ type LineIn<'py> = (
     Vec<TieIn<'py>>,
 );
 
+/// The structure of a history: of each message its dialect, its speaker and its ties, but no text.
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct Outline {
     pub(super) inner: Inner,
@@ -73,7 +74,7 @@ impl Outline {
     }
 
     #[getter]
-    fn odd(&self) -> Vec<usize> {
+    fn others(&self) -> Vec<usize> {
         self.inner.others().to_vec()
     }
 
@@ -143,29 +144,29 @@ impl Outline {
         self.inner.parts(start, end)
     }
 
-    fn sums(&self, measure: &str, odd: Vec<usize>) -> PyResult<Vec<usize>> {
-        self.checked(measure, &odd)
-            .map(|measure| self.inner.sums(measure, &odd))
+    fn sums(&self, measure: &str, others: Vec<usize>) -> PyResult<Vec<usize>> {
+        self.checked(measure, &others)
+            .map(|measure| self.inner.sums(measure, &others))
     }
 
-    fn total(&self, measure: &str, odd: Vec<usize>) -> PyResult<usize> {
-        self.checked(measure, &odd)
-            .map(|measure| self.inner.total(measure, &odd))
+    fn total(&self, measure: &str, others: Vec<usize>) -> PyResult<usize> {
+        self.checked(measure, &others)
+            .map(|measure| self.inner.total(measure, &others))
     }
 
-    fn largest(&self, measure: &str, odd: Vec<usize>) -> PyResult<usize> {
-        self.checked(measure, &odd)
-            .map(|measure| self.inner.largest(measure, &odd))
+    fn largest(&self, measure: &str, others: Vec<usize>) -> PyResult<usize> {
+        self.checked(measure, &others)
+            .map(|measure| self.inner.largest(measure, &others))
     }
 }
 
 impl Outline {
-    /// The measure of that name. `odd` must have the units of every message that the core cannot read.
-    fn checked(&self, measure: &str, odd: &[usize]) -> PyResult<Measure> {
-        let (needed, given) = (self.inner.others().len(), odd.len());
+    /// The measure of that name. `others` must have the units of every message that the core cannot read.
+    fn checked(&self, measure: &str, others: &[usize]) -> PyResult<Measure> {
+        let (needed, given) = (self.inner.others().len(), others.len());
         if given != needed {
             return Err(PyValueError::new_err(format!(
-                "odd must have a number for each of the {needed} odd messages, got {given}"
+                "others must have a number for each of the {needed} other messages, got {given}"
             )));
         }
         measure_in(measure)
@@ -174,7 +175,7 @@ impl Outline {
     /// The sums of the units of the first 0, 1, 2 … messages.
     pub(super) fn sums_of(&self, units: UnitsIn) -> PyResult<Vec<usize>> {
         let sums = match units {
-            UnitsIn::Measured(measure, odd) => self.sums(&measure, odd)?,
+            UnitsIn::Measured(measure, others) => self.sums(&measure, others)?,
             UnitsIn::Sums(sums) => sums,
         };
         if sums.len() == self.inner.lines().len() + 1 {
@@ -185,14 +186,14 @@ impl Outline {
     }
 }
 
-/// The units of messages: a measure, with the units of odd messages; or the sums of all units.
+/// The units of messages: a measure, with the units of the other messages; or the sums of all units.
 #[derive(FromPyObject)]
 pub(super) enum UnitsIn {
     Measured(String, Vec<usize>),
     Sums(Vec<usize>),
 }
 
-/// Reads odd messages with functions of Python.
+/// Reads the other messages with functions of Python.
 struct Described<'a, 'py> {
     describe: &'a Bound<'py, PyAny>,
     is_request: &'a Bound<'py, PyAny>,
