@@ -23,13 +23,13 @@ class Said:
         id: Names it; ids of calls and items are made of it.
         text: The text of the answer.
         thinking: The thought before it.
-        calls: The tools that it calls, with their arguments.
+        calls: The tools that it calls, with their arguments; a text is sent as it is.
     """
 
     id: str
     text: str = "ok"
     thinking: str = ""
-    calls: tuple[tuple[str, dict[str, Any]], ...] = ()
+    calls: tuple[tuple[str, Any], ...] = ()
 
     def call_id(self, at: int) -> str:
         """The id of its call number *at*."""
@@ -95,8 +95,8 @@ def _chat_usage(tokens: int) -> dict[str, int]:
     return {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": tokens + 1}
 
 
-def _function(name: str, arguments: dict[str, Any]) -> dict[str, str]:
-    return {"name": name, "arguments": json.dumps(arguments)}
+def _function(name: str, arguments: Any) -> dict[str, str]:
+    return {"name": name, "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments)}
 
 
 def _chat_events(said: Said, tokens: int) -> Iterator[Event]:

@@ -9,7 +9,7 @@ from typing import Any
 import anthropic
 import openai
 
-from siltstone import CompletionRequest, Session, Tool, ToolError
+from siltstone import CompletionRequest, Session, Tool
 from siltstone.tools import Format, dispatch
 
 __all__ = ["AGENTS", "Agent", "AnthropicAgent", "ChatAgent", "ResponsesAgent", "summariser"]
@@ -54,10 +54,7 @@ class Agent(ABC):
 
     def run(self, name: str, arguments: Any) -> str:
         """The answer of the tool."""
-        try:
-            return dispatch(self.tools, name, arguments)
-        except ToolError as error:
-            return f"error: {error}"
+        return dispatch(self.tools, name, arguments)
 
     @abstractmethod
     def send(self, messages: list[Any], stream: bool) -> list[tuple[str, str, Any]]:

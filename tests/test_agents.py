@@ -22,6 +22,7 @@ from loopback import Provider, Refusal, provider
 from loopback_answers import Said
 from sdk_loops import AGENTS, Agent, AnthropicAgent, summariser
 from siltstone import Session, Tool
+from siltstone.messages import read_history
 from siltstone.overflow import is_context_overflow
 
 DECLARED = 16_000  #: tokens of the window, as the session is told
@@ -189,3 +190,25 @@ def test_an_agent_goes_on_whatever_happens(dialect: str, turns: int, real: int, 
             assert session.context_window is not None
             assert session.context_window <= (DECLARED if real > 12_000 else real)
             assert len(session.log()) > turns * 4
+
+
+@pytest.mark.parametrize("dialect", AGENTS)
+def test_an_agent_goes_on_after_each_call_that_its_model_made_wrongly(tmp_path: Path, dialect: str) -> None:
+    wrong: list[tuple[str, Any]] = [
+        ("memory_search", {"query": "gate", "limit": "5"}),
+        ("memory_search", {"query": "gate", "since": "once upon a time"}),
+        ("memory_get", {"handle": None}),
+        ("memory_find", {}),
+    ]
+    if dialect != "anthropic":  # its arguments are an object
+        wrong += [("memory_search", '{"query": "gate"'), ("memory_search", "")]
+    script = [Said("0", "I look.", "One moment.", tuple(wrong)), Said("1", "Noted."), Said("2", "Yes?")]
+    with provider() as server, Session.open(tmp_path, "s") as session:
+        server.model = lambda body: script.pop(0)
+        agent = AGENTS[dialect](server.url, session, [])
+        agent.turn({"role": "user", "content": "What is the gate code?"})
+        agent.turn({"role": "user", "content": "Thank you."})
+        assert (script, server.refused) == ([], [])
+        answers = [part for each in read_history(session.log()) for part in each.parts]
+        told = [json.loads(part.text)["error"] for part in answers if part.kind == "tool_result"]
+        assert len(told) == len(wrong)

@@ -10,7 +10,7 @@ import asyncio
 import json
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,13 +87,13 @@ class Run:
 
 async def leaves_the_loop_free(monkeypatch: pytest.MonkeyPatch, search: Callable[[], Awaitable[Any]]) -> bool:
     """Whether the tool of siltstone that *search* calls runs in another thread than the event loop."""
-    ran, call = list[int](), Tool.call
+    ran, read = list[int](), Tool.read
 
-    def noted(tool: Tool, arguments: Any) -> str:
+    def noted(tool: Tool, arguments: Any) -> Mapping[str, Any]:
         ran.append(threading.get_ident())
-        return call(tool, arguments)
+        return read(tool, arguments)
 
-    monkeypatch.setattr(Tool, "call", noted)
+    monkeypatch.setattr(Tool, "read", noted)
     await search()
     return bool(ran) and threading.get_ident() not in ran
 

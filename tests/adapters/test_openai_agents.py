@@ -237,7 +237,7 @@ async def test_the_model_searches_what_left_the_view() -> None:
     assert result.final_output == "Salt and tin."
     outputs = [each["output"] for each in run.sent[-1] if each.get("type") == "function_call_output"]
     assert "Question 0" in outputs[-2]
-    assert outputs[-1] == "memory_get: this conversation has no message 'm9999'"
+    assert "this conversation has no message 'm9999'" in json.loads(outputs[-1])["error"]
 
 
 async def test_an_item_that_the_runner_takes_back_was_not_said() -> None:

@@ -337,7 +337,7 @@ def test_no_range_and_no_pattern_reads_the_original_of_a_receipt_that_was_forgot
         assert "zebra" in session.memory_get.call(arguments)
         store.forget(session_id="s", start=2, end=3)
         with pytest.raises(InvalidArgumentsError, match="no message 'm2'"):
-            session.memory_get.call(arguments)
+            session.memory_get.run(arguments)
         assert session.search("zebra19") == []
         assert "zebra" not in str(session.prepare().messages)
         assert all("zebra" not in str(session.expand(each.id)) for each in session.compactions())

@@ -110,6 +110,7 @@ async def test_what_a_tool_cannot_do_is_an_error_that_says_why_and_the_server_go
             ("memory_search", {}, "query"),
             ("memory_search", {"query": "vault", "limit": -1}, "limit"),
             ("memory_search", {"query": "vault", "since": "the other day"}, "yesterday"),
+            ("memory_search", {"query": "vault", "order": "newest"}, "'score' or 'time'"),
             ("memory_get", {"handle": "m9999"}, "no message 'm9999'"),
             ("summary_expand", {"summary_id": 99}, "no summary 99"),
             ("memory_save", {"content": "x"}, "memory_save"),
@@ -120,6 +121,8 @@ async def test_what_a_tool_cannot_do_is_an_error_that_says_why_and_the_server_go
             with pytest.raises(Exception, match=r"99999|digits|m9999"):
                 await client.read(uri)
         assert (await client.call("memory_search", query="vault", limit=0))["results"] == []
+        assert await client.call("memory_search", query="vault", limit=None, order=None)
+        assert await client.call("memory_get", handle=0, lines=1)
 
 
 @OVER

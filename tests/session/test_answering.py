@@ -194,7 +194,7 @@ def test_refusals_are_those_of_a_search(store: MemoryStore) -> None:
     session = Session.open(None, "s", memory=store)
     tool = session.memory_search
     with pytest.raises(InvalidArgumentsError, match="memory_search: a query must be at most"):
-        tool.call({"query": "fox " * 100_000})
+        tool.run({"query": "fox " * 100_000})
     session.close()
     with pytest.raises(StoreClosedError):
         tool.call({"query": "fox"})

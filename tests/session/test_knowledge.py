@@ -483,7 +483,7 @@ def test_the_tools_of_a_session(tmp_path: Path) -> None:
         (fact,) = session.facts("short answers")
         assert (answer["id"], answer["importance"], fact.importance) == (fact.id, 0.7, 0.7)
         with pytest.raises(InvalidArgumentsError):
-            session.memory_save.call({"content": ""})
+            session.memory_save.run({"content": ""})
     with opened(tmp_path, allow_forget=True) as session:
         assert "memory_forget" in [tool.name for tool in session.tools]
         assert json.loads(session.memory_forget.call({"ids": [fact.id, "unknown"]})) == {"forgotten": 1}

@@ -176,7 +176,7 @@ def test_a_focus_that_is_no_text_is_refused(tmp_path: Path, focus: object) -> No
         Session.open(tmp_path, "s", policy=POLICY) as session,
         pytest.raises(InvalidArgumentsError, match="'focus' must be a string"),
     ):
-        session.compact_tool.call({"focus": focus})
+        session.compact_tool.run({"focus": focus})
 
 
 def test_the_tool_is_defined_for_each_provider(tmp_path: Path) -> None:

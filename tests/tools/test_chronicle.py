@@ -99,7 +99,7 @@ def test_what_was_forgotten_says_so(tool: Tool):
 )
 def test_what_it_cannot_take_is_refused(tool: Tool, arguments: dict[str, Any], reason: str):
     with pytest.raises(InvalidArgumentsError) as refused:
-        tool.call(arguments)
+        tool.run(arguments)
     assert reason in str(refused.value)
 
 

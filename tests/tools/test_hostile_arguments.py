@@ -1,7 +1,8 @@
-"""Whatever a model sends to whichever tool of a session, it is answered or refused by one error."""
+"""Whatever a model sends to whichever tool of a session, by whichever door, the call is answered."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,8 +10,7 @@ import pytest
 from conversations import turns
 from siltstone import CompactionConfig, Session, SimpleMemoryStore, ThresholdCompactor, TieredCompactor
 from siltstone.compaction import TieredConfig
-from siltstone.errors import InvalidArgumentsError
-from siltstone.tools import Tool
+from siltstone.tools import dispatch
 
 DEEP = "[" * 100_000
 VALUES: list[Any] = [
@@ -37,14 +37,6 @@ def session() -> Session:
     return session
 
 
-def answered(tool: Tool, arguments: Any) -> str:
-    """The answer, or the words of the refusal: both go to the model, and are short."""
-    try:
-        return tool.call(arguments)
-    except InvalidArgumentsError as error:
-        return str(error)
-
-
 def test_every_tool_is_tried(session: Session) -> None:
     names = {tool.name for tool in session.tools}
     assert {"memory_search", "memory_get", "memory_save", "memory_forget", "context_compact"} <= names
@@ -57,10 +49,77 @@ def test_a_value_of_any_kind_and_size_is_answered_or_refused(session: Session, v
         required = {name: "open" if name == "action" else "3" for name in properties}
         for name in properties:
             for others in ({}, required):
-                assert len(answered(tool, {**others, name: value})) < 20_000
+                assert len(tool.call({**others, name: value})) < 20_000
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
 def test_a_text_of_any_depth_and_size_is_answered_or_refused(session: Session, text: str) -> None:
     for tool in session.tools:
-        assert len(answered(tool, text)) < 20_000
+        assert len(tool.call(text)) < 20_000
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
+    [
+        ("memory_search", '{"query": "valve"', 'must be an object such as {"query": ...}, and are not JSON'),
+        ("memory_search", "valve 17", "are not JSON"),
+        ("memory_search", '["valve"]', 'must be an object such as {"query": ...}, got list'),
+        ("memory_search", None, "'query' is missing"),
+        ("memory_search", {"query": ["valve"]}, "'query' must be a string, got list"),
+        ("memory_search", {"query": "valve", "limit": "5"}, "'limit' must be an integer >= 0, got '5'"),
+        ("memory_search", {"query": "valve", "limit": "10.0"}, "an integer >= 0, got '10.0'"),
+        ("memory_search", {"query": "valve", "limit": -3}, "an integer >= 0, got -3"),
+        ("memory_search", {"query": "valve", "order": "newest"}, "'score' or 'time', got 'newest'"),
+        ("memory_search", {"query": "valve", "since": "the other day"}, "'since' must be a time such as"),
+        ("memory_search", {"query": "valve", "until": ["May"]}, "'until' must be a time such as"),
+        ("memory_get", {"handle": '"m3"'}, "such as 'm42', got"),
+        ("memory_get", {"handle": ["m3"]}, "such as 'm42', got"),
+        ("memory_get", {"handle": "m3", "line": 4}, "known are 'handle', 'lines', 'pattern'"),
+        ("memory_get", {"handle": "m3", "lines": [1, 2]}, "a range such as '100-180', got"),
+        ("memory_get", {"id": 3}, "no argument 'id'"),
+        ("memory_save", {"content": "x", "memory_type": "wish"}, "one of 'identity', 'goal', "),
+        ("memory_save", {"content": "x", "importance": "high"}, "a number from 0 to 1, got 'high'"),
+        ("memory_save", {"text": "x"}, "no argument 'text'; known are 'content'"),
+        ("memory_forget", {"ids": "12"}, "'ids' must be a list of 1 to 20 texts, got str"),
+        ("memory_forget", {"ids": [12]}, "must be a text that is not empty, got 12"),
+        ("memory_forget", '{"ids": "[\\"12\\"]"}', "'ids' must be a list"),
+        ("context_compact", {"focus": ["tests"]}, "'focus' must be a string, got list"),
+        ("context_compact", {"topic": "tests"}, "no argument 'topic'; known are 'focus'"),
+        ("chronicle", {}, "'action' must be 'list', 'open' or 'expand'"),
+        ("chronicle", {"action": "read"}, "'action' must be 'list', 'open' or 'expand', got 'read'"),
+        ("chronicle", {"action": "open", "checkpoint": [1]}, "a number such as '3' or '1-8'"),
+        ("search_memory", {"query": "valve"}, "no tool 'search_memory'; known are 'memory_search'"),
+        ("", {}, "no tool ''"),
+    ],
+    ids=str,
+)
+def test_a_call_that_is_wrong_is_answered_by_what_is_allowed(
+    session: Session, name: str, arguments: Any, words: str
+) -> None:
+    answer = dispatch(session.tools, name, arguments)
+    assert words in json.loads(answer)["error"]
+    for tool in session.tools:
+        assert tool.name != name or tool.call(arguments) == answer
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("memory_search", '"{\\"query\\": \\"valve\\"}"'),
+        ("memory_search", {"query": "valve", "limit": 10.0, "order": None, "since": None, "until": None}),
+        ("memory_search", {"query": "valve", "order": "", "since": "", "until": ""}),
+        ("memory_search", {"query": "valve", "limit": 10**30}),
+        ("memory_search", {"query": ""}),
+        ("memory_get", {"handle": 3, "lines": 1, "pattern": None}),
+        ("context_compact", ""),
+        ("context_compact", None),
+        ("context_compact", "null"),
+        ("chronicle", '{"action": "list", "checkpoint": null, "after": ""}'),
+    ],
+    ids=str,
+)
+def test_a_call_that_can_mean_one_thing_alone_is_carried_out(
+    session: Session, name: str, arguments: Any
+) -> None:
+    answer = json.loads(dispatch(session.tools, name, arguments))
+    assert isinstance(answer, list) or "error" not in answer

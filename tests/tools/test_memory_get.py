@@ -95,6 +95,8 @@ def test_pages_lose_nothing_and_keep_to_their_budget(text: str, budget: int) -> 
         {"handle": None},
         {"handle": -1},
         {"handle": "m99"},
+        {"handle": ["m3"]},
+        {"handle": "m3", "line": "2"},
         {"handle": "m3", "lines": "0-2"},
         {"handle": "m3", "lines": "5-2"},
         {"handle": "m3", "lines": "first"},
@@ -108,7 +110,7 @@ def test_pages_lose_nothing_and_keep_to_their_budget(text: str, budget: int) -> 
 )
 def test_arguments_that_cannot_be_taken_are_refused_in_the_tools_name(tool: Tool, arguments: Any) -> None:
     with pytest.raises(InvalidArgumentsError) as caught:
-        tool.call(arguments)
+        tool.run(arguments)
     assert caught.value.name == "memory_get"
 
 

@@ -68,13 +68,13 @@ def test_the_default_type_is_fact_and_a_source_and_associations_are_kept() -> No
         ({"content": "x", "source": 3}, "'source' must be a string"),
         ({"content": "x", "associations": "a"}, "'associations' must be a list"),
         ({"content": "x", "associations": [{}]}, "'target_id'"),
-        ({"content": "x", "session_id": "other"}, "unknown argument 'session_id'"),
+        ({"content": "x", "session_id": "other"}, "no argument 'session_id'; known are 'content'"),
     ],
 )
 def test_what_cannot_be_saved_is_refused_with_what_is_valid(arguments: dict[str, Any], words: str) -> None:
     shelf = Shelf()
     with pytest.raises(InvalidArgumentsError, match=words):
-        memory_save(shelf.save).call(arguments)
+        memory_save(shelf.save).run(arguments)
     assert shelf.kept == []
 
 
@@ -101,7 +101,7 @@ def test_a_job_saves_no_more_than_it_may_and_a_failure_costs_none() -> None:
     tool.call(SAVED)
     tool.call(SAVED)
     with pytest.raises(InvalidArgumentsError, match="at most 2"):
-        tool.call(SAVED)
+        tool.run(SAVED)
     assert len(shelf.kept) == 2
     with pytest.raises(ConfigError, match="max_saves"):
         memory_save(save, max_saves=0)
@@ -127,9 +127,9 @@ def test_memories_are_forgotten_by_their_ids_alone() -> None:
     ]
     for wrong in refused:
         with pytest.raises(InvalidArgumentsError, match="memory_forget"):
-            tool.call(wrong)
-    with pytest.raises(InvalidArgumentsError, match="unknown argument 'session'"):
-        tool.call({"ids": ["a"], "session": "other"})
+            tool.run(wrong)
+    with pytest.raises(InvalidArgumentsError, match="no argument 'session'; known are 'ids'"):
+        tool.run({"ids": ["a"], "session": "other"})
     assert len(asked) == 1
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
@@ -134,13 +133,13 @@ def test_mk_74_limit_is_5_by_default_and_capped_at_20(tool: Tool, arguments: Any
         ({"query": "fox", "limit": "3"}, "'limit' must be an integer >= 0, got '3'"),
         ({"query": "fox", "limit": True}, "'limit' must be an integer >= 0, got True"),
         ("{", "not JSON"),
-        ("[1]", "must be an object, got list"),
-        (["query"], "must be an object, got list"),
+        ("[1]", 'must be an object such as {"query": ...}, got list'),
+        (["query"], "must be an object such as"),
     ],
 )
 def test_mk_75_bad_arguments_are_refused_with_the_reason(tool: Tool, arguments: Any, reason: str) -> None:
     with pytest.raises(InvalidArgumentsError) as caught:
-        tool.call(arguments)
+        tool.run(tool.read(arguments))
     assert caught.value.name == "memory_search"
     assert reason in caught.value.reason
 
@@ -171,8 +170,9 @@ def nested(levels: int) -> Any:
         ('{"query": "fox", "limit": 1e999}', "got inf"),
         (json.dumps({"query": "fox " * 100_000}), "a query must be at most 65536 bytes, got 400000 bytes"),
         (json.dumps({"query": "\ud83d" * 30_000}), "a query must be at most 65536 bytes"),
-        (b'{"query": "fox"}', "must be an object, got bytes"),
-        (None, "must be an object, got NoneType"),
+        (b'{"query": "fox"}', ", got bytes"),
+        (None, "'query' is missing"),
+        ("null", "'query' is missing"),
     ],
     ids=lambda value: repr(value)[:20] if not isinstance(value, dict) else "object",
 )
@@ -180,7 +180,7 @@ def test_mk_75_whatever_a_model_sends_is_refused_in_a_short_sentence(
     tool: Tool, arguments: Any, reason: str
 ) -> None:
     with pytest.raises(InvalidArgumentsError) as caught:
-        tool.call(arguments)
+        tool.run(tool.read(arguments))
     assert reason in caught.value.reason
     assert len(str(caught.value)) < 300
     str(caught.value).encode()
@@ -199,28 +199,28 @@ def test_arguments_of_any_kind_give_an_answer_or_invalid_arguments(arguments: An
     with SimpleMemoryStore() as store:
         store.index("s", [Entry("the fox", (0, 1))])
         tool = Session.open(None, "s", memory=store).memory_search
-        with suppress(InvalidArgumentsError):
-            json.loads(tool.call(json.dumps(arguments) if written else arguments))
+        json.loads(tool.call(json.dumps(arguments) if written else arguments))
 
 
 def test_a_focus_of_any_size_is_refused(store: MemoryStore) -> None:
     tool = Session.open(None, "s", memory=store).compact_tool
     with pytest.raises(InvalidArgumentsError, match="'focus' must have at most 2000 characters, got 5000"):
-        tool.call({"focus": "x" * 5_000})
+        tool.run({"focus": "x" * 5_000})
     with pytest.raises(InvalidArgumentsError, match="nested too deeply"):
-        tool.call(f'{{"focus": {DEEP}')
+        tool.read(f'{{"focus": {DEEP}')
 
 
 def test_mk_75_a_name_of_any_size_is_not_found(tool: Tool) -> None:
-    with pytest.raises(ToolNotFoundError) as caught:
-        dispatch([tool], "x" * 10_000, {})
-    assert len(str(caught.value)) < 200
+    assert len(dispatch([tool], "x" * 10_000, {})) < 200
 
 
 def test_mk_75_a_wrong_name_is_not_found(tool: Tool) -> None:
     assert json.loads(dispatch([tool], "memory_search", {"query": "fox", "limit": 1}))
-    with pytest.raises(ToolNotFoundError, match=r"'memory_find'.*'memory_search'"):
-        dispatch([tool], "memory_find", {"query": "fox"})
+    answer = json.loads(dispatch([tool], "memory_find", {"query": "fox"}))
+    assert answer == {
+        "error": "there is no tool 'memory_find'; known are 'memory_search'",
+        "code": ToolNotFoundError.code,
+    }
 
 
 @pytest.mark.parametrize("query", ["", "  ", "\n", "?!", "\x00"])
@@ -309,10 +309,10 @@ def test_words_say_from_when_on_and_until_when(
     assert {hit["content"].split()[-1] for hit in hits} == days
 
 
-@pytest.mark.parametrize("words", ["the other day", "", 5, ["yesterday"]])
+@pytest.mark.parametrize("words", ["the other day", 5, ["yesterday"]])
 def test_words_that_name_no_time_are_refused_with_those_that_do(dated: Tool, words: Any) -> None:
     with pytest.raises(InvalidArgumentsError, match=r"'since' must be a time such as .*yesterday"):
-        dated.call({"query": "fox", "since": words})
+        dated.run({"query": "fox", "since": words})
 
 
 def test_a_session_counts_days_in_its_zone(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from siltstone import extras
 from siltstone.adapters.host import HostDialect, HostHistory
-from siltstone.errors import ConfigError, ToolError
+from siltstone.errors import ConfigError
 from siltstone.messages import RawMessage
 from siltstone.outcome import Outcome
 from siltstone.session import AsyncSession, Prepared, Session
@@ -29,7 +29,6 @@ __all__ = [
     "RequestRefusedError",
     "acalled_tool",
     "called",
-    "called_tool",
     "check_bounded",
     "is_same",
     "memory_tools",
@@ -209,17 +208,9 @@ class RawDoor:
         return usage
 
 
-def called_tool(tool: Tool, arguments: Any) -> str:
-    """The answer of *tool*. An error becomes a text that the model reads."""
-    try:
-        return tool.call(arguments)
-    except ToolError as error:
-        return str(error)
-
-
 async def acalled_tool(tool: Tool, arguments: Any) -> str:
-    """:func:`called_tool` in a thread: a search may wait for a disk or a server, and the loop may not."""
-    return await asyncio.to_thread(called_tool, tool, arguments)
+    """The answer of *tool*, in a thread: a search may wait for a disk or a server, and the loop may not."""
+    return await asyncio.to_thread(tool.call, arguments)
 
 
 def check_bounded(session: AnySession) -> None:

@@ -244,7 +244,7 @@ class _Items:
 
 def _tool(tool: Tool) -> FunctionTool:
     async def invoke(context: Any, arguments: str) -> str:  # noqa: ARG001
-        return await acalled_tool(tool, arguments or "{}")
+        return await acalled_tool(tool, arguments)
 
     return FunctionTool(
         name=tool.name,

@@ -74,11 +74,16 @@ class SessionMemory:
         self._get = session.memory_get
 
     def search(
-        self, query: str, limit: int, since: str | None = None, until: str | None = None, order: str = "score"
+        self,
+        query: str,
+        limit: int | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        order: str | None = None,
     ) -> Found:
         """The messages and memories that match *query* best."""
         asked = {"query": query, "limit": limit, "since": since, "until": until, "order": order}
-        answer, _, rest = self._search.call(asked).partition("\n")
+        answer, _, rest = self._search.run(asked).partition("\n")
         own, end = self.session.session_id, self._log.state().next_seq
         results: list[Hit] = []
         for hit in json.loads(answer):
@@ -100,7 +105,7 @@ class SessionMemory:
     def get(self, handle: str, lines: str | None, pattern: str | None) -> MessageLines:
         """Lines of a message of the log."""
         asked = {"handle": handle, "lines": lines, "pattern": pattern}
-        told = json.loads(self._get.call(asked))
+        told = json.loads(self._get.run(asked))
         return {
             "handle": told["handle"],
             "lines": told["lines"],
@@ -172,7 +177,7 @@ class SessionMemory:
 
     def save(self, arguments: Mapping[str, Any]) -> Saved:
         """Keeps a memory."""
-        told: Saved = json.loads(self.session.memory_save.call(arguments))
+        told: Saved = json.loads(self.session.memory_save.run(arguments))
         return told
 
     def compact(self, focus: str | None) -> CompactionAnswer:

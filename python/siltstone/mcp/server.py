@@ -28,7 +28,7 @@ from siltstone.mcp.versions import MAJOR, ResourceError, Server, ToolError, anno
 from siltstone.messages import well_formed
 from siltstone.messages.json_text import dump
 from siltstone.tools.memory_save import DESCRIPTION as SAVE_DESCRIPTION
-from siltstone.tools.memory_search import FORMS
+from siltstone.tools.memory_search import DEFAULT_LIMIT, FORMS
 
 __all__ = ["build_server"]
 
@@ -42,7 +42,7 @@ INSTRUCTIONS: Final = (
 JSON: Final = "application/json"
 LONGEST_ID: Final = 15  #: digits
 
-Handle = Annotated[str, Field(description="Which message: m42, or 42.")]
+Handle = Annotated[str, Field(coerce_numbers_to_str=True, description="Which message: m42, or 42.")]
 SummaryId = Annotated[int, Field(ge=0, description="The id of the summary, as context_status lists it.")]
 
 
@@ -70,13 +70,15 @@ def _add_reading(server: Server, memory: SessionMemory) -> None:
     @server.tool(annotations=annotated("Search memory"), description=f"{described} {NOTE}")
     async def memory_search(
         query: Annotated[str, Field(description="Natural language: what to recall.")],
-        limit: Annotated[int, Field(ge=0, description="The most results to return; at most 20.")] = 5,
+        limit: Annotated[
+            int | None, Field(ge=0, description="The most results to return; at most 20.")
+        ] = DEFAULT_LIMIT,
         since: Annotated[str | None, Field(description=f"Only what was said then or later: {FORMS}.")] = None,
         until: Annotated[
             str | None, Field(description="Only what was said then or before, in the same forms.")
         ] = None,
         order: Annotated[
-            Literal["score", "time"],
+            Literal["score", "time"] | None,
             Field(description="The best match first, or mentions in the order in which they were said."),
         ] = "score",
     ) -> Found:
@@ -86,7 +88,11 @@ def _add_reading(server: Server, memory: SessionMemory) -> None:
     async def memory_get(
         handle: Handle,
         lines: Annotated[
-            str | None, Field(description='Which of its lines, from 1: "7", "100-180" or "100-".')
+            str | None,
+            Field(
+                coerce_numbers_to_str=True,
+                description='Which of its lines, from 1: "7", "100-180" or "100-".',
+            ),
         ] = None,
         pattern: Annotated[
             str | None, Field(description="Only the lines that match this regular expression.")

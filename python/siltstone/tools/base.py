@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
-from siltstone.errors import ConfigError, InvalidArgumentsError, ToolNotFoundError
+from siltstone.errors import ConfigError, InvalidArgumentsError, ToolError, ToolNotFoundError
 from siltstone.values import dataclass
 
 __all__ = ["Format", "Tool", "dispatch"]
@@ -25,7 +25,8 @@ class Tool:
         name: The name for the model.
         description: The description for the model.
         parameters: The JSON schema of its arguments.
-        run: A function of the arguments as a mapping. Returns JSON text.
+        run: A function of the arguments as a mapping. Returns JSON text, and raises
+            ``InvalidArgumentsError`` for arguments that it cannot take.
     """
 
     name: str
@@ -64,28 +65,52 @@ class Tool:
             value=format,
         )
 
-    def call(self, arguments: str | Mapping[str, Any]) -> str:
-        """Carries out a call.
+    def call(self, arguments: str | Mapping[str, Any] | None) -> str:
+        """The answer to a call, for the model: the tool's result, or why there is none.
 
         Args:
-            arguments: As the model gave them: JSON text of an object, or the object.
+            arguments: As the model gave them: JSON text of an object, or the object. None and an empty text
+                are no arguments.
 
         Returns:
-            JSON text.
+            JSON text. If the arguments are refused, it is ``{"error": "...", "code": "invalid_arguments"}``:
+            the sentence says what is allowed, and the model can call again.
+        """
+        try:
+            return self.run(self.read(arguments))
+        except ToolError as error:
+            return answered(error)
+
+    def read(self, arguments: str | Mapping[str, Any] | None) -> Mapping[str, Any]:
+        """The arguments of a call as an object. ``tool.run(tool.read(arguments))`` is a call that raises.
 
         Raises:
-            InvalidArgumentsError: *arguments* are not JSON, not an object, or against the schema.
+            InvalidArgumentsError: *arguments* are not JSON, or not an object.
         """
         if isinstance(arguments, str):
-            try:
-                arguments = _READER.decode(arguments)
-            except ValueError as error:
-                raise self.refuse(f"the arguments are not JSON: {error}") from error
-            except RecursionError as error:
-                raise self.refuse("the arguments are nested too deeply to be read") from error
+            arguments = self._decoded(arguments)
+            if isinstance(arguments, str):  # some providers write the text of an object as a text once more
+                arguments = self._decoded(arguments)
+        if arguments is None:
+            return {}
         if type(arguments) is not dict and not isinstance(arguments, Mapping):
-            raise self.refuse(f"the arguments must be an object, got {type(arguments).__name__}")
-        return self.run(arguments)
+            raise self.refuse(f"the arguments must be {self._form()}, got {type(arguments).__name__}")
+        return arguments
+
+    def _decoded(self, text: str) -> Any:
+        if not text.strip():
+            return None
+        try:
+            return _READER.decode(text)
+        except ValueError as error:
+            raise self.refuse(f"the arguments must be {self._form()}, and are not JSON: {error}") from error
+        except RecursionError as error:
+            raise self.refuse("the arguments are nested too deeply to be read") from error
+
+    def _form(self) -> str:
+        """The form of the arguments in words, with the ones that every call needs."""
+        needed = self.parameters.get("required") or list(self.parameters.get("properties", {}))[:1]
+        return f"an object such as {{{', '.join(f'{json.dumps(name)}: ...' for name in needed)}}}"
 
     def refuse(self, reason: str) -> InvalidArgumentsError:
         """The error for arguments that cannot be taken, in this tool's name."""
@@ -97,18 +122,34 @@ def refusal(name: str, reason: str) -> InvalidArgumentsError:
     return InvalidArgumentsError(f"{name}: {reason}", name=name, reason=reason)
 
 
-def dispatch(tools: Sequence[Tool], name: str, arguments: str | Mapping[str, Any]) -> str:
-    """Carries out the call of the tool *name*.
+def answered(error: ToolError) -> str:
+    """The answer that tells a model of *error*: its sentence, and its kind."""
+    return json.dumps({"error": str(error), "code": error.code}, ensure_ascii=False)
+
+
+def check_names(name: str, arguments: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Checks that the tool *name* gets no other arguments than the *known* ones.
 
     Raises:
-        ToolNotFoundError: none of *tools* has that name.
-        InvalidArgumentsError: its schema refuses *arguments*.
+        InvalidArgumentsError: it gets another one.
+    """
+    unknown = next((each for each in arguments if each not in known), None)
+    if unknown is not None:
+        named = ", ".join(map(repr, known))
+        raise refusal(name, f"there is no argument {shown(unknown)}; known are {named}")
+
+
+def dispatch(tools: Sequence[Tool], name: str, arguments: str | Mapping[str, Any] | None) -> str:
+    """The answer to a call of the tool *name*, for the model: as :meth:`Tool.call` gives it.
+
+    If none of *tools* has that name, the answer has the code ``tool_not_found``, and names those that there
+    are.
     """
     for tool in tools:
         if tool.name == name:
             return tool.call(arguments)
     known = ", ".join(repr(tool.name) for tool in tools) or "none"
-    raise ToolNotFoundError(f"no tool named {shown(name)}; known: {known}", name=name)
+    return answered(ToolNotFoundError(f"there is no tool {shown(name)}; known are {known}", name=name))
 
 
 def shown(value: object) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from siltstone.patterns import pattern
 from siltstone.tokens import estimate_tokens
-from siltstone.tools.base import Tool, refusal, shown
+from siltstone.tools.base import Tool, check_names, refusal, shown
 from siltstone.tools.budget import Count, answer_budget, as_json, beginning, check_budget
 from siltstone.tools.memory_get import MOST, handle_of
 
@@ -72,6 +72,7 @@ def chronicle(
     most = answer_budget(None) if budget is None else check_budget(budget)
 
     def run(arguments: Mapping[str, Any]) -> str:
+        check_names(NAME, arguments, PARAMETERS["properties"])
         action, after = arguments.get("action"), _after(arguments)
         found = list(checkpoints())
         if action == "list":

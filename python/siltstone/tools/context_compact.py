@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from siltstone.tools.base import Tool, refusal
+from siltstone.tools.base import Tool, check_names, refusal
 
 __all__ = ["DESCRIPTION", "MAX_FOCUS", "NAME", "context_compact"]
 
@@ -38,6 +38,7 @@ def context_compact(ask: Callable[[str | None], Mapping[str, Any]]) -> Tool:
     """
 
     def run(arguments: Mapping[str, Any]) -> str:
+        check_names(NAME, arguments, PARAMETERS["properties"])
         return json.dumps(ask(_focus(arguments)), ensure_ascii=False)
 
     return Tool(NAME, DESCRIPTION, PARAMETERS, run)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from siltstone.tools.base import Tool, refusal, shown
+from siltstone.tools.base import Tool, check_names, refusal, shown
 
 __all__ = ["DESCRIPTION", "MAX_IDS", "NAME", "memory_forget"]
 
@@ -47,9 +47,7 @@ def memory_forget(forget: Callable[[Sequence[str]], int]) -> Tool:
 
 
 def _ids(arguments: Mapping[str, Any]) -> list[str]:
-    unknown = sorted(set(arguments) - {"ids"})
-    if unknown:
-        raise refusal(NAME, f"unknown argument {shown(unknown[0])}; known is 'ids'")
+    check_names(NAME, arguments, PARAMETERS["properties"])
     ids = arguments.get("ids")
     if not isinstance(ids, list | tuple) or not 1 <= len(ids) <= MAX_IDS:
         got = len(ids) if isinstance(ids, list | tuple) else type(ids).__name__

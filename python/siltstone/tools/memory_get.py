@@ -10,7 +10,7 @@ from siltstone._native import matching_lines
 from siltstone.errors import ConfigError
 from siltstone.patterns import pattern
 from siltstone.tokens import estimate_tokens
-from siltstone.tools.base import Tool, refusal, shown
+from siltstone.tools.base import Tool, check_names, refusal, shown
 from siltstone.tools.budget import Count, answer_budget, as_json, beginning, check_budget
 
 __all__ = ["DESCRIPTION", "NAME", "handle_of", "memory_get"]
@@ -77,6 +77,7 @@ def memory_get(
     most = answer_budget(None) if budget is None else check_budget(budget)
 
     def run(arguments: Mapping[str, Any]) -> str:
+        check_names(NAME, arguments, PARAMETERS["properties"])
         seq = _seq(arguments)
         first, last = _range(arguments)
         pattern = _text(arguments, "pattern")

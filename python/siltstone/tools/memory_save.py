@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from siltstone.errors import ConfigError, InvalidArgumentsError
+from siltstone.errors import ConfigError, InvalidArgumentsError, InvalidEntryError, SecretRefusedError
 from siltstone.knowledge import IMPORTANCE
-from siltstone.tools.base import Tool, refusal, shown
+from siltstone.tools.base import Tool, check_names, refusal, shown
 from siltstone.values import dataclass
 
 __all__ = ["DESCRIPTION", "MAX_BYTES", "MAX_SAVES", "NAME", "SavedMemory", "memory_save"]
@@ -107,6 +107,9 @@ def memory_save(save: Callable[[SavedMemory], str], *, max_saves: int | None = N
         saved += 1
         try:
             name = save(memory)
+        except (ConfigError, InvalidEntryError, SecretRefusedError) as error:  # of what the model wrote
+            saved -= 1
+            raise refusal(NAME, str(error)) from error
         except BaseException:
             saved -= 1
             raise
@@ -125,10 +128,7 @@ def read_memory(arguments: Mapping[str, Any]) -> SavedMemory:
         InvalidArgumentsError: an unknown argument or type, an empty or too large content, or an importance
             out of its range; the message says what is valid.
     """
-    unknown = sorted(set(arguments) - set(PARAMETERS["properties"]))
-    if unknown:
-        known = ", ".join(map(repr, PARAMETERS["properties"]))
-        raise refusal(NAME, f"unknown argument {shown(unknown[0])}; known are {known}")
+    check_names(NAME, arguments, PARAMETERS["properties"])
     content = arguments.get("content")
     if not isinstance(content, str) or not content.strip():
         raise refusal(NAME, f"'content' must be a text of 1 to {MAX_BYTES:,} bytes, got {_shown(content)}")

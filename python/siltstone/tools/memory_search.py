@@ -29,6 +29,7 @@ DEFAULT_LIMIT = 5  #: hits, by default
 #: Times as the model may write them; ``siltstone.tools.periods`` reads them.
 FORMS = '"2026-03-05", "yesterday", "last Tuesday", "in March", "5 March 2026", "3 days ago"'
 _PLAIN = frozenset({"query", "limit"})  #: arguments that ask for nothing but the best hits
+_NOT_GIVEN = (None, "")  #: values of an argument that a model fills in because it is in the schema
 MAX_LIMIT = 20  #: the maximum number of hits, for any request of the model
 
 DESCRIPTION = (
@@ -215,7 +216,7 @@ class _Order(TypedDict, total=False):
 
 def _order(arguments: Mapping[str, Any]) -> _Order:
     order = arguments.get("order")
-    if order is None or order == "score":
+    if order in (None, "", "score"):
         return {}
     if order != "time":
         raise refusal(NAME, f"'order' must be 'score' or 'time', got {shown(order)}")
@@ -225,9 +226,9 @@ def _order(arguments: Mapping[str, Any]) -> _Order:
 def _filters(arguments: Mapping[str, Any], now: Callable[[], datetime]) -> SearchFilters:
     """The filters ``since`` and ``until``, if the model gives them."""
     filters = SearchFilters()
-    if (words := arguments.get("since")) is not None:
+    if (words := arguments.get("since")) not in _NOT_GIVEN:
         filters["since"], _ = _period("since", words, now)
-    if (words := arguments.get("until")) is not None:
+    if (words := arguments.get("until")) not in _NOT_GIVEN:
         first, after = _period("until", words, now)
         # A message of exactly that moment is included, to the millisecond.
         filters["until"] = after if first < after else after + timedelta(milliseconds=1)

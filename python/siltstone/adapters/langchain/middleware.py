@@ -179,7 +179,7 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
 def _called(tool: Tool, arguments: Mapping[str, Any]) -> str:
     """The answer of *tool*. An error becomes a ``ToolException``, whose text the model reads."""
     try:
-        return tool.call(arguments)
+        return tool.run(tool.read(arguments))
     except ToolError as error:
         raise ToolException(str(error)) from error
 

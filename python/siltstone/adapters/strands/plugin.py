@@ -125,7 +125,7 @@ def _tool(tool: Tool) -> PythonAgentTool:
     def call(tool_use: Any, **_kwargs: Any) -> Any:
         status = "success"
         try:
-            text = tool.call(tool_use["input"])
+            text = tool.run(tool.read(tool_use["input"]))
         except ToolError as error:
             status, text = "error", str(error)
         return {"toolUseId": tool_use["toolUseId"], "status": status, "content": [{"text": text}]}
