@@ -238,7 +238,8 @@ def _filters(arguments: Mapping[str, Any], now: Callable[[], datetime]) -> Searc
 def _period(argument: str, words: object, now: Callable[[], datetime]) -> tuple[datetime, datetime]:
     from siltstone.tools.periods import period  # few searches name a time
 
-    found = period(words, now()) if isinstance(words, str) else None
+    said = shown(words) if type(words) is int else words  # a year, or seconds since 1970
+    found = period(said, now()) if isinstance(said, str) else None
     if found is None:
         raise refusal(NAME, f"{argument!r} must be a time such as {FORMS}, got {shown(words)}")
     return found
