@@ -191,7 +191,8 @@ def rescue(
     """
     if tokens + reserved_tokens <= context_window:
         return None
-    fit = Emergency(estimator=policy.token_rule, request_rule=request_rule_of(policy))
+    task = getattr(policy, "keeps_task", False)  # as a worker does
+    fit = Emergency(estimator=policy.token_rule, request_rule=request_rule_of(policy), task=task)
     return fit, Trigger(
         "overflow",
         "emergency",
@@ -261,7 +262,7 @@ def attempt(
         if isinstance(result, Skip):
             return run.skipped(result)
         run.start()
-        validate(history, result, _content(result), trigger)
+        validate(history, result, _content(result), trigger, request_rule_of(policy))
         result = replace(result, usage=tuple(run.usage))
         if clean is not None:
             result = clean(result)

@@ -57,6 +57,8 @@ from siltstone.messages import (
     broken_tool_groups,
     encode,
     groups,
+    in_flight,
+    opens_turn,
     read_history,
     read_message,
     validate_history,
@@ -337,6 +339,9 @@ def assert_laws(history: list[Message], outcome: Compacted, pins: set[int], *, l
             assert layered or not stays or not gone, "no two summaries"
         elif message.seq in pins:
             assert stays, "pinned messages survive"
+    if in_flight(history):
+        newest = [message for message in history if opens_turn(message)][-1]
+        assert id(newest.raw) in retained, "the newest request survives"
     alone = set(replaced.values())  # a user's words may stay when the results beside them leave
     for group in groups(history):
         bound = [id(history[at].raw) for at in group.positions if id(history[at].raw) not in alone]

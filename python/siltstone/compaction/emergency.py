@@ -25,6 +25,7 @@ class Emergency:
             :class:`siltstone.TokenizerRule`.
         summary_prefix: The first text of a summary message, before a blank line.
         request_rule: Decides which text beside tool results is a request.
+        task: Whether the first request stays too, as long as there is room for it.
 
     Raises:
         ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
@@ -37,6 +38,7 @@ class Emergency:
         estimator: str | TokenRule = "blocks",
         summary_prefix: str = SUMMARY_PREFIX,
         request_rule: RequestRule = is_request,
+        task: bool = False,
     ) -> None:
         if context_window is not None:
             checks.positive("context_window", context_window, or_else="None or ")
@@ -47,6 +49,7 @@ class Emergency:
         self._token_rule = checks.estimator(estimator)
         self._summary_prefix = summary_prefix
         self._request_rule = request_rule
+        self._task = task
 
     def __repr__(self) -> str:
         return f"Emergency({self.context_window!r}, estimator={self._token_rule.name!r})"
@@ -99,6 +102,7 @@ class Emergency:
             summary_prefix=self._summary_prefix,
             trigger=trigger,
             request_rule=self._request_rule,
+            task=self._task,
         )
         if compaction is None:
             tokens = self._token_rule.count(history) + trigger.reserved_tokens

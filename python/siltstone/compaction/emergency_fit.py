@@ -1,32 +1,30 @@
 """The emergency fit: makes any history fit its window, without a model.
 
-Large results are cut first. If that is not enough, the oldest groups leave. Some messages always stay: system
-and developer messages, pinned messages, the user's newest request, and groups with a pending call. Of the
-other groups the newest stay. But a group that is too large by itself leaves even if it is the newest. A
-mechanical summary replaces all groups that left, and quotes the newest of them.
+Large results are cut first. If that is not enough, the oldest groups leave. The messages that ``must_stay``
+names always stay. Of the other groups the newest stay. But a group that is too large by itself leaves even if
+it is the newest. A mechanical summary replaces all groups that left, and quotes the newest of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from siltstone.compaction.base import Compaction, Substitute, Trigger, rules_in_force
+from siltstone.compaction.base import Compaction, Substitute, Trigger
 from siltstone.compaction.checks import LEAST_RESULT
 from siltstone.compaction.clamp import clamp, clamped_alone
 from siltstone.compaction.mechanical import mechanical_summary, roomiest_note
 from siltstone.compaction.prompts import SUMMARY_PREFIX, framed
 from siltstone.compaction.rewrite import covered, rewrite, summary_message
-from siltstone.compaction.select import Selection, closed, parted
+from siltstone.compaction.select import Selection, closed, must_stay, parted
 from siltstone.compaction.validate import validate
 from siltstone.errors import ContextOverflowError
 from siltstone.messages import (
     Message,
     RequestRule,
+    as_history,
     groups,
-    in_flight,
     is_request,
     read_substitute,
-    turns,
     words_alone,
 )
 from siltstone.messages.message import RULE_ROLES, SAID
@@ -54,6 +52,7 @@ def fit(
     summary_prefix: str = SUMMARY_PREFIX,
     trigger: Trigger | None = None,
     request_rule: RequestRule = is_request,
+    task: bool = False,
 ) -> Compaction | None:
     """A rewrite of *history* that fits the window; None if the history fits as it is.
 
@@ -65,16 +64,23 @@ def fit(
         summary_prefix: The first text of the summary message.
         trigger: Its pinned messages stay too.
         request_rule: Decides which text beside tool results is a request.
+        task: Whether the first request, the task of a worker, stays too, as long as there is room for it.
 
     Raises:
         ContextOverflowError: the messages that must stay are larger than the window by themselves.
     """
-    fit = _Fit(history, context_window - reserved_tokens, token_rule, summary_prefix, trigger, request_rule)
+    of_fit = history, context_window - reserved_tokens, token_rule, summary_prefix, trigger, request_rule
+    fit = _Fit(*of_fit, task=task)
     if token_rule.tokens(sum(fit.units)) <= fit.window:
         return None
-    compaction = fit.cut() or fit.shortened(reserved_tokens, context_window)
+    try:
+        compaction = fit.cut() or fit.shortened(reserved_tokens, context_window)
+    except ContextOverflowError:
+        if not task:
+            raise
+        compaction = _Fit(*of_fit).shortened(reserved_tokens, context_window)
     content = framed(summary_prefix, compaction.summary) if compaction.summary else ""
-    validate(history, compaction, content, trigger)
+    validate(history, compaction, content, trigger, request_rule)
     return compaction
 
 
@@ -108,15 +114,18 @@ class _Fit:
         summary_prefix: str,
         trigger: Trigger | None,
         request_rule: RequestRule,
+        *,
+        task: bool = False,
     ) -> None:
         self.history, self.window = history, window
         self._trigger = trigger or Trigger("overflow")
         self.units = [token_rule.units(message) for message in history]
         self._rule, self._prefix = token_rule, summary_prefix
         self._groups = groups(history)
-        self._request_rule = request_rule
         self._substitutes: dict[int, Substitute] = {}
-        self._fixed = self._must_stay()
+        read = as_history(history, request_rule)
+        self._request = read.outline.requests[-1] if read.outline.in_flight else None
+        self._fixed = closed(self._groups, must_stay(read, self._trigger.pins, task=task))
 
     def cut(self) -> Compaction | None:
         """The history with its largest results cut; None if that is not enough.
@@ -262,16 +271,6 @@ class _Fit:
 
         # First guess: four characters a token. `fits` decides.
         return mechanical_summary(selection.told, covers, self._prefix, 4 * share, fits)
-
-    def _must_stay(self) -> set[int]:
-        kept = rules_in_force(self.history)
-        kept.update(at for at, message in enumerate(self.history) if self._trigger.holds(message))
-        kept.update(at for group in self._groups if group.pending for at in group.positions)
-        self._request: int | None = None
-        if in_flight(self.history, self._request_rule):
-            self._request = turns(self.history, self._request_rule)[-1].request
-            kept.add(self._request)
-        return closed(self._groups, kept)
 
     def _newest_first(self) -> list[tuple[int, ...]]:
         """The groups that may stay or leave, newest first, without earlier summaries, which always leave."""

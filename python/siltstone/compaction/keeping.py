@@ -12,15 +12,7 @@ from siltstone.messages import Excerpt, History, Message, summary_level
 from siltstone.messages.outline import Span
 from siltstone.usage import UsageRecord
 
-__all__ = ["composed", "end_of", "held", "kept_apart", "layered", "originals", "summaries_of", "superseded"]
-
-
-def held(history: History, trigger: Trigger, *, request: bool = True) -> set[int]:
-    """The positions that no policy discards: rules in force, pins, pending groups, the request in flight."""
-    kept = {*rules_in_force(history), *history.outline.pending, *history.positions_of(trigger.pins)}
-    if request and history.outline.in_flight:
-        kept.add(history.outline.turn(history.outline.turn_count - 1)[2])
-    return kept
+__all__ = ["composed", "end_of", "kept_apart", "layered", "originals", "summaries_of", "superseded"]
 
 
 def kept_apart(history: Sequence[Message], read: History, kept: Iterable[int]) -> Selection:

@@ -1,9 +1,8 @@
 """Selects the messages that a compaction retains: newest turns first, in whole groups, within a budget.
 
-System and developer messages, pinned messages, pending groups and the request of the turn in flight always
-stay. An earlier summary always leaves. The newest groups of the turn in flight stay if they fit, and at least
-the newest group. If the whole turn in flight fits, the newest complete turns that still fit stay too, but
-never the oldest turn.
+The messages that :func:`must_stay` names always stay. An earlier summary always leaves. The newest groups of
+the turn in flight stay if they fit, and at least the newest group. If the whole turn in flight fits, the
+newest complete turns that still fit stay too, but never the oldest turn.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from siltstone.messages.message import RULE_ROLES, SAID
 from siltstone.tokens import TokenRule
 from siltstone.values import dataclass
 
-__all__ = ["Room", "Selection", "closed", "parted", "select"]
+__all__ = ["Room", "Selection", "closed", "must_stay", "parted", "select"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +39,25 @@ class Selection:
         if isinstance(self.discarded, Excerpt):
             return self.discarded.without(self.discarded.history.rules)
         return tuple(message for message in self.discarded if message.role not in RULE_ROLES)
+
+
+def must_stay(read: History, pins: Iterable[int] = (), *, task: bool = False) -> set[int]:
+    """The positions of the messages that may never leave a request, whatever the policy.
+
+    They are the rules in force, pinned messages, groups with a pending call, and the user's newest request as
+    long as it is not answered. Whoever lets messages leave keeps the whole groups of these.
+
+    Args:
+        read: The history in outline; its rule decides which text beside tool results is a request.
+        pins: Sequence numbers of pinned messages.
+        task: Whether the first request stays too: the task of a worker.
+    """
+    kept = {*rules_in_force(read), *read.outline.pending, *read.positions_of(pins)}
+    if read.outline.in_flight:
+        kept.add(read.outline.requests[-1])
+    if task:
+        kept.update(read.outline.requests[:1])
+    return kept
 
 
 class Room:
@@ -103,8 +121,7 @@ def select(
             them; a finished turn is measured as it is.
     """
     read = as_history(history, request_rule)
-    choice = _Choice(read, Room(read, limits, substitutes or {}))
-    choice.kept.update(read.positions_of(pins))
+    choice = _Choice(read, Room(read, limits, substitutes or {}), must_stay(read, pins))
     if request_limits is not None:
         choice.kept.update(_newest_that_fit(read.outline.requests, Room(read, request_limits)))
     complete = range(read.outline.turn_count)
@@ -134,17 +151,15 @@ def _newest_that_fit(positions: Sequence[int], room: Room) -> Iterator[int]:
 class _Choice:
     """The positions that stay, as they are chosen."""
 
-    def __init__(self, history: History, room: Room) -> None:
-        self._outline, self._room = history.outline, room
+    def __init__(self, history: History, room: Room, kept: set[int]) -> None:
+        self._outline, self._room, self.kept = history.outline, room, kept
         self._unoriginal = frozenset(history.unoriginal)
         self._fixed = frozenset(history.rules) | frozenset(history.summaries)  # decided without the room
-        self.kept = {*rules_in_force(history), *self._outline.pending}
 
     def retain_newest_groups(self, start: int, request: int | None) -> bool:
         """Adds the groups of the turn in flight, from *start* on, that stay. Returns whether all stay."""
         if request is not None:
             self._room.take([request], anyway=True, cut=True)
-            self.kept.add(request)
         newest_stays = False
         for last in range(len(self._outline) - 1, start - 1, -1):
             group = self._outline.group_ending_at(last)

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from siltstone.compaction.base import Compaction, CompactionContext, Skip, Trigger
-from siltstone.compaction.keeping import held, kept_apart, layered, superseded
+from siltstone.compaction.keeping import kept_apart, layered, superseded
 from siltstone.compaction.query import recent_query
 from siltstone.compaction.render import render
+from siltstone.compaction.select import must_stay
 from siltstone.compaction.share import share_of
 from siltstone.compaction.smart_trim_config import SmartTrimConfig
 from siltstone.documented import bm25, tokens
@@ -310,7 +311,7 @@ class _Trim:
 
     def _protected(self) -> set[int]:
         read, newest = self._read, set[int]()
-        fixed = {*held(read, self._trigger), *read.summaries}
+        fixed = {*must_stay(read, self._trigger.pins), *read.summaries}
         fixed.update(at for at in read.unoriginal if read[at].provenance == "recalled_context")
         if self._config.is_summary is not None:
             first = read.raws[:FIRST_PLACES]

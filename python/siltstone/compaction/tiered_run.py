@@ -10,9 +10,9 @@ from typing import Any, Final, Protocol
 
 from siltstone.compaction.base import Compaction, Skip, Trigger
 from siltstone.compaction.calls import Calls, SummarizerOverflow
-from siltstone.compaction.keeping import held, kept_apart, superseded
+from siltstone.compaction.keeping import kept_apart, superseded
 from siltstone.compaction.rewrite import covered, summary_message
-from siltstone.compaction.select import Selection
+from siltstone.compaction.select import Selection, must_stay
 from siltstone.compaction.summarise import Brief, summarise
 from siltstone.compaction.tiered_config import TieredConfig
 from siltstone.compaction.tiered_cut import cut_positions
@@ -70,7 +70,7 @@ class TieredRun(ABC):
         self.read: History = as_history(history)
         self.window = policy.window(trigger.context_window)
         self.start = live_start(self.read)
-        self.held = held(self.read, trigger)
+        self.held = must_stay(self.read, trigger.pins)
 
     @abstractmethod
     def marked(self, end: int, marker: str) -> Compaction | Skip:

@@ -11,10 +11,12 @@ from siltstone.messages import (
     Excerpt,
     History,
     Message,
+    RequestRule,
     SubstituteMessage,
     SummaryMessage,
     as_history,
     groups,
+    is_request,
     read_mark,
     unmarked,
 )
@@ -24,7 +26,11 @@ __all__ = ["validate"]
 
 
 def validate(
-    history: Sequence[Message], compaction: Compaction, content: str, trigger: Trigger | None = None
+    history: Sequence[Message],
+    compaction: Compaction,
+    content: str,
+    trigger: Trigger | None = None,
+    request_rule: RequestRule = is_request,
 ) -> None:
     """Checks *compaction* against the *history* that it rewrites.
 
@@ -34,12 +40,15 @@ def validate(
     and there may be several new summaries or none; *content* is the text of the last one. The messages that
     they cover must be discarded.
 
+    The user's newest request must be retained while its turn is in flight; *request_rule* decides which text
+    beside tool results is a request.
+
     Messages are compared by identity, so equal messages are never confused.
 
     Raises:
         CompactionError: with reason ``rewrite_invalid``, for the first fault found.
     """
-    fault = next(_faults(history, compaction, content, trigger), None)
+    fault = next(_faults(history, compaction, content, trigger, request_rule), None)
     if fault is not None:
         raise CompactionError(
             f"the rewrite is not valid: {fault}", reason="rewrite_invalid", usage=compaction.usage
@@ -47,7 +56,11 @@ def validate(
 
 
 def _faults(
-    history: Sequence[Message], compaction: Compaction, content: str, trigger: Trigger | None
+    history: Sequence[Message],
+    compaction: Compaction,
+    content: str,
+    trigger: Trigger | None,
+    request_rule: RequestRule,
 ) -> Iterator[str]:
     """All checks in order. A later check may rely on the earlier ones, so only the first fault is valid."""
     places = _Places(history)
@@ -55,7 +68,7 @@ def _faults(
     retained, discarded = places.of(compaction.retained), places.of(compaction.discarded)
     yield from _disorder(retained, discarded)
     yield from _holes(len(history), retained, discarded, bool(compaction.substitutes))
-    read, stays = as_history(history), set(retained)
+    read, stays = as_history(history, request_rule), set(retained)
     alone = _without_ties(places, compaction)
     if discarded and not compaction.layered:
         yield from _kept_summaries(read, stays)
@@ -151,6 +164,9 @@ def _losses(history: History, stays: set[int], alone: set[int]) -> Iterator[str]
     for at in history.outline.pending:
         if at not in stays:
             yield f"the group of positions {_group_of(history, at)} has a pending call and is discarded"
+    newest = history.outline.requests[-1] if history.outline.in_flight else None
+    if newest is not None and newest not in stays:
+        yield f"the user's newest request at position {newest} is discarded, and it is not answered yet"
 
 
 def _outdated(history: History, stays: set[int], pinned: Sequence[int]) -> Iterator[str]:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from siltstone.compaction import checks
 from siltstone.compaction.base import Compaction, CompactionContext, CompactionError, Range, Skip, Trigger
 from siltstone.compaction.calls import Calls, SummarizerOverflow
-from siltstone.compaction.keeping import end_of, held, kept_apart, layered, originals, summaries_of
+from siltstone.compaction.keeping import end_of, kept_apart, layered, originals, summaries_of
 from siltstone.compaction.kinds import State
 from siltstone.compaction.prompts import framed
 from siltstone.compaction.rewrite import covered, joined, summary_message
-from siltstone.compaction.select import Selection
+from siltstone.compaction.select import Selection, must_stay
 from siltstone.compaction.waterfall_config import WaterfallConfig
 from siltstone.compaction.waterfall_context import RecentContext, recent_context
 from siltstone.compaction.waterfall_prompts import LONGTERM_PREFIX, RECENT_PREFIX
@@ -349,7 +349,7 @@ class _Run:
 
     def _selection(self, cut: int) -> Selection:
         """A selection that retains the messages from number *cut* on, and those that no policy discards."""
-        kept = held(self._read, self._trigger)
+        kept = must_stay(self._read, self._trigger.pins)
         kept.update(at for at in originals(self._read) if self._read[at].seq >= cut)
         return kept_apart(self._history, self._read, kept)
 

@@ -17,10 +17,10 @@ from siltstone.compaction.base import (
 from siltstone.compaction.calls import LEAST_SUMMARY, Calls, SummarizerOverflow
 from siltstone.compaction.clip import clip
 from siltstone.compaction.fallback import smart_fallback_summary
-from siltstone.compaction.keeping import held, kept_apart, originals, summaries_of
+from siltstone.compaction.keeping import kept_apart, originals, summaries_of
 from siltstone.compaction.prompts import unframed
 from siltstone.compaction.rewrite import joined, rewrite
-from siltstone.compaction.select import Selection
+from siltstone.compaction.select import Selection, must_stay
 from siltstone.compaction.summarise import Brief, summarise
 from siltstone.compaction.window_config import WINDOW_PREFIX, WindowConfig
 from siltstone.errors import ModelError
@@ -123,7 +123,7 @@ class WindowCompactor:
         self, history: Sequence[Message], read: History, loose: list[int], trigger: Trigger
     ) -> Selection:
         """A selection that retains the newest messages: as many as the limit leaves, or fewer large ones."""
-        fixed = held(read, trigger)
+        fixed = must_stay(read, trigger.pins)
         left = self.config.left if trigger.reason == "count" else self.config.working_limit
         count = min(len(loose), left)
         if trigger.reason == "history_tokens" and trigger.context_window is not None:

@@ -9,9 +9,10 @@ from typing import Final
 from siltstone.compaction.base import Compaction, CompactionContext, Skip, Substitute, Trigger
 from siltstone.compaction.clamp import clamped_alone
 from siltstone.compaction.clip import MARK
-from siltstone.compaction.keeping import composed, held, kept_apart, layered, superseded
+from siltstone.compaction.keeping import composed, kept_apart, layered, superseded
 from siltstone.compaction.prompts import unframed
 from siltstone.compaction.rewrite import covered, summary_message
+from siltstone.compaction.select import must_stay
 from siltstone.compaction.tiered_config import TieredConfig
 from siltstone.compaction.tiered_cut import cut_positions
 from siltstone.compaction.tiered_prompts import WORKER_MARKER
@@ -61,6 +62,11 @@ class WorkerCompactor:
     def token_rule(self) -> TokenRule:
         """The rule that the configuration names."""
         return self._token_rule
+
+    @property
+    def keeps_task(self) -> bool:
+        """True: the first request stays, also in an emergency, as long as there is room for it."""
+        return True
 
     @property
     def overflow_retries(self) -> int:
@@ -129,7 +135,7 @@ class WorkerCompactor:
         if len(live) <= LEAST:
             return Skip("too_few", f"{len(live)} messages are live, more than {LEAST} are needed")
         count = cut_positions(len(live), groups(live), fraction, FLOOR, or_earlier=True)
-        kept = held(read, trigger, request=False) | set(read.outline.requests[:1])
+        kept = must_stay(read, trigger.pins, task=True)
         gone = {*range(start, start + count), *read.summaries} - kept | superseded(read, trigger)
         selection = kept_apart(history, read, set(range(len(read))) - gone)
         if count == 0 or not selection.is_worthwhile:
