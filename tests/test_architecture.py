@@ -14,7 +14,6 @@ import pytest
 from architecture.layers import (
     ANN_FAMILIES,
     ANN_FLOORS,
-    APART,
     FAMILIES,
     FLOORS,
     LONG_FILES,
@@ -104,7 +103,7 @@ def test_imports_inside_a_room_go_down():
 
 
 def test_every_room_of_the_table_is_there_and_every_room_is_in_the_table():
-    assert {room(module) for module in PYTHON} | {"_native"} == set(FLOORS) | {APART}
+    assert {room(module) for module in PYTHON} | {"_native"} == set(FLOORS)
     for files, floors, _ in CRATES.values():
         assert {module[0] for module in files} == set(floors)
 

@@ -146,7 +146,7 @@ def everything_below(error: type[Exception]) -> set[type[Exception]]:
 
     The adapters of frameworks that are not installed here are left out.
     """
-    outside = ("siltstone._reference", "siltstone.cli", "siltstone.__main__")
+    outside = ("siltstone.cli", "siltstone.__main__")
     for module in pkgutil.walk_packages(siltstone.__path__, "siltstone.", onerror=lambda name: None):
         if not module.name.startswith(outside):
             try:

@@ -33,7 +33,6 @@ def rust(module: str, source: str) -> list[str]:
         ("siltstone.compaction.threshold", "import importlib\nimportlib.import_module('siltstone.memory')"),
         ("siltstone.compaction.threshold", "def late(name):\n    return __import__(name)"),
         ("siltstone.compaction.threshold", "from siltstone import MemoryStore"),
-        ("siltstone.compaction.threshold", "from siltstone._reference import tokenize"),
         ("siltstone.compaction.threshold", "from siltstone._native import words"),
         ("siltstone.compaction.threshold", "from siltstone.attic import old"),
         ("siltstone.attic", "from siltstone.errors import SiltstoneError"),
@@ -50,8 +49,6 @@ def rust(module: str, source: str) -> list[str]:
         ("siltstone.embedding.hashed", "import numpy as np"),
         ("siltstone.embedding.hashed", "import pydantic"),
         ("siltstone.session.sync", "import rich"),
-        ("siltstone._reference.tokenize", "from siltstone.tokens import estimate_tokens"),
-        ("siltstone._reference.tokenize", "import numpy"),
         ("siltstone.memory.opening", "from siltstone.stores import MemoryStore"),
         ("siltstone.session.sync", "from siltstone.stores import MemoryStore"),
         ("siltstone.session.opening", "def late():\n    from siltstone.stores import MemoryStore"),
@@ -78,7 +75,6 @@ def test_an_import_that_the_table_forbids_is_found(module, source):
         ("siltstone.cli.app", "import typer\nfrom rich.table import Table"),
         ("siltstone", "from siltstone.session import Session"),
         ("siltstone.__main__", "from siltstone.cli import main"),
-        ("siltstone._reference.embed", "import xxhash\nfrom siltstone._reference.tokenize import words"),
     ],
 )
 def test_an_import_that_the_table_allows_is_not_found(module, source):

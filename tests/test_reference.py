@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -25,11 +26,7 @@ def test_every_public_name_is_in_the_reference_and_nothing_is_to_be_warned_of(tm
 
 
 def test_what_a_docstring_says_of_a_parameter_that_is_not_there_is_told() -> None:
-    sys.path.insert(0, str(SCRIPT.parent))
-    try:
-        from reference import Reference
-    finally:
-        sys.path.remove(str(SCRIPT.parent))
+    page = runpy.run_path(str(SCRIPT))["Reference"]()
 
     def search(query: str) -> None:
         """Looks.
@@ -43,7 +40,6 @@ def test_what_a_docstring_says_of_a_parameter_that_is_not_there_is_told() -> Non
 
     def silent() -> None: ...
 
-    page = Reference()
     page.name("here.search", "search", search)
     page.name("here.silent", "silent", silent)
     page.finish()

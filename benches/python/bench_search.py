@@ -22,8 +22,10 @@ from pathlib import Path
 from pydoc_data.topics import topics
 
 from siltstone import Entry, MemoryStore, _native
-from siltstone._reference import lexical
 from siltstone.memory.convert import milliseconds
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+from reference import lexical
 
 SIZES = (600, 10_000, 100_000)
 QUERIES, ROUNDS = 200, 5

@@ -176,8 +176,6 @@ EXTRAS = {
     "jinja2": {"inspector"},
     "markupsafe": {"inspector"},
 }  # who imports what comes with an extra
-APART = "_reference"  # the slow twin; nobody in the package imports it
-TWIN = ("xxhash", "snowballstemmer")  # what it needs besides the standard library
 
 # Rust: a module of the core uses modules of lower floors, and its own.
 RUST_FLOORS = {
@@ -332,8 +330,6 @@ def _ours(here: str, each: Import) -> str:
     there, inner = room(each.module), each.module.partition(".")[2]
     if there == here:
         return ""
-    if here == APART or there == APART:
-        return f"{APART} stands apart"
     if there not in FLOORS or here not in FLOORS:
         return f"{there if here in FLOORS else here} has no floor"
     if FLOORS[there] >= FLOORS[here]:
@@ -352,8 +348,6 @@ def _foreign(here: str, each: Import) -> str:
         return ""  # names are imported late from homes that are written out for type checkers, and read there
     if top in sys.stdlib_module_names or here in EXTRAS.get(top, ()):
         return ""
-    if here == APART:
-        return "" if top in TWIN else f"{APART} needs the standard library, {' and '.join(TWIN)} alone"
     if top == "numpy":
         return "" if each.deferred else "NumPy is imported where an array is made, not before"
     return f"{here} does without {top}"

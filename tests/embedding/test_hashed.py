@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import siltstone
+from reference import embed as twin
 from siltstone import embed, embed_batch, embed_sparse
-from siltstone._reference import embed as twin
 from strategies_text import texts_of_words
 
 RULES = ["xxh3", "poly31"]

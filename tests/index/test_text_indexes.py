@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reference import analyse, bm25
+from reference.embed import word_hash
+from reference.search import search as slow_cosine
 from siltstone import Bm25Index, Bm25Params, HashedTfIndex
-from siltstone._reference import analyse, bm25
-from siltstone._reference.embed import word_hash
-from siltstone._reference.search import search as slow_cosine
 from siltstone.errors import (
     ConfigError,
     EntryNotFoundError,

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedders import Counting
+from reference import fusion, lexical
 from siltstone import FunctionEmbedder, _native
-from siltstone._reference import fusion, lexical
 from siltstone.memory import Decay, Entry
 from siltstone.memory.vectors import pieces
 from siltstone.stores import MemoryStore

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reference import fusion, lexical
 from siltstone import _native
-from siltstone._reference import fusion, lexical
 from siltstone.errors import ConfigError
 from siltstone.memory import Decay, Entry
 from siltstone.stores import MemoryStore

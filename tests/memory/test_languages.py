@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from siltstone._reference import lexical
+from reference import lexical
 from siltstone.errors import ConfigError, ReadOnlyStoreError
 from siltstone.memory import Entry
 from siltstone.memory.languages import LANGUAGES

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from siltstone._reference import lexical
+from reference import lexical
 from siltstone.errors import ConfigError, InvalidEntryError
 from siltstone.memory import Entry, SearchHit, Store
 from siltstone.memory.log import NewCompaction, NewMessage, SessionVersion

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from reference import lexical, search
 from siltstone import _native
-from siltstone._reference import lexical, search
 from siltstone.memory import Entry
 from siltstone.stores import MemoryStore
 from storing import contents, entries, fill, sql

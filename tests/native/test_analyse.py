@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import PROFILE
+from reference import analyse as twin
 from siltstone import _native
-from siltstone._reference import analyse as twin
 from siltstone.evaluation import RECORDED, load_dataset
 from strategies_text import assigned, texts_of_words
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from siltstone._reference import documented as twin
+from reference import documented as twin
 from siltstone.documented import DocumentedBm25, bm25, tokens
 
 words = st.lists(st.sampled_from(["api", "port", "3000", "数", "数据", "\ud800"]), max_size=8)

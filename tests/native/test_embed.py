@@ -13,8 +13,8 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reference import embed as twin
 from siltstone import _native
-from siltstone._reference import embed as twin
 from siltstone.errors import ConfigError
 from strategies_text import texts_of_words
 from vector_cases import cases

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reference.json import json_size
 from siltstone import _native
-from siltstone._reference.json import json_size
 from strategies_text import any_texts
 from vector_cases import cases
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import user
+from reference import recall as twin
 from siltstone import Entry, MemoryStore, Session, tokens
-from siltstone._reference import recall as twin
 from siltstone.recall import Detail, FactLine, RecallBlock, RecallConfig, build_block
 from siltstone.recall.block import block_options, lines, safe, written
 from siltstone.session import recalling

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from siltstone._reference import analyse, bm25, embed, lexical, search
+from reference import analyse, bm25, embed, lexical, search
 
 TEXTS = ["a b", "a a c", "d", ""]
 

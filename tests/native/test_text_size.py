@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
+from reference import tokens as twin
 from siltstone import _native
-from siltstone._reference import tokens as twin
 from strategies_text import any_texts
 from vector_cases import cases
 

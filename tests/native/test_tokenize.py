@@ -7,8 +7,8 @@ import unicodedata
 import pytest
 from hypothesis import given
 
+from reference import tokenize as twin
 from siltstone import _native
-from siltstone._reference import tokenize as twin
 from strategies_text import assigned, texts_of_words
 from vector_cases import cases
 

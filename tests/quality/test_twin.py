@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from siltstone._reference import lexical
+from reference import lexical
 from siltstone.evaluation import RECORDED, Conversation, load_dataset
 from siltstone.memory.convert import milliseconds
 from siltstone.stores import MemoryStore

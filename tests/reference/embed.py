@@ -8,7 +8,7 @@ from collections import Counter
 
 import xxhash
 
-from siltstone._reference.tokenize import repaired, whitespace_words, words
+from reference.tokenize import repaired, whitespace_words, words
 
 __all__ = ["DIMENSION", "bucket", "counts", "embed", "word_hash"]
 

@@ -12,12 +12,12 @@ from itertools import pairwise
 
 import snowballstemmer
 
-from siltstone._reference.english import IRREGULAR, STOP_WORDS
-from siltstone._reference.han import FUNCTION_CHARACTERS, is_han
-from siltstone._reference.languages import FUNCTION_WORDS, STEMMERS
-from siltstone._reference.scripts import STOP_WORDS as STOP_WORDS_OF_SCRIPTS
-from siltstone._reference.scripts import stem
-from siltstone._reference.tokenize import kind, lower, repaired
+from reference.english import IRREGULAR, STOP_WORDS
+from reference.han import FUNCTION_CHARACTERS, is_han
+from reference.languages import FUNCTION_WORDS, STEMMERS
+from reference.scripts import STOP_WORDS as STOP_WORDS_OF_SCRIPTS
+from reference.scripts import stem
+from reference.tokenize import kind, lower, repaired
 
 __all__ = [
     "alternatives",

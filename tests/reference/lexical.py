@@ -31,9 +31,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from siltstone._reference import analyse, bm25
-from siltstone._reference.correct import corrections
-from siltstone._reference.embed import word_hash
+from reference import analyse, bm25
+from reference.correct import corrections
+from reference.embed import word_hash
 
 __all__ = ["Entry", "neighbors", "own", "search"]
 

@@ -26,9 +26,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from siltstone._reference import lexical, search
-from siltstone._reference.embed import counts
-from siltstone._reference.lexical import Entry
+from reference import lexical, search
+from reference.embed import counts
+from reference.lexical import Entry
 
 __all__ = ["cosine", "decayed", "dense", "fused", "hybrid", "reciprocal"]
 

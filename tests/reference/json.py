@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from siltstone._reference.tokens import text_size
+from reference.tokens import text_size
 
 __all__ = ["json_size"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from siltstone._reference.embed import counts
+from reference.embed import counts
 
 __all__ = ["distance", "search", "similarity"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from siltstone._reference import analyse
-from siltstone._reference.embed import word_hash
+from reference import analyse
+from reference.embed import word_hash
 
 __all__ = ["corrections"]
 
