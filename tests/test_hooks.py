@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -30,7 +31,6 @@ from siltstone.hooks import HookError
 from siltstone.messages import InjectedMessage, in_flight, indexable_text, read_history, turns
 from siltstone.testing import RecordingHook, ScriptedModel
 from siltstone.tokens import rule
-from siltstone.values import replace
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, recent_turn_budget=1))
 NOTE = user("The open tasks: none.")

@@ -23,7 +23,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 import siltstone
 from conversations import small, turns
-from siltstone import Completion, CompletionRequest, MemoryStore, Session, UsageRecord, telemetry, watching
+from siltstone import Completion, CompletionRequest, MemoryStore, Session, UsageRecord, telemetry
+from siltstone.events import UNWATCHED, watch_operation
 
 SECRET = "The vault opens with 4711."
 
@@ -253,7 +254,7 @@ def test_nothing_is_watched_before_and_after(tmp_path: Any) -> None:
     with compacted(tmp_path) as session:
         session.search("vault")
     assert found.spans() == []
-    assert watching.operation("search_memory", None, "s") is watching.UNWATCHED
+    assert watch_operation("search_memory", None, "s") is UNWATCHED
 
 
 def test_a_session_imports_nothing_of_opentelemetry(tmp_path: Any) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+
 __all__ = ["MOST_THREADS", "TooManyThreads", "started"]
 
 #: Calls under way at most, those that were given up included: a function that always hangs ends here.

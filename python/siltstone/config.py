@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from siltstone.compaction.base import Compactor
 from siltstone.compaction.registry import POLICIES, make_policy, nearest, policy_names
 from siltstone.errors import ConfigError
-from siltstone.values import dataclass, field
 
 __all__ = ["FILE", "Settings", "find_settings", "read_settings"]
 

@@ -6,6 +6,7 @@ uses by default is in ``siltstone.memory``, and is better.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -14,7 +15,6 @@ from typing import Final
 
 from siltstone._native import DocumentedBm25
 from siltstone.errors import ConfigError
-from siltstone.patterns import pattern
 
 __all__ = [
     "DIMENSION",
@@ -34,8 +34,8 @@ __all__ = [
 ]
 
 DIMENSION: Final = 384
-_WORD: Final = pattern(r"[^\W_]+")
-_CJK: Final = pattern("[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff]")
+_WORD: Final = re.compile(r"[^\W_]+")
+_CJK: Final = re.compile("[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff]")
 
 
 class _Kept(dict[int, int | str | None]):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
-from siltstone import llm, watching
+from siltstone import llm
 from siltstone.compaction import checks
 from siltstone.compaction.base import (
     BackgroundCompactor,
@@ -39,6 +40,7 @@ from siltstone.errors import (
     StoreError,
 )
 from siltstone.events import (
+    UNWATCHED,
     CompactionCompleted,
     CompactionFailed,
     CompactionStarted,
@@ -47,6 +49,7 @@ from siltstone.events import (
     Hook,
     UserMessagesSummarised,
     notify,
+    watch_compaction,
 )
 from siltstone.hooks import HOOK_TIMEOUT, NO_COMPACTION_HOOKS, CompactionHooks, HookCall, HookError
 from siltstone.llm import (
@@ -74,8 +77,6 @@ from siltstone.outcome import (
 )
 from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
-from siltstone.values import replace
-from siltstone.watching import UNWATCHED
 
 __all__ = [
     "acompact",
@@ -376,9 +377,7 @@ class _Attempt:
         """Tells that the compaction began, once."""
         if not self.events:
             seconds = self.clock() - self.started_at
-            self.watched = watching.compaction(
-                self.session_id, self.policy.name, self.trigger.reason, seconds
-            )
+            self.watched = watch_compaction(self.session_id, self.policy.name, self.trigger.reason, seconds)
             self._emit(
                 CompactionStarted(
                     self.last_input_tokens,

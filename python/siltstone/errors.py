@@ -46,10 +46,7 @@ and keeps its cause.
 from __future__ import annotations
 
 from itertools import pairwise
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, ClassVar
+from typing import Any, ClassVar
 
 __all__ = [
     "CompactionNotFoundError",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
-from siltstone import watching
-from siltstone.logs import log as _log
 from siltstone.usage import UsageRecord
-from siltstone.values import dataclass
 
 __all__ = [
+    "UNWATCHED",
     "ArchiveFailed",
     "CacheBroken",
     "CompactionCompleted",
@@ -37,9 +37,18 @@ __all__ = [
     "StoreEvent",
     "StoreHook",
     "UserMessagesSummarised",
+    "Watched",
+    "Watcher",
     "WindowLearned",
+    "is_watched",
     "notify",
+    "watch",
+    "watch_compaction",
+    "watch_model_call",
+    "watch_operation",
 ]
+
+_log = logging.getLogger("siltstone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,9 +501,90 @@ _E = TypeVar("_E", bound=Event | StoreEvent)
 def notify(hooks: Iterable[Callable[[_E], Any]], event: _E) -> None:
     """Passes *event* to every hook, and logs it. A hook that raises is logged, and never breaks a turn."""
     _log.debug("%s", type(event).__name__, extra={"event": event})
-    watching.event(event)
+    if (watcher := _watcher) is not None:
+        watcher.event(event)
     for hook in hooks:
         try:
             hook(event)
         except Exception:
             _log.exception("a hook failed on %s", type(event).__name__)
+
+
+class Watched:
+    """Work under way, for traces and metrics. Each method receives one fact about it.
+
+    In this class all of them do nothing: there is no watcher until ``siltstone.telemetry`` sets its own.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        return None
+
+    def during(self) -> Watched:
+        """Around a step that is a part of this work, where the work itself is not one call."""
+        return self
+
+    def records(self, records: Sequence[Any]) -> None:
+        """Records found or written: objects with ``content``, and some with ``entry_id`` and ``score``."""
+
+    def count(self, number: int, record_id: str = "") -> None:
+        """The number of records that the work was about, and the id where it was one."""
+
+    def completed(self, completion: Any) -> None:
+        """The answer of the model."""
+
+    def ended(self, event: Any) -> None:
+        """The terminal event of a compaction."""
+
+
+class Watcher(Protocol):
+    """Makes the spans."""
+
+    def operation(self, name: str, store: object, session_id: str, query: str) -> Watched:
+        """A span around an operation on records."""
+
+    def model_call(self, model: object, request: Any) -> Watched:
+        """A span around a call of *model*."""
+
+    def compaction(self, session_id: str, policy: str, cause: str, seconds: float) -> Watched:
+        """The span of a compaction."""
+
+    def event(self, event: Event | StoreEvent) -> None:
+        """Records the figures of an event."""
+
+
+UNWATCHED = Watched()
+_watcher: Watcher | None = None
+
+
+def watch(watcher: Watcher | None) -> None:
+    """Makes *watcher* the one of this process; None for no watcher."""
+    global _watcher
+    _watcher = watcher
+
+
+def is_watched() -> bool:
+    """Whether there is a watcher."""
+    return _watcher is not None
+
+
+def watch_operation(name: str, store: object, session_id: str, query: str = "") -> Watched:
+    """A context manager around an operation on records of memory, such as ``search_memory``."""
+    watcher = _watcher
+    return UNWATCHED if watcher is None else watcher.operation(name, store, session_id, query)
+
+
+def watch_model_call(model: object, request: Any) -> Watched:
+    """A context manager around a call of *model*."""
+    watcher = _watcher
+    return UNWATCHED if watcher is None else watcher.model_call(model, request)
+
+
+def watch_compaction(session_id: str, policy: str, cause: str, seconds: float) -> Watched:
+    """A compaction that began *seconds* ago. It ends with ``ended``."""
+    watcher = _watcher
+    return UNWATCHED if watcher is None else watcher.compaction(session_id, policy, cause, seconds)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from inspect import isawaitable, iscoroutinefunction
 from math import inf
 from types import CoroutineType
+from typing import TYPE_CHECKING, Any, Final
 
-from siltstone.coroutines import gives_coroutine
 from siltstone.errors import ConfigError, SiltstoneError
-from siltstone.values import dataclass
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from concurrent.futures import Future
-    from typing import Any, Final
+
 
 __all__ = [
     "HOOK_TIMEOUT",
@@ -24,6 +24,7 @@ __all__ = [
     "HookError",
     "ask",
     "ask_async",
+    "gives_coroutine",
 ]
 
 HOOK_TIMEOUT: Final = 60.0  #: seconds that a hook may take
@@ -122,7 +123,7 @@ def ask(call: HookCall) -> Any:
         raise _too_long(call, error) from error
     except Exception as error:
         raise _raised(call, error) from error
-    if _isawaitable(answer):
+    if isawaitable(answer):
         if isinstance(answer, CoroutineType):
             answer.close()
         raise HookError(f"{call.name} is async: it needs acompact or AsyncSession")
@@ -144,7 +145,7 @@ async def ask_async(call: HookCall) -> Any:
                 answer = call.hook(call.told)
             else:
                 answer = await asyncio.wrap_future(_started(call))
-            return await answer if _isawaitable(answer) else answer
+            return await answer if isawaitable(answer) else answer
     except TimeoutError as error:
         raise (_too_long(call, error) if limit.expired() else _raised(call, error)) from error
     except Exception as error:
@@ -154,15 +155,16 @@ async def ask_async(call: HookCall) -> Any:
 async def _in_any_loop(call: HookCall) -> Any:
     try:
         answer = call.hook(call.told)
-        return await answer if _isawaitable(answer) else answer
+        return await answer if isawaitable(answer) else answer
     except Exception as error:
         raise _raised(call, error) from error
 
 
-def _isawaitable(answer: object) -> bool:
-    from inspect import isawaitable  # takes longer to import than a store to open
-
-    return isawaitable(answer)
+def gives_coroutine(function: object) -> bool:
+    """Whether a call of *function* gives a coroutine: it, or its ``__call__``, is an ``async def``."""
+    if not callable(function):
+        return False
+    return iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__)
 
 
 def _started(call: HookCall) -> Future[Any]:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
-from siltstone import watching
-from siltstone.coroutines import gives_coroutine
 from siltstone.errors import ConfigError, ModelError
-from siltstone.hooks import HookCall, HookError, ask, ask_async
-from siltstone.messages import well_formed
+from siltstone.events import UNWATCHED, Watched, watch_model_call
+from siltstone.hooks import HookCall, HookError, ask, ask_async, gives_coroutine
+from siltstone.messages import MaterialItem, well_formed
 from siltstone.usage import UsageRecord
-from siltstone.values import dataclass, field, replace
-from siltstone.watching import UNWATCHED, Watched
-
-if TYPE_CHECKING:
-    from siltstone.messages import MaterialItem
 
 __all__ = [
     "LAST_RESORT",
@@ -169,7 +164,7 @@ def call(model: Models | None, request: CompletionRequest) -> Completion:
     if request.delay > 0:
         sleep(request.delay)
     asked = _spelled_out(request)
-    with request.part_of.during(), watching.model_call(chosen, request) as watched:
+    with request.part_of.during(), watch_model_call(chosen, request) as watched:
         try:
             answer = chosen(asked) if request.deadline is None else _by(chosen, asked, request.deadline)
         except Exception as error:
@@ -185,7 +180,7 @@ async def call_async(model: AsyncModels | None, request: CompletionRequest) -> C
     if request.delay > 0:
         await sleep_async(request.delay)
     asked = _spelled_out(request)
-    with request.part_of.during(), watching.model_call(chosen, request) as watched:
+    with request.part_of.during(), watch_model_call(chosen, request) as watched:
         try:
             answer = await _in_time(_asked_async(chosen, asked), request.deadline)
         except Exception as error:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
 
+from siltstone.events import Event
 from siltstone.hooks import Guidance
+from siltstone.messages import RawMessage
 from siltstone.usage import UsageRecord
-from siltstone.values import dataclass, fields
-
-if TYPE_CHECKING:
-    from siltstone.events import Event
-    from siltstone.messages import RawMessage
 
 __all__ = [
     "AfterCompact",

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
-from siltstone.patterns import pattern
-
 __all__ = ["ProviderLimit", "is_context_overflow", "provider_limit"]
 
 # The error texts of providers and servers. If two facts are needed to distinguish an overflow from another
@@ -47,10 +45,10 @@ _PHRASES: Final = (
     r"exceeded? max(?:imum)? context (?:length|window)",  # Ollama and others
     r"string too long.{0,40}maximum length \d+",  # OpenAI: one content over its cap
 )
-_SAID: Final = pattern("|".join(_PHRASES), re.IGNORECASE | re.DOTALL)
+_SAID: Final = re.compile("|".join(_PHRASES), re.IGNORECASE | re.DOTALL)
 
 # Words of other limits. A message that has them is never an overflow.
-_OTHER_LIMIT: Final = pattern(
+_OTHER_LIMIT: Final = re.compile(
     r"rate.?limit|(?:tokens|token limit) per (?:min|minute|day)|output token limit|"
     r"\bTPM\b|\bTPD\b|\bquota\b|requests per |overloaded|billing",
     re.IGNORECASE,
@@ -66,8 +64,8 @@ _COMMON: Final = (
     "content_too_large",
 )
 # Of a number of tokens it is said only beside one of these, and not where the length of the answer is meant.
-_EXCESS: Final = pattern(r"exceed|too long|too large|\bover\b")
-_OF_ANSWER: Final = pattern(r"output|completion")
+_EXCESS: Final = re.compile(r"exceed|too long|too large|\bover\b")
+_OF_ANSWER: Final = re.compile(r"output|completion")
 
 # Where they say how many tokens a request may have, and how many this one had. `more` belongs to the request:
 # what it wanted for its answer. A pattern stands before those that would find less in the same text.

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
@@ -17,8 +19,6 @@ from siltstone._native import redaction_rules
 from siltstone.errors import ConfigError, SecretRefusedError
 from siltstone.messages import RawMessage
 from siltstone.messages.plain import as_fields
-from siltstone.patterns import pattern
-from siltstone.values import dataclass, field, replace
 
 __all__ = ["Action", "RedactionConfig", "Redactor", "SecretFinding", "SecretRule", "redact", "rule_names"]
 
@@ -40,7 +40,7 @@ _DATA = frozenset(
 )
 _MEDIA = frozenset({"data", "file_data", "b64_json", "partial_image_b64"})
 _SIGNATURES = ("thought_signature", "thoughtSignature")
-_LABEL = pattern(r"(?i)auth|bearer|key|pass|pwd|secret|token|aws|heroku|cloudflare|asana|datadog|wandb")
+_LABEL = re.compile(r"(?i)auth|bearer|key|pass|pwd|secret|token|aws|heroku|cloudflare|asana|datadog|wandb")
 _PIECE: Final = 8  #: the fewest characters of a secret whose remains are replaced
 _LONGEST_LABELLED = 4096  #: the most characters of a value that is searched with its key
 

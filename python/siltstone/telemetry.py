@@ -21,17 +21,25 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
-from siltstone import __version__, watching
+from siltstone import __version__
 from siltstone.errors import ModelError
-from siltstone.events import CompactionCompleted, CompactionFailed, RecallFailed, RecallInjected
+from siltstone.events import (
+    UNWATCHED,
+    CompactionCompleted,
+    CompactionFailed,
+    RecallFailed,
+    RecallInjected,
+    Watched,
+    watch,
+)
 from siltstone.extras import requires
 from siltstone.llm import Completion, CompletionRequest
-from siltstone.watching import UNWATCHED, Watched
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import Span, TracerProvider
+
 
 __all__ = ["CONTENT", "disable", "enable"]
 
@@ -66,12 +74,12 @@ def enable(
     captures = os.environ.get(CONTENT, "").strip().lower() in _ON_SPANS
     tracer = trace.get_tracer(_SCOPE, __version__, tracer_provider)
     meter = metrics.get_meter(_SCOPE, __version__, meter_provider)
-    watching.watch(_Watcher(tracer, meter, captures=captures))
+    watch(_Watcher(tracer, meter, captures=captures))
 
 
 def disable() -> None:
     """Makes no spans and no metrics any more. Those under way come to their ends."""
-    watching.watch(None)
+    watch(None)
 
 
 class _Watcher:

@@ -29,20 +29,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal, TypeAlias, cast
 
 from siltstone._native import json_size, text_size
 from siltstone.errors import ConfigError, InvalidMessageError
-from siltstone.messages import message_size
-from siltstone.shapes import cast
+from siltstone.messages import Message, Part, RawMessage, message_size
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final, Literal, TypeAlias
-
-    from siltstone.messages import Message, Part, RawMessage
-
-    TextMeasure: TypeAlias = tuple[Literal["bytes", "code_points", "utf16"], int, bool, int]
-    """The counted unit of a text, the divisor, whether the result is rounded up, and the minimum."""
+TextMeasure: TypeAlias = tuple[Literal["bytes", "code_points", "utf16"], int, bool, int]
+"""The counted unit of a text, the divisor, whether the result is rounded up, and the minimum."""
 
 __all__ = [
     "AUDIO_TOKENS",

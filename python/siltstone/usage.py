@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-from siltstone.values import dataclass
+from dataclasses import dataclass
 
 __all__ = ["UsageRecord", "total"]
 

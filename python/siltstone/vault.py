@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import blake2b
@@ -25,7 +26,6 @@ from typing import Final, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from siltstone.errors import ConfigError, StoreIoError
-from siltstone.values import dataclass, field
 
 __all__ = ["Contents", "Vault", "VaultMemory", "VaultSummary", "folder_name"]
 

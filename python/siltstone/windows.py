@@ -6,21 +6,22 @@ from it (``Session.recover``).
 
 from __future__ import annotations
 
+import logging
 import re
+from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
 from siltstone.errors import ConfigError
-from siltstone.logs import log as _log
-from siltstone.patterns import pattern
-from siltstone.values import dataclass
 
 __all__ = ["UNKNOWN_WINDOW", "Window", "auto_window", "window_of"]
+
+_log = logging.getLogger("siltstone")
 
 UNKNOWN_WINDOW: Final = 200_000  #: tokens that are taken for a model that the table does not have
 
 _TABLE: Final = "windows.tsv"
-_DATED: Final = pattern(r"-(?:latest|\d{4}-\d{2}-\d{2}|\d{8})$")  # of one version of a model
+_DATED: Final = re.compile(r"-(?:latest|\d{4}-\d{2}-\d{2}|\d{8})$")  # of one version of a model
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import astuple
+from dataclasses import asdict, astuple
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -20,7 +20,6 @@ from siltstone.memory import log as store_log
 from siltstone.memory.convert import compaction_from_row
 from siltstone.memory.written import compaction_to_row
 from siltstone.stores import MemoryStore, SimpleMemoryStore
-from siltstone.values import asdict
 from storing import compaction, entries, message
 from strategies import texts
 from summary_log import SummaryLog, summary_log

@@ -2,12 +2,12 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import pytest
 
 from siltstone.errors import InvalidMessageError
 from siltstone.messages import InjectedMessage, Message, Part, read_message
-from siltstone.values import replace
 
 
 def test_a_message_of_one_text_is_the_one_that_was_made_from_its_part():

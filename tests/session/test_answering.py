@@ -18,9 +18,9 @@ from siltstone import (
     SearchHit,
     Session,
     ThresholdCompactor,
-    watching,
 )
 from siltstone.errors import InvalidArgumentsError, StoreClosedError
+from siltstone.events import Watched, watch
 from siltstone.tools import memory_search
 
 ODD = [
@@ -118,18 +118,18 @@ def test_what_needs_hits_or_another_order_is_searched(
     assert asked == ["fox"]
     seen = list[SearchHit]()
 
-    class Watcher(watching.Watched):
+    class Watcher(Watched):
         def operation(self, *_: object) -> Watcher:
             return self
 
         def records(self, records: Any) -> None:
             seen.extend(records)
 
-    watching.watch(Watcher())  # type: ignore[arg-type]
+    watch(Watcher())  # type: ignore[arg-type]
     try:
         found = json.loads(tool.call({"query": "fox"}))
     finally:
-        watching.watch(None)
+        watch(None)
     assert [hit.content for hit in seen] == [each["content"] for each in found]
     assert asked == ["fox"]
 

@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from operator import is_
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -19,7 +20,6 @@ from siltstone.outcome import Outcome
 from siltstone.session import AsyncSession, Prepared, Session
 from siltstone.tools import Tool
 from siltstone.usage import UsageRecord
-from siltstone.values import dataclass
 
 __all__ = [
     "AnySession",

@@ -1,8 +1,9 @@
 """Reads and writes the documented files of an archive, and a file of our own with everything of a session."""
 
+from typing import TYPE_CHECKING
+
 from siltstone.late import names_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siltstone.archive.everything import Record, read_everything, write_everything
     from siltstone.archive.files import SegmentArchive, dedup_key

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from siltstone.archive.lines import Loaded, read_lines, write_lines
 from siltstone.errors import ConfigError
 from siltstone.knowledge import Correction, Fact, fact_of
-from siltstone.values import asdict, dataclass
 
 __all__ = ["FORMAT", "Record", "read_everything", "write_everything"]
 

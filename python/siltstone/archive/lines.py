@@ -7,13 +7,11 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Generic, TypeAlias, TypeVar
+from typing import Any, BinaryIO, Final, Generic, TypeAlias, TypeVar
 
 from siltstone.messages.json_text import dump
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 try:
     import fcntl

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import sqrt
 from operator import attrgetter, mul
 from pathlib import Path
@@ -19,10 +21,10 @@ from siltstone.documented import DIMENSION, DocumentedBm25, hash_vector, hybrid_
 from siltstone.errors import ConfigError
 from siltstone.knowledge import Fact
 from siltstone.knowledge.base import now_ms
-from siltstone.logs import log as _log
-from siltstone.values import dataclass
 
 __all__ = ["HASHED", "Archived", "ContextArchive", "Said"]
+
+_log = logging.getLogger("siltstone")
 
 _DAY_MS: Final = 86_400_000
 _SPARE: Final = 64  #: vectors without a segment that a file may have, beside one for each segment

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from siltstone.archive.lines import Loaded, read_lines, write_lines
 from siltstone.documented import estimate_utf16
 from siltstone.knowledge import KINDS, Fact, entities_of, topics_of
 from siltstone.memory.entry import StoredEntry
-from siltstone.values import dataclass, field
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = [
     "Segment",

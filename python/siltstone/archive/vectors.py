@@ -7,12 +7,12 @@ import struct
 import sys
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from siltstone.archive.lines import Stamp, fcntl, release_lock, replaced, stamp_of, take_lock
 from siltstone.errors import ConfigError
-from siltstone.values import dataclass, field
 
 __all__ = [
     "MAGIC",

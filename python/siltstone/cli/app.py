@@ -7,6 +7,7 @@ was changed.
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -47,7 +48,6 @@ from siltstone.compaction import Compactor
 from siltstone.compaction.registry import policy_names
 from siltstone.memory.opening import is_database
 from siltstone.presets import Preset, preset_names
-from siltstone.values import replace
 
 __all__ = ["app"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +20,6 @@ from siltstone.memory import ForgetReport
 from siltstone.session import Session, import_everything, import_knowledge, import_segments
 from siltstone.session.carrying import kind_of
 from siltstone.session.presetting import preset_of_store
-from siltstone.values import asdict
 
 __all__ = ["forget", "import_transcript", "undo"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -22,7 +23,6 @@ from rich.progress import (
 from siltstone.errors import SiltstoneError
 from siltstone.messages import well_formed
 from siltstone.messages.wording import is_hidden
-from siltstone.patterns import pattern
 
 __all__ = [
     "AsJson",
@@ -42,7 +42,7 @@ __all__ = [
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 
 #: JSON escapes the other control characters itself.
-_STEERING = pattern("[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_STEERING = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _NO_EDGE = 100_000  # columns of an output that is not a terminal, so that no line is cut or wrapped
 
 

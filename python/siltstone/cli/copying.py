@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -12,7 +13,6 @@ from siltstone.cli.stores import AnyStore, Place, opened, shown
 from siltstone.memory.limits import Limits
 from siltstone.stores import MemoryStore
 from siltstone.stores.copying import Copied, copy_store
-from siltstone.values import asdict
 
 __all__ = ["copy"]
 

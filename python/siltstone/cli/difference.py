@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
@@ -10,7 +11,6 @@ from rich.cells import cell_len, set_cell_size
 from siltstone.cli.console import line, output
 from siltstone.figures.difference import Change, Fate, why
 from siltstone.messages import decode, in_words, read_message
-from siltstone.values import asdict
 
 __all__ = ["change_json", "show_difference"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +13,6 @@ from siltstone.figures.reading import plain
 from siltstone.memory import Finding, StoreStats
 from siltstone.memory.opening import is_database
 from siltstone.stores import MemoryStore
-from siltstone.values import asdict, dataclass
 
 __all__ = ["Diagnosis", "examine"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated
 
@@ -14,7 +15,6 @@ from siltstone.figures.reading import plain
 from siltstone.knowledge import Fact
 from siltstone.memory.convert import datetime_from
 from siltstone.session import Session
-from siltstone.values import asdict
 
 __all__ = ["facts"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -31,7 +32,6 @@ from siltstone.session import (
     export_vectors,
 )
 from siltstone.tools.budget import best_part
-from siltstone.values import asdict
 
 __all__ = [
     "SessionId",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -9,7 +10,6 @@ import typer
 from siltstone.cli.console import AsJson, line, print_json, refusals, working
 from siltstone.cli.stores import parts_of
 from siltstone.memory import Finding
-from siltstone.values import asdict
 
 __all__ = ["postgres"]
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
-
-from siltstone.values import dataclass
 
 __all__ = ["KINDS", "Probe", "Retention", "probes_of", "retention"]
 

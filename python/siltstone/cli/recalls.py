@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +15,6 @@ from siltstone.figures.recalls import PLACINGS, REASONS, RecalledEntry, ShownRec
 from siltstone.figures.recalls import recalls as recalls_of
 from siltstone.memory import RecallRecord
 from siltstone.tools.budget import best_part
-from siltstone.values import asdict
 
 __all__ = ["recalls"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,6 @@ from siltstone.outcome import Compacted, Failed
 from siltstone.presets import Preset
 from siltstone.session import Prepared, Session
 from siltstone.stores import MemoryStore
-from siltstone.values import asdict, dataclass, field
 
 __all__ = ["MODELS", "Replay", "named_policy", "replay", "summed"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from siltstone.cli.stores import AnyStore, Place, find_store, opened, shown
@@ -14,7 +15,6 @@ from siltstone.memory.paging import entries_of, sessions_of
 from siltstone.memory.reports import SessionInfo
 from siltstone.messages import decode
 from siltstone.redaction import Redactor, SecretFinding
-from siltstone.values import asdict, dataclass
 
 __all__ = ["Secret", "SecretsFound", "scan"]
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from siltstone.cli.console import AsJson, line, output, print_json, refusals
 from siltstone.cli.looking import SessionId, StorePath
 from siltstone.cli.stores import opened
 from siltstone.figures.reading import plain, require_session
 from siltstone.figures.turns import Mark, told
-from siltstone.values import asdict
 
 __all__ = ["timeline"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from siltstone.cli.foreign import as_chatgpt, as_claude_code
 from siltstone.errors import InvalidMessageError
 from siltstone.messages import detect, read_message
-from siltstone.values import dataclass
 
 __all__ = ["Transcript", "read_transcripts"]
 

@@ -1,8 +1,9 @@
 """Policies: they decide when a part of a history is discarded, and which text replaces it."""
 
+from typing import TYPE_CHECKING
+
 from siltstone.late import names_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siltstone.compaction.base import (
         Compaction,

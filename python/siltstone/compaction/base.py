@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from siltstone.compaction.checkpoint import Checkpoint
+from siltstone.compaction.kinds import Reason, State
 from siltstone.errors import ConfigError, SiltstoneError
-from siltstone.shapes import Protocol, runtime_checkable
+from siltstone.llm import Flow, ToolCall
+from siltstone.messages import Message, RequestRule
 from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
-from siltstone.values import dataclass, field
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeAlias
-
-    from siltstone.compaction.kinds import Reason, State
-    from siltstone.llm import Flow, ToolCall
-    from siltstone.messages import Message, RequestRule
 
 __all__ = [
     "BackgroundCompactor",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from siltstone.compaction.base import summaries
 from siltstone.events import ContextCritical, ContextWarning
 from siltstone.messages import Message
 from siltstone.tokens import TokenRule, rule
-from siltstone.values import dataclass
 
 __all__ = [
     "ContextBreakdown",

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from siltstone.compaction.base import CompactionError
 from siltstone.compaction.refusal import is_refusal
 from siltstone.errors import ModelError
 from siltstone.llm import LAST_RESORT, Completion, CompletionRequest, Flow, ToolCall
 from siltstone.overflow import is_context_overflow
-from siltstone.patterns import pattern
 from siltstone.usage import UsageRecord
-from siltstone.values import replace
 
 __all__ = ["Calls", "SummarizerOverflow"]
 
@@ -24,7 +23,7 @@ LEAST_PIECE = 256  # tokens: smaller pieces would make hundreds of calls with em
 MOST_HALVINGS = 6  # the maximum number of times that a piece is halved after an overflow
 MARGIN = 20  # a twentieth of the window stays free, because token counts are estimates
 
-_SUMMARY_HEADING = pattern(r"^##[ \t]+Summary[ \t]*:?[ \t]*$", re.MULTILINE | re.IGNORECASE)
+_SUMMARY_HEADING = re.compile(r"^##[ \t]+Summary[ \t]*:?[ \t]*$", re.MULTILINE | re.IGNORECASE)
 
 
 class SummarizerOverflow(Exception):  # noqa: N818 - control flow inside the family, never a caller's

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -25,7 +26,6 @@ from siltstone.llm import Flow
 from siltstone.messages import Message, as_history
 from siltstone.tokens import TokenRule, message_bytes, request_bytes
 from siltstone.usage import UsageRecord
-from siltstone.values import dataclass, fields, replace
 
 __all__ = ["Chain"]
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from siltstone.compaction import checks
 from siltstone.compaction.base import CompactionContext
 from siltstone.compaction.share import reached_at
 from siltstone.compaction.tool_results import InUse, loads_what_is_used
 from siltstone.tokens import TokenRule
-from siltstone.values import dataclass
 
 __all__ = ["ClearConfig", "DuplicatesConfig", "InPlaceConfig"]
 

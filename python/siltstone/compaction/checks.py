@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import inf
+from typing import Any, NoReturn
 
 from siltstone.errors import ConfigError
 from siltstone.tokens import TokenRule, rule
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any, NoReturn
 
 __all__ = [
     "LEAST_RESULT",

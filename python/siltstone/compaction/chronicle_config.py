@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from siltstone.compaction import checks
-from siltstone.values import dataclass
 
 __all__ = ["ChronicleConfig"]
 

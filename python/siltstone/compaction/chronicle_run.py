@@ -6,7 +6,9 @@ view has one message that shows them; each run writes that message anew, without
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from siltstone.compaction.base import Compaction, CompactionError, Skip, Trigger, check_shrunk
@@ -30,12 +32,12 @@ from siltstone.compaction.tiered_config import LEAST_SUMMARY, TieredConfig
 from siltstone.compaction.tiered_prompts import CHECKPOINT_NOTE, EARLIER_NOTE, ROLLUP_NOTE
 from siltstone.compaction.tiered_run import TieredRun, TieredWorker
 from siltstone.llm import Flow
-from siltstone.logs import log as _log
 from siltstone.messages import Message, opens_turn, summary_level, unmarked
 from siltstone.messages.message import RULE_ROLES
-from siltstone.values import dataclass, replace
 
 __all__ = ["LEAST_MATERIAL", "ChronicleRun", "checkpoints_of", "view_budget"]
+
+_log = logging.getLogger("siltstone")
 
 LEAST_MATERIAL: Final = 128  # tokens: a checkpoint of fewer would be as long as its messages
 CONTEXT: Final = 3  # earlier checkpoints that the summariser reads, so that the story goes on

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from siltstone.compaction.checkpoint import Checkpoint
 from siltstone.compaction.kinds import State
-from siltstone.values import dataclass, replace
 
 __all__ = ["ChronicleState", "Known", "chronicle_in", "key_of", "listed"]
 

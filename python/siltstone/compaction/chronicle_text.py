@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -12,7 +13,6 @@ from siltstone.compaction.chronicle_state import ChronicleState, Known, key_of
 from siltstone.compaction.clip import clip, near_end
 from siltstone.compaction.prompts import MARK
 from siltstone.tokens import TokenRule
-from siltstone.values import replace
 
 __all__ = ["checkpoint_text", "is_chronicle", "read_sections", "rendered", "titled"]
 

@@ -13,7 +13,6 @@ from siltstone.compaction.base import Compaction, Substitute, Trigger
 from siltstone.compaction.clip import near_end
 from siltstone.messages import Excerpt, History, Message, read_substitute, with_result_texts
 from siltstone.messages.message import SAID
-from siltstone.patterns import pattern
 from siltstone.tokens import TokenRule
 
 __all__ = [
@@ -30,7 +29,7 @@ CLAMPED = "clamped"  #: the kind of a substitute that is a cut result
 SHORTEST_TEXT = 40  # code points: the minimum part of each text that is kept
 
 # As the note is written, and no longer: a tool may print anything that looks like one.
-_CUT = pattern(r"^\[… ([0-9]{1,3}(?:,[0-9]{3}){0,4}) tokens cut\b", re.MULTILINE)
+_CUT = re.compile(r"^\[… ([0-9]{1,3}(?:,[0-9]{3}){0,4}) tokens cut\b", re.MULTILINE)
 
 
 def clamp(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from siltstone.patterns import pattern
+import re
+
 from siltstone.tokens import TokenRule
 
 __all__ = ["MARK", "clip", "head_and_tail", "near_end"]
 
 MARK = "[…]"  #: the mark of a part that was left out
 
-_SENTENCE_END = pattern(r"[.!?](?=\s)|[。！？]|\n")
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]|\n")
 
 
 def clip(text: str, tokens: int, token_rule: TokenRule) -> str:

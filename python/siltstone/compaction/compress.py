@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from siltstone.compaction import checks
 from siltstone.compaction.base import Compaction, CompactionContext, Skip, Substitute, Trigger
@@ -12,7 +13,6 @@ from siltstone.compaction.tool_results import InUse, ToolResult, loads_what_is_u
 from siltstone.llm import Flow
 from siltstone.messages import Message, condensed, read_substitute, with_results
 from siltstone.tokens import TokenRule, rule
-from siltstone.values import dataclass, replace
 
 __all__ = ["ACTION", "COMPRESSED", "CompressConfig", "CompressToolOutput"]
 

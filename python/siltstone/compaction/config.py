@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Final, Literal
+
 from siltstone.compaction import checks
+from siltstone.compaction.kinds import Curator
 from siltstone.compaction.prompts import SUMMARY_PREFIX
-from siltstone.messages import is_request
+from siltstone.messages import RequestRule, is_request
 from siltstone.tokens import TokenRule, rule
-from siltstone.values import dataclass
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final, Literal
-
-    from siltstone.compaction.kinds import Curator
-    from siltstone.messages import RequestRule
 
 __all__ = ["CompactionConfig"]
 

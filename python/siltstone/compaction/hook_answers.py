@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from siltstone.compaction.base import Compaction, CompactionError, Trigger
@@ -11,7 +12,6 @@ from siltstone.hooks import Guidance, HookError
 from siltstone.messages import InjectedMessage, Message, opens_turn, read_message, validate_history
 from siltstone.messages.plain import as_fields
 from siltstone.tokens import TokenRule
-from siltstone.values import replace
 
 __all__ = ["check_legal", "guided", "injected"]
 

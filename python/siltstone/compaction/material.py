@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from siltstone.compaction.base import Range
 from siltstone.compaction.clip import near_end
@@ -18,7 +19,6 @@ from siltstone.compaction.rewrite import covered, joined
 from siltstone.compaction.transcript_reader import Run, Segment, Unread
 from siltstone.messages import Excerpt, MaterialItem, Message, groups
 from siltstone.tokens import TokenRule
-from siltstone.values import dataclass
 
 __all__ = ["Material", "Piece", "at_most"]
 

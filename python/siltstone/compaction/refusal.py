@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from siltstone.patterns import pattern
-
 __all__ = ["is_refusal"]
 
 STOP_REASONS: Final = frozenset({"refusal", "content_filter", "safety"})
@@ -24,7 +22,7 @@ _DOING = (
     r"(?:help|assist|comply|continue|summari[sz]e|fulfil|fulfill|provide|create|generate|produce|write"
     r"|process|do (?:that|this)|engage|participate|complete (?:this|that|your))"
 )
-_BEGINS: Final = pattern(
+_BEGINS: Final = re.compile(
     rf"(?:i(?:['’]m| am) (?:very |so )?sorry|sorry|i apologi[sz]e|my apologies|unfortunately)\b.{{0,60}}?"
     rf"\b(?:i {_CANNOT}|i['’]m (?:not able|unable) to|unable to)\b"
     rf"|(?:as an ai(?: language)?(?: model| assistant)?,? )?(?:i|we) {_CANNOT} {_DOING}\b"

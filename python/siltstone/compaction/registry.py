@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -30,7 +31,6 @@ from siltstone.compaction.window import WindowCompactor
 from siltstone.compaction.window_config import WindowConfig
 from siltstone.compaction.worker import WorkerCompactor
 from siltstone.errors import ConfigError
-from siltstone.values import dataclass, fields, replace
 
 __all__ = ["POLICIES", "make_policy", "nearest", "policy_names", "settings_of", "settings_table"]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from siltstone.compaction.base import Compaction, CompactionError, Skip, Trigger, check_shrunk
@@ -15,11 +17,11 @@ from siltstone.compaction.tiered_prompts import META_NOTE
 from siltstone.compaction.tiered_run import TieredRun, TieredWorker
 from siltstone.compaction.tiered_stack import Layer, Stack
 from siltstone.llm import Flow
-from siltstone.logs import log as _log
 from siltstone.messages import Message, summary_level
-from siltstone.values import dataclass, replace
 
 __all__ = ["RollingRun"]
+
+_log = logging.getLogger("siltstone")
 
 SUSPECT: Final = (1_000, 16)  # tokens: a summary of >= 1,000 is suspect if it has fewer than 16
 

@@ -8,12 +8,12 @@ newest complete turns that still fit stay too, but never the oldest turn.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from siltstone.compaction.base import Substitute, rules_in_force
 from siltstone.messages import Excerpt, Group, History, Message, RequestRule, as_history, is_request
 from siltstone.messages.message import RULE_ROLES, SAID
 from siltstone.tokens import TokenRule
-from siltstone.values import dataclass
 
 __all__ = ["Room", "Selection", "closed", "must_stay", "parted", "select"]
 

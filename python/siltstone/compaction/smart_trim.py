@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from siltstone.compaction.base import Compaction, CompactionContext, Skip, Trigger
@@ -21,7 +22,6 @@ from siltstone.messages.message import SAID
 from siltstone.messages.outline import KnownMessages, Leaving, Loose, parted
 from siltstone.messages.recalled_block import OPEN, is_recalled
 from siltstone.tokens import TokenRule, rule
-from siltstone.values import dataclass, replace
 
 __all__ = ["SmartTrim", "Trimmed", "smart_trim"]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 from siltstone.compaction import checks
 from siltstone.errors import ConfigError
 from siltstone.messages import RawMessage
 from siltstone.tokens import TokenRule
-from siltstone.values import dataclass
 
 __all__ = ["SmartTrimConfig"]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -29,7 +30,6 @@ from siltstone.compaction.rewrite import joined
 from siltstone.llm import CompletionRequest, Flow
 from siltstone.messages import MaterialItem, Message, groups
 from siltstone.tokens import TokenRule
-from siltstone.values import dataclass
 
 __all__ = ["Brief", "summarise"]
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from operator import sub
+from typing import TYPE_CHECKING, Any
 
 from siltstone.compaction.base import (
     Compaction,
@@ -18,21 +20,18 @@ from siltstone.compaction.base import (
     summaries,
 )
 from siltstone.compaction.config import CompactionConfig
+from siltstone.compaction.kinds import Curator, Reason
 from siltstone.compaction.prompts import PROMPT, framed
+from siltstone.compaction.select import Selection
 from siltstone.errors import ConfigError, ModelError
+from siltstone.llm import CompletionRequest, Flow
+from siltstone.messages import Message, RequestRule
 from siltstone.tokens import TokenRule, rule
 from siltstone.usage import UsageRecord
-from siltstone.values import replace
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from siltstone.compaction.kinds import Curator, Reason
-    from siltstone.compaction.select import Selection
     from siltstone.compaction.summarise import Brief
-    from siltstone.llm import CompletionRequest, Flow
-    from siltstone.messages import Message, RequestRule
+
 
 __all__ = ["ThresholdCompactor"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -20,11 +21,12 @@ from siltstone.compaction.tiered_prompts import CHECKPOINT_NOTE, CHECKPOINT_PROM
 from siltstone.compaction.tiered_run import EMERGENCY, FORK, Extract
 from siltstone.errors import ConfigError
 from siltstone.llm import Flow
-from siltstone.logs import log as _log
 from siltstone.messages import Message
 from siltstone.tokens import TokenRule, rule
 
 __all__ = ["Extract", "TieredCompactor"]
+
+_log = logging.getLogger("siltstone")
 
 IN_BACKGROUND: Final = ("background", "aggressive", "interval", "pressure")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from siltstone.compaction import checks
@@ -10,7 +11,6 @@ from siltstone.compaction.chronicle_config import ChronicleConfig
 from siltstone.compaction.share import reached_at, share_of
 from siltstone.compaction.tiered_prompts import DOCUMENTED_MARKER, EMERGENCY_MARKER, SUMMARY_HEADING
 from siltstone.tokens import TokenRule
-from siltstone.values import dataclass, field
 
 __all__ = ["FALLBACK_WINDOW", "LEAST_SUMMARY", "Tier", "TieredConfig"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -20,11 +21,12 @@ from siltstone.compaction.tiered_prompts import FORK_MARKER, OVERFLOW_MARKER
 from siltstone.compaction.tiered_stack import live_start
 from siltstone.errors import ModelError
 from siltstone.llm import CompletionRequest, Flow
-from siltstone.logs import log as _log
 from siltstone.messages import History, Message, RawMessage, as_history, groups
 from siltstone.tokens import TokenRule
 
 __all__ = ["EMERGENCY", "FORK", "Extract", "TieredRun", "TieredWorker"]
+
+_log = logging.getLogger("siltstone")
 
 Extract = Callable[[Sequence[RawMessage]], Any]
 """A function, sync or async, of the messages that a compaction summarises. It extracts memories from them."""

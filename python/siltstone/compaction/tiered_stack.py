@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TypeGuard
 
 from siltstone.compaction.base import Trigger
 from siltstone.compaction.kinds import State
 from siltstone.compaction.rewrite import joined
 from siltstone.messages import History, opens_turn, unmarked
-from siltstone.values import dataclass
 
 __all__ = ["Layer", "Stack", "live_start"]
 

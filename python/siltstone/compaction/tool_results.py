@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from siltstone.compaction.base import Trigger
@@ -11,7 +12,6 @@ from siltstone.messages import Message, Part
 from siltstone.messages.groups import call_key
 from siltstone.messages.message import SAID
 from siltstone.messages.plain import as_fields
-from siltstone.values import dataclass, field
 
 __all__ = ["InUse", "ToolResult", "loads_what_is_used", "tool_results"]
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
 from siltstone.compaction.render import items_of, lines, render
 from siltstone.messages import Excerpt, MaterialItem, Message, rendered_tokens
 from siltstone.tokens import TokenRule
-from siltstone.values import dataclass
 
 __all__ = ["Run", "Segment", "Unread"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from siltstone.compaction import checks
 from siltstone.compaction.base import Compaction, CompactionContext, CompactionError, Range, Skip, Trigger
@@ -21,7 +22,6 @@ from siltstone.compaction.waterfall_writer import Writer
 from siltstone.llm import Flow
 from siltstone.messages import History, Message, as_history, summary_level
 from siltstone.tokens import TokenRule, rule
-from siltstone.values import dataclass, replace
 
 __all__ = ["WaterfallCompactor", "WaterfallRestored"]
 

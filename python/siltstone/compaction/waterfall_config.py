@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from siltstone.compaction import checks
 from siltstone.tokens import TokenRule
-from siltstone.values import dataclass, replace
 
 __all__ = ["WaterfallConfig"]
 

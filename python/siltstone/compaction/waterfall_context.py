@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from siltstone.compaction.base import Trigger
 from siltstone.compaction.keeping import originals
 from siltstone.compaction.kinds import State
 from siltstone.compaction.waterfall_state import Memory
 from siltstone.messages import Message, as_history
-from siltstone.values import dataclass
 
 __all__ = ["RecentContext", "recent_context"]
 

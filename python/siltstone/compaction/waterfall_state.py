@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
+
 from siltstone.compaction.base import Trigger
 from siltstone.compaction.keeping import end_of, summaries_of
 from siltstone.compaction.kinds import State
 from siltstone.compaction.prompts import unframed
 from siltstone.compaction.waterfall_prompts import LONGTERM_PREFIX, RECENT_PREFIX
 from siltstone.messages import History, Message, summary_level
-from siltstone.values import asdict, dataclass
 
 __all__ = ["Memory", "WaterfallState"]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from siltstone.compaction.base import Range
 from siltstone.compaction.waterfall_config import WaterfallConfig
 from siltstone.compaction.waterfall_state import WaterfallState
 from siltstone.messages import Message
-from siltstone.values import dataclass
 
 __all__ = ["MemoryStatus", "memory_status"]
 

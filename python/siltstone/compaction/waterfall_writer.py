@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from siltstone.compaction.base import Trigger
 from siltstone.compaction.calls import (
@@ -28,7 +29,6 @@ from siltstone.compaction.waterfall_prompts import (
 from siltstone.llm import CompletionRequest, Flow, Purpose
 from siltstone.messages import INDENT, MaterialItem, Message
 from siltstone.tokens import TokenRule
-from siltstone.values import dataclass, replace
 
 __all__ = ["Writer", "memory_of"]
 

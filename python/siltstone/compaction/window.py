@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from siltstone.compaction.base import (
@@ -27,7 +28,6 @@ from siltstone.errors import ModelError
 from siltstone.llm import Flow
 from siltstone.messages import History, Message, as_history
 from siltstone.tokens import TokenRule, rule
-from siltstone.values import dataclass, replace
 
 __all__ = ["Tiers", "WindowCompactor", "tiers"]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from siltstone.compaction import checks
 from siltstone.compaction.share import reached_at, share_of
 from siltstone.tokens import TokenRule
-from siltstone.values import dataclass
 
 __all__ = ["WINDOW_PREFIX", "WindowConfig"]
 

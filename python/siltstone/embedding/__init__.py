@@ -1,8 +1,9 @@
 """Texts as vectors."""
 
+from typing import TYPE_CHECKING
+
 from siltstone.late import names_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siltstone.embedding.base import Embedder
     from siltstone.embedding.function import FunctionEmbedder

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+
 __all__ = ["MAX_DIMENSION", "MAX_ID_BYTES", "Embedder", "as_row", "as_rows", "check_embedder"]
 
 MAX_DIMENSION = 65_536  #: floats of the longest vector

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 from siltstone.embedding.base import as_rows, check_embedder
-from siltstone.values import dataclass
 
 __all__ = ["FunctionEmbedder"]
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+
 __all__ = ["MiniLMEmbedder"]
 
 DIMENSION = 384

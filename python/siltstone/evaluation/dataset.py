@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from siltstone.errors import DatasetError
 from siltstone.memory.entry import Entry
-from siltstone.values import dataclass, field, replace
 
 __all__ = ["Conversation", "Dataset", "Question", "Turn"]
 

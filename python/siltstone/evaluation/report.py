@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any
 
 from siltstone.html import table
-from siltstone.values import asdict, dataclass, field
 
 __all__ = ["CUTOFFS", "DEPTH", "SESSION_CUTOFFS", "Abstention", "Figures", "Latency", "Report"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -22,7 +23,6 @@ from siltstone.evaluation.report import (
     Latency,
     Report,
 )
-from siltstone.values import dataclass
 
 __all__ = ["Ties", "evaluate"]
 

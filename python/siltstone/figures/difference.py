@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from siltstone import tokens
@@ -13,7 +14,6 @@ from siltstone.memory.log import CompactionRow, Derived, LogRow, NewCompaction, 
 from siltstone.memory.paging import entries_of, rows_at
 from siltstone.session import CompactionRecord, Session
 from siltstone.session.rows import derived_item, sizes_of
-from siltstone.values import dataclass
 
 __all__ = ["REASONS", "RULES", "Change", "Fate", "FateKind", "Share", "difference", "why"]
 

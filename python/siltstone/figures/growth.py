@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from siltstone.memory.base import Store
 from siltstone.memory.log import LogRow, SessionLog
 from siltstone.memory.paging import entries_of, sessions_of
-from siltstone.values import dataclass
 
 __all__ = ["DAYS", "Day", "Keeping", "growth", "keeping"]
 

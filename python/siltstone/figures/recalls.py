@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from siltstone.errors import EntryNotFoundError, StoreCorruptError
 from siltstone.memory import RecallCandidate, RecallRecord, StoredEntry
 from siltstone.memory.base import Store
 from siltstone.messages import decode, read_message
 from siltstone.session import Session
-from siltstone.values import dataclass
 
 __all__ = ["PLACINGS", "REASONS", "RecalledEntry", "ShownRecall", "recalls", "shown"]
 

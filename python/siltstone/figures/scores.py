@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
-
-from siltstone.values import dataclass
 
 __all__ = ["ScorePart", "explained", "score_parts"]
 

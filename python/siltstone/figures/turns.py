@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from siltstone.figures.reading import log_rows
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import CompactionRow, LogRow, SessionLog
 from siltstone.messages import decode, opens_turn, read_message
 from siltstone.session.rows import threshold_of
-from siltstone.values import dataclass
 
 __all__ = ["Mark", "Said", "TurnTokens", "told"]
 

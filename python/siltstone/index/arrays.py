@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     Scores: TypeAlias = NDArray[np.float64]  # of texts: sums in float64, given as they are
     Distances: TypeAlias = NDArray[np.float32]  # of arrays: as exact as the float32 that was handed over
 
+
 Kind: TypeAlias = Literal["d", "f"]
 """The type of the values: float64, or float32."""
 

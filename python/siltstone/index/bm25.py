@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from siltstone import _native
 from siltstone.errors import ConfigError
 from siltstone.index.base import TextIndex
 from siltstone.index.texts import check_text, check_texts
-from siltstone.values import dataclass
 
 if TYPE_CHECKING:
     from siltstone.index.arrays import Ids, Scores

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from siltstone import _native
@@ -10,7 +11,6 @@ from siltstone.errors import ConfigError
 from siltstone.index.arrays import as_k, first_row, serial, table
 from siltstone.index.base import RowIndex
 from siltstone.index.vectors import as_query, as_rows
-from siltstone.values import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,13 +9,12 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
+from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-from siltstone.values import dataclass, field
 
 __all__ = ["HOST", "POLICY", "Access", "Gate"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from siltstone.figures.difference import Change, Fate, Share, difference, why
@@ -14,7 +15,6 @@ from siltstone.memory.log import Derived
 from siltstone.messages import in_words, unmarked
 from siltstone.session import CompactionRecord
 from siltstone.session.rows import derived_item
-from siltstone.values import dataclass, replace
 
 __all__ = ["ChangeBlock", "ChangeLine", "ChangePage", "DiffLine", "TextBox", "change_page"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 from siltstone.errors import ConfigError, StoreConflictError
@@ -12,7 +13,6 @@ from siltstone.inspector.subject import Subject
 from siltstone.inspector.transcript import Shown, one_message, places
 from siltstone.memory import ForgetReport
 from siltstone.session import CompactionRecord, Session
-from siltstone.values import dataclass
 
 __all__ = ["Asked", "Deed", "Done", "Preview", "StaleError", "asked_of", "done", "preview"]
 

@@ -6,13 +6,13 @@ Across, a place is a share of the width, so the drawing fits any window; upwards
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
 from siltstone.figures.turns import Mark, TurnTokens
 from siltstone.memory import RecallRecord
 from siltstone.session.branches import UNDO
-from siltstone.values import dataclass
 
 __all__ = ["Chart", "ChartMark", "ChartRecall", "Tick", "chart", "level"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -12,7 +13,6 @@ from siltstone.figures.growth import DAYS, Day, Keeping, growth, keeping
 from siltstone.inspector.subject import Subject
 from siltstone.memory import Finding, SessionInfo, StoreStats
 from siltstone.memory.paging import sessions_of
-from siltstone.values import dataclass
 
 __all__ = ["Condition", "StoredFile", "condition"]
 

@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from markupsafe import Markup
@@ -24,7 +25,6 @@ from siltstone.inspector.transcript import log_page, places
 from siltstone.memory import SessionInfo
 from siltstone.memory.paging import sessions_of
 from siltstone.memory.recalled import MOST_RECALLS
-from siltstone.values import dataclass
 
 __all__ = ["exported", "write_export"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import get_args
 
 from siltstone import tokens
@@ -14,7 +15,6 @@ from siltstone.memory.passage import CUT, Passage
 from siltstone.memory.recalled import MOST_RECALLS
 from siltstone.messages import well_formed
 from siltstone.session import Session
-from siltstone.values import dataclass
 
 __all__ = ["RANKERS", "Found", "RecallLog", "ShownHit", "find", "recall_log"]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from siltstone.inspector.subject import Subject
 from siltstone.knowledge import Fact, Rule
-from siltstone.values import dataclass
 
 __all__ = ["Known", "ShownFact", "known"]
 

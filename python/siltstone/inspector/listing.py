@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +13,6 @@ from siltstone.figures.filling import in_context
 from siltstone.inspector.subject import Subject
 from siltstone.memory import SessionInfo
 from siltstone.memory.paging import sessions_of
-from siltstone.values import dataclass
 
 __all__ = ["SORTS", "Listing", "contexts", "listing"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl
@@ -31,10 +32,11 @@ from siltstone.inspector.story import PAGE as TURNS
 from siltstone.inspector.story import story
 from siltstone.inspector.subject import Subject
 from siltstone.inspector.transcript import PAGE, log_page, one_message, places, view_page
-from siltstone.logs import log as _log
 from siltstone.memory import SessionInfo
 
 __all__ = ["BadAddressError", "Endpoint", "Pages", "static"]
+
+_log = logging.getLogger("siltstone")
 
 Endpoint = Callable[[Request], Response]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from siltstone import tokens
 from siltstone.compaction import breakdown
 from siltstone.compaction.breakdown import ContextBreakdown
@@ -14,7 +16,6 @@ from siltstone.memory.log import LogState
 from siltstone.memory.recalled import MOST_RECALLS
 from siltstone.messages import read_history
 from siltstone.session import CompactionRecord
-from siltstone.values import dataclass
 
 __all__ = ["PAGE", "RULE", "Story", "story"]
 

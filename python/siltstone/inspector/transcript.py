@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from siltstone.errors import ConfigError, SiltstoneError, StoreCorruptError
 from siltstone.memory.convert import message_of
@@ -12,7 +13,6 @@ from siltstone.messages import Message, Part, decode, summary_level
 from siltstone.session.branches import UNDO
 from siltstone.session.clock import CompactionClock
 from siltstone.session.rows import derived_item
-from siltstone.values import dataclass, replace
 
 __all__ = [
     "PAGE",

@@ -1,8 +1,9 @@
 """Knowledge from conversations: facts, their changes, and the rules made of them."""
 
+from typing import TYPE_CHECKING
+
 from siltstone.late import names_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siltstone.knowledge.base import (
         FACT_TYPES,

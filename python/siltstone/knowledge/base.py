@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
 
 from siltstone.errors import ConfigError
-from siltstone.values import dataclass, field, fields, replace
 
 __all__ = [
     "FACT_TYPES",

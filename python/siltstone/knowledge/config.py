@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -9,7 +10,6 @@ from siltstone.errors import ConfigError
 from siltstone.knowledge.base import InMemoryFacts
 from siltstone.knowledge.hybrid import HybridFacts
 from siltstone.knowledge.stored import MAX_CORRECTIONS, MAX_FACTS
-from siltstone.values import dataclass
 
 __all__ = ["KnowledgeConfig"]
 

@@ -6,14 +6,12 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Literal
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Literal
 
 from siltstone.errors import ConfigError
 from siltstone.knowledge.base import Correction, Fact, new_fact, now_ms
-from siltstone.values import asdict, dataclass, replace
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["DENIED", "KnowledgeDistiller", "Rule", "correction_of", "tool_fact"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from siltstone.errors import ModelError
@@ -13,9 +14,7 @@ from siltstone.knowledge.prompts import EXTRACTION
 from siltstone.knowledge.topics import entities_of, named, topics_of
 from siltstone.llm import CompletionRequest, Flow
 from siltstone.messages import Message
-from siltstone.patterns import pattern as late
 from siltstone.usage import UsageRecord
-from siltstone.values import dataclass
 
 __all__ = [
     "Extraction",
@@ -216,8 +215,8 @@ _EXPLICIT: Final[tuple[tuple[str, str], ...]] = (
         r"\b(?P<c>.+\b(?:not yet (?:implemented|done|finished)|still to do|remains to be done)\b.*)",
     ),
 )
-_STATED: Final = tuple((kind, late(pattern, re.IGNORECASE)) for kind, pattern in _EXPLICIT)
-_SPECULATION: Final = late(
+_STATED: Final = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _EXPLICIT)
+_SPECULATION: Final = re.compile(
     r"\b(?:maybe|perhaps|might|could we|should we|what if|i think|not sure|wonder|if we)\b"
     r"|也许|可能|要不要|是否|如果",
     re.IGNORECASE,
@@ -229,8 +228,8 @@ _CLASSES: Final = (
     ("architecture", r"\b(?:architecture|service|pub/sub|event-driven|queue)\b|架构"),
     ("decision", r"\b(?:decided|use|prefer|chose|always|never)\b|决定|选择"),
 )  # fmt: skip
-_CODE: Final = late(r"```.*?(?:```|\Z)", re.DOTALL)
-_SENTENCE: Final = late(r"(?<=\.)\s+(?=[A-Z\"'`(])|(?<=[!?])[\"')]*\s+|(?<=[。！？])|\n+|(?<=;)\s+")
+_CODE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_SENTENCE: Final = re.compile(r"(?<=\.)\s+(?=[A-Z\"'`(])|(?<=[!?])[\"')]*\s+|(?<=[。！？])|\n+|(?<=;)\s+")
 
 
 def pattern_facts(messages: Sequence[Message], *, session_id: str = "", redact: Redact = str) -> list[Fact]:

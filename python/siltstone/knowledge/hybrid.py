@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
 from siltstone.documented import bm25, cosine, word_vector
 from siltstone.errors import ConfigError
 from siltstone.knowledge.base import Fact, FactStore, now_ms
 from siltstone.knowledge.search import find_text, words_of
-from siltstone.values import dataclass
 
 __all__ = ["MAX_RESULTS", "HybridFacts", "VectorStore"]
 

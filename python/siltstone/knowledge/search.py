@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Protocol, runtime_checkable
 
 from siltstone.documented import DocumentedBm25, least_matches, tokens
 from siltstone.knowledge.base import Fact, FactStore, now_ms
 from siltstone.knowledge.topics import has_entity
-from siltstone.shapes import Protocol, runtime_checkable
-from siltstone.values import dataclass
 
 __all__ = [
     "Held",

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from threading import RLock
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from siltstone.documented import tokens, word_vector
 from siltstone.errors import ConfigError, StoreConflictError
 from siltstone.knowledge.base import Correction, Fact, fact_of
 from siltstone.messages.json_text import dump
-from siltstone.shapes import Protocol, runtime_checkable
-from siltstone.values import asdict, dataclass, replace
 
 __all__ = ["MAX_CORRECTIONS", "MAX_FACTS", "FactRow", "FactRows", "Marked", "NewFactRow", "StoredFacts"]
 

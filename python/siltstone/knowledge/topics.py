@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from siltstone.patterns import pattern as late
-
 __all__ = ["TOPICS", "Entity", "entities_of", "has_entity", "named", "topics_of"]
 
 TOPICS: Final[dict[str, str]] = {
@@ -77,35 +75,35 @@ _ENGLISH: Final = {
 _CHINESE: Final = [
     (word, topic) for topic, line in TOPICS.items() for word in line.split() if not word.isascii()
 ]  # fmt: skip
-_WORD: Final = late(r"[A-Za-z0-9]+(?:-[A-Za-z]+)*")
+_WORD: Final = re.compile(r"[A-Za-z0-9]+(?:-[A-Za-z]+)*")
 
 _SURNAMES: Final = (
     "王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁谢宋唐许韩冯邓曹彭曾萧田董袁潘蒋蔡余杜叶程苏魏吕丁任沈姚卢"
 )
 _PATTERNS: Final = (
-    ("url", late(r"\bhttps?://[^\s<>\"'）)】，。]+[^\s<>\"'）)】，。.,;:!?]", re.IGNORECASE)),
-    ("email", late(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.ASCII)),
+    ("url", re.compile(r"\bhttps?://[^\s<>\"'）)】，。]+[^\s<>\"'）)】，。.,;:!?]", re.IGNORECASE)),
+    ("email", re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.ASCII)),
     # A stock code needs an exchange or a ticker sign: five digits, or four capitals, are not enough.
-    ("stock", late(
+    ("stock", re.compile(
         r"\$[A-Z]{1,5}\b|\b(?:NASDAQ|NYSE|HKEX|SSE|SZSE|LSE|AMEX)\s*[:：]\s*[A-Z0-9]{1,6}\b"
         r"|\b\d{6}\.(?:SH|SZ|SS)\b|\b\d{4,5}\.HK\b|(?:股票代码|证券代码)\s*[:：]?\s*\d{5,6}"
     )),
-    ("date", late(
+    ("date", re.compile(
         r"\b\d{4}[-/]\d{1,2}[-/]\d{1,2}\b|\d{4}年\d{1,2}月(?:\d{1,2}[日号])?|(?<!\d)\d{1,2}月\d{1,2}[日号]"
         r"|\b(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sep(?:tember)?|"
         r"Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\.? \d{1,2}(?:st|nd|rd|th)?(?:,? \d{4})?\b"
     )),
-    ("amount", late(
+    ("amount", re.compile(
         r"(?:US\$|[$€£¥￥])\s?\d+(?:,\d+)*(?:\.\d+)?(?:\s?(?:million|billion|[kKmM])\b)?"
         # Bounded: a table of numbers with commas would be read again from each of them to its end.
         r"|(?<![\w.])\d{1,20}(?:,\d{1,20}){0,12}(?:\.\d{1,20})?\s?(?:USD|EUR|GBP|CNY|RMB|dollars|euros|元|万元|亿元|块钱|美元)"
     )),
-    ("project", late(
+    ("project", re.compile(
         r"\b(?:project|repo|repository)\s+[\"'`]?([A-Za-z][\w.-]*[\w])"
         r"|项目\s*[「\"“]([^」\"”]{1,30})[」\"”]",
         re.IGNORECASE,
     )),
-    ("person", late(
+    ("person", re.compile(
         r"\b(?:Mr|Mrs|Ms|Dr|Prof)\.?\s+([A-Z][a-z]+(?:\s[A-Z][a-z]+)?)"
         r"|\b(?:[Mm]y name is|I am called|[Aa]sk|[Mm]et|[Cc]ontact|@)\s?(?!(?:Mr|Mrs|Ms|Dr|Prof)\b)"
             r"([A-Z][a-z]+(?:\s[A-Z][a-z]+)?)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from siltstone.knowledge.base import Fact, FactStore, now_ms
@@ -16,7 +17,6 @@ from siltstone.knowledge.words import (
     values,
     words,
 )
-from siltstone.values import dataclass, replace
 
 __all__ = ["Action", "Held", "Learned", "decide", "learn"]
 

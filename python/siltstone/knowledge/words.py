@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from siltstone.patterns import pattern
-
 __all__ = ["conflicting", "contains_half", "gives_up", "jaccard", "says_change", "subject", "values", "words"]
 
-_WORD: Final = pattern(r"[^\W_]+(?:[._/:@-][^\W_]+)*")
+_WORD: Final = re.compile(r"[^\W_]+(?:[._/:@-][^\W_]+)*")
 _STOP: Final = frozenset(
     [
         "a",
@@ -123,17 +121,17 @@ _STOP: Final = frozenset(
         "user's",
     ]
 )
-_CHANGE: Final = pattern(
+_CHANGE: Final = re.compile(
     r"\b(instead of|instead|switched|switch(?:ing)? to|no longer|now|moved to|changed to|replaced|replaces|"
     r"migrated|renamed|not anymore|any more|anymore|rather than|deprecated)\b|改为|换成|不再|改用|现在|替换",
     re.IGNORECASE,
 )
-_GIVEN_UP: Final = pattern(
+_GIVEN_UP: Final = re.compile(
     r"\b(?:instead of|rather than|no longer|not|moved from|switched from|away from|replac(?:ed|es|ing))\s+"
     r"(?:use |using |the |on |in )*([^\W_]+)",
     re.IGNORECASE,
 )
-_VALUE: Final = pattern(
+_VALUE: Final = re.compile(
     r"""(?P<quoted>"[^"\n]+"|'[^'\n]+'|`[^`\n]+`)"""
     r"""|(?P<url>\b[a-z][a-z0-9+.-]*://\S+)"""
     r"""|(?P<address>\b[\w.+-]+@[\w-]+\.\w[\w.-]*)"""

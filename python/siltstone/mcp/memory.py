@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from siltstone.compaction import ThresholdCompactor, breakdown
@@ -29,7 +30,6 @@ from siltstone.outcome import Compacted, Failed
 from siltstone.session import Session
 from siltstone.session.presetting import kept_preset
 from siltstone.tools import handle_of
-from siltstone.values import dataclass
 
 __all__ = ["Access", "SessionMemory", "open_memory"]
 

@@ -1,8 +1,9 @@
 """The contract of a store: searchable texts, and the log of messages from which they came."""
 
+from typing import TYPE_CHECKING
+
 from siltstone.late import names_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siltstone.memory.base import Store
     from siltstone.memory.entry import (

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Final
 
 from siltstone._native import run_if_free
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Final
 
 __all__ = ["WouldWaitError", "are_short", "run_if_free"]
 

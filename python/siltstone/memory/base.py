@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol, Self, Unpack
 
 from siltstone.memory.entry import Entry, ExpireReport, SearchHit, StoredEntry
+from siltstone.memory.kinds import Ranker, SearchFilters, SearchOrder, SearchScope
 from siltstone.memory.log import SessionLog
-from siltstone.shapes import Protocol
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from datetime import datetime
-    from typing import Self, Unpack
-
-    from siltstone.memory.kinds import Ranker, SearchFilters, SearchOrder, SearchScope
     from siltstone.memory.reports import (
         Finding,
         ForgetReport,
@@ -24,6 +21,7 @@ if TYPE_CHECKING:
         Stage,
         StoreStats,
     )
+
 
 __all__ = ["LanguageSettler", "Store"]
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Sequence
 from heapq import heapify, heappop, heapreplace
+from typing import Final, TypeAlias
 
 from siltstone.errors import ConfigError
 from siltstone.memory.entry import SearchHit
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final, TypeAlias
-
-    from siltstone.memory.kinds import SearchOrder
+from siltstone.memory.kinds import SearchOrder
 
 __all__ = ["in_time", "is_in_time", "looked_at"]
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from siltstone import _native
 from siltstone.errors import ConfigError, InvalidEntryError
-from siltstone.light import UTC, datetime, json, timedelta
 from siltstone.memory.entry import SearchHit, SourceRange, StoredEntry
+from siltstone.memory.kinds import SearchFilters, SearchScope
 from siltstone.memory.log import (
     CompactionRow,
     Derived,
@@ -18,16 +22,11 @@ from siltstone.memory.log import (
     NewCompaction,
     ViewItem,
 )
-from siltstone.shapes import cast
-from siltstone.values import dataclass
+from siltstone.messages import Dialect, Message, Role
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Final, Literal, TypeAlias
-
-    from siltstone.memory.kinds import SearchFilters, SearchScope
     from siltstone.memory.reports import SessionInfo
-    from siltstone.messages import Dialect, Message, Role
+
 
 __all__ = [
     "LAST_TIME",

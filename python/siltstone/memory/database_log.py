@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 from siltstone import _native
 from siltstone.errors import InvalidMessageError, StoreConflictError, StoreCorruptError
-from siltstone.light import json
 from siltstone.memory.convert import (
     compaction_from_row,
     derived_from_row,
@@ -28,10 +29,6 @@ from siltstone.memory.log import (
     UndoReceipt,
 )
 from siltstone.messages import Message, decode
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TypeAlias
 
 __all__ = ["DatabaseLog", "request_among"]
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from siltstone._native import Asked
 from siltstone.errors import ConfigError
-from siltstone.light import datetime, timedelta
-from siltstone.values import dataclass
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NamedTuple
-
-    from siltstone._native import Asked
     from siltstone.memory.passage import Passage
+
 
 __all__ = [
     "MAX_FINGERPRINT_BYTES",
@@ -32,19 +30,11 @@ SHOWN = 80  #: characters of a text that a repr shows
 MAX_FINGERPRINT_BYTES = 1024  #: bytes of a batch's fingerprint, as UTF-8
 
 
-if TYPE_CHECKING:
+class SourceRange(NamedTuple):
+    """Half-open range of absolute sequence numbers: the messages an entry came from."""
 
-    class SourceRange(NamedTuple):
-        """Half-open range of absolute sequence numbers: the messages an entry came from."""
-
-        start: int
-        end: int
-
-else:
-    # typing takes longer to import than a store to open
-    SourceRange = namedtuple("SourceRange", ("start", "end"), module=__name__)  # noqa: PYI024
-    SourceRange.__annotations__ = {"start": int, "end": int}
-    SourceRange.__doc__ = "Half-open range of absolute sequence numbers: the messages an entry came from."
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -32,7 +33,6 @@ from siltstone.messages import (
     tombstone,
 )
 from siltstone.messages.escapes import DEEPEST
-from siltstone.values import dataclass, replace
 
 __all__ = ["REPLACEMENT", "Criteria", "Plan", "Target", "plan"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from siltstone.errors import ConfigError
@@ -11,7 +12,6 @@ from siltstone.memory.forgetting import Criteria, Plan, Target
 from siltstone.memory.reports import ForgetReport
 from siltstone.messages import holds
 from siltstone.messages.escapes import DEEPEST
-from siltstone.values import replace
 
 __all__ = ["FactRow", "facts_alone", "with_facts"]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from siltstone import _native
 from siltstone.errors import ConfigError, InvalidEntryError, MessageRefusedError
 from siltstone.memory.entry import Entry
 from siltstone.memory.log import NewMessage
 from siltstone.messages import MAX_MESSAGE_BYTES
-from siltstone.values import dataclass, replace
 
 __all__ = [
     "DEFAULTS",

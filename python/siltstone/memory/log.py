@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
 
 from siltstone.memory.entry import Entry
-from siltstone.shapes import Protocol
-from siltstone.values import dataclass
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Literal, TypeAlias
-
-    from siltstone.messages import Dialect, Message, Provenance, Role
+from siltstone.messages import Dialect, Message, Provenance, Role
 
 __all__ = [
     "CommitReceipt",

@@ -5,24 +5,23 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from siltstone import _native
 from siltstone.errors import ConfigError
+from siltstone.events import StoreHook
 from siltstone.late import STORES
+from siltstone.memory.base import Store
+from siltstone.memory.entry import Decay
+from siltstone.memory.kinds import Fusion, Ranker, SearchIndex
 from siltstone.memory.limits import DEFAULTS, Limits
-from siltstone.values import dataclass
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Final, Self
-
     from siltstone.embedding.base import Embedder
-    from siltstone.events import StoreHook
-    from siltstone.memory.base import Store
-    from siltstone.memory.entry import Decay
-    from siltstone.memory.kinds import Fusion, Ranker, SearchIndex
     from siltstone.memory.reranking import Reranker, Scorer
     from siltstone.memory.vectors import Vectors
+
 
 __all__ = [
     "Searching",

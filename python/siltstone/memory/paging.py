@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from siltstone.memory.base import Store
 from siltstone.memory.entry import StoredEntry
 from siltstone.memory.log import LogRow, SessionLog
 from siltstone.memory.reports import Page, SessionInfo
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 __all__ = ["entries_of", "entry_pages", "rows_at", "rows_of", "sessions_of"]
 

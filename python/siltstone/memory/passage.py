@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from siltstone._native import Asked
 from siltstone.errors import ConfigError
-from siltstone.values import dataclass
 
 __all__ = ["PASSAGE", "SNIPPET", "Passage", "best_passage", "snippet"]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import NewRecall
-from siltstone.values import dataclass
 
 __all__ = ["MOST_RECALLS", "Placing", "RecallCandidate", "RecallRecord", "record_of"]
 

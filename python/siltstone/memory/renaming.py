@@ -5,6 +5,7 @@ A call, its result, and every other message with the same id get the same new id
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
@@ -12,14 +13,13 @@ from itertools import count
 from typing import Any, Final
 
 from siltstone.messages import identifiers
-from siltstone.patterns import pattern
 
 __all__ = ["new_names", "with_partners"]
 
 Tombstones = Mapping[int, Mapping[str, Any]]
 """The tombstone of every message of a session, by sequence number."""
 
-_PREFIX: Final = pattern(  # prefixes of providers' ids: some require them, and they tell nothing
+_PREFIX: Final = re.compile(  # prefixes of providers' ids: some require them, and they tell nothing
     r"(?:call|toolu|srvtoolu|mcptoolu|fc|ctc|rs|msg|ws|fs|ci|ig|mcp|mcpr|mcpl|cu|sh|lsh|apc|tsc|cmp)_"
 )
 

@@ -5,12 +5,12 @@ They are apart from entries and hits: a process may open a session, and never as
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from siltstone.memory.entry import StoredEntry
 from siltstone.memory.kinds import Remaining
-from siltstone.values import dataclass, field
 
 __all__ = [
     "Finding",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Any, Final, TypeAlias
 
@@ -12,7 +13,6 @@ from siltstone.background import started
 from siltstone.errors import ConfigError
 from siltstone.events import SearchDegraded, StoreHook, notify
 from siltstone.memory.entry import SearchHit
-from siltstone.values import dataclass
 
 __all__ = ["Reranker", "Scorer", "as_reranker"]
 

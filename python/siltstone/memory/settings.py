@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
-if TYPE_CHECKING:
-    from siltstone.events import StoreHook
-    from siltstone.memory.entry import Decay
-    from siltstone.memory.kinds import Fusion
-    from siltstone.memory.limits import Limits
-    from siltstone.memory.reranking import Reranker, Scorer
+from siltstone.events import StoreHook
+from siltstone.memory.entry import Decay
+from siltstone.memory.kinds import Fusion
+from siltstone.memory.limits import Limits
+from siltstone.memory.reranking import Reranker, Scorer
 
 __all__ = ["SearchSettings"]
 

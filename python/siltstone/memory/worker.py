@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 if TYPE_CHECKING:
     import asyncio
 
+
 __all__ = ["EventLoop", "Worker", "WorkerClosed", "WorkerTimeout", "runs"]
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from siltstone.errors import InvalidEntryError
-from siltstone.light import json, timedelta
-from siltstone.memory.convert import LAST_TIME, MILLISECOND, milliseconds, range_of
-from siltstone.memory.log import NewRef
-from siltstone.values import dataclass
+import json
+from dataclasses import dataclass
+from datetime import timedelta
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from siltstone.memory.entry import Entry
-    from siltstone.memory.log import NewCompaction, NewDerived
+from siltstone.errors import InvalidEntryError
+from siltstone.memory.convert import LAST_TIME, MILLISECOND, milliseconds, range_of
+from siltstone.memory.entry import Entry
+from siltstone.memory.log import NewCompaction, NewDerived, NewRef
 
 __all__ = ["CompactionIn", "DerivedIn", "NewEntry", "compaction_to_row", "derived_to_row", "new_entry"]
 

@@ -1,8 +1,9 @@
 """Messages of any dialect. They are described, and never translated or changed."""
 
+from typing import TYPE_CHECKING
+
 from siltstone.late import names_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siltstone.messages.canonical import (
         DIGEST,

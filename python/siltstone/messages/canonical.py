@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from _blake2 import blake2b  # not from hashlib, which also loads OpenSSL
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Any, Final
 
 from siltstone._native import begins_alike, json_digests

@@ -13,19 +13,17 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from siltstone.patterns import pattern
-
 __all__ = ["DEEPEST", "holds"]
 
 DEEPEST: Final = 8  #: the maximum number of levels of JSON inside a JSON string
 
-_ESCAPE: Final = pattern(
+_ESCAPE: Final = re.compile(
     r'\\(?:(["\\/bfnrt])'
     r"|u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})"
     r"|u([0-9a-fA-F]{4}))"
 )
 _SHORT: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_PLAIN: Final = pattern("[0-9A-Za-z]+")
+_PLAIN: Final = re.compile("[0-9A-Za-z]+")
 
 
 def holds(text: str, sought: str, depth: int = DEEPEST) -> bool:

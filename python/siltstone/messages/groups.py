@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 from siltstone.messages.message import REFERENCE, Message, Part
-from siltstone.values import dataclass
 
 __all__ = ["Group", "call_key", "groups", "is_reasoning", "is_reasoning_only", "unanswered"]
 

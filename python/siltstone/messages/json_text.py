@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Callable, Mapping
 from math import isfinite
+from typing import Any, NoReturn
 
 from siltstone.errors import ConfigError, InvalidMessageError
-from siltstone.light import json
+from siltstone.messages.kinds import RawMessage
 from siltstone.messages.message import KeyedSystemMessage
 from siltstone.messages.plain import as_fields, as_json_value
-from siltstone.patterns import pattern
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, NoReturn
-
-    from siltstone.messages.kinds import RawMessage
 
 __all__ = ["MAX_DEPTH", "OWN_KEY", "decode", "dump", "encode", "unwritable", "well_formed", "without_own_key"]
 
@@ -24,7 +19,7 @@ OWN_KEY = "siltstone:message"  #: the key for data that a message type has besid
 
 MAX_DEPTH = 200  #: the maximum levels of nesting in a message; some readers of JSON stop at 1,000 or earlier
 
-_SURROGATE = pattern("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def encode(raw: RawMessage) -> str:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from math import isfinite
 
 from siltstone._native import json_size
 from siltstone.errors import MessageTooLargeError
-from siltstone.light import json
 from siltstone.messages.json_text import MAX_DEPTH, dump, encode
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from siltstone.messages.kinds import RawMessage
+from siltstone.messages.kinds import RawMessage
 
 __all__ = ["MAX_MESSAGE_BYTES", "check_carried", "message_size"]
 

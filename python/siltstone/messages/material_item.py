@@ -19,12 +19,12 @@ Media stand as their placeholders; reasoning is left out. Nothing else is.
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from siltstone.messages.kinds import Role
 from siltstone.messages.summary_mark import ranges_in_words
-from siltstone.patterns import pattern
-from siltstone.values import dataclass, replace
 
 __all__ = ["INDENT", "SPEAKERS", "ItemKind", "MaterialItem", "indented", "spoken"]
 
@@ -40,7 +40,7 @@ SPEAKERS: Final[dict[Role, str]] = {
     "tool": "Tool",
 }
 
-_INDENTED = pattern("(\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029])" + INDENT)
+_INDENTED = re.compile("(\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029])" + INDENT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
 from siltstone.messages.message import Part
 from siltstone.messages.plain import as_fields
-from siltstone.patterns import pattern
 
 __all__ = ["Modality", "media_part", "without_inline_data"]
 
@@ -24,7 +24,7 @@ _UNKNOWN: dict[Modality, str] = {
 _DATA_KEYS = frozenset({"data", "file_data", "b64_json"})
 _PICTURE_CALL = "image_generation_call"  # an item of the Responses API; its ``result`` is the picture
 _TEXT_TYPES = ("text", "redacted_thinking")  # types whose ``data`` is text, not media
-_BASE64 = pattern(r"[A-Za-z0-9+/_\-\r\n]{64,}={0,2}\s*")  # a shorter run may be a word, and saves little
+_BASE64 = re.compile(r"[A-Za-z0-9+/_\-\r\n]{64,}={0,2}\s*")  # a shorter run may be a word, and saves little
 
 _MODALITIES: dict[str, Modality] = {
     "image": "image",

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
 from siltstone.errors import ConfigError, InvalidMessageError
+from siltstone.messages.kinds import Dialect, PartKind, Provenance, RawMessage, Role
 from siltstone.messages.summary_mark import ascend, marked
-from siltstone.values import dataclass
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any, Final, Literal
-
-    from siltstone.messages.kinds import Dialect, PartKind, Provenance, RawMessage, Role
 
 __all__ = [
     "RULE_ROLES",

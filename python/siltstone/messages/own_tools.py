@@ -12,7 +12,6 @@ from typing import Final
 
 from siltstone.messages.groups import call_key
 from siltstone.messages.message import Message, Part
-from siltstone.patterns import pattern
 
 __all__ = ["OWN_TOOLS", "OwnTools", "names_own_tool"]
 
@@ -32,7 +31,7 @@ OWN_TOOLS: Final = frozenset(
 
 # The prefix of a host: `mcp__siltstone__memory_search`, `siltstone.memory_search`, `siltstone_memory_search`.
 # A single underscore also separates the words of a name, so there the prefix must end with `siltstone_`.
-_PREFIX: Final = pattern(r"(?:.*(?:__|[.:/-])|.*siltstone_)", re.DOTALL | re.IGNORECASE)
+_PREFIX: Final = re.compile(r"(?:.*(?:__|[.:/-])|.*siltstone_)", re.DOTALL | re.IGNORECASE)
 
 
 def names_own_tool(name: str | None, tools: Iterable[str] = OWN_TOOLS) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
-
-from siltstone.patterns import pattern
 
 __all__ = ["without_prefixes"]
 
 # `[2026-02-15 18:49:02 GMT+8]` or `[Sun 2026-02-15 18:49]`, and before it perhaps `System:`.
-_DATED: Final = pattern(r"\s*(?P<host>System:\s*)?\[(?:[A-Z][a-z]{2} )?\d{4}-\d{2}-\d{2}[^\]\n]*\][ \t]*")
+_DATED: Final = re.compile(r"\s*(?P<host>System:\s*)?\[(?:[A-Z][a-z]{2} )?\d{4}-\d{2}-\d{2}[^\]\n]*\][ \t]*")
 
 
 def without_prefixes(text: str) -> str:

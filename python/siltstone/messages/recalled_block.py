@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from _blake2 import blake2s  # the function of hashlib, which loads OpenSSL as well
 from collections.abc import Mapping, Sequence
+from hashlib import blake2s
 from typing import Final
 
 from siltstone.messages.kinds import RawMessage

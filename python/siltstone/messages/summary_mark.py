@@ -10,20 +10,16 @@ that was cut, edited or invented does not match its digest, and is not a summary
 
 from __future__ import annotations
 
-from _blake2 import blake2b  # not from hashlib, which also loads OpenSSL
+import re
 from collections.abc import Sequence
-
-from siltstone.patterns import pattern
-from siltstone.values import dataclass
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final
 
 __all__ = ["SummaryMark", "ascend", "marked", "ranges_in_words", "read_mark", "unmarked"]
 
 _LEAD: Final = "\n\n[Summary level "
-_LINE: Final = pattern(
+_LINE: Final = re.compile(
     r"\[Summary level ([1-9][0-9]{0,8}), messages "
     r"([0-9]{1,18}(?:-[0-9]{1,18})?(?:, [0-9]{1,18}(?:-[0-9]{1,18})?)*): ([0-9a-f]{10})\][ \t\r\n]*"
 )

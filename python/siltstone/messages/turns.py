@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from siltstone.messages.message import SAID
-from siltstone.values import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Final
-
-    from siltstone.messages.kinds import Dialect, RequestRule
-    from siltstone.messages.message import Message
+from siltstone.messages.kinds import Dialect, RequestRule
+from siltstone.messages.message import SAID, Message
 
 __all__ = [
     "REMINDER_TAGS",

@@ -1,8 +1,9 @@
 """Models that write summaries: one that needs no network and no key, and those of providers' SDKs."""
 
+from typing import TYPE_CHECKING
+
 from siltstone.late import names_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siltstone.models.anthropic_sdk import anthropic, async_anthropic
     from siltstone.models.extractive import ExtractiveModel

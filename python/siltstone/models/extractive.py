@@ -7,16 +7,17 @@ language model's summary of the same length says more.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from siltstone import tokens
+from siltstone.llm import Completion, CompletionRequest
 from siltstone.models.selection import Measure, Picks
 from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from siltstone.llm import Completion, CompletionRequest
     from siltstone.models.salience import Scored
+
 
 __all__ = ["ExtractiveModel"]
 

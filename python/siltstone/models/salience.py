@@ -8,14 +8,14 @@ nothing, a word in one is rare but ties to nothing, a word in several is what th
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import log, sqrt
 
 from siltstone._native import words
 from siltstone.models.units import Unit
-from siltstone.patterns import pattern
-from siltstone.values import dataclass
 
 __all__ = ["Scored", "score"]
 
@@ -52,13 +52,13 @@ _PATHS = (
 )
 _IDENTIFIERS = r"\b\w+_\w+|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\w\(\)|\b[A-Z]{2,}[-_]?\d+"
 _CUES = (
-    (0.25, pattern(_FAILURES)),
-    (0.25, pattern(_DECISIONS)),
-    (0.25, pattern(_OPEN_TASKS)),
-    (0.25, pattern(_IN_CJK)),
-    (0.2, pattern(_PATHS)),
-    (0.15, pattern(r"\d")),
-    (0.15, pattern(_IDENTIFIERS)),
+    (0.25, re.compile(_FAILURES)),
+    (0.25, re.compile(_DECISIONS)),
+    (0.25, re.compile(_OPEN_TASKS)),
+    (0.25, re.compile(_IN_CJK)),
+    (0.2, re.compile(_PATHS)),
+    (0.15, re.compile(r"\d")),
+    (0.15, re.compile(_IDENTIFIERS)),
 )
 
 

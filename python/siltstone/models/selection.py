@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from siltstone._native import text_size
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
-
     from siltstone.models.salience import Scored
     from siltstone.models.units import Unit
+
 
 __all__ = ["Measure", "Picks"]
 

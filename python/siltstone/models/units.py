@@ -7,21 +7,21 @@ written: then its lines begin with the names of their speakers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from siltstone.messages.material_item import SPEAKERS, MaterialItem
-from siltstone.patterns import pattern
-from siltstone.values import dataclass
 
 __all__ = ["Unit", "read_items", "read_texts"]
 
 LONGEST_UNIT = 300  # code points: longer lines are cut between words, so that a choice stays fine-grained
 LONGEST_LINE = 120  # code points: up to here a line is one unit, longer ones are parted into sentences
 
-_SELECTED = pattern(r"(User|Assistant|System|Tool|Tool call|Tool result|Tool error|Context|Earlier): ")
+_SELECTED = re.compile(r"(User|Assistant|System|Tool|Tool call|Tool result|Tool error|Context|Earlier): ")
 _SPEAKERS = {str(role): name for role, name in SPEAKERS.items()}
-_SENTENCE = pattern(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？；])")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？；])")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 It needs the extra ``postgres``. docs/design/postgres.md describes the design.
 """
 
+from typing import TYPE_CHECKING
+
 from siltstone.late import names_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siltstone.postgres.schema import setup
     from siltstone.postgres.store import PostgresStore

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any, Final
 
 from siltstone.errors import StoreOpenError
 from siltstone.extras import requires
 from siltstone.postgres.schema import TABLES, quoted, setup, version_of
-from siltstone.values import dataclass
 
 with requires("postgres", by="siltstone.PostgresStore"):
     import psycopg

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeAlias
 
 from siltstone.errors import (
     InvalidEntryError,
@@ -22,10 +22,8 @@ with requires("postgres", by="siltstone.PostgresStore"):
     from psycopg import errors
     from psycopg.rows import tuple_row
 
-if TYPE_CHECKING:
-    from typing import TypeAlias
 
-    Connection: TypeAlias = psycopg.Connection[Any]
+Connection: TypeAlias = psycopg.Connection[Any]
 
 __all__ = [
     "LostError", "autocommit", "first_line", "is_dead", "is_direct", "losing", "raise_told",

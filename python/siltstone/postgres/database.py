@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from siltstone.errors import (
@@ -45,11 +45,9 @@ with requires("postgres", by="siltstone.PostgresStore"):
     from psycopg.conninfo import conninfo_to_dict
     from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
-if TYPE_CHECKING:
-    from typing import TypeAlias
 
-    Pool: TypeAlias = ConnectionPool[Any]
-    Connection: TypeAlias = psycopg.Connection[Any]
+Pool: TypeAlias = ConnectionPool[Any]
+Connection: TypeAlias = psycopg.Connection[Any]
 
 __all__ = ["Database", "UniqueViolation"]
 

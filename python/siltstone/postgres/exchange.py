@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from siltstone.extras import requires
 from siltstone.postgres.statements import Row
@@ -24,8 +24,7 @@ with requires("postgres", by="siltstone.PostgresStore"):
     from psycopg import errors, pq
     from psycopg.adapt import Transformer
 
-if TYPE_CHECKING:
-    Connection: TypeAlias = psycopg.Connection[Any]
+Connection: TypeAlias = psycopg.Connection[Any]
 
 _Sent: TypeAlias = Callable[[Any], bytes]  # makes the bytes to send of a value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from siltstone.errors import ConfigError, StoreError, StoreOpenError
 from siltstone.extras import requires
@@ -23,10 +23,8 @@ with requires("postgres", by="siltstone.PostgresStore"):
     import psycopg
     from psycopg_pool import PoolTimeout
 
-if TYPE_CHECKING:
-    from typing import TypeAlias
 
-    Connection: TypeAlias = psycopg.Connection[Any]
+Connection: TypeAlias = psycopg.Connection[Any]
 
 __all__ = ["look", "opening"]
 

@@ -10,14 +10,13 @@ Texts of users are ``bytea`` (UTF-8), because ``text`` refuses NUL. JSON and our
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from siltstone.errors import StoreOpenError, StoreVersionError
 
 if TYPE_CHECKING:
-    from typing import Any
-
     import psycopg
+
 
 __all__ = ["HASH_RULES", "SCHEMA_VERSION", "TABLES", "Column", "another", "quoted", "setup", "version_of"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from operator import length_hint, methodcaller
@@ -32,19 +33,18 @@ from siltstone.memory.reports import (
     Stage,
     StoreStats,
 )
+from siltstone.memory.settings import SearchSettings
 from siltstone.postgres.database import DEADLINE, Database
 from siltstone.postgres.listing import Listing
 from siltstone.postgres.log import PostgresLog
 from siltstone.postgres.mirror import BUSY, ElsewhereError, Mirror, StaleError, together
 from siltstone.postgres.mirrored import MirrorStore, MirrorVectors
 from siltstone.postgres.mirrors import Mirrors, Routes
+from siltstone.session import Session, StoreOptions
 from siltstone.stores.memory import MemoryStore
-from siltstone.values import replace
 
 if TYPE_CHECKING:
-    from siltstone.memory.settings import SearchSettings
     from siltstone.postgres.database import Pool
-    from siltstone.session import Session, StoreOptions
 
 __all__ = ["PostgresStore"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, ClassVar, Final
 
 from siltstone.compaction import checks
@@ -15,7 +16,6 @@ from siltstone.knowledge import KnowledgeConfig
 from siltstone.presets.base import Preset, System
 from siltstone.presets.reading import Table, known_tables, table, toml
 from siltstone.tools.memory_save import SavedMemory, memory_save
-from siltstone.values import fields
 
 __all__ = ["Spacebot", "spacebot"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
@@ -19,7 +20,6 @@ from siltstone.memory.log import SessionLog
 from siltstone.memory.opening import open_documented_store, open_store
 from siltstone.messages import RawMessage
 from siltstone.presets.reading import Table, read_text
-from siltstone.values import dataclass, field, fields
 
 __all__ = ["Live", "Preset", "System", "check_known", "chosen"]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -15,13 +17,13 @@ from siltstone.compaction.smart_trim import SmartTrim
 from siltstone.compaction.smart_trim_config import SmartTrimConfig
 from siltstone.errors import ConfigError
 from siltstone.knowledge import KnowledgeConfig
-from siltstone.logs import log as _log
 from siltstone.presets.base import Preset, System, chosen
 from siltstone.presets.reading import Table, json_object, known_tables, table
 from siltstone.recall import RecallConfig
-from siltstone.values import replace
 
 __all__ = ["FOLDER", "Openclaw", "archives_of", "openclaw"]
+
+_log = logging.getLogger("siltstone")
 
 FOLDER: Final = Path("memory", "context")
 """The folder of the archive's files, inside the directory of the store."""

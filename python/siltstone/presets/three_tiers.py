@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Final
 
@@ -14,7 +15,6 @@ from siltstone.memory import Decay
 from siltstone.memory.opening import open_store
 from siltstone.presets.base import Preset, System, chosen
 from siltstone.presets.reading import Table, known_tables, toml
-from siltstone.values import replace
 
 __all__ = ["Rustant", "rustant"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -21,7 +22,6 @@ from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import CompactionRow, Derived, LogRow, SessionLog
 from siltstone.memory.paging import rows_of
 from siltstone.messages import RawMessage, decode, indexable_text, read_message
-from siltstone.values import replace
 from siltstone.vault import Contents, Vault, VaultMemory, VaultSummary
 
 __all__ = ["FOLDER", "VaultFiles"]

@@ -1,8 +1,9 @@
 """Recall: earlier messages that fit a question return before a model call, within a budget."""
 
+from typing import TYPE_CHECKING
+
 from siltstone.late import names_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siltstone.recall.base import Detail, FactLine, RecallBlock, RecallConfig
     from siltstone.recall.block import build_block, parse_block

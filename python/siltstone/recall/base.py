@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from siltstone.errors import ConfigError
 from siltstone.memory.entry import RECALL_MIN_SCORE
-from siltstone.values import dataclass, field, fields
 
 __all__ = ["MAX_EVICTION_DAYS", "Detail", "FactLine", "RecallBlock", "RecallConfig"]
 

@@ -7,15 +7,12 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from siltstone._native import BlockOptions, BlockWriter, RecallConditions, RecallContext, Recalled
 from siltstone.messages.recalled_block import TAGS, frame, parse_block
-from siltstone.patterns import pattern
 from siltstone.recall.base import Detail, FactLine, RecallBlock
-
-if TYPE_CHECKING:
-    from siltstone.tokens import TextMeasure
+from siltstone.tokens import TextMeasure
 
 __all__ = [
     "WRITER",
@@ -38,18 +35,18 @@ _KNOWLEDGE_PERCENT: Final = 30  #: of the cap; details have the rest
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _AHEAD: Final = 64  #: characters behind a bracket in which a tag's name may be hidden
-_LINES: Final = pattern(r"\s*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
-_BREAKS: Final = pattern(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-_HEADER: Final = pattern(r"(?m)^(?=\s*\[\d{4}-\d\d-\d\d \d\d:\d\d [^\]\n]*\])")
+_LINES: Final = re.compile(r"\s*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
+_BREAKS: Final = re.compile(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_HEADER: Final = re.compile(r"(?m)^(?=\s*\[\d{4}-\d\d-\d\d \d\d:\d\d [^\]\n]*\])")
 #: The characters that can be dangerous: nearly all texts have none of them.
 _SPECIAL: Final = "<＜﹤‹⟨〈〈˂ᐸ❮❰[\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-_ANY_SPECIAL: Final = pattern(f"[{re.escape(_SPECIAL)}]")
-_WORD: Final = pattern(r"[^\w-]+")
+_ANY_SPECIAL: Final = re.compile(f"[{re.escape(_SPECIAL)}]")
+_WORD: Final = re.compile(r"[^\w-]+")
 #: Letters of other scripts that look like letters of our tags.
 _LOOK_ALIKES: Final = str.maketrans("аеорсԁіӏıοκωγ‐‑‒–—−", "aeopcdilioxwy------")
 #: The invisible characters of ASCII: blanks and controls.
 _UNSEEN: Final = dict.fromkeys([*range(0x21), 0x7F])
-_BRACKETS: Final = pattern("[<＜﹤‹⟨〈〈˂ᐸ❮❰]")
+_BRACKETS: Final = re.compile("[<＜﹤‹⟨〈〈˂ᐸ❮❰]")
 
 
 def build_block(

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from siltstone.messages import Message, opens_turn
 from siltstone.recall.base import Detail, FactLine, RecallBlock, RecallConfig
 from siltstone.recall.block import BlockOptions, block_options, written
 from siltstone.recall.query import LEAST, Query, last_query, queries_of
-from siltstone.values import dataclass, field, replace
-
-if TYPE_CHECKING:
-    from siltstone.tokens import TextMeasure
+from siltstone.tokens import TextMeasure
 
 __all__ = ["FACT_LIMIT", "NEIGHBOUR", "WITH_THE_BEST", "BlockSources", "Excerpt", "Recall", "Sources"]
 

@@ -1,8 +1,9 @@
 """The turn boundary: the step of an agent before every model call."""
 
+from typing import TYPE_CHECKING
+
 from siltstone.late import names_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siltstone.session.aio import AsyncSession
     from siltstone.session.asking import Answer

@@ -14,6 +14,7 @@ from siltstone.llm import AsyncModels, Steps
 from siltstone.memory.at_once import are_short
 from siltstone.memory.entry import SearchHit
 from siltstone.memory.kinds import Ranker, SearchFilters, SearchOrder, SearchScope
+from siltstone.memory.recalled import RecallRecord
 from siltstone.memory.reports import ForgetReport
 from siltstone.messages import RawMessage
 from siltstone.outcome import AsyncAfterCompact, AsyncBeforeCompact, Outcome, Plan
@@ -24,7 +25,6 @@ from siltstone.session.base import BaseSession
 from siltstone.session.brief import brief_boundary
 from siltstone.session.calls import OFFLOAD_TOKENS, OWN_POLICY, OwnPolicy
 from siltstone.session.compactions import CompactionRecord
-from siltstone.session.forgetting import ForgetCriteria
 from siltstone.session.learning_task import LearningTask
 from siltstone.session.observing import OnConflict, observe
 from siltstone.session.opening import Opened, Path, open_session
@@ -33,8 +33,9 @@ from siltstone.session.prepared import Prepared
 from siltstone.session.repeats import Call
 
 if TYPE_CHECKING:
-    from siltstone.memory.recalled import RecallRecord
+    from siltstone.session.forgetting import ForgetCriteria
     from siltstone.session.threads import Queue
+
 
 __all__ = ["AsyncSession"]
 

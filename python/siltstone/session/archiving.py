@@ -6,26 +6,29 @@ the two steps writes the same messages again later. The archive then drops the r
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
 from siltstone.errors import ConfigError, StoreError
 from siltstone.events import ArchiveFailed, notify
-from siltstone.logs import log as _log
 from siltstone.memory.convert import MAX_INTEGER
 from siltstone.memory.entry import Entry, StoredEntry
 from siltstone.memory.paging import entries_of
+from siltstone.session.core import SessionCore
 from siltstone.session.loading import content_of, line_of
 from siltstone.session.range_set import has, union
-from siltstone.values import replace
 
 if TYPE_CHECKING:
     from siltstone.archive import ContextArchive, Said
-    from siltstone.session.core import SessionCore
+
 
 __all__ = ["archive_of", "begin", "write_anew", "write_facts", "write_new"]
+
+_log = logging.getLogger("siltstone")
 
 _PAGE: Final = 500
 _FIRST_PAGE: Final = 64  #: newest entries that are checked first for a copy in the files

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from siltstone.compaction.base import Compactor, OverflowRetrier
@@ -11,7 +12,6 @@ from siltstone.messages import RawMessage, read_message
 from siltstone.overflow import is_context_overflow
 from siltstone.session.prepared import Prepared
 from siltstone.session.recovery import MOST_RETRIES
-from siltstone.values import dataclass
 
 __all__ = ["CONTINUE_PROMPT", "Answer", "again", "ended", "most_retries"]
 

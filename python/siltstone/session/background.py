@@ -9,19 +9,15 @@ view stays as it is.
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import RLock
 from types import GeneratorType
+from typing import Any
 
+from siltstone.events import CompactionFailed, Event
 from siltstone.hooks import HookCall
-from siltstone.light import RLock
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from siltstone.events import CompactionFailed, Event
-    from siltstone.llm import CompletionRequest, Landing, Steps
-    from siltstone.messages import RawMessage
-    from siltstone.outcome import Outcome
+from siltstone.llm import CompletionRequest, Landing, Steps
+from siltstone.messages import RawMessage
+from siltstone.outcome import Outcome
 
 __all__ = ["Background", "Job"]
 

@@ -14,6 +14,7 @@ from siltstone.session.background import Background, Job
 if TYPE_CHECKING:
     import asyncio
 
+
 __all__ = ["BackgroundTask"]
 
 

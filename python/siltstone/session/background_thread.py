@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from contextvars import copy_context
+from functools import partial
+from threading import Thread
 
 from siltstone.errors import ModelError
 from siltstone.hooks import HookError
-from siltstone.light import partial
-from siltstone.logs import log as _log
+from siltstone.llm import Models
 from siltstone.session.background import Background, Job
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from threading import Thread
-
-    from siltstone.llm import Models
-
 __all__ = ["BackgroundThread", "drive"]
+
+_log = logging.getLogger("siltstone")
 
 
 class BackgroundThread:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from siltstone.memory.base import Store
 from siltstone.session.calls import SessionCalls
 from siltstone.session.opening import Opened
 from siltstone.usage import UsageRecord
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-    from typing import Any, NoReturn
-
     from siltstone.knowledge import Rule
     from siltstone.session.calls import MadeTool
     from siltstone.tools import Tool
+
 
 __all__ = ["BaseSession"]
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 from siltstone.compaction.base import (
     BackgroundCompactor,
@@ -20,7 +21,7 @@ from siltstone.errors import ConfigError, ContextOverflowError, IllegalHistoryEr
 from siltstone.events import CompactionTriggered, Event, Hook, notify
 from siltstone.hooks import NO_COMPACTION_HOOKS
 from siltstone.llm import Steps
-from siltstone.logs import log as _log
+from siltstone.messages import Message
 from siltstone.outcome import Compacted, Failed, Outcome, Plan, Skipped
 from siltstone.session.background import Job
 from siltstone.session.core import SessionCore
@@ -30,16 +31,14 @@ from siltstone.session.noting import band_at
 from siltstone.session.prepared import Prepared, answer_of
 from siltstone.session.state import SessionState
 from siltstone.session.view import View
-from siltstone.values import replace
-
-if TYPE_CHECKING:
-    from siltstone.messages import Message
 
 __all__ = [
     "RESCUES", "attempted", "boundary", "can_hold", "check_bytes", "check_legal", "check_view",
     "compaction", "context_of", "forecast", "in_flight", "landed", "passed", "prepared",
     "within_window",
 ]  # fmt: skip
+
+_log = logging.getLogger("siltstone")
 
 
 RESCUES = 8  #: of one boundary, while other threads go on appending

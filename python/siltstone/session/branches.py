@@ -14,13 +14,13 @@ undone one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from siltstone.memory.log import CompactionRow, NewCompaction, SessionLog, ViewItem, ancestors
 from siltstone.session.loading import shown, with_live_objects
 from siltstone.session.range_set import RangeSet, common, minus, union, within
 from siltstone.session.state import SessionState
 from siltstone.session.view import Item, View
-from siltstone.values import dataclass, replace
 
 __all__ = ["BRANCH", "UNDO", "Step", "branch", "live", "row_of", "stood_for", "undo"]
 

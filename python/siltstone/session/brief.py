@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from siltstone.compaction.base import Compactor
 from siltstone.compaction.breakdown import band_of
 from siltstone.session.boundary import context_of, passed, prepared
 from siltstone.session.core import SessionCore
 from siltstone.session.prepared import Prepared
 from siltstone.session.state import SessionState
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 __all__ = ["brief_boundary"]
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
 
 from siltstone.compaction.base import (
     Checkpoint,
@@ -14,40 +17,36 @@ from siltstone.compaction.base import (
     check_policy,
     shapes_request,
 )
+from siltstone.compaction.kinds import Reason
 from siltstone.errors import ConfigError, SessionBusyError
-from siltstone.light import UTC, datetime
+from siltstone.llm import Flow, Steps
 from siltstone.memory.entry import SearchHit
+from siltstone.memory.kinds import SearchFilters, SearchOrder, SearchScope
+from siltstone.messages import RawMessage
+from siltstone.outcome import Outcome, Plan
+from siltstone.session.core import SessionCore
 from siltstone.session.in_context import InContext
 from siltstone.session.opening import Opened, check_overhead
+from siltstone.session.prepared import Prepared
 from siltstone.session.range_set import count
 from siltstone.session.repeats import Call
 from siltstone.session.requests import Request
 from siltstone.session.state import SessionState
-from siltstone.values import replace
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Final, TypeAlias, Unpack
-
-    from siltstone.compaction.kinds import Reason
     from siltstone.knowledge import Correction, Fact, Rule
-    from siltstone.llm import Flow, Steps
-    from siltstone.memory.kinds import SearchFilters, SearchOrder, SearchScope
     from siltstone.memory.reports import ForgetReport
-    from siltstone.messages import RawMessage
-    from siltstone.outcome import Outcome, Plan
     from siltstone.session.compactions import CompactionRecord
-    from siltstone.session.core import SessionCore
     from siltstone.session.forgetting import ForgetCriteria
-    from siltstone.session.prepared import Prepared
     from siltstone.session.recalling import Recalling
     from siltstone.tools import SavedMemory, Tool
 
-    Brief: TypeAlias = Callable[
-        [SessionCore, Compactor | None, SessionState, int | None], tuple[SessionState, Prepared] | None
-    ]
     MadeTool: TypeAlias = tuple[object, Tool]  # for what it was made, and the tool
+
+
+Brief: TypeAlias = Callable[
+    [SessionCore, Compactor | None, SessionState, int | None], tuple[SessionState, Prepared] | None
+]
 
 __all__ = ["OFFLOAD_TOKENS", "OWN_POLICY", "OwnPolicy", "SessionCalls"]
 

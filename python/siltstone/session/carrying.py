@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter, itemgetter
@@ -46,7 +47,6 @@ from siltstone.memory.paging import entries_of, rows_of
 from siltstone.memory.written import new_entry
 from siltstone.messages.json_text import dump
 from siltstone.session.range_set import RangeSet, minus, union
-from siltstone.values import asdict, dataclass, field, replace
 
 __all__ = [
     "Imported",

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from _operator import attrgetter  # that of operator, which is a file around it
+import json
 from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields, replace
+from operator import attrgetter
+from typing import Any
 
 from siltstone.compaction.base import Compaction, Trigger
 from siltstone.errors import StoreCorruptError
-from siltstone.light import json
+from siltstone.messages import Message
 from siltstone.usage import UsageRecord, total
-from siltstone.values import asdict, dataclass, fields, replace
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from siltstone.messages import Message
 
 __all__ = ["LOW_YIELD", "CompactionClock"]
 

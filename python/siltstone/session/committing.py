@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from siltstone import watching
 from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.errors import StoreConflictError, StoreError
-from siltstone.events import CacheBroken, MemoryIndexed, notify
-from siltstone.logs import log as _log
+from siltstone.events import CacheBroken, MemoryIndexed, notify, watch_operation
 from siltstone.memory.entry import Entry
 from siltstone.memory.log import CommitReceipt, CompactionRow, NewCompaction, SessionVersion
 from siltstone.messages import Message
@@ -25,9 +25,10 @@ from siltstone.session.repeats import Call, retried
 from siltstone.session.retention import only_new
 from siltstone.session.state import SessionState
 from siltstone.session.view import Item, View, view_items
-from siltstone.values import dataclass, replace
 
 __all__ = ["Entering", "commit", "inject", "stale"]
+
+_log = logging.getLogger("siltstone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ def _commit(
         call, answer = entering.call, range(expected.next_seq, state.end)
         call.answer, call.write_id = answer, write_id  # no call in between: no interrupt separates the two
     try:
-        with watching.operation("create_memory", core.store, core.session_id) as watched:
+        with watch_operation("create_memory", core.store, core.session_id) as watched:
             receipt = core.rows.commit(
                 row,
                 entries,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +19,6 @@ from siltstone.session.loading import all_derived, line_of
 from siltstone.session.range_set import RangeSet, minus, union
 from siltstone.session.rows import rules_in, seconds_of, threshold_of, usage_of, window_of
 from siltstone.usage import UsageRecord
-from siltstone.values import dataclass
 
 __all__ = ["CompactionRecord", "SummaryRecord", "expand", "record", "records", "view_at"]
 

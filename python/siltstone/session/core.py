@@ -7,9 +7,13 @@ become durable, the next call recognises it by its write id, and adds it to the 
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from threading import RLock, get_ident
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from siltstone.compaction.base import check_pin_budget
 from siltstone.errors import (
@@ -21,9 +25,8 @@ from siltstone.errors import (
     StoreConflictError,
     StoreError,
 )
+from siltstone.events import Hook, RedactedSpan
 from siltstone.hooks import NO_COMPACTION_HOOKS, CompactionHooks
-from siltstone.light import RLock, get_ident
-from siltstone.logs import log as _log
 from siltstone.memory.base import Store
 from siltstone.memory.log import (
     CompactionRow,
@@ -31,10 +34,11 @@ from siltstone.memory.log import (
     LogState,
     NewCompaction,
     NewMessage,
+    NewRecall,
     SessionLog,
     SessionVersion,
 )
-from siltstone.messages import RecalledMessage, decode, encode, unmarked
+from siltstone.messages import Message, RawMessage, RecalledMessage, decode, encode, unmarked
 from siltstone.session.background import Background
 from siltstone.session.clock import CompactionClock
 from siltstone.session.knowing import Knowing
@@ -51,25 +55,21 @@ from siltstone.session.usage import cached_tokens, input_tokens
 from siltstone.session.view import Item, View
 from siltstone.tokens import TokenRule, rule
 from siltstone.usage import UsageRecord, total
-from siltstone.values import replace
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeVar
-
     from siltstone.archive import ContextArchive
-    from siltstone.events import Hook, RedactedSpan
     from siltstone.knowledge import KnowledgeConfig
-    from siltstone.memory.log import NewRecall
     from siltstone.memory.sayings import Findable
-    from siltstone.messages import Message, RawMessage
     from siltstone.presets import Live
     from siltstone.redaction import Redactor
     from siltstone.session.rows import UnwrittenRecall
 
-    T = TypeVar("T")
+
+T = TypeVar("T")
 
 __all__ = ["SessionCore", "is_at"]
+
+_log = logging.getLogger("siltstone")
 
 DEFAULT_RULE = "blocks"  #: the token rule of a session without a policy
 LAST_ID = 2**63 - 1  #: the largest id of a write

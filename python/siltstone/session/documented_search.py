@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from siltstone.documented import bm25, cosine, hash_vector, hybrid_scores, passes, tokens
@@ -10,7 +11,6 @@ from siltstone.memory.base import Store
 from siltstone.memory.entry import SourceRange, StoredEntry
 from siltstone.memory.paging import entries_of
 from siltstone.recall import Detail, RecallConfig
-from siltstone.values import dataclass
 
 __all__ = ["DocumentedSearch"]
 

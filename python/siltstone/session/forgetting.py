@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import datetime
 from typing import TypedDict, Unpack
 
 from siltstone.compaction.base import CompactionError, Compactor, Resummarizer
 from siltstone.errors import ModelError, StoreConflictError
 from siltstone.llm import Flow
-from siltstone.logs import log as _log
 from siltstone.memory.log import Derived
 from siltstone.memory.reports import ForgetReport
 from siltstone.session.archiving import write_anew
 from siltstone.session.core import SessionCore
 from siltstone.session.learning import forget_progress
 from siltstone.session.loading import all_derived, covered
-from siltstone.values import replace
 
 __all__ = ["ForgetCriteria", "forgetting"]
+
+_log = logging.getLogger("siltstone")
 
 REACH = 16  #: summaries that left the view and are still written again: an undo may show them
 

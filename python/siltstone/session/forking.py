@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from siltstone.archive.everything import Record
@@ -16,7 +17,6 @@ from siltstone.session.boundary import compaction
 from siltstone.session.carrying import records_of, write_session
 from siltstone.session.core import SessionCore
 from siltstone.session.opening import Opened, open_session
-from siltstone.values import replace
 
 __all__ = ["fitted", "forked"]
 

@@ -9,10 +9,11 @@ of these with messages left out before the last known one. Any other list has re
 
 from __future__ import annotations
 
-from _blake2 import blake2b  # that of hashlib, which loads OpenSSL as well
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from itertools import islice, takewhile
 from typing import Any
 
@@ -31,7 +32,6 @@ from siltstone.messages import (
 from siltstone.messages.message import RULE_ROLES
 from siltstone.session.last_list import LastList, Seen
 from siltstone.session.range_set import RangeSet, numbers, union
-from siltstone.values import dataclass, field, replace
 
 __all__ = ["HostList"]
 

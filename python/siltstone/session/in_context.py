@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from siltstone.memory.convert import MAX_INTEGER
 from siltstone.memory.entry import SourceRange
 from siltstone.session.core import SessionCore
 from siltstone.session.loading import content_of, line_of
 from siltstone.session.range_set import RangeSet, has, minus
-from siltstone.values import dataclass
 
 __all__ = ["InContext", "Outside"]
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
 
 from siltstone.errors import ConfigError
-from siltstone.light import Lock
 from siltstone.memory.base import Store
 from siltstone.session.range_set import RangeSet, common, minus, union
 from siltstone.session.slot import Slot
-from siltstone.values import dataclass, replace
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Final
-
     from siltstone.knowledge import Fact, KnowledgeConfig, Marked, StoredFacts
     from siltstone.knowledge.search import Held
+
 
 __all__ = ["Knowing", "OnLine", "Progress", "keeps_facts"]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from siltstone.messages import DIGEST, RawMessage, begins_alike, text_digests
-from siltstone.values import dataclass, replace
 
 __all__ = ["LastList", "Seen"]
 

@@ -7,15 +7,16 @@ session has both or neither. If it has neither, the next session reads the messa
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, Literal
 
-from siltstone import watching
 from siltstone.documented import tokens
 from siltstone.errors import ConfigError, ReadOnlyStoreError, SiltstoneError, StoreError
-from siltstone.events import ExtractionFailed, FactsUpdated, notify
+from siltstone.events import ExtractionFailed, FactsUpdated, notify, watch_operation
 from siltstone.knowledge import (
     MAX_FACTS,
     Correction,
@@ -42,7 +43,6 @@ from siltstone.knowledge.hybrid import MAX_RESULTS
 from siltstone.knowledge.search import is_about
 from siltstone.knowledge.topics import named
 from siltstone.llm import Steps, ToolCall
-from siltstone.logs import log as _log
 from siltstone.memory.convert import MAX_INTEGER, asked_for, datetime_from, milliseconds
 from siltstone.memory.entry import SearchHit, SourceRange
 from siltstone.messages import Message
@@ -56,7 +56,6 @@ from siltstone.session.repeats import Call
 from siltstone.session.state import SessionState
 from siltstone.tools.memory_save import MAX_SAVES, read_memory
 from siltstone.tools.memory_save import NAME as MEMORY_SAVE
-from siltstone.values import dataclass, replace
 
 __all__ = [
     "extraction",
@@ -73,6 +72,8 @@ __all__ = [
     "save_called",
     "saved_hits",
 ]
+
+_log = logging.getLogger("siltstone")
 
 
 MOST: Final = 2_000  #: messages that patterns read after one commit: bounds the cost for a long old session
@@ -258,7 +259,7 @@ def save(
         for old in known(core).facts():
             if old.holds_at(stamp) and old.type == fact.type and old.content.lower() == folded:
                 return old
-        with watching.operation("upsert_memory", core.store, core.session_id) as watched:
+        with watch_operation("upsert_memory", core.store, core.session_id) as watched:
             core.knowing.facts.put([fact])
             watched.records([fact])
             watched.count(1, fact.id)
@@ -299,7 +300,7 @@ def retract(core: SessionCore, fact_id: str) -> bool:
     with core.knowing.facts.lock:
         for fact in core.knowing.facts.facts():
             if fact.id == fact_id and fact.holds_at(max(stamp, fact.created_at)):
-                with watching.operation("update_memory", core.store, core.session_id) as watched:
+                with watch_operation("update_memory", core.store, core.session_id) as watched:
                     core.knowing.facts.put([replace(fact, deleted_at=max(stamp, fact.created_at))])
                     watched.count(1, fact.id)
                 break

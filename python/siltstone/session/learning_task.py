@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 
 from siltstone.errors import StoreError
 from siltstone.knowledge import Learned
 from siltstone.llm import AsyncModels
-from siltstone.logs import log as _log
 from siltstone.session.calls import SessionCalls
 from siltstone.session.learning import extraction
 from siltstone.session.slot import Claim
@@ -15,7 +15,10 @@ from siltstone.session.slot import Claim
 if TYPE_CHECKING:
     import asyncio
 
+
 __all__ = ["LearningTask"]
+
+_log = logging.getLogger("siltstone")
 
 _CLOSING_SECONDS: Final = 10.0
 

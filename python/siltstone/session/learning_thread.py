@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
 from siltstone.errors import StoreError
-from siltstone.logs import log as _log
+from siltstone.llm import Models
 from siltstone.session.calls import SessionCalls
 from siltstone.session.slot import Claim
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from concurrent.futures import Future
-    from typing import Any, Final
 
     from siltstone.knowledge import Learned
-    from siltstone.llm import Models
+
 
 __all__ = ["CLOSING_SECONDS", "LearningThread"]
+
+_log = logging.getLogger("siltstone")
 
 CLOSING_SECONDS: Final = 10.0  #: seconds that ``close`` waits for a reader
 

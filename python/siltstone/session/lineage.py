@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator
 
-from siltstone.light import json
+from siltstone.compaction.kinds import State
 from siltstone.memory.log import CompactionRow, SessionLog, ancestors
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from siltstone.compaction.kinds import State
-    from siltstone.messages import Message
+from siltstone.messages import Message
 
 __all__ = ["PAST", "PolicyLine", "written", "written_by_run"]
 

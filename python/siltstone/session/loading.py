@@ -6,12 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from siltstone.memory.log import CompactionRow, Derived, NewCompaction, NewRef, SessionLog
+from siltstone.messages import Message
 from siltstone.session.range_set import RangeSet, union
 from siltstone.session.view import DERIVED, Item, View
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from siltstone.messages import Message
 
 __all__ = [
     "all_derived",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from siltstone.messages import InjectedMessage, read_message
 from siltstone.session.prepared import Prepared
 from siltstone.tokens import TokenRule
-from siltstone.values import replace
 
 __all__ = ["noted"]
 

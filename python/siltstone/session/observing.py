@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from siltstone.errors import ConfigError, HistoryConflictError
@@ -19,7 +20,6 @@ from siltstone.session.loading import content_of, line_of
 from siltstone.session.range_set import RangeSet, count, minus, union, within
 from siltstone.session.rewriting import dropped, rewrite
 from siltstone.session.state import SessionState
-from siltstone.values import replace
 
 __all__ = ["OnConflict", "observe"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from siltstone.compaction.base import Compaction
@@ -15,7 +16,6 @@ from siltstone.session.core import SessionCore
 from siltstone.session.repeats import TRIES, Call
 from siltstone.session.state import SessionState
 from siltstone.tokens import TokenRule
-from siltstone.values import replace
 
 __all__ = ["offload"]
 

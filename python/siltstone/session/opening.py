@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from siltstone.compaction.base import Compactor, OverheadChecker, check_policy
-from siltstone.coroutines import gives_coroutine
 from siltstone.errors import ConfigError
-from siltstone.hooks import HOOK_TIMEOUT, CompactionHooks
-from siltstone.light import tzinfo
+from siltstone.hooks import HOOK_TIMEOUT, CompactionHooks, gives_coroutine
 from siltstone.memory.base import LanguageSettler, Store
 from siltstone.memory.opening import is_database, open_store
 from siltstone.session.core import CACHE_TTL, SessionCore
@@ -23,19 +24,15 @@ from siltstone.session.presetting import (
     settle,
 )
 from siltstone.session.retention import Retention
-from siltstone.shapes import cast
-from siltstone.values import dataclass
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Final
-
     from siltstone.archive import ContextArchive
     from siltstone.knowledge import KnowledgeConfig
     from siltstone.presets import Preset
     from siltstone.recall import RecallConfig
     from siltstone.redaction import Redactor
     from siltstone.session.options import Options
+
 
 __all__ = [
     "Opened",

@@ -8,18 +8,19 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, Generic, Literal, TypeAlias, TypedDict, TypeVar
 
 from siltstone.compaction.base import Compactor
+from siltstone.events import Hook
+from siltstone.llm import Models
 from siltstone.memory.base import Store
+from siltstone.outcome import AfterCompact, BeforeCompact
 from siltstone.session.retention import Retention
 
 if TYPE_CHECKING:
     from siltstone.archive import ContextArchive
-    from siltstone.events import Hook
     from siltstone.knowledge import KnowledgeConfig
-    from siltstone.llm import Models
-    from siltstone.outcome import AfterCompact, BeforeCompact
     from siltstone.presets import Preset, System
     from siltstone.recall import RecallConfig
     from siltstone.redaction import RedactionConfig, Redactor
+
 
 __all__ = ["Options", "SessionOptions", "StoreOptions"]
 

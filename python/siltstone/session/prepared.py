@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from siltstone.events import Event
 from siltstone.outcome import Outcome
+from siltstone.session.range_set import RangeSet
 from siltstone.session.view import Lent
-from siltstone.values import dataclass
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from siltstone.events import Event
-    from siltstone.session.range_set import RangeSet
 
 __all__ = ["Prepared", "answer_of", "copied"]
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from siltstone.compaction.base import Trigger
 from siltstone.errors import ConfigError, ReadOnlyStoreError
-from siltstone.light import json
 from siltstone.memory.base import Store
 from siltstone.session.core import SessionCore
 from siltstone.session.retention import Retention
-from siltstone.shapes import Protocol, runtime_checkable
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Final
-
     from siltstone.presets import Preset
+
 
 __all__ = [
     "check_free",

@@ -5,10 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from operator import itemgetter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TypeAlias
+from typing import TypeAlias
 
 __all__ = ["RangeSet", "common", "count", "has", "minus", "numbers", "union", "within"]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -10,7 +12,6 @@ from siltstone.compaction.base import Compactor, RequestLimiter
 from siltstone.errors import EntryNotFoundError, StoreCorruptError
 from siltstone.events import RecallFailed, RecallInjected, notify
 from siltstone.knowledge import find_facts
-from siltstone.logs import log as _log
 from siltstone.memory.base import Store
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.entry import StoredEntry
@@ -29,6 +30,7 @@ from siltstone.recall.block import (
 )
 from siltstone.recall.turn import NEIGHBOUR, WITH_THE_BEST
 from siltstone.session.core import SessionCore
+from siltstone.session.documented_search import DocumentedSearch
 from siltstone.session.in_context import InContext, Outside
 from siltstone.session.learning import known
 from siltstone.session.prepared import Prepared
@@ -37,13 +39,14 @@ from siltstone.session.rows import UnwrittenRecall
 from siltstone.session.state import SessionState
 from siltstone.session.view import DERIVED, View
 from siltstone.tools.budget import best_part
-from siltstone.values import replace
 
 if TYPE_CHECKING:
     from siltstone.archive import ContextArchive
-    from siltstone.session.documented_search import DocumentedSearch
+
 
 __all__ = ["Recalling"]
+
+_log = logging.getLogger("siltstone")
 
 MOST_QUERY = 4_000  #: last characters of a query that are used: the question mostly follows a pasted text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from siltstone.compaction.base import Compaction
@@ -20,7 +21,6 @@ from siltstone.messages import (
 )
 from siltstone.redaction import Redactor, SecretFinding
 from siltstone.session.view import Item
-from siltstone.values import replace
 
 __all__ = ["Redacting"]
 

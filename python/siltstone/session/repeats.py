@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from siltstone.errors import StoreConflictError
 from siltstone.memory.log import SessionVersion
-from siltstone.values import dataclass
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeVar
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 __all__ = ["TRIES", "Call", "Calls", "Write", "retried"]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from siltstone.session.range_set import RangeSet
 from siltstone.session.view import View
-from siltstone.values import dataclass
 
 __all__ = ["Request", "Requests"]
 

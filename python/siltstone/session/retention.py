@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
 
 from siltstone.errors import ConfigError, ReadOnlyStoreError, StoreError
-from siltstone.light import timedelta
-from siltstone.logs import log as _log
+from siltstone.events import Hook
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Entry
-from siltstone.values import dataclass
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Final
-
-    from siltstone.events import Hook
 
 __all__ = ["Retention", "only_new", "retain"]
+
+_log = logging.getLogger("siltstone")
 
 _SPELLED: Final = {"maxSegments": "max_segments", "evictionDays": "eviction_days"}
 _FIRST: Final = -62_135_596_800.0  #: the year 1, in seconds since 1970: no datetime is before it

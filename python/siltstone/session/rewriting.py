@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from siltstone.errors import SessionDroppedError, StoreConflictError
@@ -18,7 +19,6 @@ from siltstone.session.repeats import Call, retried
 from siltstone.session.state import SessionState
 from siltstone.session.usage import cached_tokens, input_tokens
 from siltstone.session.view import Item, View
-from siltstone.values import replace
 
 __all__ = ["dropped", "rewrite", "undo"]
 

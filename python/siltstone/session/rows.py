@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
@@ -29,16 +30,16 @@ from siltstone.messages import (
     read_message,
     read_summary,
 )
+from siltstone.session.deciding import RuleSpan
 from siltstone.session.range_set import RangeSet
+from siltstone.session.redacting import Redacting
 from siltstone.session.view import Item
 from siltstone.tokens import TokenRule
 from siltstone.usage import UsageRecord
-from siltstone.values import asdict, replace
 
 if TYPE_CHECKING:
     from siltstone.recall.base import RecallBlock
-    from siltstone.session.deciding import RuleSpan
-    from siltstone.session.redacting import Redacting
+
 
 __all__ = [
     "UnwrittenRecall",

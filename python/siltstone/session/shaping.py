@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -35,7 +36,6 @@ from siltstone.session.requests import Request
 from siltstone.session.retention import only_new
 from siltstone.session.state import SessionState
 from siltstone.session.view import DERIVED
-from siltstone.values import dataclass, field, replace
 
 __all__ = ["recovered", "shaped_boundary"]
 

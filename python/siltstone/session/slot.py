@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import time
-from _weakref import ref  # that of weakref, which takes longer to import than a session to open
 from collections.abc import Generator
 from contextvars import ContextVar
+from threading import Lock, RLock
 from types import GeneratorType
-
-from siltstone.light import Lock, RLock
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Final
+from typing import Any, Final
+from weakref import ref
 
 __all__ = ["POLL_SECONDS", "Claim", "Slot"]
 

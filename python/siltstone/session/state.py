@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from siltstone.memory.log import CompactionRow, LogState, SessionLog, SessionVersion
 from siltstone.session.clock import CompactionClock
 from siltstone.session.loading import load, originals, with_live_objects
 from siltstone.session.view import Item, View
 from siltstone.tokens import TokenRule
-from siltstone.values import dataclass, replace
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siltstone.session.host_list import HostList
+
 
 __all__ = ["SessionState", "first_state", "next_state"]
 

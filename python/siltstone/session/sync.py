@@ -3,39 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from threading import get_ident
 from types import EllipsisType
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from siltstone.compaction.base import Checkpoint, Compactor, MemoryReport
 from siltstone.errors import SessionBusyError
-from siltstone.light import get_ident
+from siltstone.llm import Models, Steps
 from siltstone.memory.entry import SearchHit
+from siltstone.memory.kinds import Ranker, SearchFilters, SearchOrder, SearchScope
+from siltstone.messages import RawMessage
+from siltstone.outcome import AfterCompact, BeforeCompact, Outcome, Plan
 from siltstone.session.background_thread import BackgroundThread
 from siltstone.session.base import BaseSession
 from siltstone.session.calls import OFFLOAD_TOKENS, OWN_POLICY, OwnPolicy
 from siltstone.session.learning_thread import LearningThread
 from siltstone.session.opening import Opened, Path, open_session
+from siltstone.session.prepared import Prepared
 from siltstone.session.slot import Claim
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from datetime import datetime
-    from typing import Any, Self, TypeVar, Unpack
-
     from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
-    from siltstone.llm import Models, Steps
-    from siltstone.memory.kinds import Ranker, SearchFilters, SearchOrder, SearchScope
     from siltstone.memory.recalled import RecallRecord
     from siltstone.memory.reports import ForgetReport
-    from siltstone.messages import RawMessage
-    from siltstone.outcome import AfterCompact, BeforeCompact, Outcome, Plan
     from siltstone.session.asking import Answer
     from siltstone.session.compactions import CompactionRecord
     from siltstone.session.forgetting import ForgetCriteria
     from siltstone.session.observing import OnConflict
     from siltstone.session.options import Options
-    from siltstone.session.prepared import Prepared
 
-    T = TypeVar("T")
+
+T = TypeVar("T")
 
 __all__ = ["Session"]
 

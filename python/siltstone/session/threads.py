@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from contextvars import Context, copy_context
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
@@ -20,7 +21,6 @@ from siltstone.hooks import HookCall, HookError
 from siltstone.llm import AsyncModels, CompletionRequest, Landing, Steps
 from siltstone.session.slot import Claim, Slot
 from siltstone.session.workers import workers
-from siltstone.values import dataclass
 
 __all__ = ["Done", "Queue", "alone", "in_thread"]
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
-
-from siltstone.logs import log as _log
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 __all__ = ["cached_tokens", "input_tokens"]
+
+_log = logging.getLogger("siltstone")
 
 
 # Anthropic's input_tokens leave out what was read from or written to its cache; OpenAI's do not.

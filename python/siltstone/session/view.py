@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any, TypeAlias, overload
 
 from siltstone.memory.log import NewRef, ViewItem
-from siltstone.messages import Message
+from siltstone.messages import Message, RawMessage
 from siltstone.messages.message import RULE_ROLES, SAID
-from siltstone.shapes import overload
 from siltstone.tokens import TokenRule, message_bytes, request_bytes
-from siltstone.values import dataclass, replace
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeAlias
-
-    from siltstone.messages import RawMessage
 
 __all__ = ["DERIVED", "Item", "Lent", "View", "view_items"]
 

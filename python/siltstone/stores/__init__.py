@@ -1,8 +1,9 @@
 """The stores of the package: databases of the core, on disk or in memory."""
 
+from typing import TYPE_CHECKING
+
 from siltstone.late import names_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siltstone.stores.hnsw import HnswMemoryStore
     from siltstone.stores.memory import MemoryStore

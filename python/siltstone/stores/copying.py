@@ -11,9 +11,10 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import count, groupby, zip_longest
 from operator import itemgetter
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from siltstone.errors import ConfigError
 from siltstone.knowledge.stored import FactRows
@@ -34,8 +35,6 @@ from siltstone.memory.log import (
 )
 from siltstone.memory.paging import entries_of, rows_of, sessions_of
 from siltstone.memory.recalled import MOST_RECALLS
-from siltstone.shapes import Protocol
-from siltstone.values import asdict, dataclass, replace
 
 __all__ = ["Copied", "CopyableStore", "copy_store"]
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, Unpack
 
-from siltstone import _native, watching
+from siltstone import _native
 from siltstone.errors import ConfigError, EntryNotFoundError
+from siltstone.events import watch_operation
 from siltstone.memory.base import Store
 from siltstone.memory.convert import (
     MAX_INTEGER,
@@ -19,13 +23,8 @@ from siltstone.memory.database_log import DatabaseLog
 from siltstone.memory.entry import Entry, ExpireReport, StoredEntry
 from siltstone.memory.limits import Limits
 from siltstone.memory.log import SessionLog
-from siltstone.values import replace
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from datetime import datetime
-    from typing import Any, ClassVar, NoReturn, Self, Unpack
-
     from siltstone.memory.forgetting import Target
     from siltstone.memory.forgetting_facts import FactRow
     from siltstone.memory.reports import (
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from siltstone.memory.vectors import Vectors
     from siltstone.memory.written import NewEntry
     from siltstone.session import Session, StoreOptions
+
 
 __all__ = ["DatabaseStore"]
 
@@ -111,7 +111,7 @@ class DatabaseStore(Store):
 
     def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
         now = milliseconds(None)
-        with watching.operation("create_memory", self, session_id) as watched:
+        with watch_operation("create_memory", self, session_id) as watched:
             from siltstone.memory.reports import Receipt
 
             receipt = Receipt(tuple(self._native.insert_entries(session_id, self._batch(entries), now)))
@@ -226,7 +226,7 @@ class DatabaseStore(Store):
         chosen = with_facts(found, self, sessions, criteria)
         if dry_run:
             return chosen.expected
-        with watching.operation("delete_memory", self, session_id or "") as watched:
+        with watch_operation("delete_memory", self, session_id or "") as watched:
             done = self._native.forget(chosen.targets, REPLACEMENT)
             watched.count(done.entries)
         report = chosen.report(done.sessions, done.messages, done.entries, done.derived, done.erased)
@@ -253,7 +253,7 @@ class DatabaseStore(Store):
         chosen = facts_alone(self, sessions, fact_ids)
         if dry_run:
             return chosen.expected
-        with watching.operation("delete_memory", self, session_id or "") as watched:
+        with watch_operation("delete_memory", self, session_id or "") as watched:
             done = self._native.forget(chosen.targets, REPLACEMENT)
             watched.count(len(fact_ids))
         return self._with_files(chosen.report(done.sessions, 0, 0, 0, done.erased), chosen.targets)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar, Unpack
 
-from siltstone import _native, watching
+from siltstone import _native
 from siltstone._native import AnswerLimit, BlockOptions, BlockWriter, RecallConditions, Recalled
 from siltstone.errors import StoreConflictError, StoreOpenError
+from siltstone.events import StoreHook, is_watched, watch_operation
 from siltstone.memory.convert import (
     MAX_INTEGER,
     filters_in,
@@ -19,25 +22,21 @@ from siltstone.memory.convert import (
     with_filters,
 )
 from siltstone.memory.entry import Decay, SearchHit
+from siltstone.memory.kinds import Ranker, SearchFilters, SearchIndex, SearchOrder, SearchScope
 from siltstone.memory.limits import Limits
 from siltstone.memory.opening import Searching, check_has_embedder
 from siltstone.stores.database import DatabaseStore
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from datetime import datetime
-    from typing import Literal, Self, TypeAlias, TypeVar, Unpack
-
     from siltstone.embedding.base import Embedder
-    from siltstone.events import StoreHook
-    from siltstone.memory.kinds import Ranker, SearchFilters, SearchIndex, SearchOrder, SearchScope
     from siltstone.memory.reranking import Reranker
     from siltstone.memory.settings import SearchSettings
     from siltstone.memory.vectors import Vectors
     from siltstone.memory.written import NewEntry
 
-    _Found = TypeVar("_Found", _native.Found, Recalled)
-    _Find: TypeAlias = Callable[[str, str, _native.SearchOptions, tuple[int, bytes] | None], _Found]
+
+_Found = TypeVar("_Found", _native.Found, Recalled)
+_Find: TypeAlias = Callable[[str, str, _native.SearchOptions, tuple[int, bytes] | None], _Found]
 
 __all__ = ["MemoryStore"]
 
@@ -280,7 +279,7 @@ class MemoryStore(DatabaseStore):
             lacking = found.lacking
             return [search_hit(hit, session_id, found.asked) for hit in found.hits]
 
-        with watching.operation("search_memory", self, session_id, query) as watched:
+        with watch_operation("search_memory", self, session_id, query) as watched:
             if tags is None or asked < 1:
                 hits = ask(options)
             else:
@@ -316,7 +315,7 @@ class MemoryStore(DatabaseStore):
         options = self._options
         if (
             self._reranker is not None
-            or watching.is_watched()
+            or is_watched()
             or options.ranker in _BY_VECTORS
             or getattr(self.search, "__func__", None) is not MemoryStore.search  # another one decides
         ):
@@ -367,7 +366,7 @@ class MemoryStore(DatabaseStore):
                     return found
                 self._take_said(session_id, unread)
 
-        with watching.operation("search_memory", self, session_id, query) as watched:
+        with watch_operation("search_memory", self, session_id, query) as watched:
             found = self._find(find, session_id, query, search)
             watched.count(found.details)
         if found.lacking:

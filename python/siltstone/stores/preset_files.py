@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from siltstone.errors import StoreError, StoreIoError
-from siltstone.logs import log as _log
 from siltstone.memory.base import Store
 from siltstone.memory.paging import entries_of
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from siltstone.archive import ContextArchive
     from siltstone.vault import Vault
 
+
 __all__ = ["after_delete", "after_forget"]
+
+_log = logging.getLogger("siltstone")
 
 
 def after_forget(store: Store, directory: str, session_ids: Iterable[str]) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from siltstone import _native, watching
+from siltstone import _native
 from siltstone.errors import ConfigError, InvalidEntryError
+from siltstone.events import watch_operation
 from siltstone.memory.chronology import in_time, is_in_time, looked_at
 from siltstone.memory.convert import (
     MAX_INTEGER,
@@ -63,7 +64,7 @@ class SimpleMemoryStore(DatabaseStore):
         self._limits.check_query(query)
         _check(limit, ranker, min_score)
         is_in_order = is_in_time(order)
-        with watching.operation("search_memory", self, session_id, query) as watched:
+        with watch_operation("search_memory", self, session_id, query) as watched:
             found = self._entries(session_id)
             if is_across(scope):
                 found += [entry for other in self._others(session_id) for entry in self._said(other)]

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import islice
+from typing import Self
 
 from siltstone.errors import InvalidEntryError
-from siltstone.values import dataclass
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Self
-
-    from siltstone.memory.entry import SearchHit
-    from siltstone.memory.kinds import SearchFilters
+from siltstone.memory.entry import SearchHit
+from siltstone.memory.kinds import SearchFilters
 
 __all__ = ["Tags"]
 

@@ -1,8 +1,9 @@
 """The tools that a model may call."""
 
+from typing import TYPE_CHECKING
+
 from siltstone.late import names_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siltstone.tools.base import Format, Tool, dispatch
     from siltstone.tools.budget import LEAST_BUDGET, answer_budget

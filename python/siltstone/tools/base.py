@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from siltstone.errors import ConfigError, InvalidArgumentsError, ToolError, ToolNotFoundError
-from siltstone.values import dataclass
 
 __all__ = ["Format", "Tool", "dispatch"]
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from siltstone.patterns import pattern
+from siltstone.compaction.checkpoint import Checkpoint
 from siltstone.tokens import estimate_tokens
 from siltstone.tools.base import Tool, check_names, refusal, shown
 from siltstone.tools.budget import Count, answer_budget, as_json, beginning, check_budget
 from siltstone.tools.memory_get import MOST, handle_of
-
-if TYPE_CHECKING:
-    from siltstone.compaction.checkpoint import Checkpoint
 
 __all__ = ["DESCRIPTION", "NAME", "Said", "chronicle"]
 
@@ -43,7 +41,7 @@ PARAMETERS: dict[str, Any] = {
 Said = tuple[int, str, str]
 """A message of the log: its number, its role and its text."""
 
-_NUMBER: Final = pattern(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
+_NUMBER: Final = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
 
 def chronicle(

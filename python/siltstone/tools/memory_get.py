@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from siltstone._native import matching_lines
 from siltstone.errors import ConfigError
-from siltstone.patterns import pattern
 from siltstone.tokens import estimate_tokens
 from siltstone.tools.base import Tool, check_names, refusal, shown
 from siltstone.tools.budget import Count, answer_budget, as_json, beginning, check_budget
@@ -44,8 +43,8 @@ MOST_PATTERN = 1_000  #: characters of a pattern
 LONGEST_LINE = 400  #: characters; a longer line counts as several
 MOST: Final = 10**15  #: no message and no line has a number as large as this
 
-_HANDLE: Final = pattern(r"\[?m?([0-9]{1,15})\]?", re.IGNORECASE)
-_LINES: Final = pattern(r"([0-9]{1,15})(?:\s*(-)\s*([0-9]{1,15})?)?")
+_HANDLE: Final = re.compile(r"\[?m?([0-9]{1,15})\]?", re.IGNORECASE)
+_LINES: Final = re.compile(r"([0-9]{1,15})(?:\s*(-)\s*([0-9]{1,15})?)?")
 
 
 def handle_of(seq: int) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from siltstone.errors import ConfigError, InvalidArgumentsError, InvalidEntryError, SecretRefusedError
 from siltstone.knowledge import IMPORTANCE
 from siltstone.tools.base import Tool, check_names, refusal, shown
-from siltstone.values import dataclass
 
 __all__ = ["DESCRIPTION", "MAX_BYTES", "MAX_SAVES", "NAME", "SavedMemory", "memory_save"]
 

@@ -7,10 +7,11 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from siltstone.adapters.base import requires
 from siltstone.index import Bm25Index
+from siltstone.memory.forgetting_facts import FactRow
 from siltstone.memory.paging import sessions_of
 from siltstone.stores import MemoryStore, SimpleMemoryStore
 
@@ -30,8 +31,6 @@ with requires("langchain"):
         tokenize_path,
     )
 
-if TYPE_CHECKING:
-    from siltstone.memory.forgetting_facts import FactRow
 
 __all__ = ["SiltstoneStore"]
 

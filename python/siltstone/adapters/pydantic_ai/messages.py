@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final
 
 from siltstone.adapters.base import requires
 from siltstone.messages import Provenance
 from siltstone.messages.message import RULE_ROLES
-from siltstone.values import replace
 
 with requires("pydantic-ai"):
     from pydantic_ai.messages import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from siltstone.messages import Message, indexable_texts
-from siltstone.values import dataclass
 
 __all__ = ["QUESTIONS", "Question", "answerable"]
 

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -20,7 +21,6 @@ from siltstone.messages import read_history, read_message
 from siltstone.models import ExtractiveModel
 from siltstone.presets import Preset
 from siltstone.session import Session
-from siltstone.values import dataclass, field
 
 __all__ = ["SESSION_ID", "Answer", "Demo", "run"]
 

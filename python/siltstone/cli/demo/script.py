@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from siltstone.cli.demo.sources import module_file, run_tool
-from siltstone.values import dataclass
 
 __all__ = ["SYSTEM", "Turn", "turns"]
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from siltstone.errors import ConversionLossError, InvalidMessageError
-from siltstone.logs import log as _log
 from siltstone.messages.conversion.neutral import Block, Call, Losses, Neutral, Result, Text
 from siltstone.messages.conversion.reading import READERS, is_plain
 from siltstone.messages.conversion.writing import WRITERS
 from siltstone.messages.kinds import Dialect, RawMessage
 from siltstone.messages.plain import as_fields
 from siltstone.messages.read import detect, validate
-from siltstone.values import dataclass, replace
 
 __all__ = ["Converted", "Loss", "convert"]
+
+_log = logging.getLogger("siltstone")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from siltstone.messages.kinds import RawMessage
-from siltstone.values import dataclass
 
 __all__ = ["Block", "Call", "Losses", "Media", "Neutral", "Result", "Text", "data_url", "from_url"]
 

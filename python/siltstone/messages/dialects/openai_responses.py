@@ -11,6 +11,7 @@ two is only at the provider, so no summary could replace them. Messages of that 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from siltstone.messages.dialects.base import (
@@ -30,7 +31,6 @@ from siltstone.messages.kinds import Dialect, Role
 from siltstone.messages.media import media_part
 from siltstone.messages.message import REFERENCE, Part
 from siltstone.messages.plain import as_fields
-from siltstone.values import replace
 
 __all__ = ["ITEMS", "NAME", "ROLES", "TYPES", "item_type", "read"]
 

@@ -5,9 +5,8 @@ An item of another type is still grouped by its ``call_id``; but it is unknown w
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
-
-from siltstone.values import dataclass
 
 __all__ = ["BY_PROVIDER", "CALLS", "OUTPUTS", "CallType"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Final
 
@@ -12,7 +13,6 @@ from siltstone.messages.message import Message
 from siltstone.messages.read import read_message
 from siltstone.messages.repairs import anthropic, openai_chat, openai_responses
 from siltstone.messages.validators import Finding, dialect_of, validate_history
-from siltstone.values import dataclass, replace
 
 __all__ = ["Repaired", "repair"]
 

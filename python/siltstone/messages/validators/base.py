@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from siltstone.messages.groups import call_key
 from siltstone.messages.message import Message, Part
-from siltstone.values import dataclass
 
 __all__ = ["Finding", "Ledger", "Placed", "Rule", "has_blank_text"]
 
