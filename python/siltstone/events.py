@@ -26,6 +26,7 @@ __all__ = [
     "FactsUpdated",
     "ForgottenReturned",
     "HistoryBranched",
+    "HistoryContinued",
     "Hook",
     "MemoryExpired",
     "MemoryIndexed",
@@ -233,6 +234,21 @@ class HistoryBranched:
     position: int
     retained: int
     left: int
+    appended: int
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryContinued:
+    """A host has begun anew, with a list of its own, and the session goes on with it.
+
+    Attributes:
+        session_id: The session.
+        start: The sequence number of the first message of the list in the log.
+        appended: The number of messages of the list that were written.
+    """
+
+    session_id: str
+    start: int
     appended: int
 
 
@@ -478,6 +494,7 @@ Event: TypeAlias = (
     | CacheBroken
     | ContextCritical
     | HistoryBranched
+    | HistoryContinued
     | EntriesQuarantined
     | MemoryExpired
     | ForgottenReturned

@@ -49,30 +49,31 @@ def seen(session: Session) -> tuple[tuple[str, ...], tuple[str, ...], frozenset[
     return tuple(encode(raw) for raw in line(session)), tuple(encode(raw) for raw in session.history()), found
 
 
-def edited(host: list[Raw], at: int, kind: str, new: Callable[[], Raw]) -> list[Raw]:
+def edited(host: list[Raw], at: int, kind: str, new: Callable[[bool], Raw]) -> list[Raw]:
     """*host* with its past rewritten at *at*. What is new is unlike anything else."""
     if kind == "change":
-        return [*host[:at], new(), *host[at + 1 :]]
+        return [*host[:at], new(at == 0), *host[at + 1 :]]
     if kind == "insert":
-        return [*host[:at], new(), *host[at:]]
+        return [*host[:at], new(at == 0), *host[at:]]
     if kind == "resend":
-        return [*host[:at], new()]
+        return [*host[:at], new(at == 0)]
     return host[: max(at, 1)]
 
 
 def live(store: Store, pick: Callable[[int], int], steps: int) -> None:
     """A host and a session do *steps* things; after each of them the session is what the model says."""
-    session, host, plain, number, longest = opened(store), [], Plain(), 0, 0
+    session, host, plain, number, longest = opened(store, unrelated="branch"), [], Plain(), 0, 0
 
-    def new() -> Raw:
+    def new(is_first: bool) -> Raw:  # what is before the first request is a greeting, and is not compared
         nonlocal number
         number += 1
-        return (user if pick(2) else assistant)(f"message {number} " + "gravel " * (10 * pick(4)))
+        speaker = user if is_first or pick(2) else assistant
+        return speaker(f"message {number} " + "gravel " * (10 * pick(4)))
 
     for _ in range(steps):
         does = ("extend", "extend", "edit", "edit", "compact", "undo", "reopen")[pick(7)]
         if does == "extend" or not host:
-            added = [new() for _ in range(1 + pick(4))]
+            added = [new(not host and not place) for place in range(1 + pick(4))]
             host = [*host, *added]
             assert session.observe(copied(host)) == len(added)
             plain = plain.said(tuple(encode(raw) for raw in added))
@@ -90,7 +91,7 @@ def live(store: Store, pick: Callable[[int], int], steps: int) -> None:
             plain = plain.undone() if plain.steps else plain
             host = [json.loads(raw) for raw in plain.line]
         else:
-            session = opened(store)
+            session = opened(store, unrelated="branch")
         summaries = {raw for raw in plain.view if raw not in plain.line}
         assert len(summaries) <= 1
         assert seen(session) == (plain.line, plain.view, plain.found)

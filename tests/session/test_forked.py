@@ -48,6 +48,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "memory_save": lambda s: s.memory_save.call({"content": "Use tabs", "memory_type": "preference"}),
     "memory_search": lambda s: s.memory_search.call({"query": "question"}),
     "memory_status": lambda s: s.memory_status(),
+    "new_run": lambda s: s.new_run(),
     "observe": lambda s: s.observe([user("new")]),
     "offload": lambda s: s.offload(RESULT),
     "pin": lambda s: s.pin(0),

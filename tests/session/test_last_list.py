@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from siltstone import HistoryConflictError, Session, SimpleMemoryStore, StoreConflictError, ThresholdCompactor
-from siltstone.session.last_list import LastList
+from siltstone.session.host_list import LastList
 from siltstone.session.observing import _continued
 
 Raw = dict[str, Any]

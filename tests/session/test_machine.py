@@ -44,7 +44,7 @@ from siltstone import (
     ThresholdCompactor,
     estimate_tokens,
 )
-from siltstone.errors import ConfigError, StoreConflictError
+from siltstone.errors import ConfigError, HistoryConflictError, StoreConflictError
 from siltstone.memory import Store
 from siltstone.messages import validate_history
 from siltstone.session.range_set import numbers
@@ -57,6 +57,7 @@ POLICY = ThresholdCompactor(
 WORD = re.compile(r"w\d+x")
 SEQUENCES = {"slow": 5_000, "ci": 25}.get(PROFILE, 12)
 STEPS = 25
+MARK = '"cache_control"'
 
 sizes = st.sampled_from([0, 5, 40, 120])
 modes = st.sampled_from(["well", "well", "echo", "echo", "empty", "refusing", "failing", "interrupted"])
@@ -65,6 +66,13 @@ interrupted_calls = st.sampled_from(
     ["append", "append", "prepare", "compact", "undo_compaction", "observe", "forget"]
 )
 meanwhiles = st.sampled_from(["", "", "", "own append", "append", "compact", "forget"])
+
+
+def unmarked(value: Any) -> Any:
+    """A copy of JSON data without marks of a cache."""
+    if isinstance(value, dict):
+        return {key: unmarked(each) for key, each in value.items() if key != "cache_control"}
+    return [unmarked(each) for each in value] if isinstance(value, list) else value
 
 
 class Model:
@@ -101,7 +109,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.line, self.gone, self.pins = list[int](), set[int](), set[int]()
         self.asleep = set[int]()  # pins whose message an undo has taken out of the view: they hold nothing
         self.saved: dict[int, tuple[list[int], set[int]]] = {}  # of each branch the line and pins before it
-        self.said = 0
+        self.said, self.runs, self.is_first_list = 0, list[int](), True
         self.open(is_async)
         self.other = self.opened()
         self.counted["sequences"] += 1
@@ -252,50 +260,89 @@ class SessionMachine(RuleBasedStateMachine):
         self.settled()
 
     @precondition(lambda self: self.line)
-    @rule(
-        data=st.data(), how=st.sampled_from(["same", "longer", "adopted", "sent again", "edited", "shorter"])
-    )
-    def observe(self, data: st.DataObject, how: str) -> None:
-        """A host's own list, as it would come from another process; it still has what was forgotten."""
-        host = [self.raws[seq] for seq in self.line]
-        begins = [
-            n
-            for n, seq in enumerate(self.line)
-            if self.raws[seq].get("role") == "user" and not self.tied[seq]
-        ]
-        at = data.draw(st.sampled_from(begins)) if begins else 0
-        new = self.group("request", 5)
+    @rule(data=st.data(), how=lists_of_hosts, is_whole=st.booleans())
+    def observe(self, data: st.DataObject, how: str, is_whole: bool) -> None:
+        """A host's own list, as it would come from another process; it still has what was forgotten.
+
+        It is the list of the host's current run, or of all its runs.
+        """
         before, tail = list(self.line), list[int]()
-        if how == "adopted":
-            host = self.history()
+        run = next((start for start in reversed(self.runs) if start <= before[-1]), 0)
+        first = 0 if is_whole else sum(seq < run for seq in before)
+        begins = [n for n, seq in enumerate(before) if n >= first and self.is_request(seq)]
+        at = data.draw(st.sampled_from(begins)) if begins else first
+        if is_whole and at == 0 and run:
+            return  # a list of all runs with another first message could be of any of them
+        new = self.group("request", 5)
+        if self.is_first_list and how in ("edited", "shorter", "sent again"):
+            self.listed([self.raws[seq] for seq in before[first:]], 0)  # else it could begin a run
         if how in ("same", "longer", "adopted"):
             new = [] if how == "same" else new
-            at = len(self.line)
+            at = len(before)
         elif how == "edited" and begins:
-            tail = self.line[at + 1 :]
-        elif how == "shorter" and at > 0:
+            tail = before[at + 1 :]
+        elif how == "shorter" and at > first:
             new = []
-        else:
-            how = "sent again"
-        host = [*host[:at], *(raw for raw, _, _ in new), *(self.raws[seq] for seq in tail)]
+        host = [*(self.raws[seq] for seq in before[first:at]), *(raw for raw, _, _ in new)]
+        host += [self.raws[seq] for seq in tail]
         if how == "adopted":
             host = [*self.history(), *(raw for raw, _, _ in new)]
-        is_branch = at < len(before) and (how != "sent again" or at < len(before))
+        if is_whole and 0 < at <= sum(seq < run for seq in before):
+            if at > 1 and not self.gone & set(before[:at]):
+                with pytest.raises(HistoryConflictError, match="earlier run"):
+                    self.do("observe", json.loads(json.dumps(host)))
+                self.check()
+            return
         came = [seq for seq in tail if seq not in self.gone or self.tied[seq]]
-        assert self.do("observe", json.loads(json.dumps(host))) == len(new) + len(came)
+        self.listed(host, len(new) + len(came))
         self.line = before[:at]
         self.logged(new)
         for seq in came:
             self.logged([(self.raws[seq], self.words[seq], self.tied[seq])])
             self.gone |= {self.end - 1} if seq in self.gone else set()
-        if is_branch:
+        if at < len(before):
             record = self.do("compactions")[-1]
             assert record.reason == "branch"
             self.saved[record.id] = before, self.pins - self.asleep
         self.check()
         if how != "adopted":
-            assert self.do("observe", json.loads(json.dumps(host))) == 0
+            self.listed(host, 0)
             self.check()
+
+    def listed(self, host: list[Raw], new: int) -> None:
+        """Observes a copy of *host* with marks of a cache, which move from list to list."""
+        marked = json.loads(json.dumps(host))
+        blocks = [raw["content"][-1] for raw in marked[-3:] if isinstance(raw.get("content"), list)]
+        if self.speaker.dialect == "anthropic":
+            for block in blocks[: self.said % 3]:
+                block["cache_control"] = {"type": "ephemeral"}
+        assert self.do("observe", marked) == new
+        self.is_first_list = False
+        assert json.dumps(self.session.history()).count(MARK) <= json.dumps(marked).count(MARK)
+
+    @precondition(lambda self: self.line)
+    @rule(kept=st.integers(1, 6))
+    def observe_the_newest(self, kept: int) -> None:
+        """A host that sends its newest messages alone."""
+        newest, new = self.line[-kept:], self.group("request", 5)
+        if not self.gone & set(newest):
+            self.listed([*(self.raws[seq] for seq in newest), new[0][0]], 1)
+            self.logged(new)
+        self.check()
+
+    @precondition(lambda self: self.line)
+    @rule(is_async=st.booleans(), says_so=st.booleans())
+    def restart(self, is_async: bool, says_so: bool) -> None:
+        """The host begins anew with an empty list, in a new process or in this one."""
+        if says_so:
+            self.session.new_run()
+        else:
+            self.reopen(is_async, with_store=False)
+        new, start = self.group("request", 5), self.end
+        self.listed([new[0][0]], 1)
+        self.logged(new)
+        self.runs.append(start)
+        self.check()
 
     @rule(is_async=st.booleans(), with_store=st.booleans())
     def reopen(self, is_async: bool, with_store: bool) -> None:
@@ -305,6 +352,7 @@ class SessionMachine(RuleBasedStateMachine):
             self.store.close()
             self.store = MemoryStore.open(self.place)
         self.open(is_async)
+        self.is_first_list = True
         self.other = self.opened()
         self.check()
 
@@ -360,6 +408,7 @@ class SessionMachine(RuleBasedStateMachine):
         elif call == "observe":
             if hit:
                 self.do("observe", json.loads(json.dumps(host)))
+            self.is_first_list = False
             self.logged(group)
         elif call == "forget":
             if hit:
@@ -458,8 +507,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.check()
 
     def history(self) -> list[Any]:
-        copied: list[Any] = json.loads(json.dumps(self.session.history()))
-        return copied
+        return unmarked(self.session.history())
 
     def check(self) -> None:
         """Every law, now."""
@@ -469,7 +517,7 @@ class SessionMachine(RuleBasedStateMachine):
             if seq in self.gone:
                 assert self.words[seq] not in json.dumps(raw)
             else:
-                assert raw == self.raws[seq]
+                assert unmarked(raw) == self.raws[seq]
         core = self.session._core
         assert list(numbers(core.line())) == self.line, "the line is what was said on the way to the view"
         items = [item.message for item in core.view]
@@ -479,7 +527,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.asleep &= self.pins - set(shown)
         held = self.pins & set(self.line) - self.gone - self.asleep
         assert held <= set(shown), "what is pinned stays"
-        assert [json.loads(json.dumps(message.raw)) for message in items] == history
+        assert [unmarked(message.raw) for message in items] == history
         for message, raw in zip(items, history, strict=True):
             if message.provenance == "original":
                 assert raw == self.raws[message.seq]
@@ -494,7 +542,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.check_searches(left - self.gone, set(shown) - cut)
         self.check_forgotten(history, page)
         with self.opened() as anew:
-            assert json.loads(json.dumps(anew.history())) == history
+            assert unmarked(anew.history()) == history
 
     def check_searches(self, left: set[int], shown: set[int]) -> None:
         for seq in sorted(left)[-2:]:

@@ -135,6 +135,17 @@ class BaseSession:
         """
         return self._core.state.estimate_error
 
+    def new_run(self) -> None:
+        """Says that the host has begun anew: its next list for ``observe`` is a run of its own.
+
+        A list that goes on with the session is still recognised. Any other one is appended to the session,
+        and the messages of the earlier runs stay in context, in summaries and in searches. Call it in a loop
+        of your own that begins again with an empty list while the session is open. The first list after
+        ``open`` needs no call: see the option ``unrelated``.
+        """
+        self._core.check_open()
+        self._core.begins_run = True
+
     def history(self) -> list[Any]:
         """The current view, with other workers' changes. Asks no policy, so nothing is compacted."""
         self._core.check_open()

@@ -15,6 +15,7 @@ from siltstone.usage import UsageRecord, total
 
 __all__ = ["LOW_YIELD", "CompactionClock"]
 
+MOST_RUNS = 50  #: the newest runs of a host whose beginnings are kept
 LOW_YIELD = 0.05  #: an attempt that reclaims less than this share of the tokens counts as failed
 
 _KEYS = {
@@ -33,7 +34,7 @@ _KEYS = {
     "heard_at": "heard_at",
 }
 _COUNTS = attrgetter(*_KEYS.values())
-_PINS = "pinned"
+_PINS, _RUNS = "pinned", "runs"
 _USAGE = "usage"
 
 
@@ -61,6 +62,8 @@ class CompactionClock:
         cached_tokens: Tokens at the beginning of the request that are in the provider's cache, by its last
             usage, without the part rewritten since; 0 if unknown.
         heard_at: The time of that usage, in milliseconds since 1970; 0 if unknown.
+        runs: The first message of each run of the host after the first run, ascending; the newest
+            ``MOST_RUNS``.
     """
 
     boundary: int = 0
@@ -78,6 +81,7 @@ class CompactionClock:
     noted: int = 0
     cached_tokens: int = 0
     heard_at: int = 0
+    runs: tuple[int, ...] = ()
 
     @classmethod
     def inferred(cls, history: Iterable[Message]) -> CompactionClock:
@@ -175,7 +179,16 @@ class CompactionClock:
     def after(self, other: CompactionClock) -> CompactionClock:
         """This clock, as another worker stored it, with the boundaries that *other* has not stored yet."""
         ahead = other if other.boundary > self.boundary else self
-        return replace(self, boundary=ahead.boundary, band=ahead.band, noted=ahead.noted)
+        runs = max(self.runs, other.runs, key=lambda runs: runs[-1:])
+        return replace(self, boundary=ahead.boundary, band=ahead.band, noted=ahead.noted, runs=runs)
+
+    def run_of(self, end: int) -> int:
+        """The first message of the run to which message *end* - 1 of the log belongs."""
+        return next((start for start in reversed(self.runs) if start < end), 0)
+
+    def begun(self, start: int) -> CompactionClock:
+        """The clock after a run of the host began with message *start*."""
+        return replace(self, runs=(*(run for run in self.runs if run < start), start)[-MOST_RUNS:])
 
     def to_json(self) -> str:
         """The stored form. Values that are None are left out."""
@@ -183,6 +196,8 @@ class CompactionClock:
         told = [f'"{key}": {count:d}' for key, count in zip(_KEYS, counts, strict=True) if count is not None]
         if self.pins:
             told.append(f'"{_PINS}": {json.dumps(list(self.pins))}')
+        if self.runs:
+            told.append(f'"{_RUNS}": {json.dumps(list(self.runs))}')
         if self.usage is not None:
             told.append(f'"{_USAGE}": {json.dumps(asdict(self.usage))}')
         return f"{{{', '.join(told)}}}"
@@ -199,9 +214,10 @@ class CompactionClock:
         try:
             values = json.loads(text)
             pins = tuple(_count(seq) for seq in values.pop(_PINS, ()))
+            runs = tuple(_count(seq) for seq in values.pop(_RUNS, ()))
             usage = _usage(values.pop(_USAGE, None))
             counts = {_KEYS[key]: _count(value) for key, value in values.items()}
-            return cls(**counts, pins=pins, usage=usage)
+            return cls(**counts, pins=pins, runs=runs, usage=usage)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StoreCorruptError(
                 f"the stored clock of session {session_id!r} cannot be read: {text[:80]!r}",

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from siltstone.memory.sayings import Findable
     from siltstone.presets import Live
     from siltstone.redaction import Redactor
+    from siltstone.session.host_list import Unrelated
     from siltstone.session.rows import UnwrittenRecall
 
 
@@ -103,6 +104,7 @@ class SessionCore:
         knowledge: KnowledgeConfig | None = None,
         archive: ContextArchive | None = None,
         background: bool = True,
+        unrelated: Unrelated = "first",
         redactor: Redactor | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -123,6 +125,10 @@ class SessionCore:
         self.cache_ttl, self.warn_at = cache_ttl, tuple(warn_at)
         self._lock = RLock()
         self.is_closed = False
+        self.unrelated = unrelated
+        self.is_first_list = True  # no list was observed since the session was opened
+        self.begins_run = False  # the host said so of its next list
+        self.unrelated_branches = 0  # in a row
         self.origin = Origin(session_id)
         self._damaged: tuple[int, ...] = ()
         self.pending: Write | None = None

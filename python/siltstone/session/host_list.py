@@ -1,10 +1,14 @@
 """Compares a host's own message list with the session: which messages are new, and where the past differs.
 
-A host that owns its list passes the whole list each time. A message is recognised by the identity of its
-object if that was seen before, else by a digest of its content. The session's **line** is every message that
-the current view shows, or that its summaries replace. A list continues the line in one of three forms: the
-whole line, with new messages at the end; a view that the session gave, with new messages at the end; or one
-of these with messages left out before the last known one. Any other list has rewritten the past.
+A host that owns its list passes its list each time. A message is recognised by the identity of its object if
+that was seen before, else by a digest of its content. The session's **line** is every message that the
+current view shows, or that its summaries replace. A **run** is a life of the host: a process that begins
+with an empty list begins a run, and the line goes on.
+
+System messages are not compared, and neither is what a host places before its first request, such as a
+greeting. A list continues the line in one of these forms, each with new messages at its end: the whole line,
+or the whole run; a view that the session gave; the end of one of these, if the beginning was left out; or one
+of these with messages left out in the middle. Any other list begins a run, or has rewritten the past.
 """
 
 from __future__ import annotations
@@ -15,25 +19,47 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import islice, takewhile
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from siltstone.memory.log import Derived, LogRow
 from siltstone.messages import (
+    DIGEST,
     RawMessage,
     SummaryMessage,
+    begins_alike,
     canonical_digest,
     decode,
     encode,
     identifiers,
     read_mark,
+    text_digests,
     tombstone,
     without_own_key,
 )
 from siltstone.messages.message import RULE_ROLES
-from siltstone.session.last_list import LastList, Seen
-from siltstone.session.range_set import RangeSet, numbers, union
+from siltstone.session.range_set import RangeSet, numbers, union, within
 
-__all__ = ["HostList"]
+__all__ = [
+    "UNRELATED",
+    "HostList",
+    "LastList",
+    "Seen",
+    "Unrelated",
+    "has_cache_marks",
+    "is_rule",
+    "leading",
+    "without_cache_marks",
+]
+
+Unrelated: TypeAlias = Literal["first", "always", "branch", "raise"]
+"""The meaning of a host's list that shares no request with the session.
+
+``"first"``: the first such list after the session was opened begins a run of the host, and a later one is a
+branch. ``"always"``: each one begins a run, for a host that sends only what is new. ``"branch"``: each one is
+a branch. ``"raise"``: each one is an error.
+"""
+
+UNRELATED: tuple[Unrelated, ...] = ("first", "always", "branch", "raise")
 
 _SUMMARY_MARK = "[Context compacted]"  # the first words of the summaries of most policies, whoever wrote them
 _CACHE_MARK = "cache_control"  # a field of messages, of blocks, and of blocks in a tool result
@@ -50,7 +76,97 @@ def message_digest(text: str) -> bytes:
     A host that uses a provider's cache moves these marks from turn to turn, and has not changed the message.
     """
     text = without_own_key(text)
-    return digest(encode(_without_cache_marks(decode(text))) if f'"{_CACHE_MARK}"' in text else text)
+    return digest(encode(without_cache_marks(decode(text))) if f'"{_CACHE_MARK}"' in text else text)
+
+
+class Seen(NamedTuple):
+    """A message of a host's list.
+
+    Attributes:
+        place: Its place in the list.
+        raw: The host's own object.
+        digest: Its digest when it was first seen.
+        stands_for: The digest of its message in the log. This differs from *digest* for a substitute, or for
+            a text that was forgotten.
+        is_request: Whether it is a user's request; the results of tools in role ``user`` are none.
+        was: Numbers of the log's messages that had this text before it was forgotten.
+        is_tied: Whether a forgotten message has ties, as a call has with its result. It then leaves a
+            tombstone.
+    """
+
+    place: int
+    raw: RawMessage
+    digest: bytes
+    stands_for: bytes
+    is_request: bool = False
+    was: tuple[int, ...] = ()
+    is_tied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LastList:
+    """A host's list that is wholly in the log, and the state of the session at that time.
+
+    Attributes:
+        raws: The host's own objects. They are kept alive, so that no new object gets the same ``id()``.
+        digests: The digests of the logged texts, in order, joined to one ``bytes``; None if a message cannot
+            be written as JSON, such as a mapping type of the host's own.
+        seen: The messages of the list that are in the log, in order.
+        head: The id of the compaction that made the session's view; None before the first.
+        end: One past the last message of the log.
+    """
+
+    raws: list[RawMessage]
+    digests: bytes | None
+    seen: list[Seen]
+    head: int | None
+    end: int
+
+    @classmethod
+    def of(
+        cls,
+        raws: Sequence[RawMessage],
+        fresh: int,
+        before: LastList | None,
+        seen: list[Seen],
+        head: int | None,
+        end: int,
+    ) -> LastList:
+        """The list *raws*. *seen* are its messages in the log; those from place *fresh* on were just logged.
+
+        *before* is the list before, if there is one. Objects known from there keep the digests of their
+        logged texts, even if the objects were changed since.
+        """
+        held = list(raws)
+        return cls(held, _digests_of(held, fresh, before), seen, head, end)
+
+    def begins(self, raws: list[RawMessage], head: int | None, end: int) -> bool:
+        """Whether *raws* is this list with more messages at its end, and the session has not changed since.
+
+        System messages before the first other message may have changed. The same object counts as the same
+        message, even if it was changed in place. Another object is compared by its text.
+        """
+        if (self.head, self.end) != (head, end) or len(raws) < len(self.raws):
+            return False
+        first = raws[0] if raws else None
+        if self.raws and first is not self.raws[0] and any(first is raw for raw in self.raws):
+            return False  # its beginning was left out, even if the texts are equal
+        rules = leading(self.raws)
+        if rules == len(self.raws) or leading(raws) != rules:
+            return False
+        digests = None if self.digests is None else self.digests[rules * DIGEST :]
+        return begins_alike(raws[rules:], self.raws[rules:], digests)
+
+    def grown(self, raws: list[RawMessage], more: Sequence[Seen], end: int) -> LastList:
+        """The list *raws*: this list, and the messages *more* after it, which were just appended."""
+        added = text_digests(raws[len(self.raws) :])
+        digests = None if self.digests is None or added is None else self.digests + added
+        return replace(self, raws=raws.copy(), digests=digests, seen=[*self.seen, *more], end=end)
+
+    def by_id(self) -> dict[int, Seen]:
+        """The messages of the list by the identity of their objects."""
+        raws: list[Any] = self.raws
+        return {id(raws[each.place]): each._replace(raw=raws[each.place]) for each in self.seen}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +189,8 @@ class HostList:
     clean: Callable[[RawMessage], RawMessage] | None = None
     last: LastList | None = None
     _digests: list[bytes] = field(default_factory=list)  # of the messages of the log, in order
-    _known: set[bytes] = field(default_factory=set)  # the same as a set
+    _roles: list[str] = field(default_factory=list)  # of the messages: "rule", "request" or ""
+    _known: set[bytes] = field(default_factory=set)  # the digests as a set
     _injected: set[bytes] = field(default_factory=set)  # messages from hooks: a list may lack them
     _substitutes: dict[bytes, int] = field(default_factory=dict)  # shorter texts, to the message they replace
     _former: dict[bytes, tuple[int, ...]] = field(
@@ -88,13 +205,17 @@ class HostList:
 
     def learned(self, rows: Iterable[LogRow]) -> HostList:
         """The value with the next messages of the log."""
-        log = self._digests if len(self._digests) == self.length else self._digests[: self.length]
+        is_newest = len(self._digests) == self.length
+        log, roles = self._digests, self._roles
+        if not is_newest:
+            log, roles = log[: self.length], roles[: self.length]
         for row in rows:
             log.append(message_digest(row.raw))
+            roles.append(_kind(row.role, row.raw))
             self._known.add(log[-1])
             if row.provenance == "injected_context":
                 self._injected.add(log[-1])
-        return replace(self, length=len(log), _digests=log)
+        return replace(self, length=len(log), _digests=log, _roles=roles)
 
     def unknown(self, raws: Sequence[RawMessage]) -> list[str]:
         """The texts in *raws* that may be a summary or a substitute, and were not looked up yet.
@@ -189,38 +310,137 @@ class HostList:
         """Whether *before* has a message of the log that is the first of *covers*, or later."""
         first = covers[0][0] if covers else 0
         earlier = set(self._digests[:first])
-        digests = (self._sighted(0, raw).stands_for for raw in before if not _is_rule(raw))
+        digests = (self._sighted(0, raw).stands_for for raw in before if not is_rule(raw))
         return any(each in self._known and each not in earlier for each in digests)
 
-    def originals(self, raws: Sequence[RawMessage], summaries: Container[int]) -> list[Seen]:
-        """The messages of *raws*, without messages that hooks added and without the places *summaries*."""
-        seen = (self._sighted(place, raw) for place, raw in enumerate(raws) if place not in summaries)
+    def originals(self, raws: Sequence[RawMessage], left_out: Container[int]) -> list[Seen]:
+        """The messages of *raws* that are compared: without system messages, and what hooks added.
+
+        The places *left_out*, of summaries for example, are left out too.
+        """
+        seen = (
+            self._sighted(place, raw)
+            for place, raw in enumerate(raws)
+            if place not in left_out and not is_rule(raw)
+        )
         return [each for each in seen if each.digest not in self._injected]
 
-    def said(self, line: RangeSet) -> list[int]:
-        """The sequence numbers of *line*, without messages that hooks have added."""
-        return [seq for seq in numbers(line) if self._digests[seq] not in self._injected]
+    def said(self, line: RangeSet, start: int = 0) -> list[int]:
+        """The messages of *line* from *start* on that are compared: no system messages, none from hooks."""
+        return [
+            seq
+            for seq in numbers(within(line, start, self.length))
+            if self._roles[seq] != "rule" and self._digests[seq] not in self._injected
+        ]
+
+    def is_injected(self, raw: RawMessage) -> bool:
+        """Whether a hook added *raw*."""
+        return bool(self._injected) and self._sighted(0, raw).digest in self._injected
+
+    def place_of(self, raw: RawMessage, seqs: Iterable[int]) -> int | None:
+        """The first message of the log among *seqs* with the text of *raw*; None if there is none."""
+        digest = self._sighted(0, raw).stands_for
+        return next((seq for seq in seqs if self._digests[seq] == digest), None)
+
+    def is_alike(self, each: Seen, seq: int) -> bool:
+        """Whether *each* has the text of message *seq* of the log, not a substitute or a forgotten text."""
+        return each.digest == each.stands_for == self._digests[seq] and not each.was
+
+    def followed(
+        self, host: Sequence[Seen], said: Sequence[int], in_view: Sequence[int], run: int
+    ) -> list[int] | None:
+        """The messages of the log that *host* begins with; None if *host* continues nothing.
+
+        All later messages of *host* are new. Of several answers the longest list counts first: all of *said*
+        (the line), all of *in_view* (what the view shows of it), all of the run that begins at message *run*.
+        Then come the end of the line, and at last lists with gaps in the middle.
+        """
+        of_run = said[bisect_left(said, run) :]
+        for known in (said, in_view, of_run):
+            if self.common(host, known) == len(known):
+                return list(known)
+        rest = self._after_greeting(host, of_run)
+        if rest is not None and self.common(host[rest[0] :], of_run[rest[1] :]) == len(of_run) - rest[1]:
+            return [*of_run[: rest[0]], *of_run[rest[1] :]]
+        if shared := self._end_by_object(host, said):
+            return list(said[-shared:])
+        begins = self.common(host, of_run)
+        if begins == len(host):
+            return None  # it was set back
+        first = next(iter(self._seen.values()), None)
+        is_whole = first is not None and bool(host) and host[0].raw is first.raw
+        if not is_whole and (shared := self._end_of(host, said)):
+            return list(said[-shared:])
+        if not begins:
+            return None
+        shared = self._end_of(host[begins:], of_run[begins:])
+        if shared > 1:
+            return [*of_run[:begins], *of_run[-shared:]]
+        return self._with_gaps(host, of_run, begins)
+
+    def _after_greeting(self, host: Sequence[Seen], said: Sequence[int]) -> tuple[int, int] | None:
+        """The places of the first requests in *host* and *said*, if what is before them may differ."""
+        first = next((place for place, each in enumerate(host) if each.is_request), None)
+        known = next((place for place, seq in enumerate(said) if self._roles[seq] == "request"), None)
+        if first is None or known is None or first > known or not known:
+            return None
+        return first, known
+
+    def _end_by_object(self, host: Sequence[Seen], said: Sequence[int]) -> int:
+        """:meth:`_end_of`, if *host* has the last object of the list before: what follows it is new."""
+        newest = next(reversed(self._seen.values()), None)
+        if newest is None:
+            return 0
+        end = next((place for place, each in enumerate(host, 1) if each.raw is newest.raw), 0)
+        alike = all(map(self._stands_at, host[:end], said[len(said) - end :])) if end <= len(said) else False
+        return end if alike else 0
+
+    def _end_of(self, host: Sequence[Seen], said: Sequence[int]) -> int:
+        """The number of messages at the beginning of *host* that *said* ends with, the most; 0 for none."""
+        wanted = [each.stands_for for each in host]
+        end = [self._digests[seq] for seq in said[max(0, len(said) - len(wanted)) :]]
+        for start, run in enumerate(_runs(wanted, end)):
+            pairs = zip(host[:run], said[len(said) - run :], strict=True)  # tombstones may be equal
+            if run == len(end) - start and all(not each.was or seq in each.was for each, seq in pairs):
+                return run
+        return 0
+
+    def _with_gaps(self, host: Sequence[Seen], said: Sequence[int], begins: int) -> list[int] | None:
+        """The messages of *said* that *host* has in their order, up to the last one of *said*.
+
+        After the gap at least two known messages must follow: a single one may be a new message with an old
+        text.
+        """
+        found, rest = list[int](), iter(said)
+        for each in host:
+            seq = next((seq for seq in rest if self._stands_at(each, seq)), None)
+            if seq is None:
+                break
+            found.append(seq)
+        for end in range(len(found), begins + 1, -1):
+            if self._stands_at(host[end - 1], said[-1]):
+                return found[:end]
+        return None
 
     def common(self, host: Sequence[Seen], said: Sequence[int]) -> int:
         """The number of equal messages at the beginning of *host* and *said*."""
         pairs = zip(host, said, strict=False)
         return sum(1 for _ in takewhile(lambda pair: self._stands_at(*pair), pairs))
 
-    def new(self, host: Sequence[Seen], *lines: Sequence[int]) -> int | None:
-        """The place in *host* of the first new message; None if *host* continues none of *lines*.
+    def is_unrelated(self, host: Sequence[Seen], said: Sequence[int]) -> bool:
+        """Whether *host* looks like the first list of a new run.
 
-        The first line has the most messages, and only of it may the host leave some out. After a gap in the
-        middle at least two known messages must follow: a single one may be a new message with an old text.
+        It shares no request with *said*, or it has one request where *said* has more.
         """
-        for said in lines:
-            if self.common(host, said) == len(said):
-                return len(said)
-        begins = self.common(host, lines[-1])
-        least = 1 if all(_is_rule(each.raw) for each in host[:begins]) else 2
-        for end in range(self._in_order(host, lines[0]), begins + least - 1, -1):
-            if lines[0] and self._stands_at(host[end - 1], lines[0][-1]):
-                return end
-        return None
+        asked = {each.stands_for for each in host if each.is_request}
+        requests = [self._digests[seq] for seq in said if self._roles[seq] == "request"]
+        count = sum(each.is_request for each in host)
+        return asked.isdisjoint(requests) or (count == 1 and len(requests) > 1)
+
+    def goes_on_before(self, host: Sequence[Seen], said: Sequence[int]) -> bool:
+        """Whether *said* has the first two messages of *host* in a row."""
+        wanted = [each.stands_for for each in host]
+        return max(_runs(wanted, [self._digests[seq] for seq in said]), default=0) > 1
 
     def shared(self, host: Sequence[Seen], said: Sequence[int]) -> tuple[int, int]:
         """The length of the beginning of *host* that *said* has in a row, and its end in *said*.
@@ -228,14 +448,14 @@ class HostList:
         A list that was shortened at its front begins later in *said*. Two messages in a row prove that.
         """
         begins = self.common(host, said)
-        if begins == len(host) or not all(_is_rule(each.raw) for each in host[:begins]):
+        if begins:
             return begins, begins
-        best = begins, begins
-        wanted = [each.stands_for for each in host[begins:]]
-        later = [self._digests[seq] for seq in said[begins + 1 :]]
-        for start, run in enumerate(_runs(wanted, later), begins + 1):
-            if run > 1 and run >= best[0] - begins:
-                best = begins + run, start + run
+        best = 0, 0
+        wanted = [each.stands_for for each in host]
+        later = [self._digests[seq] for seq in said[1:]]
+        for start, run in enumerate(_runs(wanted, later), 1):
+            if run > 1 and run >= best[0]:
+                best = run, start + run
         return best
 
     def kept(self, host: Sequence[Seen], told: Iterable[Seen] = (), last: LastList | None = None) -> HostList:
@@ -327,7 +547,8 @@ class HostList:
             seq = was[0]
         stands_for = own if seq is None else self._digests[seq]
         is_tied = bool(was) and any(identifiers(tombstone(decode(encode(raw)))))
-        return Seen(place, raw, own, stands_for, was, is_tied)
+        is_request = _kind(_role(raw), encode(logged)) == "request"
+        return Seen(place, raw, own, stands_for, is_request, was, is_tied)
 
     def _derived_text(self, raw: RawMessage) -> str:
         """The text by which to look for *raw* among the derived texts of the log; empty if it can be none."""
@@ -336,11 +557,6 @@ class HostList:
         if summary.startswith(_SUMMARY_MARK):
             return summary
         return "" if message_digest(text) in self._known else summary or text
-
-    def _in_order(self, host: Sequence[Seen], said: Sequence[int]) -> int:
-        """The number of messages at the beginning of *host* that are in *said*, in the order of *said*."""
-        rest = iter(said)
-        return sum(1 for _ in takewhile(lambda each: any(self._stands_at(each, seq) for seq in rest), host))
 
 
 def _index(said: Sequence[int], seq: int, start: int) -> int | None:
@@ -384,13 +600,56 @@ def _summary_text(raw: RawMessage) -> str:
     return content if fields.get("role") == "user" and isinstance(content, str) else ""
 
 
-def _is_rule(raw: RawMessage) -> bool:
-    return isinstance(raw, Mapping) and raw.get("role") in RULE_ROLES
+def is_rule(raw: RawMessage) -> bool:
+    """Whether *raw* is a system message."""
+    return _role(raw) in RULE_ROLES
 
 
-def _without_cache_marks(block: dict[str, Any]) -> dict[str, Any]:
+def leading(raws: Sequence[RawMessage]) -> int:
+    """The number of system messages at the beginning of *raws*."""
+    return sum(1 for _ in takewhile(is_rule, raws))
+
+
+def _role(raw: RawMessage) -> Any:
+    return raw.get("role") if isinstance(raw, Mapping) else getattr(raw, "role", None)
+
+
+def _kind(role: Any, text: str) -> str:
+    """Whether a message with *role* and the JSON *text* is a ``rule``, a ``request``, or neither."""
+    if role in RULE_ROLES:
+        return "rule"
+    return "request" if role == "user" and '"tool_result"' not in text else ""
+
+
+def has_cache_marks(block: Mapping[str, Any]) -> bool:
+    """Whether a message or block, or a block in it, has a mark of a provider's cache."""
+    if _CACHE_MARK in block:
+        return True
+    blocks = block.get("content")
+    return isinstance(blocks, list) and any(
+        has_cache_marks(each) for each in blocks if isinstance(each, dict)
+    )
+
+
+def without_cache_marks(block: Mapping[str, Any]) -> dict[str, Any]:
     """The same message or block without its cache marks."""
     kept = {key: value for key, value in block.items() if key != _CACHE_MARK}
     if isinstance(blocks := kept.get("content"), list):
-        kept["content"] = [_without_cache_marks(each) if isinstance(each, dict) else each for each in blocks]
+        kept["content"] = [without_cache_marks(each) if isinstance(each, dict) else each for each in blocks]
     return kept
+
+
+def _digests_of(raws: list[RawMessage], fresh: int, before: LastList | None) -> bytes | None:
+    """The digests of *raws* at the time of logging; None if they are not known."""
+    now = text_digests(raws)
+    if now is None or before is None:
+        return now
+    if before.digests is None:
+        return None
+    first = dict(zip(map(id, before.raws), _cut(before.digests), strict=True))
+    logged = [first.get(id(raw), each) for raw, each in zip(raws[:fresh], _cut(now), strict=False)]
+    return b"".join(logged) + now[fresh * DIGEST :]
+
+
+def _cut(digests: bytes) -> list[bytes]:
+    return [digests[at : at + DIGEST] for at in range(0, len(digests), DIGEST)]

@@ -14,6 +14,7 @@ from siltstone.hooks import HOOK_TIMEOUT, CompactionHooks, gives_coroutine
 from siltstone.memory.base import LanguageSettler, Store
 from siltstone.memory.opening import is_database, open_store
 from siltstone.session.core import CACHE_TTL, SessionCore
+from siltstone.session.host_list import UNRELATED
 from siltstone.session.knowing import keeps_facts
 from siltstone.session.noting import check_warn_at
 from siltstone.session.presetting import (
@@ -48,7 +49,7 @@ OPTIONS: Final = frozenset({
     "preset", "policy", "model", "context_window", "agent_model", "reserved_tokens", "namespace",
     "cross_session", "index_tools", "recall", "redaction", "knowledge", "allow_forget", "archive", "hooks",
     "on_before_compact", "on_after_compact", "hook_timeout", "compaction_timeout", "check", "retention",
-    "cache_ttl", "warn_at", "answer_budget", "time_zone", "language", "background", "memory",
+    "cache_ttl", "warn_at", "answer_budget", "time_zone", "language", "background", "unrelated", "memory",
 })  # fmt: skip
 COMPACTION_TIMEOUT = 600.0  #: seconds that a call waits for a compaction of another thread
 
@@ -135,6 +136,13 @@ def open_session(
             field="allow_forget",
             value=allow_forget,
         )
+    unrelated = options.get("unrelated", "first")
+    if unrelated not in UNRELATED:
+        raise ConfigError(
+            f"unrelated must be one of {', '.join(map(repr, UNRELATED))}, got {unrelated!r}",
+            field="unrelated",
+            value=unrelated,
+        )
     language = options.get("language")
     if language is not None and not isinstance(memory, bool):
         raise ConfigError(
@@ -173,6 +181,7 @@ def open_session(
             knowledge=knowledge,
             archive=archive,
             background=options.get("background", True),
+            unrelated=unrelated,
         )
         if preset is not None:
             settle(core, preset, place)

@@ -12,6 +12,7 @@ from siltstone.events import Hook
 from siltstone.llm import Models
 from siltstone.memory.base import Store
 from siltstone.outcome import AfterCompact, BeforeCompact
+from siltstone.session.host_list import Unrelated
 from siltstone.session.retention import Retention
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class SessionOptions(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
     time_zone: tzinfo | str | None
     language: str | Sequence[str] | None
     background: bool
+    unrelated: Unrelated
 
 
 class Options(SessionOptions[ModelT, BeforeT, AfterT], Generic[ModelT, BeforeT, AfterT], total=False):

@@ -127,6 +127,12 @@ class Session(BaseSession):
                 with a language settles it for the store. None: the settled one, or else ``"auto"``.
             background: Whether a policy with tiers asks the model in a thread of its own while the
                 conversation goes on. False: ``prepare`` waits for it.
+            unrelated: What a list for ``observe`` means that shares no request with the session, as after a
+                restart of the host. ``"first"``: the first one after the session was opened begins a **run**:
+                it is appended, and all earlier messages stay; a later one is a branch. ``"always"``: each one
+                begins a run, for a host that sends only what is new. ``"branch"``: each one is a branch, for
+                a server that opens the session for each request and lets a user edit the first message.
+                ``"raise"``: each one is an error.
             retention: How many messages of the session stay findable, and how long. None: all, for ever.
             cache_ttl: Seconds for which the provider caches the beginning of a request, 300 if left out;
                 None: for ever. Policies may wait until the cache has lapsed. The event ``CacheBroken`` tells
@@ -205,14 +211,19 @@ class Session(BaseSession):
     ) -> int:
         """Brings the session in step with *history*, the message list that the host keeps itself.
 
-        Pass the whole list before every :meth:`prepare`. Messages that the log lacks are appended. The list
-        may be the host's full list, or the ``history`` of an earlier answer followed by newer messages;
-        summaries in it are recognised and skipped. The list may lack messages before its last known one: the
-        session keeps them. The same list twice changes nothing.
+        Pass the list before every :meth:`prepare`. Messages that the log lacks are appended. The list may be
+        the host's full list, its newest part, or the ``history`` of an earlier answer followed by newer
+        messages; summaries in it are recognised and skipped. The list may lack messages before its last known
+        one: the session keeps them. The same list twice changes nothing. The request has the host's current
+        objects: system messages are not compared, and their newest form is sent.
 
-        If the list changes or removes earlier messages (the user edited a message, an answer was generated
-        again, the agent returned to an earlier state), the session branches: the view is the common part,
-        then the rest of the list. Messages that left are neither shown nor found any more, and stay in
+        A host that was restarted begins with an empty list. Its list begins a **run**: it is appended, and
+        what was said before stays in context and can be found. Hooks hear ``HistoryContinued``. See the
+        option ``unrelated`` of :meth:`open`, and :meth:`new_run`.
+
+        If the list changes or removes earlier messages of its run (the user edited a message, an answer was
+        generated again, the agent returned to an earlier state), the session branches: the view is the common
+        part, then the rest of the list. Messages that left are neither shown nor found any more, and stay in
         :meth:`log`. Hooks hear ``HistoryBranched``, :meth:`compactions` lists the branch with the reason
         ``"branch"``, :meth:`expand` reads the messages that left, and :meth:`undo_compaction` restores them.
 
@@ -226,8 +237,8 @@ class Session(BaseSession):
 
         Raises:
             HistoryConflictError: *history* has rewritten the past, and *on_conflict* is ``"raise"``, or the
-                session cannot follow: *history* is empty, or has a summary of another history. Nothing was
-                written.
+                session cannot follow: *history* is empty, has a summary of another history, or goes on with
+                an earlier run, as when two lists use one session. Nothing was written.
             InvalidMessageError: one of the new messages is no message. Nothing was written.
             StoreConflictError: another worker appended messages that *history* lacks. Nothing was written;
                 call :meth:`reload` first.

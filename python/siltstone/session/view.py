@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from operator import is_
 from typing import Any, TypeAlias, overload
 
 from siltstone.memory.log import NewRef, ViewItem
@@ -46,10 +47,10 @@ class View:
     append takes time for the new messages alone, and an older view stays valid.
     """
 
-    __slots__ = ("_asked", "_fixed", "_items", "_length", "_raws", "_rule", "_units", "_weighed")
+    __slots__ = ("_asked", "_fixed", "_items", "_length", "_origin", "_raws", "_rule", "_units", "_weighed")
 
     def __init__(self, rule: TokenRule, items: Sequence[Item] = ()) -> None:
-        self._rule = rule
+        self._rule, self._origin = rule, object()
         self._items = list(items)
         self._raws = [item.message.raw for item in self._items]
         self._length = len(self._items)
@@ -156,18 +157,18 @@ class View:
         return self._raws, self._length
 
     def begins(self, other: View) -> bool:
-        """Whether *other* is this view, or grew out of it by appending."""
-        return self._items is other._items and self._length <= other._length
+        """Whether *other* is this view, or grew out of it by appending. Messages may have a newer form."""
+        return self._origin is other._origin and self._length <= other._length
 
     def extended(self, items: Sequence[Item]) -> View:
         """This view with *items* after it."""
         grown = View.__new__(View)
-        grown._rule, grown._weighed = self._rule, self._weighed
+        grown._rule, grown._origin, grown._weighed = self._rule, self._origin, self._weighed
         grown._fixed, grown._asked = self._fixed, self._asked
         own, raws, length, units = self._items, self._raws, self._length, self._units
         if len(own) != length or len(raws) != length:
             # The shared list has more messages, of another view: a failed write, for example. Copy it.
-            own, raws = own[:length], raws[:length]
+            own, raws, grown._origin = own[:length], raws[:length], object()
         own += items
         for item in items:
             raws.append(item.message.raw)
@@ -175,6 +176,16 @@ class View:
         grown._items, grown._raws = own, raws
         grown._length, grown._units = length + len(items), units
         return grown
+
+    def showing(self, items: Sequence[Item]) -> View:
+        """This view with *items* in the place of its own: the current form of the same messages."""
+        own = self.items()
+        if len(items) == len(own) and all(map(is_, items, own)):
+            return self
+        view = View(self._rule, items)
+        if [_name(item) for item in items] == [_name(item) for item in own]:
+            view._origin = self._origin
+        return view
 
     def measured(self, message: Message, created_at: int, derived_id: int | None = None) -> Item:
         """*message* as an item of this view."""
@@ -192,7 +203,13 @@ class View:
         Messages that stay keep their measured size. New summaries and substitutes get the time *created_at*.
         """
         known = {id(item.message): item for item in self._items[:read]}
-        items = [known.get(id(message)) or self.measured(message, created_at) for message in messages]
+        of_log = {_name(item): item for item in self._items[:read]}  # in their current form
+        items = list[Item]()
+        for message in messages:
+            item = known.get(id(message))
+            if item is None and message.provenance == "original":
+                item = of_log.get((message.seq, "original", None))
+            items.append(item or self.measured(message, created_at))
         return View(self._rule, items + self.items(read))
 
     def named(self, derived_ids: Sequence[int]) -> View:
@@ -264,6 +281,11 @@ def _opens_turn(message: Message) -> bool:
     from siltstone.messages.turns import opens_turn
 
     return opens_turn(message)
+
+
+def _name(item: Item) -> tuple[int, str, int | None]:
+    """The identity of the message of *item*, whatever form it has."""
+    return item.message.seq, item.message.provenance, item.derived_id
 
 
 def _is_new(item: Item) -> bool:

@@ -1,0 +1,301 @@
+"""A host that begins anew: its list begins a run, and the session goes on; later lists belong to that run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from branching import copied
+from conversations import Raw, assistant, user
+from postgres_stores import over_postgres
+from siltstone import AsyncSession, MemoryStore, Session, SimpleMemoryStore
+from siltstone.errors import ConfigError, HistoryConflictError
+from siltstone.events import HistoryBranched, HistoryContinued
+from siltstone.memory import Store
+from siltstone.testing import RecordingHook, ScriptedModel
+
+
+@pytest.fixture(params=["database", "simple", "postgres"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    if request.param == "postgres":
+        opened: Store = over_postgres(request)
+    else:
+        opened = SimpleMemoryStore() if request.param == "simple" else MemoryStore.open(tmp_path)
+    with opened:
+        yield opened
+
+
+def opened(store: Store, **options: Any) -> Session:
+    model = ScriptedModel([f"Summary number {n}." for n in range(100)])
+    return Session.open(None, "s", memory=store, **{"context_window": 4_000, "model": model, **options})
+
+
+def system(text: str) -> Raw:
+    return {"role": "system", "content": text}
+
+
+def talk(first: int, count: int, begins: str = "Pump") -> list[Raw]:
+    """A conversation of *count* turns about numbered pumps."""
+    return [
+        raw
+        for number in range(first, first + count)
+        for raw in (user(f"{begins} {number} runs at {number * 7} rpm."), assistant(f"Noted, {number}."))
+    ]
+
+
+FIRST = talk(0, 3)
+ANEW = {
+    "a new request": [user("How fast is pump 1?")],
+    "the same first word as in the first life": [FIRST[0]],
+    "a greeting of the host before it": [
+        assistant("Hello, I am the pump desk."),
+        user("How fast is pump 1?"),
+    ],
+    "a system message before it": [system("Be short."), user("How fast is pump 1?")],
+    "a whole conversation that the session has not seen": talk(50, 4, "Valve"),
+}
+
+
+@pytest.mark.parametrize("how", ANEW)
+def test_the_list_of_a_restarted_host_is_appended_and_nothing_is_lost(store: Store, how: str) -> None:
+    opened(store).observe(copied(FIRST))
+    told = RecordingHook()
+    session = opened(store, hooks=[told])
+    assert session.observe(copied(ANEW[how])) == len(ANEW[how])
+    history = [*FIRST, *ANEW[how]]
+    assert session.log() == history
+    assert session.prepare().messages == sorted(history, key=lambda raw: raw["role"] != "system")
+    assert not session.compactions()
+    assert told.events == [HistoryContinued("s", len(FIRST), len(ANEW[how]))]
+
+    more = [*ANEW[how], assistant("As you said."), user("And pump 2?")]
+    assert session.observe(copied(more)) == 2, "and later lists go on with the run"
+    assert opened(store).observe(copied(more)) == 0, "in another process too"
+    third = opened(store)
+    assert third.observe([user("A third life.")]) == 1
+    assert len(third.log()) == len(history) + 3
+
+
+def test_a_summary_and_the_search_outlive_a_restart(store: Store) -> None:
+    host = talk(0, 60, "In the hall behind the second gate, where the blue pipes are, pump")
+    first = opened(store, context_window=1_500)
+    for place in range(0, len(host), 2):
+        first.observe(copied(host[: place + 1]))
+        first.prepare()
+    view = first.history()
+    assert len(view) < len(host) // 2
+    session = opened(store, context_window=1_500, recall=True)
+    session.observe([user("Which pump runs at 21 rpm?")])
+    assert session.history()[: len(view)] == view
+    assert any("pump 3 runs" in hit.content for hit in session.search("21 rpm"))
+    assert "<recalled-context" in str(session.prepare().messages)
+
+
+def test_what_changes_inside_a_run_is_a_branch_inside_it(store: Store) -> None:
+    opened(store).observe(copied(FIRST))
+    told = RecordingHook()
+    session = opened(store, hooks=[told])
+    run = talk(50, 3, "Valve")
+    session.observe(copied(run))
+    session.observe(copied([*run[:2], user("No, valve 51 is shut.")]))
+    assert session.history() == [*FIRST, *run[:2], user("No, valve 51 is shut.")]
+    session.observe(copied([user("Another first question.")]))
+    assert session.history() == [*FIRST, user("Another first question.")]
+    assert [type(event) for event in told.events] == [HistoryContinued, HistoryBranched, HistoryBranched]
+    session.observe(copied(run))
+    assert session.history() == [*FIRST, *run], "and the host may go back to a branch that it left"
+
+
+def test_a_list_of_an_earlier_run_is_refused_and_nothing_is_written(store: Store) -> None:
+    """Two tabs, or two threads, on one session."""
+    one, other = opened(store), opened(store)
+    one.observe(copied(FIRST))
+    other.observe(copied(talk(50, 2, "Valve")))
+    before = other.log()
+    for tab in (one, opened(store)):
+        with pytest.raises(HistoryConflictError, match="a session of its own for each conversation"):
+            tab.observe(copied([*FIRST, user("Go on here.")]))
+    assert other.log() == before
+    assert other.observe(copied([*talk(50, 2, "Valve"), user("Go on there.")])) == 1
+
+
+def test_a_loop_that_begins_again_says_so(store: Store) -> None:
+    session = opened(store)
+    session.observe(copied(FIRST))
+    session.new_run()
+    assert session.observe([user("Hello again.")]) == 1
+    assert session.history() == [*FIRST, user("Hello again.")]
+    session.new_run()
+    assert session.observe([user("Hello again."), assistant("Yes?"), user("Go on.")]) == 2, "it goes on"
+
+
+def test_a_host_that_sends_only_what_is_new_is_followed_for_forty_turns(store: Store) -> None:
+    session, said = opened(store, unrelated="always", context_window=50_000), list[Raw]()
+    for number in range(40):
+        raws = [user("yes" if number % 3 else f"Question {number}?"), assistant(f"Answer {number}.")]
+        assert session.observe(raws[:1]) == 1
+        session.append(raws[1])
+        said += raws
+    assert session.history() == session.log() == said
+    assert not session.compactions()
+
+
+def test_without_the_option_such_a_host_is_told_of_it_once(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = opened(store)
+    with caplog.at_level(logging.WARNING, "siltstone"):
+        for number in range(6):
+            session.observe([user(f"Question {number}?")])
+    assert [record.message.count('unrelated="always"') for record in caplog.records] == [1]
+
+
+@pytest.mark.parametrize("unrelated", ["branch", "raise"])
+def test_a_list_that_shares_nothing_can_be_a_branch_or_an_error(store: Store, unrelated: Any) -> None:
+    opened(store).observe(copied(FIRST))
+    session, host = opened(store, unrelated=unrelated), [user("Something else.")]
+    if unrelated == "raise":
+        with pytest.raises(HistoryConflictError, match="new_run"):
+            session.observe(host)
+        assert session.log() == FIRST
+        session.new_run()
+        assert session.observe(host) == 1
+    else:
+        session.observe(host)
+        assert session.history() == host
+    with pytest.raises(ConfigError, match="unrelated must be one of"):
+        opened(store, unrelated="never")
+
+
+def test_complete_lists_with_a_session_for_each_request_are_followed(store: Store) -> None:
+    host = list[Raw]()
+    for number in range(5):
+        host.append(user(f"Question {number}?"))
+        assert opened(store).observe(copied(host)) == min(number + 1, 2)
+        host.append(assistant(f"Answer {number}."))
+    edited = [*host[:2], user("Question 1, in other words?")]
+    session = opened(store)
+    session.observe(copied(edited))
+    assert session.history() == edited
+
+
+def test_a_retried_request_adds_nothing(store: Store) -> None:
+    session = opened(store)
+    for host in (FIRST[:1], FIRST[:3]):
+        session.observe(copied(host))
+        assert session.observe(copied(host)) == opened(store).observe(copied(host)) == 0
+
+
+# System messages, greetings and marks: what is sent is what the host has now.
+
+
+def clock(minute: int) -> Raw:
+    return system(f"It is 12:{minute:02}. Be short.")
+
+
+def test_a_system_message_with_the_time_in_it_is_sent_as_it_is_now(store: Store) -> None:
+    said = list[Raw]()
+    session = opened(store)
+    for minute in range(12):
+        if minute % 5 == 4:
+            session = opened(store)
+        said.append(user(f"Question {minute}?"))
+        host = [clock(minute), *said]
+        session.observe(copied(host))
+        assert session.prepare().messages == host
+        said.append(assistant("Yes."))
+    assert not session.compactions()
+    assert [raw for raw in session.log() if raw["role"] == "system"] == [clock(0)]
+    restarted = opened(store)
+    restarted.observe([clock(59), user("After a restart?")])
+    assert restarted.prepare().messages == [clock(59), *said[:-1], user("After a restart?")]
+
+
+def test_a_system_message_that_moves_with_the_newest_request_does_not_pile_up(store: Store) -> None:
+    session, said = opened(store), list[Raw]()
+    for minute in range(12):
+        host = [system("Rules."), *said, clock(minute), user(f"Question {minute}?")]
+        session.observe(copied(host))
+        assert session.prepare().messages == host
+        said += [user(f"Question {minute}?"), assistant("Yes.")]
+
+
+def test_a_system_message_that_comes_or_goes_is_followed(store: Store) -> None:
+    session = opened(store)
+    for rules in (["One."], ["One.", "Two."], ["Two."], ["Three.", "Two.", "One."]):
+        host = [*map(system, rules), *FIRST[:3]]
+        session.observe(copied(host))
+        assert session.prepare().messages == host
+    assert not session.compactions()
+
+
+def test_a_greeting_that_changes_rewrites_nothing(store: Store) -> None:
+    session, said = opened(store), list[Raw]()
+    for number in range(6):
+        if number == 3:
+            session = opened(store)
+        said.append(user(f"Question {number}?"))
+        host = [assistant(f"Good morning number {number}."), *said]
+        session.observe(copied(host))
+        assert session.prepare().messages == host
+        said.append(assistant("Yes."))
+    assert not session.compactions()
+
+
+@pytest.mark.parametrize("marks", [1, 2, 4])
+def test_marks_of_a_cache_that_move_are_never_more_than_the_host_set(store: Store, marks: int) -> None:
+    def marked(host: list[Raw]) -> list[Raw]:
+        newest = copied(host)
+        for raw in newest[-2 * marks :: 2]:
+            raw["content"][0]["cache_control"] = {"type": "ephemeral"}
+        return newest
+
+    def said(role: str, text: str) -> Raw:
+        return {"role": role, "content": [{"type": "text", "text": text}]}
+
+    session, host = opened(store), list[Raw]()
+    for number in range(16):
+        if number in (6, 11):
+            session = opened(store)
+            host = [] if number == 11 else host
+        host.append(said("user", f"Question {number}?"))
+        session.observe(marked(host))
+        sent = session.prepare().messages
+        assert sent[-len(host) :] == marked(host)
+        assert str(sent).count("ephemeral") == str(marked(host)).count("ephemeral")
+        host.append(said("assistant", "Yes."))
+
+
+# A list whose beginning was left out.
+
+
+@pytest.mark.parametrize("keep", [3, 4, 6, 11])
+@pytest.mark.parametrize("own", [True, False], ids=["its own objects", "copies"])
+def test_the_newest_messages_of_a_host_continue_its_last_list(store: Store, keep: int, own: bool) -> None:
+    """Short answers come again and again; what a copy cannot tell is a request that is sent again."""
+    answers, session, host = ("yes", "no", "skip"), opened(store, context_window=90_000), list[Raw]()
+    for number in range(30):
+        host.append(user(answers[number * number % 3]))
+        newest = host[-keep:] if own else copied(host[-keep:])
+        session.observe(newest)
+        assert session.history()[-len(newest) :] == newest
+        host.append(assistant(f"File crate {number}?" if number % 4 == 0 else "And this one?"))
+    assert session.log() == host[:-1]
+    assert not session.compactions()
+
+
+@pytest.mark.anyio
+async def test_the_async_session_has_the_same_runs(tmp_path: Path) -> None:
+    first = await AsyncSession.open(tmp_path, "s", context_window=4_000)
+    await first.observe(copied(FIRST))
+    await first.close()
+    session = await AsyncSession.open(tmp_path, "s", context_window=4_000)
+    await session.observe([user("How fast is pump 1?")])
+    session.new_run()
+    await session.observe([user("And pump 2?")])
+    assert await session.log() == [*FIRST, user("How fast is pump 1?"), user("And pump 2?")]
+    await session.close()
