@@ -23,9 +23,13 @@ class SiltstoneMiddleware(anthropic.Middleware):
         client = anthropic.Anthropic(middleware=[SiltstoneMiddleware(session)])
 
     Your list of messages stays as it is, and grows; the session has the same in its log, and what is sent is
-    the session's view. A request that is refused as too large is sent again smaller, twice at most. Other
-    calls (``count_tokens``, files, batches, compactions of the API) pass unchanged. The clients of Bedrock,
-    Vertex AI and Foundry are served alike: a middleware sees a request before they write it for their host.
+    the session's view. A list that begins again after a restart goes on with the session. If you send only
+    what is new each time, open the session with ``unrelated="always"``: answers are logged here then, except
+    streams, which you append.
+
+    A request that is refused as too large is sent again smaller, twice at most. Other calls
+    (``count_tokens``, files, batches, compactions of the API) pass unchanged. The clients of Bedrock, Vertex
+    AI and Foundry are served alike: a middleware sees a request before they write it for their host.
 
     Each conversation needs a client with its own middleware: derive it with
     ``client.with_options(middleware=[...])``.
@@ -54,7 +58,8 @@ class SiltstoneMiddleware(anthropic.Middleware):
             response = call_next(_with(request, messages))
             if response.status_code not in _TOO_LARGE:
                 if _is_whole(request, response):
-                    self._door.heard(getattr(response.parse(), "usage", None))
+                    answer = response.parse()
+                    self._door.heard(getattr(answer, "usage", None), _said(answer))
                 return response
             response.read()
             refusal = RequestRefusedError(response.text())
@@ -72,7 +77,8 @@ class SiltstoneMiddleware(anthropic.Middleware):
             response = await call_next(_with(request, messages))
             if response.status_code not in _TOO_LARGE:
                 if _is_whole(request, response):
-                    self._door.heard(getattr(await response.parse(), "usage", None))
+                    answer = await response.parse()
+                    await self._door.aheard(getattr(answer, "usage", None), _said(answer))
                 return response
             await response.read()
             refusal = RequestRefusedError(await response.text())
@@ -87,6 +93,12 @@ def _is_create(request: Any) -> bool:
     body = request.json
     path = request.url.split("?")[0]
     return path.endswith("/v1/messages") and isinstance(body, dict) and "compaction" not in body
+
+
+def _said(answer: Any) -> list[Any]:
+    """The message of an answer, as the host would put it into its list."""
+    content = getattr(answer, "content", None)
+    return [{"role": "assistant", "content": content}] if content else []
 
 
 def _is_whole(request: Any, response: Any) -> bool:

@@ -199,9 +199,25 @@ class RawDoor:
         async with self._alock:
             return (await self.session.recover(error)).messages
 
-    def heard(self, usage: Any) -> None:
-        """Keeps the provider's count for an answer, for the next call."""
+    def heard(self, usage: Any, answer: Sequence[RawMessage]) -> None:
+        """Keeps the provider's count for an *answer*, for the next call.
+
+        A host that sends only what is new does not send the answer back, so the session gets it here.
+        """
         self._usage = usage
+        if answer and self.logs_answers:
+            sync_session(self.session).append(*answer, usage=self._taken())
+
+    async def aheard(self, usage: Any, answer: Sequence[RawMessage]) -> None:
+        """:meth:`heard`, awaited."""
+        self._usage = usage
+        if answer and self.logs_answers:
+            await called(self.session, self.session.append, *answer, usage=self._taken())
+
+    @property
+    def logs_answers(self) -> bool:
+        """Whether the host sends only what is new."""
+        return self.session._core.unrelated == "always"
 
     def _taken(self) -> Any:
         usage, self._usage = self._usage, None

@@ -13,6 +13,7 @@ __all__ = ["AsyncPreparedCreate", "PreparedCreate", "async_prepared", "prepared"
 T = TypeVar("T")
 
 _KEYS: Final = ("messages", "input")  # of Chat Completions, and of Responses
+_KEPT_BY_SERVER: Final = ("previous_response_id", "conversation")  # of Responses
 
 
 def prepared(session: AnySession, create: Callable[..., T]) -> PreparedCreate[T]:
@@ -23,9 +24,13 @@ def prepared(session: AnySession, create: Callable[..., T]) -> PreparedCreate[T]
         create = prepared(session, client.chat.completions.create)
         answer = create(model="gpt-5", messages=messages, tools=tools)
 
-    Your list of messages only grows, and the log of the session has the same messages. If the provider
-    refuses a request as too large, a smaller one is sent, at most twice. The SDK is neither changed nor
-    imported: any function with ``messages=`` or ``input=`` will do, such as ``litellm.completion``.
+    Your list of messages only grows, and the log of the session has the same messages. A list that begins
+    again after a restart goes on with the session. If you send only what is new each time, open the session
+    with ``unrelated="always"``: answers are logged here then, except streams, which you append.
+
+    If the provider refuses a request as too large, a smaller one is sent, at most twice. The SDK is neither
+    changed nor imported: any function with ``messages=`` or ``input=`` will do, such as
+    ``litellm.completion``.
 
     Args:
         session: The session of the conversation, a ``Session``.
@@ -58,7 +63,8 @@ class PreparedCreate(_Call[T]):
         """Calls ``create`` with the view, and returns its answer. Its other errors are raised unchanged.
 
         Raises:
-            ConfigError: neither ``messages`` nor ``input`` is given, or both are.
+            ConfigError: neither ``messages`` nor ``input`` is given, or both are; or the server would keep
+                the conversation (``previous_response_id``, ``conversation``).
         """
         key = _key(options)
         messages = self._door.prepare(_listed(options[key]))
@@ -68,7 +74,7 @@ class PreparedCreate(_Call[T]):
             except Exception as error:
                 messages = self._door.recover(error)  # raises the error itself if it is not an overflow
             else:
-                self._door.heard(getattr(answer, "usage", None))
+                self._door.heard(getattr(answer, "usage", None), _said(answer))
                 return answer
 
 
@@ -79,7 +85,8 @@ class AsyncPreparedCreate(_Call[Awaitable[T]]):
         """Calls ``create`` with the view, and returns its answer. Its other errors are raised unchanged.
 
         Raises:
-            ConfigError: neither ``messages`` nor ``input`` is given, or both are.
+            ConfigError: neither ``messages`` nor ``input`` is given, or both are; or the server would keep
+                the conversation (``previous_response_id``, ``conversation``).
         """
         key = _key(options)
         messages = await self._door.aprepare(_listed(options[key]))
@@ -89,11 +96,19 @@ class AsyncPreparedCreate(_Call[Awaitable[T]]):
             except Exception as error:
                 messages = await self._door.arecover(error)
             else:
-                self._door.heard(getattr(answer, "usage", None))
+                await self._door.aheard(getattr(answer, "usage", None), _said(answer))
                 return answer
 
 
 def _key(options: dict[str, Any]) -> str:
+    for name in _KEPT_BY_SERVER:
+        if options.get(name) is not None:
+            raise ConfigError(
+                f"{name}= lets the server keep the conversation, so the session could not keep it within the "
+                "window: leave it out, and pass the whole list as input=, with the output of each answer",
+                field=name,
+                value=options[name],
+            )
     found = [key for key in _KEYS if options.get(key) is not None]
     if len(found) != 1:
         raise ConfigError(
@@ -101,6 +116,14 @@ def _key(options: dict[str, Any]) -> str:
             field="messages",
         )
     return found[0]
+
+
+def _said(answer: Any) -> list[Any]:
+    """The messages of a whole answer, as the host would put them into its list; none of a stream."""
+    choices, output = getattr(answer, "choices", None), getattr(answer, "output", None)
+    if isinstance(choices, list) and choices:
+        return [choices[0].message]
+    return list(output) if isinstance(output, list) else []
 
 
 def _listed(given: Any) -> list[Any]:

@@ -114,6 +114,12 @@ def _observe(
             core.infer_clock()
         elif 0 < run == state.end:
             events.append(HistoryContinued(core.session_id, run, len(new)))
+            _log.info(
+                "session %r goes on: the host has begun anew, with message %d",
+                core.session_id,
+                run,
+                extra={"session_id": core.session_id},
+            )
     _count_unrelated(core, is_unrelated=is_unrelated and retained is not None)
     returned = host.returned(all_seen) + host.gone(raws, summaries)
     untold = host.untold(returned)
