@@ -12,7 +12,7 @@ CHECKOUT = Path(__file__).parent.parent
 PACKAGE, CORE = CHECKOUT / "python" / "siltstone", CHECKOUT / "rust" / "core" / "src"
 FLOORS = {  # lowest first: a room imports rooms of earlier lines, and itself
     PACKAGE: [
-        "_native background errors extras html late usage",
+        "_native errors late",
         "embedding events hooks messages overflow windows",
         "documented index llm memory redaction tokens",
         "compaction knowledge models outcome tokenizer",

@@ -6,8 +6,7 @@ from hashlib import sha256
 from math import log, sqrt
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from siltstone import ConfigError
 from siltstone.documented import (

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from siltstone import ModelError
 from siltstone.overflow import ProviderLimit, is_context_overflow, provider_limit

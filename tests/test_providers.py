@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from loopback import Provider, provider
 from shapes import ask, call, result, results, say, thought, use

@@ -10,8 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from secret_forms import FORMS, HEX, Planted, drawn, plant, take
 from siltstone import ConfigError

@@ -15,8 +15,14 @@ from siltstone import ExtractiveModel, Session, ThresholdCompactor, presets
 from siltstone.evaluation import load_dataset
 from siltstone.evaluation.measures import percentile
 from siltstone.llm import CompletionRequest
-from survival import Survival, answerable, as_messages, calls_of, in_session
-from survival import when_asked as evidence_when_asked
+from survival import (
+    Survival,
+    answerable,
+    as_messages,
+    calls_of,
+    in_session,
+    when_asked as evidence_when_asked,
+)
 
 WINDOWS = {"waterfall": 64_000}
 WINDOW = 16_000

@@ -47,6 +47,7 @@ from siltstone.events import (
     Event,
     ExtractionFailed,
     Hook,
+    UsageRecord,
     UserMessagesSummarised,
     notify,
     watch_compaction,
@@ -76,7 +77,6 @@ from siltstone.outcome import (
     Skipped,
 )
 from siltstone.tokens import TokenRule
-from siltstone.usage import UsageRecord
 
 __all__ = [
     "acompact",

@@ -45,6 +45,8 @@ and keeps its cause.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -84,6 +86,7 @@ __all__ = [
     "StoreVersionError",
     "ToolError",
     "ToolNotFoundError",
+    "requires",
 ]
 
 
@@ -298,3 +301,21 @@ class SessionDroppedError(StoreError, LookupError):
 
 class InternalError(SiltstoneError, RuntimeError):
     """A defect of siltstone (a panic in the Rust core, turned into this error): please report it."""
+
+
+@contextmanager
+def requires(extra: str, by: str) -> Iterator[None]:
+    """Around imports that *by* makes: where a package is absent, the error names the *extra* that brings it.
+
+    Raises:
+        ImportError: it is not installed; carries ``name``.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] == "siltstone":
+            raise
+        raise ImportError(
+            f"{by} needs {error.name}, which is not installed; pip install 'siltstone[{extra}]'",
+            name=error.name,
+        ) from error

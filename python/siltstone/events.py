@@ -1,4 +1,4 @@
-"""Events, which siltstone passes to hooks."""
+"""Events, which siltstone passes to hooks; the usage of model calls; the watcher that makes traces."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
-
-from siltstone.usage import UsageRecord
 
 __all__ = [
     "UNWATCHED",
@@ -37,17 +35,52 @@ __all__ = [
     "SecretsRedacted",
     "StoreEvent",
     "StoreHook",
+    "UsageRecord",
     "UserMessagesSummarised",
     "Watched",
     "Watcher",
     "WindowLearned",
     "is_watched",
     "notify",
+    "total_usage",
     "watch",
     "watch_compaction",
     "watch_model_call",
     "watch_operation",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRecord:
+    """The cost of one of siltstone's model calls, or of several, in tokens.
+
+    Attributes:
+        model: The model's name; empty if the caller's callable did not report it.
+        input_tokens: Tokens sent.
+        output_tokens: Tokens received.
+        cached_tokens: The part of ``input_tokens`` that the provider read from its cache.
+        purpose: The purpose of the call.
+    """
+
+    model: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    purpose: str = "summary"
+
+
+def total_usage(records: Iterable[UsageRecord]) -> UsageRecord:
+    """The sum of *records*; it names the model if all records have the same."""
+    records = tuple(records)
+    models = {record.model for record in records}
+    return UsageRecord(
+        model=models.pop() if len(models) == 1 else "",
+        input_tokens=sum(record.input_tokens for record in records),
+        output_tokens=sum(record.output_tokens for record in records),
+        cached_tokens=sum(record.cached_tokens for record in records),
+        purpose="total",
+    )
+
 
 _log = logging.getLogger("siltstone")
 

@@ -1,30 +1,23 @@
-"""Names that are imported when they are first used: those of a room, and classes of a higher room.
+"""The names of a room, each imported from its file when it is first asked for.
 
-An import of one name of a room loads only the file of that name, not the room's other files: see
-:func:`names_of`.
-
-``Session.open(path)`` makes a store, and ``store.session(id)`` makes a session: one of them has to find the
-other late. A session knows the contract of a store alone, so the stores are what is found late. The package
-says where, before any of its rooms is imported.
+A room of many files does so, as most processes use a few of its names: ``import siltstone`` takes a
+millisecond, and a policy is imported by who uses it.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from importlib import import_module
 from types import ModuleType
 
-TYPE_CHECKING = False  # this is read by ``import siltstone``, which does without typing
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-__all__ = ["STORES", "names_of"]
-
-STORES: dict[str, Callable[[], Any]] = {}  #: by the name of its class, how a store's class is imported
+__all__ = ["names_of"]
 
 
-def names_of(room: str, homes: dict[str, str]) -> Callable[[str], object]:
-    """The ``__getattr__`` of a room, which imports a name from its file when it is first asked for.
+def names_of(
+    room: str, homes: dict[str, str]
+) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """The ``__getattr__``, the ``__dir__`` and the ``__all__`` of a room.
 
     A file may be called as a name that it has: the room has the name then, however the file was imported.
 
@@ -40,13 +33,11 @@ def names_of(room: str, homes: dict[str, str]) -> Callable[[str], object]:
         home = home_of.get(name)
         if home is None:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
-        from importlib import import_module
-
         value = getattr(import_module(f"{room}.{home}"), name)
         setattr(sys.modules[room], name, value)
         return value
 
-    return __getattr__
+    return __getattr__, lambda: sorted({*vars(sys.modules[room]), *home_of}), sorted(home_of)
 
 
 class _Room(ModuleType):

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from siltstone.errors import ConfigError, ModelError
-from siltstone.events import UNWATCHED, Watched, watch_model_call
+from siltstone.events import UNWATCHED, UsageRecord, Watched, watch_model_call
 from siltstone.hooks import HookCall, HookError, ask, ask_async, gives_coroutine
 from siltstone.messages import MaterialItem, well_formed
-from siltstone.usage import UsageRecord
 
 __all__ = [
     "LAST_RESORT",
@@ -192,7 +191,7 @@ async def call_async(model: AsyncModels | None, request: CompletionRequest) -> C
 
 def _by(model: Model, request: CompletionRequest, deadline: float) -> object:
     """The answer of a sync model within *deadline* seconds. A later one is ignored."""
-    from siltstone.background import started
+    from siltstone.hooks import started
 
     try:
         return started(model, request, "siltstone-model").result(deadline)
@@ -204,7 +203,7 @@ def _by(model: Model, request: CompletionRequest, deadline: float) -> object:
 
 async def _asked_async(model: AsyncModel, request: CompletionRequest) -> object:
     """The answer of *model*. A sync model runs in a thread of its own, and never blocks the event loop."""
-    from siltstone.background import started
+    from siltstone.hooks import started
 
     if gives_coroutine(model) or not _has_asyncio():
         answer: object = model(request)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from html import escape
 from typing import Any, TypeAlias
 
-from siltstone.events import Event
+from siltstone.events import Event, UsageRecord
 from siltstone.hooks import Guidance
 from siltstone.messages import RawMessage
-from siltstone.usage import UsageRecord
 
 __all__ = [
     "AfterCompact",
@@ -22,6 +22,7 @@ __all__ = [
     "Outcome",
     "Plan",
     "Skipped",
+    "html_table",
 ]
 
 
@@ -161,9 +162,8 @@ class Plan:
 
     def _repr_html_(self) -> str:
         rows = [(field.name.replace("_", " "), getattr(self, field.name)) for field in fields(self)]
-        from siltstone.html import table  # only a notebook needs it
 
-        return table(("plan", ""), rows)
+        return html_table(("plan", ""), rows)
 
 
 BeforeCompact: TypeAlias = Callable[[Plan], "Guidance | None"]
@@ -176,3 +176,13 @@ AsyncBeforeCompact: TypeAlias = Callable[[Plan], "Awaitable[Guidance | None] | G
 AsyncAfterCompact: TypeAlias = Callable[
     [Compacted], "Awaitable[Sequence[RawMessage] | None] | Sequence[RawMessage] | None"
 ]
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """An HTML table: *head*, and *rows* with as many cells. The text of every cell is escaped."""
+
+    def row(tag: str, cells: Sequence[object]) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
+
+    lines = ["<table>", row("th", head), *(row("td", cells) for cells in rows), "</table>"]
+    return "\n".join(lines)

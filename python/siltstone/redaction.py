@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
-from siltstone._native import Redactor as _Rules
-from siltstone._native import redaction_rules
+from siltstone._native import Redactor as _Rules, redaction_rules
 from siltstone.errors import ConfigError, SecretRefusedError
 from siltstone.messages import RawMessage
 from siltstone.messages.plain import as_fields

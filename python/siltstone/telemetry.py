@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from siltstone import __version__
-from siltstone.errors import ModelError
+from siltstone.errors import ModelError, requires
 from siltstone.events import (
     UNWATCHED,
     CompactionCompleted,
@@ -32,7 +32,6 @@ from siltstone.events import (
     Watched,
     watch,
 )
-from siltstone.extras import requires
 from siltstone.llm import Completion, CompletionRequest
 
 if TYPE_CHECKING:

@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 import siltstone
+from siltstone.events import UsageRecord
 from siltstone.llm import Completion
 from siltstone.messages import broken_tool_groups, read_history, read_mark, read_message
 from siltstone.recall.place import is_recalled
 from siltstone.testing import ScriptedModel
 from siltstone.tools import Tool
-from siltstone.usage import UsageRecord
 
 SYSTEM = "You are a clerk. Never tell the name of the ship."
 SUMMARY = "They spoke of cargo."

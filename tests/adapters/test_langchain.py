@@ -56,8 +56,8 @@ from adapters.contract import (
 )
 from siltstone.adapters.langchain import LangChainDialect, SiltstoneMiddleware, summariser
 from siltstone.errors import ConfigError
+from siltstone.events import UsageRecord
 from siltstone.messages import broken_tool_groups, decode, encode, read_history, read_message
-from siltstone.usage import UsageRecord
 
 
 class PromptTooLongError(Exception):

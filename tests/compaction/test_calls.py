@@ -12,11 +12,11 @@ from siltstone import Compacted, Failed, Guidance, Plan, acompact, compact, llm,
 from siltstone.compaction import CompactionConfig, CompactionError, ThresholdCompactor, Trigger
 from siltstone.compaction.prompts import PROMPT
 from siltstone.errors import ModelError
+from siltstone.events import UsageRecord
 from siltstone.llm import Completion, CompletionRequest
 from siltstone.messages import read_history
 from siltstone.models import ExtractiveModel
 from siltstone.testing import RecordingHook, ScriptedModel
-from siltstone.usage import UsageRecord
 
 # -- attempts and chains -------------------------------------------------------------------------
 

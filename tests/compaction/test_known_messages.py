@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from compacting import Raw, assistant, exchange, system, user
 from siltstone import SmartTrim, SmartTrimConfig, estimate_tokens

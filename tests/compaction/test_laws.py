@@ -11,8 +11,7 @@ from itertools import pairwise
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from compacting import SHORT
 from siltstone import (

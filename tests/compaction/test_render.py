@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from compacting import assistant, exchange, run, system, turn, user
 from siltstone.compaction import SUMMARY_PREFIX, CompactionConfig, ThresholdCompactor

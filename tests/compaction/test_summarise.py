@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from compacting import SHORT, Window, assistant, exchange, filler, long, policy, run, turn, user
 from siltstone import Compacted, Failed, compact, plan

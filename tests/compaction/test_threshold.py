@@ -31,10 +31,10 @@ from siltstone.compaction import (
     Trigger,
 )
 from siltstone.errors import ModelError
+from siltstone.events import UsageRecord
 from siltstone.llm import Completion
 from siltstone.messages import SummaryMessage, groups, marked, read_history, unmarked
 from siltstone.testing import ScriptedModel
-from siltstone.usage import UsageRecord
 
 
 def keeping(turns: int, **settings: object) -> ThresholdCompactor:

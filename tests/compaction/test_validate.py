@@ -19,9 +19,9 @@ from siltstone.compaction import (
 )
 from siltstone.compaction.prompts import framed
 from siltstone.compaction.rewrite import covered, summary_message
+from siltstone.events import UsageRecord
 from siltstone.messages import Message, outline
 from siltstone.messages.read import read_message
-from siltstone.usage import UsageRecord
 
 RAWS: list[Raw] = [
     system("Rules."),

@@ -7,8 +7,7 @@ from contextlib import ExitStack
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from playing import said
 from siltstone import Session, WaterfallCompactor

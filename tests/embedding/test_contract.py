@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from siltstone import Embedder, FunctionEmbedder, MiniLMEmbedder, TableEmbedder
 from siltstone.embedding.base import as_row, as_rows, check_embedder

@@ -6,8 +6,7 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from conversations import turns
 from inspecting import figure, inspected, shown, told

@@ -7,8 +7,7 @@ from math import sqrt
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from siltstone import ConfigError, MemoryStore
 from siltstone.documented import cosine, word_vector

@@ -4,8 +4,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from hostile_texts import hostile
 from shapes import call, result

@@ -9,14 +9,12 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from postgres_stores import over_postgres
 from siltstone import _native
 from siltstone.errors import InvalidEntryError, StoreConflictError
-from siltstone.memory import Entry, Store
-from siltstone.memory import log as store_log
+from siltstone.memory import Entry, Store, log as store_log
 from siltstone.memory.convert import compaction_from_row
 from siltstone.memory.written import compaction_to_row
 from siltstone.stores import MemoryStore, SimpleMemoryStore

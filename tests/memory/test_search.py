@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from reference import lexical, search
 from siltstone import _native

@@ -7,8 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from siltstone.errors import InvalidMessageError
 from siltstone.messages import canonical_bytes, canonical_digest, decode, encode

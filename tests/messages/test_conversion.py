@@ -7,8 +7,7 @@ import json
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from shapes import ask, call, result, results, say, thought, use
 from siltstone.errors import ConversionLossError, InvalidMessageError

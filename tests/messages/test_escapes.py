@@ -6,8 +6,7 @@ import base64
 import json
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from siltstone.messages.escapes import DEEPEST, holds
 from strategies import texts

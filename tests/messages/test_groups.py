@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from shapes import ask, call, result, results, say, thought, use
 from siltstone.messages import Group, broken_tool_groups, groups, read_history

@@ -11,8 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from compacting import exchange, user
 from siltstone._native import Outline, render_messages, rendered_tokens

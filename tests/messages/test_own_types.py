@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from siltstone import CompactionConfig, Session, ThresholdCompactor
 from siltstone.messages import (

@@ -10,8 +10,7 @@ from itertools import pairwise
 
 import pytest
 import xxhash
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from reference import embed as twin
 from siltstone import _native

@@ -12,8 +12,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from reference.json import json_size
 from siltstone import _native

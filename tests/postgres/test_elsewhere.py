@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from branching import conversation, copied
-from branching import opened as followed
+from branching import conversation, copied, opened as followed
 from conversations import user
 from postgres_working import opened
 from servers import Postgres, Proxy, running

@@ -11,8 +11,7 @@ from math import ceil
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hostile_texts import DOCUMENTED, TAGS, hostile
 from siltstone import ConfigError

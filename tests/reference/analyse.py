@@ -15,8 +15,7 @@ import snowballstemmer
 from reference.english import IRREGULAR, STOP_WORDS
 from reference.han import FUNCTION_CHARACTERS, is_han
 from reference.languages import FUNCTION_WORDS, STEMMERS
-from reference.scripts import STOP_WORDS as STOP_WORDS_OF_SCRIPTS
-from reference.scripts import stem
+from reference.scripts import STOP_WORDS as STOP_WORDS_OF_SCRIPTS, stem
 from reference.tokenize import kind, lower, repaired
 
 __all__ = [

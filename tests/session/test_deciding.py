@@ -7,8 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from conversations import assistant, exchange, small, turns, user
 from siltstone import Compacted, Session, SimpleMemoryStore

@@ -23,11 +23,11 @@ from siltstone import (
     ThresholdCompactor,
 )
 from siltstone.errors import SessionDroppedError, StoreIoError
+from siltstone.events import UsageRecord
 from siltstone.memory import Store
 from siltstone.memory.log import SessionLog
 from siltstone.messages import FORGOTTEN, Message, broken_tool_groups
 from siltstone.testing import ScriptedModel
-from siltstone.usage import UsageRecord
 from storing import elsewhere
 
 POLICY = ThresholdCompactor(

@@ -16,7 +16,7 @@ from conversations import assistant, small, turns, user
 from forking import in_child
 from postgres_stores import over_postgres
 from servers.account import wait_until
-from siltstone import AsyncSession, MemoryStore, Session, SimpleMemoryStore, TieredCompactor, background
+from siltstone import AsyncSession, MemoryStore, Session, SimpleMemoryStore, TieredCompactor, hooks
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.memory.base import Store
 
@@ -240,12 +240,12 @@ def test_a_child_opens_the_session_anew_while_its_parents_model_writes(
 
 def test_calls_under_way_in_the_parent_are_none_in_the_child() -> None:
     release = threading.Event()
-    wait_until(lambda: not background._under_way, "the calls that other tests gave up")
+    wait_until(lambda: not hooks._under_way, "the calls that other tests gave up")
     try:
-        futures = [background.started(release.wait, 600, "hangs") for _ in range(background.MOST_THREADS)]
-        with pytest.raises(background.TooManyThreads):
-            background.started(print, "", "one more")
-        told = in_child(lambda: background.started(str.upper, "begun", "in the child").result(120))
+        futures = [hooks.started(release.wait, 600, "hangs") for _ in range(hooks.MOST_THREADS)]
+        with pytest.raises(hooks.TooManyThreads):
+            hooks.started(print, "", "one more")
+        told = in_child(lambda: hooks.started(str.upper, "begun", "in the child").result(120))
         assert told == "BEGUN"
     finally:
         release.set()

@@ -25,7 +25,7 @@ from siltstone import (
     Session,
     Skipped,
     ThresholdCompactor,
-    background,
+    hooks,
 )
 from siltstone.testing import ScriptedModel
 from storing import elsewhere
@@ -242,9 +242,9 @@ def test_a_call_whose_start_is_interrupted_gives_its_place_back_once(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(threading.Thread, "start", interrupted)
-    for _ in range(background.MOST_THREADS + 1):
+    for _ in range(hooks.MOST_THREADS + 1):
         with pytest.raises(KeyboardInterrupt):
-            background.started(lambda _: ended.set(), None, "a model")
+            hooks.started(lambda _: ended.set(), None, "a model")
     monkeypatch.undo()
     assert ended.is_set() == runs
-    assert background.started(lambda said: said, "well", "a model").result(60) == "well"
+    assert hooks.started(lambda said: said, "well", "a model").result(60) == "well"

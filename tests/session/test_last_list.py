@@ -10,8 +10,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from siltstone import HistoryConflictError, Session, SimpleMemoryStore, StoreConflictError, ThresholdCompactor
 from siltstone.session.host_list import LastList

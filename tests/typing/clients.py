@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from anthropic import Anthropic
-from anthropic.types import Message as AnthropicMessage
-from anthropic.types import MessageParam
+from anthropic.types import Message as AnthropicMessage, MessageParam
 from openai import OpenAI
 from openai.types.chat import ChatCompletionMessage, ChatCompletionUserMessageParam
 

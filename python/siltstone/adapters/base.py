@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from operator import is_
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from siltstone import extras
+from siltstone import errors
 from siltstone.adapters.host import HostDialect, HostHistory
 from siltstone.errors import ConfigError
+from siltstone.events import UsageRecord
 from siltstone.messages import RawMessage
 from siltstone.outcome import Outcome
 from siltstone.session import AsyncSession, Prepared, Session
 from siltstone.tools import Tool
-from siltstone.usage import UsageRecord
 
 __all__ = [
     "AnySession",
@@ -52,7 +52,7 @@ def memory_tools(session: AnySession) -> list[Tool]:
 
 def requires(extra: str) -> AbstractContextManager[None]:
     """A context for the imports of a framework. If it is not installed, the error names its extra."""
-    return extras.requires(extra, f"siltstone.adapters.{extra.replace('-', '_')}")
+    return errors.requires(extra, f"siltstone.adapters.{extra.replace('-', '_')}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from typing import Any
 
 from siltstone.adapters.base import AnySession, Door, Ready, acalled_tool, called, memory_tools, requires
 from siltstone.adapters.host import HostMessage
+from siltstone.events import UsageRecord
 from siltstone.messages import FORGOTTEN, Provenance, encode, read_message
 from siltstone.tools import Tool
-from siltstone.usage import UsageRecord
 
 with requires("openai-agents"):
     from agents import FunctionTool, Model, ModelProvider, MultiProvider, RunConfig, Usage

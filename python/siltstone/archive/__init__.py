@@ -1,35 +1,18 @@
 """Reads and writes the documented files of an archive, and a file of our own with everything of a session."""
 
-from typing import TYPE_CHECKING
-
-from siltstone.late import names_of
-
-if TYPE_CHECKING:
-    from siltstone.archive.everything import Record, read_everything, write_everything
-    from siltstone.archive.files import SegmentArchive, dedup_key
-    from siltstone.archive.lines import Loaded
-    from siltstone.archive.live import Archived, ContextArchive, Said
-    from siltstone.archive.records import (
-        Segment,
-        read_knowledge,
-        read_segments,
-        segment_of,
-        write_knowledge,
-        write_segments,
-    )
-    from siltstone.archive.vectors import Vectors, merge_vectors, read_vectors, write_vectors
-else:
-    __getattr__ = names_of(
-        __name__,
-        {
-            "everything": "Record read_everything write_everything",
-            "files": "SegmentArchive dedup_key",
-            "lines": "Loaded",
-            "live": "Archived ContextArchive Said",
-            "records": "Segment read_knowledge read_segments segment_of write_knowledge write_segments",
-            "vectors": "Vectors merge_vectors read_vectors write_vectors",
-        },
-    )
+from siltstone.archive.everything import Record, read_everything, write_everything
+from siltstone.archive.files import SegmentArchive, dedup_key
+from siltstone.archive.lines import Loaded
+from siltstone.archive.live import Archived, ContextArchive, Said
+from siltstone.archive.records import (
+    Segment,
+    read_knowledge,
+    read_segments,
+    segment_of,
+    write_knowledge,
+    write_segments,
+)
+from siltstone.archive.vectors import Vectors, merge_vectors, read_vectors, write_vectors
 
 __all__ = [
     "Archived",

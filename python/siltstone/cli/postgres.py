@@ -37,8 +37,7 @@ def setup(address: Address, as_json: AsJson = False) -> None:
 
     The role needs the right to create tables. Several processes may run it at once.
     """
-    from siltstone.postgres import PostgresStore
-    from siltstone.postgres import administration as operator
+    from siltstone.postgres import PostgresStore, administration as operator
 
     with refusals():
         conninfo, schema = parts_of(address)
@@ -59,8 +58,7 @@ def check(address: Address, as_json: AsJson = False) -> None:
 
     Exit code 1: a row is damaged, or a crash of the server may lose acknowledged writes.
     """
-    from siltstone.postgres import PostgresStore
-    from siltstone.postgres import administration as operator
+    from siltstone.postgres import PostgresStore, administration as operator
 
     with refusals():
         conninfo, schema = parts_of(address)

@@ -11,8 +11,7 @@ from siltstone.cli.console import AsJson, line, moment, print_json, refusals
 from siltstone.cli.looking import SessionId, StorePath
 from siltstone.cli.stores import opened_session
 from siltstone.figures.reading import plain
-from siltstone.figures.recalls import PLACINGS, REASONS, RecalledEntry, ShownRecall
-from siltstone.figures.recalls import recalls as recalls_of
+from siltstone.figures.recalls import PLACINGS, REASONS, RecalledEntry, ShownRecall, recalls as recalls_of
 from siltstone.memory import RecallRecord
 from siltstone.tools.budget import best_part
 

@@ -6,40 +6,57 @@ from siltstone.late import names_of
 
 if TYPE_CHECKING:
     from siltstone.compaction.base import (
-        Compaction,
-        CompactionContext,
-        CompactionError,
-        Compactor,
-        Skip,
-        Trigger,
+        Compaction as Compaction,
+        CompactionContext as CompactionContext,
+        CompactionError as CompactionError,
+        Compactor as Compactor,
+        Skip as Skip,
+        Trigger as Trigger,
     )
-    from siltstone.compaction.breakdown import ContextBreakdown, breakdown, context_alert
-    from siltstone.compaction.chain import Chain
-    from siltstone.compaction.cheap_config import ClearConfig, DuplicatesConfig
-    from siltstone.compaction.checkpoint import Checkpoint
-    from siltstone.compaction.chronicle_config import ChronicleConfig
-    from siltstone.compaction.clear_results import ClearToolResults
-    from siltstone.compaction.compress import CompressConfig, CompressToolOutput
-    from siltstone.compaction.config import CompactionConfig
-    from siltstone.compaction.duplicate_reads import DropDuplicateReads
-    from siltstone.compaction.emergency import Emergency
-    from siltstone.compaction.emergency_fit import fit
-    from siltstone.compaction.fallback import smart_fallback_summary
-    from siltstone.compaction.prompts import PROMPT, SUMMARY_PREFIX
-    from siltstone.compaction.smart_trim import SmartTrim, Trimmed, smart_trim
-    from siltstone.compaction.smart_trim_config import SmartTrimConfig
-    from siltstone.compaction.threshold import ThresholdCompactor
-    from siltstone.compaction.tiered import TieredCompactor
-    from siltstone.compaction.tiered_config import TieredConfig
-    from siltstone.compaction.tool_results import ToolResult, loads_what_is_used
-    from siltstone.compaction.validate import validate
-    from siltstone.compaction.waterfall import WaterfallCompactor
-    from siltstone.compaction.waterfall_config import WaterfallConfig
-    from siltstone.compaction.window import Tiers, WindowCompactor, tiers
-    from siltstone.compaction.window_config import WindowConfig
-    from siltstone.compaction.worker import WorkerCompactor
+    from siltstone.compaction.breakdown import (
+        ContextBreakdown as ContextBreakdown,
+        breakdown as breakdown,
+        context_alert as context_alert,
+    )
+    from siltstone.compaction.chain import Chain as Chain
+    from siltstone.compaction.cheap_config import (
+        ClearConfig as ClearConfig,
+        DuplicatesConfig as DuplicatesConfig,
+    )
+    from siltstone.compaction.checkpoint import Checkpoint as Checkpoint
+    from siltstone.compaction.chronicle_config import ChronicleConfig as ChronicleConfig
+    from siltstone.compaction.clear_results import ClearToolResults as ClearToolResults
+    from siltstone.compaction.compress import (
+        CompressConfig as CompressConfig,
+        CompressToolOutput as CompressToolOutput,
+    )
+    from siltstone.compaction.config import CompactionConfig as CompactionConfig
+    from siltstone.compaction.duplicate_reads import DropDuplicateReads as DropDuplicateReads
+    from siltstone.compaction.emergency import Emergency as Emergency
+    from siltstone.compaction.emergency_fit import fit as fit
+    from siltstone.compaction.fallback import smart_fallback_summary as smart_fallback_summary
+    from siltstone.compaction.prompts import PROMPT as PROMPT, SUMMARY_PREFIX as SUMMARY_PREFIX
+    from siltstone.compaction.smart_trim import (
+        SmartTrim as SmartTrim,
+        Trimmed as Trimmed,
+        smart_trim as smart_trim,
+    )
+    from siltstone.compaction.smart_trim_config import SmartTrimConfig as SmartTrimConfig
+    from siltstone.compaction.threshold import ThresholdCompactor as ThresholdCompactor
+    from siltstone.compaction.tiered import TieredCompactor as TieredCompactor
+    from siltstone.compaction.tiered_config import TieredConfig as TieredConfig
+    from siltstone.compaction.tool_results import (
+        ToolResult as ToolResult,
+        loads_what_is_used as loads_what_is_used,
+    )
+    from siltstone.compaction.validate import validate as validate
+    from siltstone.compaction.waterfall import WaterfallCompactor as WaterfallCompactor
+    from siltstone.compaction.waterfall_config import WaterfallConfig as WaterfallConfig
+    from siltstone.compaction.window import Tiers as Tiers, WindowCompactor as WindowCompactor, tiers as tiers
+    from siltstone.compaction.window_config import WindowConfig as WindowConfig
+    from siltstone.compaction.worker import WorkerCompactor as WorkerCompactor
 else:
-    __getattr__ = names_of(
+    __getattr__, __dir__, __all__ = names_of(
         __name__,
         {
             "base": "Compaction CompactionContext CompactionError Compactor Skip Trigger",
@@ -70,47 +87,3 @@ else:
             "worker": "WorkerCompactor",
         },
     )
-
-__all__ = [
-    "PROMPT",
-    "SUMMARY_PREFIX",
-    "Chain",
-    "Checkpoint",
-    "ChronicleConfig",
-    "ClearConfig",
-    "ClearToolResults",
-    "Compaction",
-    "CompactionConfig",
-    "CompactionContext",
-    "CompactionError",
-    "Compactor",
-    "CompressConfig",
-    "CompressToolOutput",
-    "ContextBreakdown",
-    "DropDuplicateReads",
-    "DuplicatesConfig",
-    "Emergency",
-    "Skip",
-    "SmartTrim",
-    "SmartTrimConfig",
-    "ThresholdCompactor",
-    "TieredCompactor",
-    "TieredConfig",
-    "Tiers",
-    "ToolResult",
-    "Trigger",
-    "Trimmed",
-    "WaterfallCompactor",
-    "WaterfallConfig",
-    "WindowCompactor",
-    "WindowConfig",
-    "WorkerCompactor",
-    "breakdown",
-    "context_alert",
-    "fit",
-    "loads_what_is_used",
-    "smart_fallback_summary",
-    "smart_trim",
-    "tiers",
-    "validate",
-]

@@ -9,10 +9,10 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from siltstone.compaction.checkpoint import Checkpoint
 from siltstone.compaction.kinds import Reason, State
 from siltstone.errors import ConfigError, SiltstoneError
+from siltstone.events import UsageRecord
 from siltstone.llm import Flow, ToolCall
 from siltstone.messages import Message, RequestRule
 from siltstone.tokens import TokenRule
-from siltstone.usage import UsageRecord
 
 __all__ = [
     "BackgroundCompactor",

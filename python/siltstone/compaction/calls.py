@@ -9,9 +9,9 @@ from dataclasses import replace
 from siltstone.compaction.base import CompactionError
 from siltstone.compaction.refusal import is_refusal
 from siltstone.errors import ModelError
+from siltstone.events import UsageRecord
 from siltstone.llm import LAST_RESORT, Completion, CompletionRequest, Flow, ToolCall
 from siltstone.overflow import is_context_overflow
-from siltstone.usage import UsageRecord
 
 __all__ = ["Calls", "SummarizerOverflow"]
 

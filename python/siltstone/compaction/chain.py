@@ -18,14 +18,13 @@ from siltstone.compaction.base import (
     Trigger,
     shapes_request,
 )
-from siltstone.compaction.compress import ACTION as COMPRESS
-from siltstone.compaction.compress import CompressToolOutput
+from siltstone.compaction.compress import ACTION as COMPRESS, CompressToolOutput
 from siltstone.compaction.keeping import composed, end_of
 from siltstone.compaction.share import share_of
+from siltstone.events import UsageRecord
 from siltstone.llm import Flow
 from siltstone.messages import Message, as_history
 from siltstone.tokens import TokenRule, message_bytes, request_bytes
-from siltstone.usage import UsageRecord
 
 __all__ = ["Chain"]
 

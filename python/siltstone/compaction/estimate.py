@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from siltstone.events import UsageRecord
 from siltstone.llm import Completion, CompletionRequest
 from siltstone.messages import MAX_MESSAGE_BYTES, History
 from siltstone.tokens import TokenRule
-from siltstone.usage import UsageRecord
 
 __all__ = ["estimated_usage"]
 

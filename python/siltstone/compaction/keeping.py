@@ -8,9 +8,9 @@ from siltstone.compaction.base import Compaction, Substitute, Trigger, rules_in_
 from siltstone.compaction.kinds import State
 from siltstone.compaction.rewrite import covered
 from siltstone.compaction.select import Selection
+from siltstone.events import UsageRecord
 from siltstone.messages import Excerpt, History, Message, summary_level
 from siltstone.messages.outline import Span
-from siltstone.usage import UsageRecord
 
 __all__ = ["composed", "end_of", "kept_apart", "layered", "originals", "summaries_of", "superseded"]
 

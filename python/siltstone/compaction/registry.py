@@ -26,8 +26,7 @@ from siltstone.compaction.tiered_config import TieredConfig
 from siltstone.compaction.tiered_prompts import SUMMARY_PROMPT
 from siltstone.compaction.waterfall import WaterfallCompactor
 from siltstone.compaction.waterfall_config import WaterfallConfig
-from siltstone.compaction.window import PROMPT as WINDOW_PROMPT
-from siltstone.compaction.window import WindowCompactor
+from siltstone.compaction.window import PROMPT as WINDOW_PROMPT, WindowCompactor
 from siltstone.compaction.window_config import WindowConfig
 from siltstone.compaction.worker import WorkerCompactor
 from siltstone.errors import ConfigError

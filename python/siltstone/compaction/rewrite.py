@@ -8,8 +8,8 @@ from siltstone.compaction.base import Compaction, Range, Substitute, summaries
 from siltstone.compaction.clamp import with_substitutes
 from siltstone.compaction.prompts import framed
 from siltstone.compaction.select import Selection
+from siltstone.events import UsageRecord
 from siltstone.messages import Excerpt, Message, SummaryMessage, read_summary, summary_level
-from siltstone.usage import UsageRecord
 
 __all__ = ["covered", "joined", "rewrite", "summary_message"]
 

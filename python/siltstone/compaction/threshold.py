@@ -24,10 +24,10 @@ from siltstone.compaction.kinds import Curator, Reason
 from siltstone.compaction.prompts import PROMPT, framed
 from siltstone.compaction.select import Selection
 from siltstone.errors import ConfigError, ModelError
+from siltstone.events import UsageRecord
 from siltstone.llm import CompletionRequest, Flow
 from siltstone.messages import Message, RequestRule
 from siltstone.tokens import TokenRule, rule
-from siltstone.usage import UsageRecord
 
 if TYPE_CHECKING:
     from siltstone.compaction.summarise import Brief

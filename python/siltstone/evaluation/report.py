@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any
 
-from siltstone.html import table
+from siltstone.outcome import html_table
 
 __all__ = ["CUTOFFS", "DEPTH", "SESSION_CUTOFFS", "Abstention", "Figures", "Latency", "Report"]
 
@@ -119,7 +119,7 @@ class Report:
         return f"<Report of {self.dataset!r}: {self.pooled.questions:,} questions, {found}>"
 
     def _repr_html_(self) -> str:
-        return f"{table((self.dataset, *_COLUMNS), self._rows())}\n<p>{escape(self._last_line())}</p>"
+        return f"{html_table((self.dataset, *_COLUMNS), self._rows())}\n<p>{escape(self._last_line())}</p>"
 
     def _rows(self) -> list[list[str]]:
         rows = [("pooled", self.pooled)]

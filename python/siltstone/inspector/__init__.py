@@ -3,7 +3,7 @@
 It comes with the extra ``siltstone[ui]``, and listens on 127.0.0.1 alone.
 """
 
-from siltstone.extras import requires
+from siltstone.errors import requires
 
 with requires("ui", "siltstone inspect"):
     import jinja2 as _jinja2  # noqa: F401 - that all of the extra is there is said before anything begins

@@ -28,8 +28,7 @@ from siltstone.inspector.finding import RANKERS, find, recall_log
 from siltstone.inspector.knowing import known
 from siltstone.inspector.listing import SORTS, listing
 from siltstone.inspector.rendering import render, static_text
-from siltstone.inspector.story import PAGE as TURNS
-from siltstone.inspector.story import story
+from siltstone.inspector.story import PAGE as TURNS, story
 from siltstone.inspector.subject import Subject
 from siltstone.inspector.transcript import PAGE, log_page, one_message, places, view_page
 from siltstone.memory import SessionInfo

@@ -1,47 +1,26 @@
 """Knowledge from conversations: facts, their changes, and the rules made of them."""
 
-from typing import TYPE_CHECKING
-
-from siltstone.late import names_of
-
-if TYPE_CHECKING:
-    from siltstone.knowledge.base import (
-        FACT_TYPES,
-        IMPORTANCE,
-        KINDS,
-        Correction,
-        Fact,
-        FactStore,
-        FactType,
-        InMemoryFacts,
-        MemoryType,
-        fact_of,
-        new_fact,
-    )
-    from siltstone.knowledge.config import KnowledgeConfig
-    from siltstone.knowledge.distill import KnowledgeDistiller, Rule, correction_of, tool_fact
-    from siltstone.knowledge.extract import Extraction, extraction_flow, parse_facts, pattern_facts
-    from siltstone.knowledge.hybrid import HybridFacts
-    from siltstone.knowledge.search import find_facts, find_text, history_of
-    from siltstone.knowledge.stored import MAX_CORRECTIONS, MAX_FACTS, FactRow, FactRows, Marked, StoredFacts
-    from siltstone.knowledge.topics import Entity, entities_of, topics_of
-    from siltstone.knowledge.update import Learned, decide, learn
-else:
-    __getattr__ = names_of(
-        __name__,
-        {
-            "base": "FACT_TYPES IMPORTANCE KINDS Correction Fact FactStore FactType InMemoryFacts MemoryType "
-            "fact_of new_fact",
-            "config": "KnowledgeConfig",
-            "distill": "KnowledgeDistiller Rule correction_of tool_fact",
-            "extract": "Extraction extraction_flow parse_facts pattern_facts",
-            "hybrid": "HybridFacts",
-            "search": "find_facts find_text history_of",
-            "stored": "MAX_CORRECTIONS MAX_FACTS FactRow FactRows Marked StoredFacts",
-            "topics": "Entity entities_of topics_of",
-            "update": "Learned decide learn",
-        },
-    )
+from siltstone.knowledge.base import (
+    FACT_TYPES,
+    IMPORTANCE,
+    KINDS,
+    Correction,
+    Fact,
+    FactStore,
+    FactType,
+    InMemoryFacts,
+    MemoryType,
+    fact_of,
+    new_fact,
+)
+from siltstone.knowledge.config import KnowledgeConfig
+from siltstone.knowledge.distill import KnowledgeDistiller, Rule, correction_of, tool_fact
+from siltstone.knowledge.extract import Extraction, extraction_flow, parse_facts, pattern_facts
+from siltstone.knowledge.hybrid import HybridFacts
+from siltstone.knowledge.search import find_facts, find_text, history_of
+from siltstone.knowledge.stored import MAX_CORRECTIONS, MAX_FACTS, FactRow, FactRows, Marked, StoredFacts
+from siltstone.knowledge.topics import Entity, entities_of, topics_of
+from siltstone.knowledge.update import Learned, decide, learn
 
 __all__ = [
     "FACT_TYPES",

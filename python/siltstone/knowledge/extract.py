@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from siltstone.errors import ModelError
+from siltstone.events import UsageRecord
 from siltstone.knowledge.base import FACT_TYPES, Fact, new_fact
 from siltstone.knowledge.prompts import EXTRACTION
 from siltstone.knowledge.topics import entities_of, named, topics_of
 from siltstone.llm import CompletionRequest, Flow
 from siltstone.messages import Message
-from siltstone.usage import UsageRecord
 
 __all__ = [
     "Extraction",

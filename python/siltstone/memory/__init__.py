@@ -5,33 +5,40 @@ from typing import TYPE_CHECKING
 from siltstone.late import names_of
 
 if TYPE_CHECKING:
-    from siltstone.memory.base import Store
+    from siltstone.memory.base import Store as Store
     from siltstone.memory.entry import (
-        RECALL_MIN_SCORE,
-        Decay,
-        Entry,
-        ExpireReport,
-        SearchHit,
-        SourceRange,
-        StoredEntry,
+        RECALL_MIN_SCORE as RECALL_MIN_SCORE,
+        Decay as Decay,
+        Entry as Entry,
+        ExpireReport as ExpireReport,
+        SearchHit as SearchHit,
+        SourceRange as SourceRange,
+        StoredEntry as StoredEntry,
     )
-    from siltstone.memory.kinds import Fusion, Ranker, SearchFilters, SearchIndex, SearchOrder, SearchScope
-    from siltstone.memory.limits import Limits
-    from siltstone.memory.passage import Passage
-    from siltstone.memory.recalled import RecallCandidate, RecallRecord
+    from siltstone.memory.kinds import (
+        Fusion as Fusion,
+        Ranker as Ranker,
+        SearchFilters as SearchFilters,
+        SearchIndex as SearchIndex,
+        SearchOrder as SearchOrder,
+        SearchScope as SearchScope,
+    )
+    from siltstone.memory.limits import Limits as Limits
+    from siltstone.memory.passage import Passage as Passage
+    from siltstone.memory.recalled import RecallCandidate as RecallCandidate, RecallRecord as RecallRecord
     from siltstone.memory.reports import (
-        Finding,
-        ForgetReport,
-        Page,
-        Receipt,
-        ReconcileReport,
-        SessionInfo,
-        SessionPage,
-        Stage,
-        StoreStats,
+        Finding as Finding,
+        ForgetReport as ForgetReport,
+        Page as Page,
+        Receipt as Receipt,
+        ReconcileReport as ReconcileReport,
+        SessionInfo as SessionInfo,
+        SessionPage as SessionPage,
+        Stage as Stage,
+        StoreStats as StoreStats,
     )
 else:
-    __getattr__ = names_of(
+    __getattr__, __dir__, __all__ = names_of(
         __name__,
         {
             "base": "Store",
@@ -44,33 +51,3 @@ else:
             "StoreStats",
         },
     )
-
-__all__ = [
-    "RECALL_MIN_SCORE",
-    "Decay",
-    "Entry",
-    "ExpireReport",
-    "Finding",
-    "ForgetReport",
-    "Fusion",
-    "Limits",
-    "Page",
-    "Passage",
-    "Ranker",
-    "RecallCandidate",
-    "RecallRecord",
-    "Receipt",
-    "ReconcileReport",
-    "SearchFilters",
-    "SearchHit",
-    "SearchIndex",
-    "SearchOrder",
-    "SearchScope",
-    "SessionInfo",
-    "SessionPage",
-    "SourceRange",
-    "Stage",
-    "Store",
-    "StoreStats",
-    "StoredEntry",
-]

@@ -6,12 +6,12 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from siltstone import _native
 from siltstone.errors import ConfigError
 from siltstone.events import StoreHook
-from siltstone.late import STORES
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Decay
 from siltstone.memory.kinds import Fusion, Ranker, SearchIndex
@@ -58,7 +58,8 @@ def open_documented_store(path: str | os.PathLike[str], **options: Any) -> Store
 
 
 def _opened(kind: str, path: str | os.PathLike[str], options: dict[str, Any]) -> Store:
-    store: Store = STORES[kind]().open(path, **options)
+    room = import_module("siltstone.postgres" if kind == "PostgresStore" else "siltstone.stores")
+    store: Store = getattr(room, kind).open(path, **options)  # of a higher room: its stores open sessions
     return store
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Any, Final, TypeAlias
 
-from siltstone.background import started
 from siltstone.errors import ConfigError
 from siltstone.events import SearchDegraded, StoreHook, notify
+from siltstone.hooks import started
 from siltstone.memory.entry import SearchHit
 
 __all__ = ["Reranker", "Scorer", "as_reranker"]

@@ -6,69 +6,107 @@ from siltstone.late import names_of
 
 if TYPE_CHECKING:
     from siltstone.messages.canonical import (
-        DIGEST,
-        begins_alike,
-        canonical_bytes,
-        canonical_digest,
-        text_digests,
+        DIGEST as DIGEST,
+        begins_alike as begins_alike,
+        canonical_bytes as canonical_bytes,
+        canonical_digest as canonical_digest,
+        text_digests as text_digests,
     )
-    from siltstone.messages.check import broken_tool_groups
-    from siltstone.messages.condensed import condensed
-    from siltstone.messages.conversion import Converted, Loss, convert
-    from siltstone.messages.escapes import holds
-    from siltstone.messages.excerpt import Excerpt
-    from siltstone.messages.groups import Group, groups
-    from siltstone.messages.history import read_history
-    from siltstone.messages.indexable import indexable_text, indexable_texts
-    from siltstone.messages.json_text import decode, encode, well_formed, without_own_key
+    from siltstone.messages.check import broken_tool_groups as broken_tool_groups
+    from siltstone.messages.condensed import condensed as condensed
+    from siltstone.messages.conversion import Converted as Converted, Loss as Loss, convert as convert
+    from siltstone.messages.escapes import holds as holds
+    from siltstone.messages.excerpt import Excerpt as Excerpt
+    from siltstone.messages.groups import Group as Group, groups as groups
+    from siltstone.messages.history import read_history as read_history
+    from siltstone.messages.indexable import (
+        indexable_text as indexable_text,
+        indexable_texts as indexable_texts,
+    )
+    from siltstone.messages.json_text import (
+        decode as decode,
+        encode as encode,
+        well_formed as well_formed,
+        without_own_key as without_own_key,
+    )
     from siltstone.messages.kinds import (
-        Dialect,
-        LiveObject,
-        PartKind,
-        Provenance,
-        RawMessage,
-        RequestRule,
-        Role,
+        Dialect as Dialect,
+        LiveObject as LiveObject,
+        PartKind as PartKind,
+        Provenance as Provenance,
+        RawMessage as RawMessage,
+        RequestRule as RequestRule,
+        Role as Role,
     )
-    from siltstone.messages.limits import MAX_MESSAGE_BYTES, message_size
-    from siltstone.messages.material_item import INDENT, ItemKind, MaterialItem
+    from siltstone.messages.limits import MAX_MESSAGE_BYTES as MAX_MESSAGE_BYTES, message_size as message_size
+    from siltstone.messages.material_item import (
+        INDENT as INDENT,
+        ItemKind as ItemKind,
+        MaterialItem as MaterialItem,
+    )
     from siltstone.messages.message import (
-        InjectedMessage,
-        KeyedSystemMessage,
-        Message,
-        Part,
-        RecalledMessage,
-        RepairedMessage,
-        SubstituteMessage,
-        SummaryMessage,
+        InjectedMessage as InjectedMessage,
+        KeyedSystemMessage as KeyedSystemMessage,
+        Message as Message,
+        Part as Part,
+        RecalledMessage as RecalledMessage,
+        RepairedMessage as RepairedMessage,
+        SubstituteMessage as SubstituteMessage,
+        SummaryMessage as SummaryMessage,
     )
     from siltstone.messages.outline import (
-        History,
-        as_history,
-        message_items,
-        render_messages,
-        rendered_tokens,
+        History as History,
+        as_history as as_history,
+        message_items as message_items,
+        render_messages as render_messages,
+        rendered_tokens as rendered_tokens,
     )
-    from siltstone.messages.own_tools import OWN_TOOLS, OwnTools, names_own_tool
-    from siltstone.messages.read import detect, read_message, read_summary, validate
-    from siltstone.messages.repairs import Repaired, repair
-    from siltstone.messages.results import read_substitute, with_result_texts, with_results, words_alone
-    from siltstone.messages.summaries import summary_level
-    from siltstone.messages.summary_mark import SummaryMark, marked, ranges_in_words, read_mark, unmarked
-    from siltstone.messages.tombstone import FORGOTTEN, Identifier, identifiers, renamed, tombstone
+    from siltstone.messages.own_tools import (
+        OWN_TOOLS as OWN_TOOLS,
+        OwnTools as OwnTools,
+        names_own_tool as names_own_tool,
+    )
+    from siltstone.messages.read import (
+        detect as detect,
+        read_message as read_message,
+        read_summary as read_summary,
+        validate as validate,
+    )
+    from siltstone.messages.repairs import Repaired as Repaired, repair as repair
+    from siltstone.messages.results import (
+        read_substitute as read_substitute,
+        with_result_texts as with_result_texts,
+        with_results as with_results,
+        words_alone as words_alone,
+    )
+    from siltstone.messages.summaries import summary_level as summary_level
+    from siltstone.messages.summary_mark import (
+        SummaryMark as SummaryMark,
+        marked as marked,
+        ranges_in_words as ranges_in_words,
+        read_mark as read_mark,
+        unmarked as unmarked,
+    )
+    from siltstone.messages.tombstone import (
+        FORGOTTEN as FORGOTTEN,
+        Identifier as Identifier,
+        identifiers as identifiers,
+        renamed as renamed,
+        tombstone as tombstone,
+    )
     from siltstone.messages.turns import (
-        REMINDER_TAGS,
-        Turn,
-        has_words_beside_results,
-        in_flight,
-        is_request,
-        opens_turn,
-        turns,
+        REMINDER_TAGS as REMINDER_TAGS,
+        Turn as Turn,
+        has_words_beside_results as has_words_beside_results,
+        in_flight as in_flight,
+        is_request as is_request,
+        opens_turn as opens_turn,
+        turns as turns,
     )
-    from siltstone.messages.validators import Finding, validate_history
-    from siltstone.messages.wording import in_words
+    from siltstone.messages.validators import Finding as Finding, validate_history as validate_history
+    from siltstone.messages.wording import in_words as in_words
 else:
-    __getattr__ = names_of(
+    __getattr__, __dir__, __all__ = names_of(
         __name__,
         {
             "canonical": "DIGEST begins_alike canonical_bytes canonical_digest text_digests",
@@ -99,86 +137,3 @@ else:
             "wording": "in_words",
         },
     )
-
-__all__ = [
-    "DIGEST",
-    "FORGOTTEN",
-    "INDENT",
-    "MAX_MESSAGE_BYTES",
-    "OWN_TOOLS",
-    "REMINDER_TAGS",
-    "Converted",
-    "Dialect",
-    "Excerpt",
-    "Finding",
-    "Group",
-    "History",
-    "Identifier",
-    "InjectedMessage",
-    "ItemKind",
-    "KeyedSystemMessage",
-    "LiveObject",
-    "Loss",
-    "MaterialItem",
-    "Message",
-    "OwnTools",
-    "Part",
-    "PartKind",
-    "Provenance",
-    "RawMessage",
-    "RecalledMessage",
-    "Repaired",
-    "RepairedMessage",
-    "RequestRule",
-    "Role",
-    "SubstituteMessage",
-    "SummaryMark",
-    "SummaryMessage",
-    "Turn",
-    "as_history",
-    "begins_alike",
-    "broken_tool_groups",
-    "canonical_bytes",
-    "canonical_digest",
-    "condensed",
-    "convert",
-    "decode",
-    "detect",
-    "encode",
-    "groups",
-    "has_words_beside_results",
-    "holds",
-    "identifiers",
-    "in_flight",
-    "in_words",
-    "indexable_text",
-    "indexable_texts",
-    "is_request",
-    "marked",
-    "message_items",
-    "message_size",
-    "names_own_tool",
-    "opens_turn",
-    "ranges_in_words",
-    "read_history",
-    "read_mark",
-    "read_message",
-    "read_substitute",
-    "read_summary",
-    "renamed",
-    "render_messages",
-    "rendered_tokens",
-    "repair",
-    "summary_level",
-    "text_digests",
-    "tombstone",
-    "turns",
-    "unmarked",
-    "validate",
-    "validate_history",
-    "well_formed",
-    "with_result_texts",
-    "with_results",
-    "without_own_key",
-    "words_alone",
-]

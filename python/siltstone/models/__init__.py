@@ -1,21 +1,7 @@
 """Models that write summaries: one that needs no network and no key, and those of providers' SDKs."""
 
-from typing import TYPE_CHECKING
-
-from siltstone.late import names_of
-
-if TYPE_CHECKING:
-    from siltstone.models.anthropic_sdk import anthropic, async_anthropic
-    from siltstone.models.extractive import ExtractiveModel
-    from siltstone.models.openai_sdk import async_openai, openai
-else:
-    __getattr__ = names_of(
-        __name__,
-        {
-            "anthropic_sdk": "anthropic async_anthropic",
-            "extractive": "ExtractiveModel",
-            "openai_sdk": "async_openai openai",
-        },
-    )
+from siltstone.models.anthropic_sdk import anthropic, async_anthropic
+from siltstone.models.extractive import ExtractiveModel
+from siltstone.models.openai_sdk import async_openai, openai
 
 __all__ = ["ExtractiveModel", "anthropic", "async_anthropic", "async_openai", "openai"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from siltstone.extras import requires
+from siltstone.errors import requires
+from siltstone.events import UsageRecord
 from siltstone.llm import Completion, CompletionRequest, ToolCall
-from siltstone.usage import UsageRecord
 
 __all__ = ["AnthropicModel", "AsyncAnthropicModel", "anthropic", "async_anthropic"]
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from siltstone import tokens
+from siltstone.events import UsageRecord
 from siltstone.llm import Completion, CompletionRequest
 from siltstone.models.selection import Measure, Picks
 from siltstone.tokens import TokenRule
-from siltstone.usage import UsageRecord
 
 if TYPE_CHECKING:
     from siltstone.models.salience import Scored

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
-from siltstone.errors import ConfigError
-from siltstone.extras import requires
+from siltstone.errors import ConfigError, requires
+from siltstone.events import UsageRecord
 from siltstone.llm import Completion, CompletionRequest, ToolCall
 from siltstone.models.calls import arguments_of
-from siltstone.usage import UsageRecord
 
 __all__ = ["AsyncOpenAIModel", "OpenAIApi", "OpenAIModel", "async_openai", "openai"]
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any, Final
 
-from siltstone.errors import StoreOpenError
-from siltstone.extras import requires
+from siltstone.errors import StoreOpenError, requires
 from siltstone.postgres.schema import TABLES, quoted, setup, version_of
 
 with requires("postgres", by="siltstone.PostgresStore"):

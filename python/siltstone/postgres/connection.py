@@ -12,8 +12,8 @@ from siltstone.errors import (
     StoreError,
     StoreIoError,
     StoreOpenError,
+    requires,
 )
-from siltstone.extras import requires
 from siltstone.postgres.exchange import answered, ask, is_readable
 from siltstone.postgres.statements import Row
 

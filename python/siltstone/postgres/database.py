@@ -19,8 +19,8 @@ from siltstone.errors import (
     StoreError,
     StoreForkedError,
     StoreUnavailableError,
+    requires,
 )
-from siltstone.extras import requires
 from siltstone.postgres.administration import address
 from siltstone.postgres.apart import Apart, NotInTimeError, is_main
 from siltstone.postgres.connection import (

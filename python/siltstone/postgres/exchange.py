@@ -16,7 +16,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from siltstone.extras import requires
+from siltstone.errors import requires
 from siltstone.postgres.statements import Row
 
 with requires("postgres", by="siltstone.PostgresStore"):

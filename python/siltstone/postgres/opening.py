@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-from siltstone.errors import ConfigError, StoreError, StoreOpenError
-from siltstone.extras import requires
+from siltstone.errors import ConfigError, StoreError, StoreOpenError, requires
 from siltstone.postgres.connection import LostError, first_line, run
 from siltstone.postgres.schema import (
     HASH_RULES,

@@ -1,26 +1,10 @@
 """Recall: earlier messages that fit a question return before a model call, within a budget."""
 
-from typing import TYPE_CHECKING
-
-from siltstone.late import names_of
-
-if TYPE_CHECKING:
-    from siltstone.recall.base import Detail, FactLine, RecallBlock, RecallConfig
-    from siltstone.recall.block import build_block, parse_block
-    from siltstone.recall.place import is_recalled, may_be_recalled, position, without_recalled
-    from siltstone.recall.query import query_of
-    from siltstone.recall.turn import Recall, Sources
-else:
-    __getattr__ = names_of(
-        __name__,
-        {
-            "base": "Detail FactLine RecallBlock RecallConfig",
-            "block": "build_block parse_block",
-            "place": "is_recalled may_be_recalled position without_recalled",
-            "query": "query_of",
-            "turn": "Recall Sources",
-        },
-    )
+from siltstone.recall.base import Detail, FactLine, RecallBlock, RecallConfig
+from siltstone.recall.block import build_block, parse_block
+from siltstone.recall.place import is_recalled, may_be_recalled, position, without_recalled
+from siltstone.recall.query import query_of
+from siltstone.recall.turn import Recall, Sources
 
 __all__ = [
     "Detail",

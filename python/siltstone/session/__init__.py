@@ -5,25 +5,28 @@ from typing import TYPE_CHECKING
 from siltstone.late import names_of
 
 if TYPE_CHECKING:
-    from siltstone.session.aio import AsyncSession
-    from siltstone.session.asking import Answer
+    from siltstone.session.aio import AsyncSession as AsyncSession
+    from siltstone.session.asking import Answer as Answer
     from siltstone.session.carrying import (
-        Imported,
-        export_everything,
-        export_knowledge,
-        export_segments,
-        export_vectors,
-        import_everything,
-        import_knowledge,
-        import_segments,
+        Imported as Imported,
+        export_everything as export_everything,
+        export_knowledge as export_knowledge,
+        export_segments as export_segments,
+        export_vectors as export_vectors,
+        import_everything as import_everything,
+        import_knowledge as import_knowledge,
+        import_segments as import_segments,
     )
-    from siltstone.session.compactions import CompactionRecord, SummaryRecord
-    from siltstone.session.options import StoreOptions
-    from siltstone.session.prepared import Prepared
-    from siltstone.session.retention import Retention
-    from siltstone.session.sync import Session
+    from siltstone.session.compactions import (
+        CompactionRecord as CompactionRecord,
+        SummaryRecord as SummaryRecord,
+    )
+    from siltstone.session.options import StoreOptions as StoreOptions
+    from siltstone.session.prepared import Prepared as Prepared
+    from siltstone.session.retention import Retention as Retention
+    from siltstone.session.sync import Session as Session
 else:
-    __getattr__ = names_of(
+    __getattr__, __dir__, __all__ = names_of(
         __name__,
         {
             "aio": "AsyncSession",
@@ -37,22 +40,3 @@ else:
             "sync": "Session",
         },
     )
-
-__all__ = [
-    "Answer",
-    "AsyncSession",
-    "CompactionRecord",
-    "Imported",
-    "Prepared",
-    "Retention",
-    "Session",
-    "StoreOptions",
-    "SummaryRecord",
-    "export_everything",
-    "export_knowledge",
-    "export_segments",
-    "export_vectors",
-    "import_everything",
-    "import_knowledge",
-    "import_segments",
-]

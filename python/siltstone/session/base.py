@@ -6,10 +6,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from siltstone.events import UsageRecord
 from siltstone.memory.base import Store
 from siltstone.session.calls import SessionCalls
 from siltstone.session.opening import Opened
-from siltstone.usage import UsageRecord
 
 if TYPE_CHECKING:
     from siltstone.knowledge import Rule

@@ -10,8 +10,8 @@ from typing import Any
 
 from siltstone.compaction.base import Compaction, Trigger
 from siltstone.errors import StoreCorruptError
+from siltstone.events import UsageRecord, total_usage
 from siltstone.messages import Message
-from siltstone.usage import UsageRecord, total
 
 __all__ = ["LOW_YIELD", "CompactionClock"]
 
@@ -174,7 +174,7 @@ class CompactionClock:
         """The clock after siltstone's own model calls, successful or not."""
         records = tuple(records)
         known = () if self.usage is None else (self.usage,)
-        return replace(self, usage=total([*known, *records])) if records else self
+        return replace(self, usage=total_usage([*known, *records])) if records else self
 
     def after(self, other: CompactionClock) -> CompactionClock:
         """This clock, as another worker stored it, with the boundaries that *other* has not stored yet."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from siltstone.compaction.kinds import State
 from siltstone.errors import CompactionNotFoundError, ConfigError
+from siltstone.events import UsageRecord
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import CompactionRow, Derived, NewCompaction
 from siltstone.messages import RawMessage
@@ -18,7 +19,6 @@ from siltstone.session.deciding import RuleSpan
 from siltstone.session.loading import all_derived, line_of
 from siltstone.session.range_set import RangeSet, minus, union
 from siltstone.session.rows import rules_in, seconds_of, threshold_of, usage_of, window_of
-from siltstone.usage import UsageRecord
 
 __all__ = ["CompactionRecord", "SummaryRecord", "expand", "record", "records", "view_at"]
 

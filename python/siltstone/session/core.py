@@ -25,7 +25,7 @@ from siltstone.errors import (
     StoreConflictError,
     StoreError,
 )
-from siltstone.events import Hook, RedactedSpan
+from siltstone.events import Hook, RedactedSpan, UsageRecord, total_usage
 from siltstone.hooks import NO_COMPACTION_HOOKS, CompactionHooks
 from siltstone.memory.base import Store
 from siltstone.memory.log import (
@@ -54,7 +54,6 @@ from siltstone.session.state import SessionState, first_state, next_state
 from siltstone.session.usage import cached_tokens, input_tokens
 from siltstone.session.view import Item, View
 from siltstone.tokens import TokenRule, rule
-from siltstone.usage import UsageRecord, total
 
 if TYPE_CHECKING:
     from siltstone.archive import ContextArchive
@@ -206,7 +205,7 @@ class SessionCore:
     @property
     def usage(self) -> UsageRecord:
         """The sum of siltstone's own model calls, including earlier processes."""
-        return self.state.clock.usage or total(())
+        return self.state.clock.usage or total_usage(())
 
     def redact_text(self, text: str) -> str:
         """*text* without secrets, if the session redacts. Only such a text is written, or sent to a model."""

@@ -54,8 +54,7 @@ from siltstone.session.loading import content_of, line_of
 from siltstone.session.range_set import RangeSet, minus, union
 from siltstone.session.repeats import Call
 from siltstone.session.state import SessionState
-from siltstone.tools.memory_save import MAX_SAVES, read_memory
-from siltstone.tools.memory_save import NAME as MEMORY_SAVE
+from siltstone.tools.memory_save import MAX_SAVES, NAME as MEMORY_SAVE, read_memory
 
 __all__ = [
     "extraction",

@@ -35,7 +35,7 @@ class LearningThread:
         knowing = self._calls.core.knowing
         if not knowing.is_due or knowing.slot.is_held or not self._is_idle:
             return
-        from siltstone.background import TooManyThreads, started
+        from siltstone.hooks import TooManyThreads, started
 
         model = self._calls.extraction_model(self._given)
         if model is None:

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
+from siltstone.events import UsageRecord
 from siltstone.memory.entry import Entry
 from siltstone.memory.log import (
     CompactionRow,
@@ -35,7 +36,6 @@ from siltstone.session.range_set import RangeSet
 from siltstone.session.redacting import Redacting
 from siltstone.session.view import Item
 from siltstone.tokens import TokenRule
-from siltstone.usage import UsageRecord
 
 if TYPE_CHECKING:
     from siltstone.recall.base import RecallBlock

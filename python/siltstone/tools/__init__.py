@@ -1,34 +1,14 @@
 """The tools that a model may call."""
 
-from typing import TYPE_CHECKING
-
-from siltstone.late import names_of
-
-if TYPE_CHECKING:
-    from siltstone.tools.base import Format, Tool, dispatch
-    from siltstone.tools.budget import LEAST_BUDGET, answer_budget
-    from siltstone.tools.chronicle import chronicle
-    from siltstone.tools.context_compact import context_compact
-    from siltstone.tools.memory_forget import memory_forget
-    from siltstone.tools.memory_get import handle_of, memory_get
-    from siltstone.tools.memory_save import SavedMemory, memory_save
-    from siltstone.tools.memory_search import memory_search
-    from siltstone.tools.skill import skill
-else:
-    __getattr__ = names_of(
-        __name__,
-        {
-            "base": "Format Tool dispatch",
-            "budget": "LEAST_BUDGET answer_budget",
-            "chronicle": "chronicle",
-            "context_compact": "context_compact",
-            "memory_forget": "memory_forget",
-            "memory_get": "handle_of memory_get",
-            "memory_save": "SavedMemory memory_save",
-            "memory_search": "memory_search",
-            "skill": "skill",
-        },
-    )
+from siltstone.tools.base import Format, Tool, dispatch
+from siltstone.tools.budget import LEAST_BUDGET, answer_budget
+from siltstone.tools.chronicle import chronicle
+from siltstone.tools.context_compact import context_compact
+from siltstone.tools.memory_forget import memory_forget
+from siltstone.tools.memory_get import handle_of, memory_get
+from siltstone.tools.memory_save import SavedMemory, memory_save
+from siltstone.tools.memory_search import memory_search
+from siltstone.tools.skill import skill
 
 __all__ = [
     "LEAST_BUDGET",

@@ -9,8 +9,8 @@ from siltstone.adapters.agent_framework.messages import AgentFrameworkDialect
 from siltstone.adapters.base import AnySession, Ready, acalled_tool, merged, requires
 from siltstone.adapters.pool import MOST_OPEN, OpenSession, Pool
 from siltstone.errors import ConfigError
+from siltstone.events import UsageRecord
 from siltstone.tools import Tool, memory_get, memory_search
-from siltstone.usage import UsageRecord
 
 with requires("agent-framework"):
     from agent_framework import (

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from siltstone.adapters.base import requires
+from siltstone.events import UsageRecord
 from siltstone.llm import Completion, CompletionRequest
-from siltstone.usage import UsageRecord
 
 with requires("langchain"):
     from langchain_core.language_models import BaseChatModel

@@ -7,8 +7,8 @@ from typing import Any
 
 from siltstone.adapters.base import requires
 from siltstone.adapters.strands.messages import alternating
+from siltstone.events import UsageRecord
 from siltstone.llm import Completion, CompletionRequest
-from siltstone.usage import UsageRecord
 
 with requires("strands"):
     from strands.models import Model

@@ -8,8 +8,8 @@ from typing import Any
 from siltstone.adapters.base import AnySession, Door, RequestRefusedError, memory_tools, merged, requires
 from siltstone.adapters.strands.messages import Message, StrandsDialect, alternating
 from siltstone.errors import ToolError
+from siltstone.events import UsageRecord
 from siltstone.tools import Tool
-from siltstone.usage import UsageRecord
 
 with requires("strands"):
     from strands.hooks import AfterInvocationEvent
