@@ -55,7 +55,7 @@ from adapters.contract import (
     signature,
 )
 from siltstone.adapters.langchain import LangChainDialect, SiltstoneMiddleware, summariser
-from siltstone.errors import ConfigError
+from siltstone.errors import ConfigError, InvalidMessageError
 from siltstone.events import UsageRecord
 from siltstone.messages import broken_tool_groups, decode, encode, read_history, read_message
 
@@ -458,3 +458,15 @@ def test_a_search_leaves_the_event_loop_free(monkeypatch: pytest.MonkeyPatch) ->
 
     chain = RunnableLambda(called)
     assert asyncio.run(leaves_the_loop_free(monkeypatch, lambda: chain.ainvoke({"query": "salt"})))
+
+
+@pytest.mark.parametrize("raw", [SystemMessage("a"), AIMessage("b"), HumanMessage("c").model_dump()])
+def test_a_session_refuses_messages_of_langchain_outside_of_the_adapter(raw: Any) -> None:
+    session = opened()
+    with pytest.raises(
+        InvalidMessageError, match=r"siltstone\.adapters\.langchain .*convert_to_openai_messages"
+    ):
+        session.append({"role": "user", "content": "First."}, raw)
+    assert session.log() == []
+    session.append(*convert_to_openai_messages([HumanMessage("b"), AIMessage("c")]))
+    assert [read_message(each, 0).text for each in session.log()] == ["b", "c"]

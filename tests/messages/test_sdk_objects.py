@@ -106,3 +106,38 @@ def test_pydantic_models_are_read() -> None:
     raw = {"role": "assistant", "content": [block(type="text", text="hi")]}
     assert read_message(raw, 0).parts == (Part("text", "hi"),)
     assert encode(raw) == '{"role":"assistant","content":[{"type":"text","text":"hi"}]}'
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (Block(type="human", content="hi"), "its type 'human': give a dict such as"),
+        (Block(type="new_item", content="hi"), "its type 'new_item'"),
+        (Block({"type": "ai"}, content="hi"), "its type 'ai'"),
+        ({"type": "human", "content": "hi"}, "convert_to_openai_messages"),
+        ({"type": "ai", "data": {"content": "hi"}}, "convert_to_openai_messages"),
+        (
+            {"lc": 1, "type": "constructor", "id": ["langchain", "HumanMessage"]},
+            "siltstone.adapters.langchain",
+        ),
+        ({"type": "AIMessageChunk", "content": "hi"}, "siltstone.adapters.langchain"),
+        ({"kind": "request", "parts": [{"content": "hi"}]}, "siltstone.adapters.pydantic_ai"),
+        ({"role": "user", "content": [{"text": "hi"}]}, "'content[0]' has no type"),
+        ({"role": "user", "content": [{"toolResult": {"toolUseId": "1"}}]}, "siltstone.adapters.strands"),
+        (Block(type="text", text="hi"), "its type 'text'"),
+        (Block(index=0, message=Block(role="assistant", content="hi")), "it has no role"),
+        ("hi", '{"role": "user", "content": "..."}'),
+        ([{"role": "user", "content": "hi"}], "as in append(*messages)"),
+    ],
+    ids=repr,
+)
+def test_a_message_of_a_framework_is_refused_with_what_to_give_instead(raw: Any, words: str) -> None:
+    with pytest.raises(InvalidMessageError) as caught:
+        read_message(raw, 7)
+    assert "message 7" in str(caught.value)
+    assert words in str(caught.value)
+
+
+def test_an_item_that_only_a_newer_api_has_is_read_from_a_dict() -> None:
+    raw = {"type": "dream_call", "id": "dr_1", "call_id": "a"}
+    assert read_message(raw, 0).dialect == "openai.responses"

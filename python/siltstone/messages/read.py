@@ -26,6 +26,29 @@ _READERS: Final[dict[Dialect, tuple[Reader, dict[str, Role]]]] = {
     "anthropic": (anthropic.read, anthropic.ROLES),
 }
 
+#: Names of speakers, which frameworks have as the type of a message, without a role.
+_SPEAKER_TYPES: Final = frozenset({
+    "human", "ai", "user", "assistant", "system", "developer", "tool", "function", "chat", "remove",
+    "constructor",
+})  # fmt: skip
+
+#: Keys that a block of Bedrock's Converse API has in the place of a type.
+_CONVERSE: Final = frozenset({
+    "text", "toolUse", "toolResult", "image", "document", "video", "reasoningContent",
+})  # fmt: skip
+
+#: Who reads the messages of a framework, by the package of their classes.
+_READ_BY: Final = {
+    "langchain_core": "siltstone.adapters.langchain reads LangChain's messages; elsewhere give the dicts of "
+    "langchain_core.messages.convert_to_openai_messages",
+    "pydantic_ai": "siltstone.adapters.pydantic_ai reads the messages of pydantic-ai",
+    "agent_framework": "siltstone.adapters.agent_framework reads the messages of Agent Framework",
+    "openai": "of an answer, give response.choices[0].message, or the items *response.output",
+    "anthropic": 'of an answer, give {"role": "assistant", "content": message.content}',
+    "agents": "siltstone.adapters.openai_agents reads the items of a run; elsewhere give the dict of "
+    "item.to_input_item()",
+}
+
 _PLAIN = 2  # fields of a message that has a role and a content, and nothing else
 _NO_DIALECT = frozenset({None, "any"})
 _SPEAKERS: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant", "system": "system"}
@@ -115,15 +138,55 @@ def _project(
     if fields is None:
         raise _not_a_mapping(raw, f"message {index}", index=index)
     if not is_stored:
+        _check_form(raw, fields, index)
         check_carried(fields, index)
     dialect = dialect or _detect(fields)
     reader, roles = _reader(dialect)
     spoken = fields.get("role")
     is_item = spoken is None and dialect == openai_responses.NAME and openai_responses.item_type(fields)
     if not is_item and (not isinstance(spoken, str) or spoken not in roles):
-        raise _unknown_role(spoken, roles, index)
+        raise _unknown_role(spoken, roles, index, _remedy(raw))
     role, parts = reader(fields)
     return dialect, role, parts
+
+
+def _check_form(raw: RawMessage, fields: Mapping[str, Any], index: int) -> None:
+    """Refuses the messages of frameworks, as objects and as dicts: they would be read as something else.
+
+    An item of the Responses API has a type and no role. Types that this version does not know are read, too,
+    if they are in a dict, or in an object of the SDK.
+    """
+    kind, role = fields.get("type"), fields.get("role")
+    if role is None and isinstance(kind, str) and kind not in openai_responses.ITEMS:
+        is_sdk = type(raw).__module__.partition(".")[0] == "openai"
+        is_foreign = raw is not fields and not is_sdk and not isinstance(raw, Mapping)
+        if is_foreign or kind in _SPEAKER_TYPES or kind.endswith("MessageChunk") or "lc" in fields:
+            raise InvalidMessageError(
+                f"message {index} ({type(raw).__name__}) has no role, and no item of the Responses API has "
+                f"its type {kind!r}: {_remedy(raw) if is_foreign else _READ_BY['langchain_core']}",
+                index=index,
+                key="type",
+                value_type=type(raw).__name__,
+            )
+    content = fields.get("content")
+    for place, block in enumerate(content if isinstance(content, list | tuple) else ()):
+        if type(block) is dict and "type" not in block and not _CONVERSE.isdisjoint(block):
+            raise InvalidMessageError(
+                f"message {index}: 'content[{place}]' has no type: a text is "
+                '{"type": "text", "text": "..."}; siltstone.adapters.strands reads the blocks of Strands',
+                index=index,
+                key=f"content[{place}].type",
+                value_type="dict",
+            )
+
+
+def _remedy(raw: object) -> str:
+    """What to give instead of *raw*."""
+    named = [each.__module__.partition(".")[0] for each in type(raw).__mro__]
+    if isinstance(raw, Mapping) and "parts" in raw:
+        named = ["pydantic_ai"]
+    known = next((each for each in named if each in _READ_BY), None)
+    return _READ_BY[known] if known else 'give a dict such as {"role": "user", "content": "..."}'
 
 
 def _detect(fields: Mapping[str, Any]) -> Dialect:
@@ -182,20 +245,24 @@ def _malformed(fault: Malformed, index: int) -> InvalidMessageError:
     )
 
 
-def _unknown_role(role: object, roles: Iterable[str], index: int) -> InvalidMessageError:
+def _unknown_role(role: object, roles: Iterable[str], index: int, remedy: str) -> InvalidMessageError:
     known = ", ".join(map(repr, sorted(roles)))
     if isinstance(role, str):
         message = f"message {index}: unknown role {role!r}; known are {known}"
     else:
         got = "no role" if role is None else f"a role of type {type(role).__name__}"
-        message = f"message {index} is not a message: it has {got}; known are {known}"
+        message = f"message {index} is not a message: it has {got}; known are {known}: {remedy}"
     return InvalidMessageError(message, index=index, key="role", role=role, value_type=type(role).__name__)
 
 
 def _not_a_mapping(raw: object, name: str, **fields: Any) -> InvalidMessageError:
     kind = type(raw).__name__
+    if isinstance(raw, list | tuple):
+        remedy = "the messages of a list are given one by one, as in append(*messages)"
+    else:
+        remedy = _remedy(raw)
     return InvalidMessageError(
-        f"{name} is not a message: expected a mapping or an SDK's message, got {kind}",
+        f"{name} is not a message: expected a mapping or an SDK's message, got {kind}: {remedy}",
         value_type=kind,
         **fields,
     )
