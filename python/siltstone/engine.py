@@ -52,7 +52,14 @@ from siltstone.events import (
     notify,
     watch_compaction,
 )
-from siltstone.hooks import HOOK_TIMEOUT, NO_COMPACTION_HOOKS, CompactionHooks, HookCall, HookError
+from siltstone.hooks import (
+    HOOK_TIMEOUT,
+    NO_COMPACTION_HOOKS,
+    CompactionHooks,
+    HookCall,
+    HookError,
+    checked_hooks,
+)
 from siltstone.llm import (
     LAST_RESORT,
     AsyncModels,
@@ -133,7 +140,8 @@ def compact(
     """
     compaction_hooks = CompactionHooks(on_before_compact, on_after_compact, hook_timeout, check)
     history, trigger = _manual(messages, policy, context_window, focus)
-    return llm.run(attempt(policy, history, trigger, hooks=hooks, compaction_hooks=compaction_hooks), model)
+    told = checked_hooks(hooks)
+    return llm.run(attempt(policy, history, trigger, hooks=told, compaction_hooks=compaction_hooks), model)
 
 
 async def acompact(
@@ -153,7 +161,8 @@ async def acompact(
     compaction_hooks = CompactionHooks(on_before_compact, on_after_compact, hook_timeout, check)
     history, trigger = _manual(messages, policy, context_window, focus)
     return await llm.run_async(
-        attempt(policy, history, trigger, hooks=hooks, compaction_hooks=compaction_hooks), model
+        attempt(policy, history, trigger, hooks=checked_hooks(hooks), compaction_hooks=compaction_hooks),
+        model,
     )
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass
 from inspect import isawaitable, iscoroutinefunction
 from math import inf
 from types import CoroutineType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from siltstone.errors import ConfigError, SiltstoneError
 
@@ -26,9 +26,12 @@ __all__ = [
     "TooManyThreads",
     "ask",
     "ask_async",
+    "checked_hooks",
     "gives_coroutine",
     "started",
 ]
+
+Hook = TypeVar("Hook", bound=Callable[..., Any])
 
 HOOK_TIMEOUT: Final = 60.0  #: seconds that a hook may take
 
@@ -85,6 +88,18 @@ def started(function: Callable[[Any], Any], argument: object, name: str) -> Futu
         _under_way.discard(future)  # an interrupted start may leave a thread that runs, or none
         raise
     return future
+
+
+def checked_hooks(hooks: Iterable[Hook]) -> tuple[Hook, ...]:
+    """*hooks*, the functions that a host gives to hear of events.
+
+    Raises:
+        ConfigError: it is no list, or one of them is not callable.
+    """
+    listed = tuple(hooks) if isinstance(hooks, Iterable) else ()
+    if callable(hooks) or not isinstance(hooks, Iterable) or not all(map(callable, listed)):
+        _refuse("hooks", "a list of functions that take an event, such as [print]", hooks)
+    return listed
 
 
 @dataclass(frozen=True, slots=True)

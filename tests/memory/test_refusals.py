@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -21,9 +22,9 @@ from storing import entries, message
 from summary_log import summary_log
 
 
-@pytest.mark.parametrize("limit", [-1, -(10**30)])
-def test_a_negative_limit_is_refused(store: Store, limit: int) -> None:
-    with pytest.raises(InvalidEntryError, match="limit must be at least 0"):
+@pytest.mark.parametrize("limit", [-1, -(10**30), "5", 2.5, None])
+def test_a_limit_that_is_negative_or_no_integer_is_refused(store: Store, limit: Any) -> None:
+    with pytest.raises(InvalidEntryError, match="limit must be an integer >= 0"):
         store.search("a", "silt", limit=limit)
 
 

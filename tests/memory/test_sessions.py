@@ -159,7 +159,7 @@ def test_a_session_is_opened_from_its_store_and_leaves_it_open(tmp_path: Path) -
             assert session.context_window == 8_000
         with store.session("a") as again:
             assert again.history() == [user("hello")]
-        with pytest.raises(TypeError, match="unexpected keyword argument 'windw'"):
+        with pytest.raises(TypeError, match="no option 'windw'; did you mean"):
             store.session("a", windw=8_000)  # type: ignore[call-arg]
         with pytest.raises(ConfigError, match="context_window"):
             store.session("a", context_window=0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +11,13 @@ import pytest
 
 from conversations import assistant, exchange, play, turns, user
 from siltstone import (
+    AsyncSession,
     Compacted,
     CompactionConfig,
     ConfigError,
     Emergency,
+    InvalidEntryError,
+    InvalidMessageError,
     MemoryStore,
     RecallConfig,
     Session,
@@ -94,6 +99,13 @@ def test_a_policy_without_a_model_needs_none(tmp_path: Path) -> None:
         ({"policy": "chain"}, "got 'chain': find_settings().policy('chain') of siltstone.config makes one"),
         ({"recall": "yes"}, "recall must be True, False or a RecallConfig"),
         ({"recall": True, "memory": False}, "recall needs a memory"),
+        ({"model": "gpt-5"}, "a callable such as siltstone.models.openai('gpt-5')"),
+        ({"model": ["claude-haiku-4-5"]}, "siltstone.models.anthropic('claude-haiku-4-5')"),
+        ({"hooks": print}, "a list of functions that take an event, such as [print]"),
+        ({"hooks": ["print"]}, "a list of functions that take an event"),
+        ({"memory": "agent-data"}, "a store such as MemoryStore.open(path), got 'agent-data'"),
+        ({"namespace": 42}, "namespace must be a text, got 42: a name of your own, such as '42'"),
+        ({"retention": 30}, "such as Retention(max_entries=999), got 30"),
     ],
 )
 def test_a_switch_that_cannot_be_is_refused_by_name(
@@ -103,6 +115,63 @@ def test_a_switch_that_cannot_be_is_refused_by_name(
         Session.open(tmp_path, "s", **options)  # type: ignore[arg-type]
     assert words in str(caught.value)
     assert not (tmp_path / "memory").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        (":memory:", "a session in memory is Session.open(None, id, memory=SimpleMemoryStore())"),
+        ("sqlite:///agent.db", "take those of PostgreSQL"),
+        (b"agent-data", "give it as a text or a pathlib.Path"),
+        (42, "give it as a text or a pathlib.Path"),
+    ],
+)
+def test_a_path_that_is_no_directory_is_refused_and_makes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: Any, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for opening in (partial(Session.open, path, "s"), partial(MemoryStore.open, path)):
+        with pytest.raises(ConfigError) as caught:
+            opening()
+        assert words in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda path: Session(path, "s"), TypeError, 'Session.open("agent-data", "chat-1", ...)'),
+        (lambda path: AsyncSession(path, "s"), TypeError, 'AsyncSession.open("agent-data", "chat-1", ...)'),
+        (lambda path: MemoryStore(path), TypeError, 'MemoryStore.open("agent-data", ...)'),
+        (
+            lambda path: AsyncSession.open(path, "s").append({}),
+            AttributeError,
+            "await AsyncSession.open(...)",
+        ),
+        (lambda path: Session.open(path, 42), ConfigError, "session_id must be a text, got 42"),
+        (lambda path: Session.open(path, "s", windows=8), TypeError, "did you mean 'context_window'"),
+        (lambda path: opened(path).append([user("x")]), InvalidMessageError, "as in append(*messages)"),
+        (lambda path: opened(path).append("x"), InvalidMessageError, '{"role": "user", "content": "..."}'),
+        (lambda path: opened(path).ask("x?"), ConfigError, "a function that sends messages to your model"),
+        (lambda path: opened(path).save({"a": 1}), ConfigError, "text must be a sentence such as"),
+        (lambda path: opened(path).save("x", importance="high"), ConfigError, "a number from 0 to 1"),
+        (lambda path: opened(path).search("x", limit="5"), InvalidEntryError, "an integer >= 0, got '5'"),
+        (lambda path: opened(path).search(5), InvalidEntryError, "a query must be a text, got 5"),
+        (lambda path: opened(path).search("x", since="May"), InvalidEntryError, "a datetime, or seconds"),
+        (lambda path: opened(path).facts(5), ConfigError, "query must be a text or None, got 5"),
+        (lambda path: opened(path).recover("too long"), ConfigError, "the exception that the provider's"),
+    ],
+)
+def test_a_call_that_cannot_be_names_the_remedy(
+    tmp_path: Path, call: Callable[[Path], Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error) as caught:
+        call(tmp_path)
+    assert words in str(caught.value)
+
+
+def opened(path: Path) -> Any:
+    return Session.open(path, "s")
 
 
 def test_a_session_without_a_path_needs_a_store() -> None:

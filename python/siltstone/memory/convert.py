@@ -101,13 +101,18 @@ def milliseconds(when: datetime | float | None) -> int:
     """Milliseconds since 1970, UTC, rounded down; of now for None. A datetime without a zone is UTC.
 
     Raises:
-        InvalidEntryError: a number of seconds that no datetime can hold.
+        InvalidEntryError: no time, or a number of seconds that no datetime can hold.
     """
     if when is None:
         return time.time_ns() // 1_000_000
     if isinstance(when, datetime):
         aware = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
         return (aware - _EPOCH) // MILLISECOND
+    if not isinstance(when, int | float):
+        raise InvalidEntryError(
+            f"a time must be a datetime, or seconds since 1970, got {when!r}: words are for the model's tool",
+            value=when,
+        )
     if math.isfinite(when) and _FIRST <= (stamp := math.floor(when * 1000)) <= LAST_TIME:
         return stamp
     raise InvalidEntryError(f"a time must be seconds between the years 1 and 9999, got {when!r}", value=when)

@@ -18,6 +18,7 @@ __all__ = [
     "MAX_QUERY_BYTES",
     "MAX_TEXT_BYTES",
     "Limits",
+    "checked_limit",
 ]
 
 MAX_TEXT_BYTES = 16 * 1024 * 1024  #: bytes of one entry's text, as UTF-8
@@ -106,11 +107,13 @@ class Limits:
                     )
 
     def check_query(self, query: str) -> None:
-        """Checks the size of a query.
+        """Checks the type and the size of a query.
 
         Raises:
-            InvalidEntryError: it is too long. Carries ``field``, ``size`` and ``limit``.
+            InvalidEntryError: it is no text, or too long. Carries ``field``, and ``size`` and ``limit``.
         """
+        if not isinstance(query, str):
+            raise InvalidEntryError(f"a query must be a text, got {query!r}", field="query")
         if size := _over(query, self.query_bytes):
             raise InvalidEntryError(
                 f"a query must be at most {self.query_bytes} bytes, got {size} bytes",
@@ -168,3 +171,14 @@ def _over(text: str | None, most: int) -> int:
         return 0  # the core refuses a value that is no text
     size, _ = _native.text_size(text)
     return size if size > most else 0
+
+
+def checked_limit(limit: int) -> int:
+    """*limit*, the most hits that a caller wants.
+
+    Raises:
+        InvalidEntryError: it is no integer, or below 0. Carries ``field`` and ``value``.
+    """
+    if not hasattr(limit, "__index__") or limit < 0:
+        raise InvalidEntryError(f"limit must be an integer >= 0, got {limit!r}", field="limit", value=limit)
+    return limit

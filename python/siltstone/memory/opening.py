@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from siltstone import _native
 from siltstone.errors import ConfigError
 from siltstone.events import StoreHook
+from siltstone.hooks import checked_hooks
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Decay
 from siltstone.memory.kinds import Fusion, Ranker, SearchIndex
@@ -119,7 +120,9 @@ class Searching:
             from siltstone.memory.languages import language_name  # few stores say
 
             language = language_name(language)
-        return cls(options, limits, embedder, embed_timeout, reembed, tuple(hooks), reranker, language)
+        return cls(
+            options, limits, embedder, embed_timeout, reembed, checked_hooks(hooks), reranker, language
+        )
 
     def vectors(self, native: _native.Store, asked: _native.Store | None = None) -> Vectors | None:
         """The maker of the vectors of a store, which remembers its embedder; None without an embedder.

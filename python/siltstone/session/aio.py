@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, Unpack
 
 from siltstone.compaction.base import Checkpoint, Compactor, MemoryReport
 from siltstone.errors import SessionBusyError
@@ -19,7 +19,7 @@ from siltstone.memory.reports import ForgetReport
 from siltstone.messages import RawMessage
 from siltstone.outcome import AsyncAfterCompact, AsyncBeforeCompact, Outcome, Plan
 from siltstone.session import compactions
-from siltstone.session.asking import Answer, again, ended
+from siltstone.session.asking import Answer, again, check_call, ended
 from siltstone.session.background_task import BackgroundTask
 from siltstone.session.base import BaseSession
 from siltstone.session.brief import brief_boundary
@@ -179,6 +179,7 @@ class AsyncSession(BaseSession):
 
     async def ask(self, call: Callable[[list[Any]], Awaitable[R]]) -> Answer[R]:
         """Prepares a request and awaits ``call(messages)``; after an overflow, sends a smaller request."""
+        check_call(call)
         prepared = await self.prepare()
         messages, retries = prepared.messages, 0
         while True:
@@ -412,6 +413,14 @@ class Opening(Generic[S]):
 
     def __await__(self) -> Generator[Any, None, S]:
         return self._open().__await__()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(
+            f"AsyncSession.open(...) must be awaited before {name!r} is used: "
+            "session = await AsyncSession.open(...), or async with AsyncSession.open(...) as session",
+            name=name,
+            obj=self,
+        )
 
     async def __aenter__(self) -> S:
         self._opened = await self._open()

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from siltstone.compaction.base import Compactor, OverflowRetrier
-from siltstone.errors import ContextOverflowError
+from siltstone.errors import ConfigError, ContextOverflowError
 from siltstone.messages import RawMessage, read_message
 from siltstone.overflow import is_context_overflow
 from siltstone.session.prepared import Prepared
 from siltstone.session.recovery import MOST_RETRIES
 
-__all__ = ["CONTINUE_PROMPT", "Answer", "again", "ended", "most_retries"]
+__all__ = ["CONTINUE_PROMPT", "Answer", "again", "check_call", "ended", "most_retries"]
 
 T = TypeVar("T")
 
@@ -41,6 +41,21 @@ class Answer(Generic[T]):
     def is_partial(self) -> bool:
         """Whether the provider refused every request as too large."""
         return bool(self.partial)
+
+
+def check_call(call: object) -> None:
+    """Checks the function that sends a request.
+
+    Raises:
+        ConfigError: it is none. A text is no question: it is appended as a message.
+    """
+    if not callable(call):
+        raise ConfigError(
+            f"ask needs a function that sends messages to your model, got {call!r}; append a question first: "
+            'session.append({"role": "user", "content": "..."})',
+            field="call",
+            value=call,
+        )
 
 
 def most_retries(policy: Compactor | None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from siltstone.events import UsageRecord
 from siltstone.memory.base import Store
@@ -22,6 +22,16 @@ __all__ = ["BaseSession"]
 
 class BaseSession:
     """One open conversation. Its subclasses ``Session`` and ``AsyncSession`` drive it."""
+
+    def __new__(cls, *arguments: object, **options: object) -> Self:
+        """Refuses the arguments of ``open``.
+
+        Raises:
+            TypeError: the session was not made by ``open``.
+        """
+        if options or len(arguments) != 1 or not isinstance(arguments[0], Opened):
+            raise TypeError(f'open a session with {cls.__name__}.open("agent-data", "chat-1", ...)')
+        return super().__new__(cls)
 
     def __init__(self, opened: Opened) -> None:
         """Use :meth:`Session.open`."""

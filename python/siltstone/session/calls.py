@@ -22,6 +22,7 @@ from siltstone.errors import ConfigError, SessionBusyError
 from siltstone.llm import Flow, Steps
 from siltstone.memory.entry import SearchHit
 from siltstone.memory.kinds import SearchFilters, SearchOrder, SearchScope
+from siltstone.memory.limits import checked_limit
 from siltstone.messages import RawMessage
 from siltstone.outcome import Outcome, Plan
 from siltstone.session.core import SessionCore
@@ -202,6 +203,12 @@ class SessionCalls:
 
     def recovery(self, error: Exception) -> Steps[Prepared]:
         """``recover``. The session learns the largest allowed request from *error*."""
+        if not isinstance(error, BaseException):
+            raise ConfigError(
+                f"recover takes the exception that the provider's client raised, got {error!r}",
+                field="error",
+                value=error,
+            )
         from siltstone.session.boundary import can_hold
         from siltstone.session.prepared import copied
         from siltstone.session.shaping import recovered
@@ -528,6 +535,7 @@ class SessionCalls:
 
     def _most(self, limit: int) -> int:
         """*limit*, or the preset's maximum if that is smaller."""
+        checked_limit(limit)
         return limit if self._most_hits is None else min(limit, self._most_hits)
 
     def _found(self, query: str, limit: int, options: dict[str, Any]) -> list[SearchHit]:

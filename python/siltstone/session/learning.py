@@ -164,6 +164,8 @@ def find(
     """The facts that match *query*, best first; without a query, the newest facts first."""
     if type(limit) is not int or limit < 0:
         raise ConfigError(f"limit must be an integer >= 0, got {limit!r}", field="limit", value=limit)
+    if query is not None and not isinstance(query, str):
+        raise ConfigError(f"query must be a text or None, got {query!r}", field="query", value=query)
     store = known(core)
     moment = core.milliseconds() if as_of is None else milliseconds(as_of)
     asked = query is not None and query.strip() != "" and not everything
@@ -233,6 +235,12 @@ def save(
 ) -> Fact:
     """Saves *content* as a fact, at once. If an equal fact holds already, returns that one instead."""
     core.check_open()
+    if not isinstance(content, str):
+        raise ConfigError(
+            f"text must be a sentence such as 'Ann prefers short answers', got {content!r}",
+            field="text",
+            value=content,
+        )
     stamp = core.milliseconds()
     text = core.redact_text(content)
     fact = new_fact(
@@ -248,9 +256,12 @@ def save(
         entities=named(entities_of(text)),
     )
     if importance is not None:
-        if isinstance(importance, bool) or not 0 <= importance <= 1:
+        is_number = isinstance(importance, int | float) and not isinstance(importance, bool)
+        if not is_number or not 0 <= importance <= 1:
             raise ConfigError(
-                f"importance must be in 0..1, got {importance!r}", field="importance", value=importance
+                f"importance must be a number from 0 to 1, got {importance!r}",
+                field="importance",
+                value=importance,
             )
         fact = replace(fact, importance=float(importance))
     with core.knowing.facts.lock:

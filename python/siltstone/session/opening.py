@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from siltstone.compaction.base import Compactor, OverheadChecker, check_policy
 from siltstone.errors import ConfigError
-from siltstone.hooks import HOOK_TIMEOUT, CompactionHooks, gives_coroutine
+from siltstone.hooks import HOOK_TIMEOUT, CompactionHooks, checked_hooks, gives_coroutine
 from siltstone.memory.base import LanguageSettler, Store
 from siltstone.memory.opening import is_database, open_store
 from siltstone.session.core import CACHE_TTL, SessionCore
@@ -85,8 +85,10 @@ def open_session(
     """
     unknown = options.keys() - OPTIONS
     if unknown:
-        name = min(unknown)
-        raise TypeError(f"open() got an unexpected keyword argument {name!r}")
+        raise _no_option(min(unknown))
+    _check_text("session_id", session_id, "chat-1")
+    if options.get("namespace") is not None:
+        _check_text("namespace", options.get("namespace"), "acme/user-42")
     given = options
     options = _windowed(options)
     shared = options.get("memory", True)
@@ -126,7 +128,8 @@ def open_session(
         options.get("hook_timeout", HOOK_TIMEOUT),
         options.get("check", False),
     )
-    knowledge = _knowledge(options, recall)
+    hooks = checked_hooks(options.get("hooks", ()))
+    knowledge, retention = _knowledge(options, recall), _retention(options, recall)
     if archive is not None and memory is False:
         raise ConfigError("archive needs memory=True", field="archive", value=options.get("archive"))
     allow_forget = options.get("allow_forget", False)
@@ -170,11 +173,11 @@ def open_session(
             indexed=memory is not False,
             index_tools=options.get("index_tools", True),
             token_rule=policy.token_rule if policy else None,
-            hooks=options.get("hooks", ()),
+            hooks=hooks,
             compaction_hooks=compaction_hooks,
             context_window=window,
             reserved_tokens=reserved,
-            retention=_retention(options, recall),
+            retention=retention,
             cache_ttl=cache_ttl,
             warn_at=warn_at,
             redactor=redactor,
@@ -194,6 +197,25 @@ def open_session(
     return Opened(
         core, policy, model, owned, timeout, budget, recall, allow_forget, hits, time_zone, path, given
     )
+
+
+def _check_text(field: str, value: object, example: str) -> None:
+    if not isinstance(value, str):
+        named = example if value is None or isinstance(value, bytes) else str(value)
+        raise ConfigError(
+            f"{field} must be a text, got {value!r}: a name of your own, such as {named!r}",
+            field=field,
+            value=value,
+        )
+
+
+def _no_option(name: str) -> TypeError:
+    """The error for an option that does not exist, with the nearest one that does."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, OPTIONS, 1, 0.5)
+    meant = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(OPTIONS))}"
+    return TypeError(f"open() has no option {name!r}; {meant}")
 
 
 def _window(options: Options[Any, Any, Any]) -> int | None:
@@ -261,7 +283,14 @@ def _retention(options: Options[Any, Any, Any], recall: RecallConfig | None) -> 
     entry after 90 days.
     """
     if "retention" in options or recall is None:
-        return options.get("retention")
+        given = options.get("retention")
+        if given is not None and not isinstance(given, Retention):
+            raise ConfigError(
+                f"retention must be None or a Retention, such as Retention(max_entries=999), got {given!r}",
+                field="retention",
+                value=given,
+            )
+        return given
     from siltstone.recall import RecallConfig
 
     usual = RecallConfig()
@@ -341,9 +370,11 @@ def check_model(model: Any, *, is_async: bool) -> None:
     models = model if isinstance(model, Sequence) and not isinstance(model, str) else (model,)
     for each in models if model is not None else ():
         if not callable(each) or isinstance(each, type):
+            maker = "anthropic" if "claude" in str(each) else "openai"
+            named = f"siltstone.models.{maker}({each!r})" if isinstance(each, str) else "ExtractiveModel()"
             raise ConfigError(
-                f"model must be a callable that takes a CompletionRequest, such as ExtractiveModel(), a list "
-                f"of them, or None, got {each!r}",
+                f"model, which writes summaries, must be a callable such as {named}, a list of them, or "
+                f"None, got {each!r}",
                 field="model",
                 value=each,
             )
@@ -419,9 +450,20 @@ def _store(
     path: Path | None, session_id: str, memory: bool | Store, preset: Preset | None
 ) -> tuple[Store, bool]:
     if not isinstance(memory, bool):
+        if not hasattr(memory, "open_log"):
+            raise ConfigError(
+                f"memory must be True, False or a store such as MemoryStore.open(path), got {memory!r}",
+                field="memory",
+                value=memory,
+            )
         return memory, False
     if path is None:
-        raise ConfigError("a session needs a path, or a store as memory=", field="path", value=path)
+        raise ConfigError(
+            "a session needs a path, or a store: Session.open(None, id, memory=SimpleMemoryStore()) keeps it "
+            "in memory",
+            field="path",
+            value=path,
+        )
     if hasattr(path, "open_log"):
         raise ConfigError(
             "the path of a session must be one of a file; a store that is open is given as memory=, "

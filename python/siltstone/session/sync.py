@@ -445,12 +445,14 @@ class Session(BaseSession):
                 the session yourself.
 
         Raises:
+            ConfigError: *call* is not callable.
             Exception: an exception of *call* that is no overflow; or the overflow itself, if nothing can be
                 discarded.
             ContextOverflowError: every request was too large, and there is no partial answer.
         """
-        from siltstone.session.asking import Answer, again, ended
+        from siltstone.session.asking import Answer, again, check_call, ended
 
+        check_call(call)
         prepared = self.prepare()
         messages, retries = prepared.messages, 0
         while True:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar, Unpack
 
 from siltstone import _native
 from siltstone._native import AnswerLimit, BlockOptions, BlockWriter, RecallConditions, Recalled
-from siltstone.errors import StoreConflictError, StoreOpenError
+from siltstone.errors import ConfigError, StoreConflictError, StoreOpenError
 from siltstone.events import StoreHook, is_watched, watch_operation
 from siltstone.memory.convert import (
     MAX_INTEGER,
@@ -23,7 +23,7 @@ from siltstone.memory.convert import (
 )
 from siltstone.memory.entry import Decay, SearchHit
 from siltstone.memory.kinds import Ranker, SearchFilters, SearchIndex, SearchOrder, SearchScope
-from siltstone.memory.limits import Limits
+from siltstone.memory.limits import Limits, checked_limit
 from siltstone.memory.opening import Searching, check_has_embedder
 from siltstone.stores.database import DatabaseStore
 
@@ -63,6 +63,16 @@ class MemoryStore(DatabaseStore):
         session; neighbours raise the part of the vectors too. If the store has no vector, or the query has
         none, ``dense`` and ``fused`` rank as ``lexical``. Scores of different rankers cannot be compared.
     """
+
+    def __new__(cls, *arguments: object, **_options: object) -> Self:
+        """Refuses the arguments of ``open``.
+
+        Raises:
+            TypeError: the store was not made by ``open``.
+        """
+        if not arguments or not isinstance(arguments[0], _native.Store):
+            raise TypeError(f'open a store with {cls.__name__}.open("agent-data", ...)')
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -241,7 +251,7 @@ class MemoryStore(DatabaseStore):
             from siltstone.stores.tagged import Tags
 
             tags = Tags.of(filters)
-        most = max(-1, min(limit, self._limits.hits))
+        most = min(checked_limit(limit), self._limits.hits)
         is_in_order, looked = False, most
         if order != "score":
             from siltstone.memory.chronology import in_time, is_in_time, looked_at
@@ -468,11 +478,20 @@ class MemoryStore(DatabaseStore):
 
 
 def _as_path(path: str | os.PathLike[str]) -> str:
-    """*path* as a text that is a valid file name.
+    """*path* as a text that is a valid file name, and was not meant as something else.
 
     Raises:
+        ConfigError: it is no path, ``:memory:``, or an address.
         StoreOpenError: no file can have that name.
     """
+    given = os.fspath(path) if isinstance(path, str | os.PathLike) else path
+    remedy = "" if isinstance(given, str) else "give it as a text or a pathlib.Path"
+    if isinstance(given, str) and given.startswith((":memory:", "file::memory:")):
+        remedy = "a session in memory is Session.open(None, id, memory=SimpleMemoryStore())"
+    elif isinstance(given, str) and "://" in given:
+        remedy = "of all addresses, Session.open and PostgresStore.open take those of PostgreSQL"
+    if remedy:
+        raise ConfigError(f"path must be a directory, got {path!r}: {remedy}", field="path", value=path)
     path = os.fspath(path)
     try:
         os.fsencode(path)

@@ -21,7 +21,7 @@ from siltstone.memory.convert import (
 )
 from siltstone.memory.entry import SearchHit, SourceRange, StoredEntry
 from siltstone.memory.kinds import Ranker, SearchFilters, SearchOrder, SearchScope
-from siltstone.memory.limits import DEFAULTS, Limits
+from siltstone.memory.limits import DEFAULTS, Limits, checked_limit
 from siltstone.stores.database import DatabaseStore
 from siltstone.stores.tagged import Tags
 
@@ -116,8 +116,7 @@ class SimpleMemoryStore(DatabaseStore):
 
 def _check(limit: int, ranker: Ranker | None, min_score: float) -> None:
     """Raises InvalidEntryError or ConfigError for arguments out of their bounds."""
-    if limit < 0:
-        raise InvalidEntryError(f"limit must be at least 0, got {limit}")
+    checked_limit(limit)
     if not 0.0 <= min_score <= 1.0:
         raise InvalidEntryError(f"min_score must be in 0..1, got {min_score}")
     if ranker is not None:
