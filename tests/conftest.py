@@ -28,13 +28,13 @@ os.environ.setdefault("PGCONNECT_TIMEOUT", "300")
 
 # Time never decides a test: machines differ, and a shared one differs from minute to minute.
 # How fast a machine draws examples decides nothing, so neither do deadlines nor the check for slowness.
-settings.register_profile("dev", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile(
-    "ci", settings.get_profile("dev"), max_examples=150, derandomize=True, print_blob=True
-)
+settings.register_profile("dev", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
 settings.register_profile("slow", settings.get_profile("dev"), max_examples=10_000, print_blob=True)
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") == "true" else "dev")
 settings.load_profile(PROFILE)
+# How many sequences of calls a state machine tries, which checks the laws of sessions or of stores.
+SEQUENCES = {"ci": 150, "slow": 5_000}.get(PROFILE, 20)
 
 
 def pytest_report_header() -> str:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from conftest import SEQUENCES
 from conversations import assistant, small, user
 from siltstone import Compacted, Session
 from siltstone.errors import EntryNotFoundError, InvalidEntryError, ReadOnlyStoreError
@@ -329,5 +330,4 @@ class Expiring(RuleBasedStateMachine):
 
 def test_a_store_finds_what_has_not_expired_whatever_happens(tmp_path: Path, clock: Clock) -> None:
     machine = type("Machine", (Expiring,), {"clock": clock, "root": tmp_path})
-    fewer = settings.default.max_examples // 5  # each has a store, and fifteen steps
-    run_state_machine_as_test(machine, settings=settings(max_examples=fewer, stateful_step_count=15))
+    run_state_machine_as_test(machine, settings=settings(max_examples=SEQUENCES, stateful_step_count=15))

@@ -20,6 +20,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from conftest import SEQUENCES
 from reference import lexical
 from siltstone.errors import ConfigError, InvalidEntryError
 from siltstone.memory import Entry, SearchHit, Store
@@ -378,8 +379,7 @@ class NamespaceMachine(RuleBasedStateMachine):
 
 def test_a_namespace_finds_what_the_slow_twin_finds(tmp_path: Path) -> None:
     machine = type("Machine", (NamespaceMachine,), {"folder": tmp_path})
-    fewer = settings.default.max_examples // 5  # each has a store, and fifteen steps
-    run_state_machine_as_test(machine, settings=settings(max_examples=fewer, stateful_step_count=15))
+    run_state_machine_as_test(machine, settings=settings(max_examples=SEQUENCES, stateful_step_count=15))
 
 
 def test_no_rankers_best_depends_on_the_limit(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from conftest import PROFILE
+from conftest import SEQUENCES
 from conversations import Raw
 from interrupting import interrupted_at
 from siltstone import (
@@ -54,7 +54,6 @@ POLICY = ThresholdCompactor(
     CompactionConfig(auto_compact_threshold=500, max_summary_tokens=120, recent_turn_budget=2, retry_delay=0)
 )
 WORD = re.compile(r"w\d+x")
-SEQUENCES = {"slow": 5_000, "ci": 25}.get(PROFILE, 12)
 STEPS = 25
 MARK = '"cache_control"'
 
