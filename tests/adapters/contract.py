@@ -7,6 +7,7 @@ from :class:`AdapterContract`.
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import threading
 from abc import ABC, abstractmethod
@@ -17,9 +18,10 @@ from typing import Any
 import pytest
 
 import siltstone
+from siltstone.adapters.host import HostHistory
 from siltstone.events import UsageRecord
 from siltstone.llm import Completion
-from siltstone.messages import broken_tool_groups, read_history, read_mark, read_message
+from siltstone.messages import broken_tool_groups, decode, logged, read_history, read_mark, read_message
 from siltstone.recall.place import is_recalled
 from siltstone.testing import ScriptedModel
 from siltstone.tools import Tool
@@ -116,6 +118,13 @@ class Case(ABC):
     #: Whether the host counts tokens of the whole run, and a summary's are to be among them.
     counts_usage = True
 
+    #: What other middleware may do to a request before siltstone sees it, and no further than this request.
+    may_change = ("copies", "adds")
+    #: What other middleware makes of the messages of a request; None if there is none.
+    change: Callable[[list[Any]], list[Any]] | None = None
+    #: The reader and writer of the framework's messages; None if its messages are dicts that a session reads.
+    dialect: Any = None
+
     @abstractmethod
     def play(
         self,
@@ -148,6 +157,10 @@ class Case(ABC):
     def reload(self, state: Any) -> Any:
         """*state* as another process has it, that has read it from a disk."""
 
+    def form(self, message: Any) -> Any:
+        """All that the framework keeps of a message, as a value to compare."""
+        return message
+
     def summariser(self, text: str, usage: UsageRecord) -> Any:
         """The writer of the session's summaries, which counts *usage* for each."""
         return ScriptedModel([Completion(text, usage)])
@@ -168,6 +181,13 @@ class Case(ABC):
         if self.is_identical:
             return one is other
         return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def through_the_log(dialect: Any, message: Any) -> Any:
+    """*message* as a later process gets it that has the log alone."""
+    read, _ = HostHistory(dialect).read([message])
+    (back,) = HostHistory(dialect).write([decode(logged(piece)) for piece in read])
+    return back
 
 
 def opened(
@@ -349,6 +369,38 @@ class AdapterContract:
             self.case.check(sent)
             assert broken_tool_groups(self.read(sent)) == 0
             assert len(sent) < len(logged)
+
+    @pytest.mark.parametrize("name", ["copies", "adds"])
+    def test_other_middleware_brings_no_cut_result_back(self, name: str, is_async: bool) -> None:
+        if name not in self.case.may_change:
+            pytest.skip("what stands before siltstone changes the conversation itself")
+        adds = name == "adds"
+
+        def change(messages: list[Any]) -> list[Any]:
+            return copy.deepcopy([*messages, *messages[:adds]])
+
+        script = [*(Call((f"salt-{number}-{'x' * 400}",)) for number in range(6)), Say("Done.")]
+        sent = []
+        for case in (self.case, copy.copy(self.case)):
+            case.change = None if case is self.case else change
+            session = opened(policy=siltstone.ThresholdCompactor(), model=None)
+            run = case.play(session, script, ["Do the rounds."], is_async=is_async)
+            sent.append([[[part.text for part in each.parts] for each in self.read(one)] for one in run.sent])
+        assert any("tokens cut" in json.dumps(each) for each in sent[0])
+        more = len(sent[1][0]) - len(sent[0][0])
+        assert bool(more) == adds
+        assert [each[: len(each) - more] for each in sent[1]] == sent[0]
+
+    def test_what_only_the_log_has_comes_back_as_the_host_had_it(self, is_async: bool, tmp_path: Any) -> None:
+        if self.case.dialect is None:
+            pytest.skip("its messages are dicts, which the log keeps as they are")
+        options: dict[str, Any] = {"path": tmp_path, "memory": True, "policy": None, "model": None}
+        with opened(**options) as session:
+            run, _ = self.play(3, is_async, session)
+            had = copy.deepcopy([self.case.form(each) for each in run.stored])
+        with opened(**options) as session:
+            written = HostHistory(self.case.dialect).write(session.history())
+            assert [self.case.form(each) for each in written] == had
 
     @pytest.mark.parametrize("failure", [RuntimeError("no"), "", "I'm sorry, I can't help with that."])
     def test_a_summariser_that_fails_changes_nothing_and_ends_no_run(

@@ -52,6 +52,7 @@ from adapters.contract import (
     look_up,
     opened,
     signature,
+    through_the_log,
 )
 from siltstone.adapters.agent_framework import AgentFrameworkDialect, SiltstoneMiddleware, summariser
 from siltstone.messages import broken_tool_groups, decode, encode, read_history, read_message
@@ -134,6 +135,17 @@ def an_agent(session: Any, script: Sequence[Reply], run: Run, **options: Any) ->
     )
 
 
+class Changes(ChatMiddleware):
+    """Other middleware, which changes the messages of each request."""
+
+    def __init__(self, change: Any) -> None:
+        self.change = change
+
+    async def process(self, context: ChatContext, call_next: Any) -> None:
+        context.messages = self.change(list(context.messages))
+        await call_next()
+
+
 class AgentFrameworkCase(Case):
     """An ``Agent`` with an ``AgentSession``, as users write it."""
 
@@ -142,6 +154,9 @@ class AgentFrameworkCase(Case):
     #: The results of calls side by side are one message.
     messages_of_a_turn = 4
     has_sync = False
+    dialect = AgentFrameworkDialect()
+    #: What other middleware adds before siltstone, the framework takes for a message of the run.
+    may_change = ("copies",)
 
     def play(
         self,
@@ -153,7 +168,8 @@ class AgentFrameworkCase(Case):
         state: Any = None,
     ) -> Run:
         run = Run()
-        agent = an_agent(session, script, run)
+        others = [] if self.change is None else [Changes(self.change)]
+        agent = an_agent(session, script, run, before=others)
         chat = agent.create_session() if state is None else state
 
         async def main() -> None:
@@ -186,6 +202,11 @@ class AgentFrameworkCase(Case):
             for content in each.contents
             if content.type == "text_reasoning"
         ]
+
+    def form(self, message: Any) -> Any:
+        """The framework sets the agent's name on its messages at the end of a run, after they are logged."""
+        is_named = message.role == "user"
+        return {key: each for key, each in message.to_dict().items() if is_named or key != "author_name"}
 
     def reload(self, state: Any) -> Any:
         return AgentSession.from_dict(json.loads(json.dumps(state.to_dict())))
@@ -361,20 +382,23 @@ def test_a_chat_client_writes_summaries_and_the_run_counts_them_once() -> None:
         Message("tool", [Content.from_function_result("1", result="No.")]),
         Message("system", ["Be brief."]),
         Message("assistant", [Content.from_hosted_file("file-1")]),
+        Message(
+            "assistant", ["Yes."], author_name="clerk", message_id="m", additional_properties={"rank": 1}
+        ),
     ],
     ids=lambda message: f"{message.role}-{message.contents[-1].type}",
 )
 def test_what_a_model_is_sent_of_a_message_can_be_written_again(message: Message) -> None:
     """From the log alone, where the host has it no more."""
     dialect = AgentFrameworkDialect()
+    assert through_the_log(dialect, message).to_dict() == message.to_dict()
     (fields,) = dialect.read(message)
     written = dialect.write(decode(encode(fields)), "original", None)
-    assert written.to_dict() == message.to_dict()
-    assert list(dialect.read(written)) == [fields]
+    assert list(dialect.read(written)) == [fields], "where redaction has changed it"
 
 
-def test_a_cut_result_leaves_the_one_beside_it_as_it_was() -> None:
-    results = [Content.from_function_result(name, result="x" * 9_000) for name in "12"]
+def test_a_cut_result_leaves_the_one_beside_it_as_it_was_and_has_no_id_of_it() -> None:
+    results = [Content.from_function_result(name, result="x" * 9_000, exception="lost") for name in "12"]
     original = Message("tool", results, message_id="m")
     (fields,) = AgentFrameworkDialect().read(original)
     first, second = fields["content"]
@@ -382,7 +406,7 @@ def test_a_cut_result_leaves_the_one_beside_it_as_it_was() -> None:
     written = AgentFrameworkDialect().write(cut, "substitute", original)
     assert [each.result for each in written.contents] == ["cut", "x" * 9_000]
     assert written.contents[1] is results[1]
-    assert (written.role, written.message_id) == ("tool", "m")
+    assert (written.role, written.message_id, written.contents[0].exception) == ("tool", None, "lost")
 
 
 def test_the_example_runs() -> None:

@@ -150,6 +150,7 @@ class AnthropicCase(Case):
     is_identical = False
     messages_of_a_turn = 4
     #: Nobody adds up what a loop has used; the session has its own.
+    may_change = ()
     counts_usage = False
 
     def play(

@@ -6,6 +6,7 @@ import asyncio
 import copy
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,13 +15,16 @@ from hypothesis import given, strategies as st
 import siltstone
 from adapters.contract import opened
 from siltstone.adapters.base import Door
-from siltstone.adapters.host import HostHistory
+from siltstone.adapters.host import HostDialect, HostHistory
+from siltstone.messages import decode, logged
 
 Item = dict[str, Any]
 
 
-class Dicts:
+class Dicts(HostDialect[Item]):
     """A host whose messages are dicts; it counts what is read."""
+
+    name = "dicts"
 
     def __init__(self) -> None:
         self.reads = 0
@@ -32,14 +36,14 @@ class Dicts:
     def write(self, fields: Mapping[str, Any], provenance: Any, original: Item | None) -> Item:
         return dict(fields)
 
-    def part(self, message: Item, pieces: Sequence[int]) -> Item:
-        return message
-
     def said(self, messages: Sequence[Item]) -> list[Any]:
         return list(messages)
 
-    def usage(self, message: Item) -> Any:
+    def kept(self, message: Item) -> Any:
         return None
+
+    def restored(self, kept: Any) -> Item:
+        return dict(kept)
 
 
 def user(text: str) -> Item:
@@ -178,3 +182,88 @@ def test_two_tasks_at_once_are_each_sent_their_own_list() -> None:
             await asyncio.gather(run("ann"), run("ben"))
 
     asyncio.run(main())
+
+
+class Noted(Dicts):
+    """A host whose messages have notes that no model sees."""
+
+    def read(self, message: Item) -> Sequence[Item]:
+        return ({key: each for key, each in message.items() if key != "note"},)
+
+    def said(self, messages: Sequence[Item]) -> list[Any]:
+        return [each for message in messages for each in self.read(message)]
+
+    def kept(self, message: Item) -> Any:
+        return message
+
+
+def noted(turns: int, note: str) -> list[Item]:
+    return [{**each, "note": f"{note} {place}"} for place, each in enumerate(conversation(turns))]
+
+
+def test_what_the_log_keeps_beside_a_message_is_not_compared_counted_or_found(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"path": tmp_path, "memory": True, "policy": None, "model": None}
+    options["namespace"] = "clerks"
+    with opened(**options) as session:
+        tokens = Door(session, Noted()).prepare(noted(4, "archivist " * 50)).prepared.tokens
+        assert session.log() == conversation(4)
+    with opened(**options) as session:
+        ready = Door(session, Noted()).prepare(host := noted(5, "another"))
+        assert ready.messages == host
+        assert len(session.log()) == 10
+        assert session.compactions() == []
+        assert ready.prepared.tokens < tokens * 1.5
+    with opened(name="other", **options) as session:
+        assert session.search("4", scope="namespace")
+        assert session.search("archivist", scope="namespace") == []
+
+
+@pytest.mark.parametrize("place", ["content", "note"])
+def test_a_message_with_a_secret_keeps_nothing_of_its_host_in_the_log(tmp_path: Path, place: str) -> None:
+    secret = "AKIA" + "Q7R4T2W9Y5U8I3O6"
+    options: dict[str, Any] = {"path": tmp_path, "memory": True, "policy": None, "model": None}
+    with opened(redaction=True, **options) as session:
+        host = noted(1, "seen")
+        host[0][place] = f"The key is {secret}."
+        assert Door(session, Noted()).prepare(host).messages[0] is host[0]
+    with opened(**options) as session:
+        written = HostHistory(Noted()).write(session.history())
+        assert secret not in str(written)
+        assert "note" not in written[0]
+        assert written[1] == host[1]
+    assert not any(secret.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_a_message_that_is_forgotten_keeps_nothing_of_its_host(tmp_path: Path) -> None:
+    with opened(path=tmp_path, memory=True, policy=None, model=None) as session:
+        Door(session, Noted()).prepare(noted(3, "quayside"))
+        session.forget(text="quayside 2")
+        assert [getattr(each, "host", {}) != {} for each in session.log()] == [True, True, False, *[True] * 3]
+    assert not any(b"quayside 2" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+@given(st.lists(st.integers(0, 5), unique=True).map(sorted))
+def test_pieces_of_a_message_come_back_from_the_log_as_one(gone: list[int]) -> None:
+    """Pieces in a row are one message of the host again; a piece between two that has left parts them."""
+
+    class Lines(Dicts):
+        def read(self, message: Item) -> Sequence[Item]:
+            return [{"role": "user", "content": line} for line in message["lines"]]
+
+        def part(self, message: Item, pieces: Sequence[int]) -> Item:
+            return {**message, "lines": [message["lines"][each] for each in pieces]}
+
+        def joined(self, parts: Sequence[Item]) -> Item:
+            return {**parts[0], "lines": [line for each in parts for line in each["lines"]]}
+
+        def kept(self, message: Item) -> Any:
+            return message
+
+    host = [{"lines": ["=1", "b", "c"], "id": 1}, {"lines": ["d", "a long line of the host", "f"], "id": 2}]
+    read, _ = HostHistory(Lines()).read(host)
+    stored = [decode(logged(piece)) for piece in read]
+    written = HostHistory(Lines()).write([each for at, each in enumerate(stored) if at not in gone])
+    assert [line for each in written for line in each["lines"]] == [
+        line for at, line in enumerate(line for each in host for line in each["lines"]) if at not in gone
+    ]
+    assert (written == host) == (not gone)

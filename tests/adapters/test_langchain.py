@@ -53,6 +53,7 @@ from adapters.contract import (
     look_up,
     opened,
     signature,
+    through_the_log,
 )
 from siltstone.adapters.langchain import LangChainDialect, SiltstoneMiddleware, summariser
 from siltstone.errors import ConfigError, InvalidMessageError
@@ -140,11 +141,25 @@ def _answered(reply: Reply, sent: int) -> Any:
     )
 
 
+class Changes(AgentMiddleware[Any, Any, Any]):
+    """Other middleware, which changes the messages of each request."""
+
+    def __init__(self, change: Any) -> None:
+        self.change = change
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        return handler(request.override(messages=self.change(request.messages)))
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        return await handler(request.override(messages=self.change(request.messages)))
+
+
 class LangChainCase(Case):
     """``create_agent`` with a checkpointer, as users write it."""
 
     #: A checkpointer reads the messages anew for each run.
     is_identical = False
+    dialect = LangChainDialect()
 
     def __init__(self, **options: Any) -> None:
         self.options = options
@@ -152,7 +167,8 @@ class LangChainCase(Case):
     def agent(self, session: Any, script: Sequence[Reply], run: Run, saver: Any) -> Any:
         model = Scripted(replies=iter(script), run=run)
         tool = StructuredTool.from_function(look_up, name="look_up", description="Looks a topic up.")
-        middleware = [SiltstoneMiddleware(session, **self.options)]
+        others = [] if self.change is None else [Changes(self.change)]
+        middleware = [*others, SiltstoneMiddleware(session, **self.options)]
         return create_agent(
             model, tools=[tool], system_prompt=SYSTEM, middleware=middleware, checkpointer=saver
         )
@@ -198,6 +214,9 @@ class LangChainCase(Case):
             for block in each.content
             if block["type"] == "thinking"
         ]
+
+    def form(self, message: Any) -> Any:
+        return type(message), message.model_dump()
 
     def reload(self, state: Any) -> Any:
         fresh, serde = InMemorySaver(), JsonPlusSerializer()
@@ -420,23 +439,49 @@ def test_a_tool_that_is_called_wrongly_tells_the_model_why() -> None:
         ),
         ToolMessage("No.", tool_call_id="1", status="error", name="look_up"),
         SystemMessage("Be brief."),
+        HumanMessage("=1 is a formula.", id="h-1", additional_kwargs={"lc_source": "loader"}),
+        AIMessage(
+            [
+                {"type": "reasoning", "id": "rs-1", "summary": [], "encrypted_content": "e" * 40},
+                {"type": "text", "text": "I look.", "id": "msg-1", "annotations": [{"url": "https://a"}]},
+                {
+                    "type": "function_call",
+                    "id": "fc-1",
+                    "call_id": "1",
+                    "name": "look_up",
+                    "arguments": '{"topic":"é"}',
+                },
+            ],
+            tool_calls=[{"name": "look_up", "args": {"topic": "é"}, "id": "1", "type": "tool_call"}],
+            response_metadata={"id": "resp-1", "model_provider": "openai"},
+            usage_metadata={"input_tokens": 7, "output_tokens": 0, "total_tokens": 7},
+            id="resp-1",
+        ),
+        ToolMessage("There.", tool_call_id="1", artifact={"rows": [1, 2]}, id="t-1"),
     ],
     ids=lambda message: message.type,
 )
 def test_what_a_model_is_sent_of_a_message_can_be_written_again(message: BaseMessage) -> None:
     """From the log alone, where the host has it no more."""
     dialect = LangChainDialect()
+    assert through_the_log(dialect, message).model_dump() == message.model_dump()
     (fields,) = dialect.read(message)
     written = dialect.write(decode(encode(fields)), "original", None)
-    assert written.model_dump(exclude={"id"}) == message.model_dump(exclude={"id"})
-    assert list(dialect.read(written)) == [fields]
+    assert list(dialect.read(written)) == [fields], "where redaction has changed it"
 
 
-def test_a_cut_result_keeps_what_the_host_has_beside_it() -> None:
+def test_an_artifact_that_is_no_json_stays_with_the_host() -> None:
+    message = ToolMessage("There.", tool_call_id="1", artifact={"rows": object()}, id="t-1")
+    back = through_the_log(LangChainDialect(), message)
+    assert (back.id, back.content, back.artifact) == ("t-1", "There.", None)
+
+
+def test_a_cut_result_keeps_what_the_host_has_beside_it_and_has_an_id_of_its_own() -> None:
     message = ToolMessage("x" * 9_000, tool_call_id="1", artifact={"rows": [1, 2]}, id="tool-1")
     (fields,) = LangChainDialect().read(message)
     written = LangChainDialect().write({**fields, "content": "cut"}, "substitute", message)
-    assert (written.content, written.artifact, written.id) == ("cut", {"rows": [1, 2]}, "tool-1")
+    assert (written.content, written.artifact) == ("cut", {"rows": [1, 2]})
+    assert written.id not in (None, "tool-1")
     assert message.content == "x" * 9_000
 
 

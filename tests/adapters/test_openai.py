@@ -114,6 +114,7 @@ class OpenAICase(Case):
     is_identical = False
     prompts = 1
     #: Nobody adds up what a loop has used; the session has its own.
+    may_change = ()
     counts_usage = False
 
     def play(

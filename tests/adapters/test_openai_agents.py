@@ -14,8 +14,9 @@ import pytest
 
 pytest.importorskip("agents", reason="openai-agents is not installed; nox -s adapter has it")
 
-from agents import Agent, Runner, Usage, function_tool
+from agents import Agent, RunConfig, Runner, SessionSettings, SQLiteSession, Usage, function_tool
 from agents.models.interface import Model
+from agents.run_config import ModelInputData
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 from openai.types.responses import ResponseInputParam, ResponseReasoningItem
 from pydantic import TypeAdapter
@@ -57,14 +58,21 @@ class Scripted(ScriptedModel):
         super().__init__(steps)
         self.run, self.hangs = run, hangs
 
-    async def get_response(self, system_instructions: Any, items: Any, *args: Any, **kwargs: Any) -> Any:
-        self.run.systems.append(system_instructions)
-        self.run.sent.append(list(items))
-        tools = args[1] if len(args) > 1 else kwargs["tools"]
-        self.run.tools.append({tool.name for tool in tools})
+    async def get_response(self, system_instructions: Any, input: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: A002
+        self._note(system_instructions, input, args[1] if len(args) > 1 else kwargs["tools"])
         if self.hangs:
             await asyncio.Event().wait()
-        return await super().get_response(system_instructions, items, *args, **kwargs)
+        return await super().get_response(system_instructions, input, *args, **kwargs)
+
+    async def stream_response(self, system_instructions: Any, input: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: A002
+        self._note(system_instructions, input, args[1] if len(args) > 1 else kwargs["tools"])
+        async for event in super().stream_response(system_instructions, input, *args, **kwargs):
+            yield event
+
+    def _note(self, system_instructions: Any, items: Any, tools: Any) -> None:
+        self.run.systems.append(system_instructions)
+        self.run.sent.append(list(items))
+        self.run.tools.append({tool.name for tool in tools})
 
 
 def steps(script: Sequence[Reply], log: Sequence[Any]) -> list[Any]:
@@ -133,7 +141,9 @@ class AgentsCase(Case):
         model = Scripted(steps(script, session.log()), run)
         agent = self.agent(memory, model)
         for text in inputs:
-            options: Any = {"session": memory, "run_config": memory.run_config(tracing_disabled=True)}
+            config: Any = {} if self.change is None else {"call_model_input_filter": self.changed}
+            config = memory.run_config(tracing_disabled=True, **config)
+            options: Any = {"session": memory, "run_config": config}
             if is_async:
                 result = asyncio.run(Runner.run(agent, text, **options))
             else:
@@ -148,6 +158,11 @@ class AgentsCase(Case):
             run.tokens += result.context_wrapper.usage.input_tokens
         run.stored, run.state = session.log(), memory
         return run
+
+    def changed(self, data: Any) -> Any:
+        assert self.change is not None
+        given = data.model_data
+        return ModelInputData(input=self.change(given.input), instructions=given.instructions)
 
     async def start(self, session: Any, script: Sequence[Reply], text: str, state: Any, run: Run) -> None:
         memory = run.state = SiltstoneSession(session) if state is None else state
@@ -301,20 +316,74 @@ async def test_a_stream_that_is_refused_before_it_begins_is_asked_for_again() ->
     assert [each.reason for each in session.compactions()] == ["overflow"]
 
 
-async def test_a_limit_of_items_leaves_the_rest_in_the_session() -> None:
-    from agents.memory import SessionSettings
+@pytest.mark.parametrize("way", ["settings", "session", "callback", "filter"])
+@pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
+async def test_what_the_sdk_leaves_out_is_left_out_of_every_call_and_kept(
+    way: str, is_streamed: bool
+) -> None:
+    """Also of the calls after the first, and the items are the same as with a session of the SDK's own."""
 
-    session, memory = fresh()
-    await talk(memory, [Say("One."), Say("Two.")], "First?", "Second?")
-    memory.session_settings = SessionSettings(limit=2)
-    run = Run()
-    await talk(memory, [Say("Three.")], "Third?", run=run)
-    assert [each["content"] for each in run.sent[0] if each.get("role") == "user"] == [
-        "First?",
-        "Second?",
-        "Third?",
-    ]
+    def newest(items: list[Any], *more: list[Any]) -> list[Any]:
+        return [*items[-2:], *(each for one in more for each in one)]
+
+    def short(data: Any) -> Any:
+        return ModelInputData(input=newest(data.model_data.input), instructions=data.model_data.instructions)
+
+    ways: dict[str, dict[str, Any]] = {
+        "settings": {"session_settings": SessionSettings(limit=2)},
+        "session": {},
+        "callback": {"session_input_callback": newest},
+        "filter": {"call_model_input_filter": short},
+    }
+    session, memory = fresh(policy=None, model=None)
+    sent = []
+    for kept in (memory, SQLiteSession("chat")):
+        run, thought = Run(), "plan"
+        script = [Say("One."), Say("Two."), Call(("salt",), thought), Say("There.", thought), Say("Yes.")]
+        model = Scripted([step(each, 9 + place) for place, each in enumerate(script)], run)
+        agent = Agent(name="clerk", model=model, tools=[function_tool(look_up, name_override="look_up")])
+        if way == "session":
+            kept.session_settings = SessionSettings(limit=2)
+        for text in ("First?", "Yes.", "Where?", "Yes."):
+            made = kept.run_config if kept is memory else RunConfig
+            config: Any = made(**ways[way], tracing_disabled=True)
+            if is_streamed:
+                streamed = Runner.run_streamed(agent, text, session=kept, run_config=config)
+                async for _ in streamed.stream_events():
+                    pass
+            else:
+                await Runner.run(agent, text, session=kept, run_config=config)
+        sent.append(run.sent)
+        assert len(await memory.get_items()) == 12
+    assert sent[0] == sent[1]
     assert session.compactions() == []
+
+
+async def test_a_filter_of_the_users_adds_to_a_request_what_is_never_stored() -> None:
+    session, memory = fresh(policy=None, model=None)
+
+    async def reminds(data: Any) -> Any:
+        items = [*data.model_data.input, {"role": "user", "content": "Be brief."}]
+        return ModelInputData(input=items, instructions="Be a poet.")
+
+    run = Run()
+    model = Scripted([step(Call(("salt",)), 1), step(Say("There."), 2)], run)
+    config = memory.run_config(call_model_input_filter=reminds, tracing_disabled=True)
+    agent = AgentsCase().agent(memory, model)
+    await Runner.run(agent, "Where?", session=memory, run_config=config)
+    assert [items[-1]["content"] for items in run.sent] == ["Be brief."] * 2
+    assert run.systems == ["Be a poet."] * 2
+    assert "Be brief." not in json.dumps(session.log())
+
+
+async def test_a_run_without_the_session_is_refused_by_name_and_writes_nothing() -> None:
+    session, memory = fresh()
+    agent = AgentsCase().agent(memory, Scripted([step(Say("No."), 1)], Run()))
+    config = memory.run_config(tracing_disabled=True)
+    for options in ({}, {"previous_response_id": "resp_1"}, {"conversation_id": "conv_1"}):
+        with pytest.raises(siltstone.ConfigError, match="session=memory"):
+            await Runner.run(agent, "Who am I?", run_config=config, **options)
+    assert session.log() == []
 
 
 def test_the_example_remembers() -> None:

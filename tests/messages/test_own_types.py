@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 
 from siltstone import CompactionConfig, Session, ThresholdCompactor
 from siltstone.messages import (
+    HostedMessage,
     InjectedMessage,
     KeyedSystemMessage,
     RepairedMessage,
@@ -17,6 +18,7 @@ from siltstone.messages import (
     canonical_bytes,
     decode,
     encode,
+    logged,
     read_mark,
     read_message,
     without_own_key,
@@ -37,6 +39,19 @@ def test_a_keyed_system_message_keeps_key_and_version(raw: KeyedSystemMessage) -
     assert [dict(again), again.key, again.version] == expected
     assert encode(decode(encode(raw))) == encode(again)
     assert without_own_key(encode(raw)) == encode(dict(raw))
+
+
+@given(fields=plain, host=json_objects().filter(bool))
+def test_the_log_keeps_a_host_s_form_and_nothing_else_of_a_message_has_it(
+    fields: dict[str, Any], host: dict[str, Any]
+) -> None:
+    raw = HostedMessage(fields, host)
+    again = decode(logged(raw))
+    assert isinstance(again, HostedMessage)
+    assert [dict(again), again.host] == json.loads(json.dumps([fields, host]))
+    assert encode(raw) == encode(again) == without_own_key(logged(raw)) == encode(fields)
+    assert canonical_bytes(raw) == canonical_bytes(fields)
+    assert logged(HostedMessage(fields, {})) == encode(fields)
 
 
 @given(fields=plain, kind=st.sampled_from([RepairedMessage, InjectedMessage]))

@@ -9,10 +9,10 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from operator import is_
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from siltstone import errors
+from siltstone.adapters.edits import edited, is_same
 from siltstone.adapters.host import HostDialect, HostHistory
 from siltstone.errors import ConfigError
 from siltstone.events import UsageRecord
@@ -30,9 +30,7 @@ __all__ = [
     "acalled_tool",
     "called",
     "check_bounded",
-    "is_same",
     "memory_tools",
-    "merged",
     "requires",
     "sync_session",
 ]
@@ -63,11 +61,13 @@ class Ready(Generic[M]):
         messages: The messages to send now, with recalled text. Never store them.
         prepared: The session's own result.
         usage: The model calls that siltstone made at this boundary; empty if the same result is given again.
+        lists: The host's list, and its list in this request if others have changed it.
     """
 
     messages: list[M]
     prepared: Prepared
     usage: tuple[UsageRecord, ...]
+    lists: tuple[Sequence[M], Sequence[M] | None]
     _write: Callable[[Sequence[RawMessage]], list[M]]
 
     @property
@@ -90,7 +90,7 @@ class Door(Generic[M]):
 
     def __init__(self, session: AnySession, dialect: HostDialect[M]) -> None:
         check_bounded(session)
-        self.session = session
+        self.session, self.dialect = session, dialect
         self._list = HostHistory(dialect)
         self._last: tuple[Outcome, ...] = ()
         # Two runs at the same time each get the view of their own list.
@@ -108,35 +108,39 @@ class Door(Generic[M]):
         async with self._alock:
             return await self._aobserve(history)
 
-    def prepare(self, history: Sequence[M]) -> Ready[M]:
-        """Gives *history* to the session, and returns the messages to send instead."""
+    def prepare(self, history: Sequence[M], request: Sequence[M] | None = None) -> Ready[M]:
+        """Gives *history* to the session, and returns the messages to send instead.
+
+        *request* is the host's list in this request, if others have changed it. Their changes stay in the
+        request: the session does not get them, or else every call would look like a rewritten past.
+        """
         with self._lock:
             self._observe(history)
-            return self._ready(sync_session(self.session).prepare())
+            return self._ready(sync_session(self.session).prepare(), history, request)
 
-    async def aprepare(self, history: Sequence[M]) -> Ready[M]:
+    async def aprepare(self, history: Sequence[M], request: Sequence[M] | None = None) -> Ready[M]:
         """:meth:`prepare`, for an async hook of the framework."""
         if not isinstance(self.session, AsyncSession):
-            return await asyncio.to_thread(self.prepare, history)
+            return await asyncio.to_thread(self.prepare, history, request)
         async with self._alock:
             await self._aobserve(history)
-            return self._ready(await self.session.prepare())
+            return self._ready(await self.session.prepare(), history, request)
 
-    def recover(self, error: Exception) -> Ready[M]:
-        """A smaller request, after the provider refused a request as too large.
+    def recover(self, error: Exception, refused: Ready[M]) -> Ready[M]:
+        """A smaller request, after the provider *refused* a request as too large.
 
         Raises:
             Exception: *error* itself, if it is not an overflow, or after the last retry.
         """
         with self._lock:
-            return self._ready(sync_session(self.session).recover(error))
+            return self._ready(sync_session(self.session).recover(error), *refused.lists)
 
-    async def arecover(self, error: Exception) -> Ready[M]:
+    async def arecover(self, error: Exception, refused: Ready[M]) -> Ready[M]:
         """:meth:`recover`, for an async hook of the framework."""
         if not isinstance(self.session, AsyncSession):
-            return await asyncio.to_thread(self.recover, error)
+            return await asyncio.to_thread(self.recover, error, refused)
         async with self._alock:
-            return self._ready(await self.session.recover(error))
+            return self._ready(await self.session.recover(error), *refused.lists)
 
     def _observe(self, history: Sequence[M]) -> None:
         session = sync_session(self.session)
@@ -149,10 +153,14 @@ class Door(Generic[M]):
             raws, usage = self._list.read(history)
             await self.session.observe(raws, usage=usage)
 
-    def _ready(self, prepared: Prepared) -> Ready[M]:
+    def _ready(self, prepared: Prepared, stored: Sequence[M], request: Sequence[M] | None) -> Ready[M]:
         is_new, self._last = prepared.outcomes is not self._last, prepared.outcomes
         usage = [record for outcome in prepared.outcomes if is_new for record in outcome.usage]
-        return Ready(self._list.write(prepared.messages), prepared, tuple(usage), self._list.write)
+        if request is None or is_same(stored, request):
+            messages = self._list.write(prepared.messages)
+        else:
+            messages = edited(stored, request, prepared.messages, self._list)
+        return Ready(messages, prepared, tuple(usage), (stored, request), self._list.write)
 
 
 class RawDoor:
@@ -262,44 +270,3 @@ def sync_session(session: AnySession) -> Session:
             value=session,
         )
     return session
-
-
-def is_same(one: Sequence[object], other: Sequence[object]) -> bool:
-    """Whether two lists have the same objects."""
-    return len(one) == len(other) and all(map(is_, one, other))
-
-
-def merged(stored: Sequence[M], request: Sequence[M], view: Sequence[M], key: Callable[[M], Any]) -> list[M]:
-    """*view* with the changes that other middleware made in this request only.
-
-    An edited message replaces the stored one. A message that was left out stays out. A message that was added
-    stands after the same message as in *request*.
-
-    Args:
-        stored: The list that the host keeps, and that the session got.
-        request: The list of this request, after the changes of others.
-        view: The session's view of *stored*.
-        key: A function that identifies a message of the host.
-    """
-    if is_same(stored, request):
-        return list(view)
-    theirs = {key(each): each for each in request}
-    kept = {key(each) for each in stored}
-    added: dict[Any, list[M]] = {}
-    before: Any = None
-    for each in request:
-        if key(each) in kept:
-            before = key(each)
-        else:
-            added.setdefault(before, []).append(each)
-    known = {key(each) for each in view}
-    result, homeless = list[M](), [each for at, more in added.items() if at not in known for each in more]
-    for each in view:
-        name = key(each)
-        if name in kept and homeless:
-            result += homeless  # the messages before them have left the view
-            homeless = []
-        if name not in kept or name in theirs:
-            result.append(theirs.get(name, each))
-        result += added.get(name, ())
-    return result + homeless

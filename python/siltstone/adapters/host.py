@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import is_
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from siltstone.messages import (
+    HostedMessage,
     Provenance,
     RawMessage,
     SubstituteMessage,
@@ -15,13 +16,21 @@ from siltstone.messages import (
 )
 from siltstone.messages.message import provenance_of
 
-__all__ = ["HostDialect", "HostHistory", "HostMessage"]
+__all__ = ["HostDialect", "HostHistory", "HostMessage", "Shown", "answered", "are_equal"]
 
 M = TypeVar("M")
 
+_SHORTEST = 16  # code points: shorter texts of a host's form are written twice
+
 
 class HostDialect(Protocol[M]):
-    """The reader and writer of a framework's messages."""
+    """The reader and writer of a framework's messages.
+
+    A dialect is a subclass. The methods below that have a body suit most frameworks: one dict for each
+    message, and ids that nobody sets.
+    """
+
+    name: str  #: The name of the framework, by which a log knows whose form of a message it has.
 
     def read(self, message: M) -> Sequence[dict[str, Any]]:
         """*message* in a dialect that a session reads, with all parts that are sent to a model.
@@ -33,11 +42,9 @@ class HostDialect(Protocol[M]):
     def write(self, fields: Mapping[str, Any], provenance: Provenance, original: M | None) -> M:
         """A message with *fields*, which has the origin *provenance*.
 
-        *original* is the host's message that it replaces; None if there is none, or if it is unknown.
+        *original* is the host's message that it replaces; None if there is none, or if it is unknown. The new
+        message never has its id: a framework that finds two messages with one id takes them for one message.
         """
-
-    def part(self, message: M, pieces: Sequence[int]) -> M:
-        """*message* with only some of the pieces that :meth:`read` gave, by their places."""
 
     def said(self, messages: Sequence[M]) -> list[Any]:
         """A value for each message, with all data that :meth:`read` would read from it now.
@@ -46,24 +53,75 @@ class HostDialect(Protocol[M]):
         they may be objects of the message itself. Messages with equal values must give equal dicts.
         """
 
-    def usage(self, message: M) -> Any:
+    def kept(self, message: M) -> Any:
+        """All of *message* as a JSON value for the log; None if what :meth:`read` gives is all of it."""
+
+    def restored(self, kept: Any) -> M:
+        """The message of which :meth:`kept` gave *kept*. May raise any error, if it is no such value."""
+
+    def usage(self, message: M) -> Any:  # noqa: ARG002
         """The provider's usage of the call that gave *message*; None if it is unknown."""
+        return None
+
+    def identity(self, message: M) -> str | None:  # noqa: ARG002
+        """The id by which the framework knows *message*; None if it has none."""
+        return None
+
+    def part(self, message: M, pieces: Sequence[int]) -> M:  # noqa: ARG002
+        """*message* with only some of the pieces that :meth:`read` gave, by their places."""
+        return message
+
+    def joined(self, parts: Sequence[M]) -> M:
+        """The message of which *parts* are all pieces, or some in a row."""
+        return parts[0]
 
 
-class HostMessage(dict[str, Any]):
+class HostMessage(HostedMessage):
     """A message in the session's form, with the host's object that it was read from.
 
     Attributes:
         live: The host's object.
         piece: The number of this piece of the object, from 0.
         pieces: The number of its pieces.
+        dialect: The dialect that has read it.
     """
 
-    __slots__ = ("live", "piece", "pieces")
+    __slots__ = ("dialect", "live", "piece", "pieces")
 
-    def __init__(self, fields: Mapping[str, Any], live: Any, piece: int, pieces: int) -> None:
-        super().__init__(fields)
-        self.live, self.piece, self.pieces = live, piece, pieces
+    def __init__(
+        self, fields: Mapping[str, Any], live: Any, piece: int, pieces: int, dialect: HostDialect[Any]
+    ) -> None:
+        super().__init__(fields, {})
+        self.live, self.piece, self.pieces, self.dialect = live, piece, pieces, dialect
+
+    @property
+    def host(self) -> Mapping[str, Any]:
+        """The framework's form of the piece, for the log. Texts that the fields have are not repeated."""
+        one = self.pieces == 1
+        kept = self.dialect.kept(self.live if one else self.dialect.part(self.live, [self.piece]))
+        if kept is None:
+            return {}
+        place = {} if one else {"piece": self.piece, "pieces": self.pieces}
+        return {"of": self.dialect.name, **place, "kept": _shortened(kept, _texts(self))}
+
+
+class Shown(NamedTuple):
+    """A message for the host, and the host's object behind it.
+
+    Attributes:
+        message: The message, of the host's kind.
+        origin: A piece of the host's object that it is, that it is a part of, or that it stands for; None if
+            there is none, or if it is unknown.
+        pieces: The places of the pieces that it has, if it has a part of them; None if it is whole.
+        is_cut: Whether it stands for the object in a shorter form.
+        is_summary: Whether it is a summary.
+    """
+
+    message: Any
+    origin: HostMessage | None = None
+    pieces: tuple[int, ...] | None = None
+    is_cut: bool = False
+    is_summary: bool = False
 
 
 class _Known(NamedTuple):
@@ -80,6 +138,14 @@ class _Known(NamedTuple):
     pieces: tuple[HostMessage, ...]
 
 
+class _Restored(NamedTuple):
+    """A message, or a piece of one, in the framework's form that the log has kept."""
+
+    message: Any
+    piece: int
+    pieces: int
+
+
 class HostHistory(Generic[M]):
     """The list of a host, as the session got it last.
 
@@ -89,7 +155,7 @@ class HostHistory(Generic[M]):
     """
 
     def __init__(self, dialect: HostDialect[M]) -> None:
-        self._dialect = dialect
+        self.dialect = dialect
         self._list: list[_Known] = []  # the list that was read last
         self._last: list[M] = []  # its objects
         self._said: list[Any] = []  # the values of `said` of its objects
@@ -97,15 +163,17 @@ class HostHistory(Generic[M]):
         self._read: dict[int, _Known] = {}  # by the id of the host's object
         self._given: dict[int, tuple[RawMessage, Any]] = {}  # by the id of a message from the session
         self._used: dict[int, tuple[RawMessage, Any]] = {}  # the part of it that is used since the last list
-        self._parts: dict[tuple[int, ...], tuple[list[HostMessage], M]] = {}  # by the ids of the pieces
+        self._parts: dict[tuple[int, ...], tuple[list[Any], M]] = {}  # by the ids of the pieces
 
     def read(self, history: Sequence[M]) -> tuple[list[HostMessage], Any]:
         """The messages for ``session.observe``, and the usage of the newest new answer in *history*."""
-        says, length = self._dialect.said(history), len(self._last)
-        goes_on = len(says) >= length and _are_equal(says[:length], self._said)
-        if goes_on and not all(map(is_, self._last, history)):
-            self._list = list(map(_owned_by, history, self._list))
-            self._read = {id(each.live): each for each in self._list}
+        says, length = self.dialect.said(history), len(self._last)
+        goes_on = len(says) >= length and are_equal(says[:length], self._said)
+        if not (goes_on and all(map(is_, self._last, history))):
+            self._parts = {}  # they may have old objects of the host in them
+            if goes_on:
+                self._list = list(map(_owned_by, history, self._list))
+                self._read = {id(each.live): each for each in self._list}
         known = self._list if goes_on else []
         more, usage = self._more(history, says, len(known))
         found = self._pieces if goes_on else []
@@ -118,7 +186,8 @@ class HostHistory(Generic[M]):
             self._read = {id(each.live): each for each in more}
         if self._used:
             self._given, self._used = self._used, {}
-        self._parts = {key: part for key, part in self._parts.items() if self._has(part[0][0])}
+        if not goes_on:  # what was remembered may be in the list now
+            self._given = {key: each for key, each in self._given.items() if type(each[1]) is Shown}
         return list(self._pieces), usage
 
     def _more(self, history: Sequence[M], says: Sequence[Any], start: int) -> tuple[list[_Known], Any]:
@@ -131,27 +200,26 @@ class HostHistory(Generic[M]):
         for place in range(start, len(history)):
             live, said = history[place], says[place]
             was = self._read.get(id(live))
-            if was is not None and _are_equal(was.said, said):
+            if was is not None and are_equal(was.said, said):
                 found.append(was)
                 continue
             before = self._list[place] if is_aligned and place < len(self._list) else None
-            if before is not None and _are_equal(before.said, said):
+            if before is not None and are_equal(before.said, said):
                 found.append(_owned_by(live, before))
                 continue
-            fields = self._dialect.read(live)
+            fields = self.dialect.read(live)
             if before is not None and list(before.pieces) == list(fields):
-                found.append(_owned_by(live, before._replace(said=_kept(said))))
+                found.append(_owned_by(live, before._replace(said=_copied(said))))
                 continue
-            found.append(_Known(live, _kept(said), _pieces(fields, live)))
+            pieces = (
+                HostMessage(_copied(each), live, piece, len(fields), self.dialect)
+                for piece, each in enumerate(fields)
+            )
+            found.append(_Known(live, _copied(said), tuple(pieces)))
             if was is None:
                 is_aligned = False  # from here on, the places of both lists differ
-                usage = usage if is_first else self._dialect.usage(live) or usage
+                usage = usage if is_first else self.dialect.usage(live) or usage
         return found, usage
-
-    def _has(self, piece: HostMessage) -> bool:
-        """Whether the list that was read last has *piece*."""
-        known = self._read.get(id(piece.live))
-        return known is not None and any(piece is each for each in known.pieces)
 
     def write(self, messages: Sequence[RawMessage]) -> list[M]:
         """The session's messages as the host's own objects, or as new messages of the host's kind."""
@@ -160,27 +228,28 @@ class HostHistory(Generic[M]):
             return list(self._last)
         for raw in messages:  # most messages are whole objects of the host
             if type(raw) is not HostMessage or raw.pieces != 1 or id(raw.live) not in read:
-                break
+                return [each.message for each in self.shown(messages)]
             result.append(raw.live)
-        else:
-            return result
-        at = len(result)
-        given = self._matched(messages)
+        return result
+
+    def shown(self, messages: Sequence[RawMessage]) -> list[Shown]:
+        """As :meth:`write`, with the host's object behind each message."""
+        result, given, at = list[Shown](), self._matched(messages), 0
         while at < len(given):
-            each = given[at]
-            if not isinstance(each, HostMessage):
-                result.append(each)
+            entry = given[at]
+            if type(entry) is Shown:
+                result.append(entry)
                 at += 1
                 continue
-            run = [each]
+            run = [entry]
             while at + len(run) < len(given) and _goes_on(run[-1], given[at + len(run)]):
                 run.append(given[at + len(run)])
             at += len(run)
-            result.append(each.live if len(run) == each.pieces else self._partial(run))
+            result.append(self._of_run(run))
         return result
 
     def _matched(self, messages: Sequence[RawMessage]) -> list[Any]:
-        """For each message the matching piece of the host's list, or a new message of the host's kind."""
+        """For each message the piece of the host that it is, or what stands for it."""
         found: list[Any] = [None] * len(messages)
         missing = list[int]()
         for place, raw in enumerate(messages):
@@ -188,7 +257,7 @@ class HostHistory(Generic[M]):
                 found[place] = raw
                 continue
             given = self._used.get(id(raw)) or self._given.get(id(raw))
-            if given is None or not self._is_current(given[1]):
+            if given is None or not (given[1] is raw or self._is_current(given[1])):
                 missing.append(place)
                 continue
             self._used[id(raw)], found[place] = given, given[1]
@@ -204,41 +273,70 @@ class HostHistory(Generic[M]):
         """
         at, index = len(self._pieces) - 1, None
         for place in range(len(messages) - 1, missing[0] - 1, -1):
-            raw, each = messages[place], found[place]
+            raw, entry = messages[place], found[place]
             if (
                 index is None
                 and at >= 0
-                and (each is self._pieces[at] or (each is None and self._pieces[at] == raw))
+                and (entry is self._pieces[at] or (entry is None and self._pieces[at] == raw))
             ):
                 found[place] = self._pieces[at]
                 at -= 1
-            elif each is None:
+            elif entry is None:
                 if index is None:
                     index = _Index(self._pieces[: at + 1])
-                found[place] = self._stood_for(raw, index)
-            if each is None:
+                found[place] = index.same(raw) or self._remembered(raw) or self._new(raw, index)
+            if entry is None:
                 self._used[id(raw)] = raw, found[place]
 
-    def _is_current(self, given: Any) -> bool:
-        return not isinstance(given, HostMessage) or id(given.live) in self._read
+    def _is_current(self, entry: Any) -> bool:
+        piece = entry if isinstance(entry, HostMessage) else getattr(entry, "origin", None)
+        return piece is None or id(piece.live) in self._read
 
-    def _stood_for(self, raw: RawMessage, index: _Index) -> Any:
-        provenance = "compaction_summary" if isinstance(raw, SummaryMessage) else provenance_of(raw)
-        same = index.same(raw)
-        if same is not None:
-            return same
-        original = None
-        if isinstance(raw, SubstituteMessage) and (answered := index.answering(raw)) is not None:
-            original = answered.live if answered.pieces == 1 else None
+    def _remembered(self, raw: RawMessage) -> HostMessage | _Restored | None:
+        """What the host had of a message that its list lacks now: its object, or its form in the log."""
+        if type(raw) is HostMessage:
+            pieces = self.dialect.read(raw.live)
+            return raw if len(pieces) == raw.pieces and pieces[raw.piece] == raw else None
+        host = raw.host if isinstance(raw, HostedMessage) else {}
+        if host.get("of") != self.dialect.name:
+            return None
+        try:
+            message = self.dialect.restored(_lengthened(host["kept"], list(_leaves(raw))))
+        except Exception:  # another version of the framework wrote it: the fields have what a model is sent
+            return None
+        return _Restored(message, host.get("piece", 0), host.get("pieces", 1))
+
+    def _new(self, raw: RawMessage, index: _Index) -> Shown:
+        is_summary = isinstance(raw, SummaryMessage)
+        piece = index.answering(raw) if isinstance(raw, SubstituteMessage) else None
         fields = raw if isinstance(raw, Mapping) else raw.model_dump(mode="json", exclude_none=True)
-        return self._dialect.write(fields, provenance, original)
+        message = self.dialect.write(
+            fields,
+            "compaction_summary" if is_summary else provenance_of(raw),
+            piece.live if piece is not None and piece.pieces == 1 else None,
+        )
+        if piece is None:
+            return Shown(message, is_summary=is_summary)
+        return Shown(message, piece, None if piece.pieces == 1 else (piece.piece,), is_cut=True)
 
-    def _partial(self, run: list[HostMessage]) -> M:
+    def _of_run(self, run: list[Any]) -> Shown:
+        """The whole message of which *run* are pieces, or a part of it."""
+        first = run[0]
+        pieces = tuple(each.piece for each in run)
+        is_live = isinstance(first, HostMessage)
+        if is_live and len(run) == first.pieces:
+            return Shown(first.live, first)
+        if not is_live and len(run) == 1:
+            return Shown(first.message)
         known = self._parts.get(key := tuple(map(id, run)))
         if known is None:
-            part = self._dialect.part(run[0].live, [each.piece for each in run])
+            part = (
+                self.dialect.part(first.live, pieces)
+                if is_live
+                else self.dialect.joined([each.message for each in run])
+            )
             known = self._parts[key] = run, part
-        return known[1]
+        return Shown(known[1], first, pieces) if is_live else Shown(known[1])
 
 
 def _owned_by(live: Any, known: _Known) -> _Known:
@@ -248,20 +346,17 @@ def _owned_by(live: Any, known: _Known) -> _Known:
     return _Known(live, known.said, known.pieces)
 
 
-def _pieces(fields: Sequence[dict[str, Any]], live: Any) -> tuple[HostMessage, ...]:
-    return tuple(HostMessage(_kept(each), live, place, len(fields)) for place, each in enumerate(fields))
-
-
-def _kept(said: Any) -> Any:
+def _copied(said: Any) -> Any:
     """A copy of *said*, with its lists and dicts, which the host may change in place."""
     if isinstance(said, dict):
-        return {key: _kept(each) for key, each in said.items()}
+        return {key: _copied(each) for key, each in said.items()}
     if isinstance(said, list):
-        return [_kept(each) for each in said]
-    return tuple(map(_kept, said)) if type(said) is tuple else said
+        return [_copied(each) for each in said]
+    return tuple(map(_copied, said)) if type(said) is tuple else said
 
 
-def _are_equal(one: Any, other: Any) -> bool:
+def are_equal(one: Any, other: Any) -> bool:
+    """Whether two values of a host are equal; False if they cannot be compared."""
     try:
         return bool(one == other)
     except Exception:  # a value of the host with another kind of ==, such as an array
@@ -276,7 +371,7 @@ class _Index:
         self._by_call: dict[frozenset[str], HostMessage] = {}
         for each in pieces:
             self._by_text.setdefault(encode(each), []).append(each)
-            if calls := _answered(each):
+            if calls := answered(each):
                 self._by_call[calls] = each
 
     def same(self, raw: RawMessage) -> HostMessage | None:
@@ -286,14 +381,17 @@ class _Index:
 
     def answering(self, raw: SubstituteMessage) -> HostMessage | None:
         """The piece that answers the same calls as *raw*."""
-        return self._by_call.get(_answered(raw))
+        return self._by_call.get(answered(raw))
 
 
-def _goes_on(last: HostMessage, other: object) -> bool:
-    return isinstance(other, HostMessage) and other.live is last.live and other.piece > last.piece
+def _goes_on(last: Any, other: Any) -> bool:
+    """Whether *other* is a later piece of the same message as *last*."""
+    if isinstance(last, HostMessage):
+        return isinstance(other, HostMessage) and other.live is last.live and other.piece > last.piece
+    return isinstance(other, _Restored) and other.pieces == last.pieces > 1 and other.piece == last.piece + 1
 
 
-def _answered(fields: Mapping[str, Any]) -> frozenset[str]:
+def answered(fields: Mapping[str, Any]) -> frozenset[str]:
     """The ids of the calls that a message answers."""
     if isinstance(call := fields.get("tool_call_id") or fields.get("call_id"), str):
         return frozenset((call,)) if fields.get("role") in (None, "tool") else frozenset()
@@ -304,3 +402,37 @@ def _answered(fields: Mapping[str, Any]) -> frozenset[str]:
         for each in blocks
         if isinstance(each, Mapping) and isinstance(each.get("tool_use_id"), str)
     )
+
+
+def _texts(fields: Mapping[str, Any]) -> dict[str, int]:
+    """The longer texts in *fields*, each with its number among all texts there."""
+    return {text: at for at, text in enumerate(_leaves(fields)) if len(text) >= _SHORTEST}
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """The texts in a JSON value, in order."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _leaves(each)
+
+
+def _shortened(kept: Any, texts: Mapping[str, int]) -> Any:
+    """*kept* with ``=`` and a number in the place of each of *texts*; a text that begins with = has two."""
+    if isinstance(kept, str):
+        if kept in texts:
+            return f"={texts[kept]}"
+        return f"={kept}" if kept.startswith("=") else kept
+    if isinstance(kept, Mapping):
+        return {key: _shortened(each, texts) for key, each in kept.items()}
+    return [_shortened(each, texts) for each in kept] if isinstance(kept, list | tuple) else kept
+
+
+def _lengthened(kept: Any, texts: Sequence[str]) -> Any:
+    """The inverse of :func:`_shortened`."""
+    if isinstance(kept, str) and kept.startswith("="):
+        return kept[1:] if kept.startswith("==") else texts[int(kept[1:])]
+    if isinstance(kept, Mapping):
+        return {key: _lengthened(each, texts) for key, each in kept.items()}
+    return [_lengthened(each, texts) for each in kept] if isinstance(kept, list) else kept

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from inspect import isawaitable
 from typing import Any
 
 from siltstone.adapters.base import AnySession, Door, Ready, acalled_tool, called, memory_tools, requires
-from siltstone.adapters.host import HostMessage
+from siltstone.adapters.edits import new_items
+from siltstone.adapters.host import HostDialect, HostMessage
+from siltstone.errors import ConfigError
 from siltstone.events import UsageRecord
 from siltstone.messages import FORGOTTEN, Provenance, encode, read_message
 from siltstone.tools import Tool
 
 with requires("openai-agents"):
     from agents import FunctionTool, Model, ModelProvider, MultiProvider, RunConfig, Usage
-    from agents.run_config import CallModelData, ModelInputData
+    from agents.run_config import CallModelData, CallModelInputFilter, ModelInputData
     from agents.usage import InputTokensDetails
 
 __all__ = ["RecoveringModel", "SiltstoneSession"]
 
 Item = dict[str, Any]
+
+_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})  #: a cut one is sent without its id
 
 
 class SiltstoneSession:
@@ -45,6 +50,8 @@ class SiltstoneSession:
         self._door = Door(session, _Items(self))
         self._known: list[Item] = []  # the list that the session got last
         self._stored: list[Item] = []  # the items that the Runner has stored
+        self._sent: Ready[Item] | None = None  # the newest request
+        self._is_in_use = False  # whether a Runner has called it
         self._usage: Any = None  # the usage of the current run
         self._counted = 0  # the number of its requests whose usage the session knows
 
@@ -56,12 +63,25 @@ class SiltstoneSession:
     def run_config(self, **settings: Any) -> RunConfig:
         """A ``RunConfig`` with *settings*; the session prepares its model calls.
 
+        The ``session_settings`` and the ``session_input_callback`` of *settings* hold for every call of the
+        run, and so does a ``call_model_input_filter``, which is called first. Items that they leave out or
+        change are so in the requests alone: the session keeps every item.
+
         A model object and the models of a provider are wrapped in :class:`RecoveringModel`. If an agent has a
         model object of its own, wrap it yourself.
         """
         model, provider = settings.pop("model", None), settings.pop("model_provider", None)
+        change: CallModelInputFilter | None = settings.pop("call_model_input_filter", None)
+
+        async def prepared(data: CallModelData[Any]) -> ModelInputData:
+            if change is None:
+                return await self.before_model_call(data)
+            given = list(data.model_data.input)
+            changed = change(data)
+            return await self._prepared(given, await changed if isawaitable(changed) else changed)
+
         return RunConfig(
-            call_model_input_filter=self.before_model_call,
+            call_model_input_filter=prepared,
             model=RecoveringModel(model, self) if isinstance(model, Model) else model,
             model_provider=_Provider(MultiProvider() if provider is None else provider, self),
             **settings,
@@ -82,7 +102,7 @@ class SiltstoneSession:
         self._enter(wrapper)
         if not self._stored and not self._known:
             await self.get_items()
-        self._stored += items
+        self._stored = [*self._stored, *items]
         if not _begins(self._known, self._stored):
             await self._observe(self._stored)
 
@@ -119,12 +139,27 @@ class SiltstoneSession:
             self._charge(record for outcome in prepared.outcomes for record in outcome.usage)
 
     async def before_model_call(self, data: CallModelData[Any]) -> ModelInputData:
-        """The input to send instead of the Runner's, for ``RunConfig.call_model_input_filter``."""
-        items = data.model_data.input
-        ready = await self._door.aprepare(items)
-        self._known = list(items)
-        self._charge(ready.usage)
-        return ModelInputData(input=ready.messages, instructions=data.model_data.instructions)
+        """The input to send instead of the Runner's, for ``RunConfig.call_model_input_filter``.
+
+        Raises:
+            ConfigError: the run has another session, or none.
+        """
+        return await self._prepared(data.model_data.input, data.model_data)
+
+    async def _prepared(self, items: Sequence[Item], request: ModelInputData) -> ModelInputData:
+        """*request*, which was made from the Runner's *items*, with the view of the whole conversation."""
+        if not self._is_in_use:
+            raise ConfigError(
+                f"the run has the run_config of session {self.session_id!r} and not the session itself, so "
+                "nobody knows what was said before: give it session=memory too. A conversation that the "
+                "provider keeps (conversation_id, previous_response_id) cannot have a session",
+                field="session",
+            )
+        stored = self._stored or await self.get_items()
+        self._known = [*stored, *new_items(stored, items, self._door.dialect)]
+        self._sent = await self._door.aprepare(self._known, request.input)
+        self._charge(self._sent.usage)
+        return ModelInputData(input=self._sent.messages, instructions=request.instructions)
 
     async def recover(self, error: Exception) -> list[Item]:
         """A smaller request, after the provider refused a request as too large.
@@ -132,9 +167,11 @@ class SiltstoneSession:
         Raises:
             Exception: *error* itself, if it is not an overflow, or after the last retry.
         """
-        ready: Ready[Item] = await self._door.arecover(error)
-        self._charge(ready.usage)
-        return ready.messages
+        if self._sent is None:  # the request is none of this session
+            raise error
+        self._sent = await self._door.arecover(error, self._sent)
+        self._charge(self._sent.usage)
+        return self._sent.messages
 
     def last_usage(self) -> Any:
         """The provider's usage of the newest request of the run; None if it was returned before."""
@@ -147,6 +184,7 @@ class SiltstoneSession:
         self._known = list(items)
 
     def _enter(self, wrapper: Any) -> None:
+        self._is_in_use |= wrapper is not None
         if wrapper is not None and wrapper.usage is not self._usage:
             self._usage, self._counted = wrapper.usage, len(wrapper.usage.request_usage_entries)
 
@@ -219,8 +257,10 @@ class _Provider(ModelProvider):
         await self._provider.aclose()
 
 
-class _Items:
+class _Items(HostDialect[Item]):
     """Items of the Responses API, which a session reads without conversion."""
+
+    name = "openai-agents"
 
     def __init__(self, memory: SiltstoneSession) -> None:
         self._memory = memory
@@ -229,10 +269,18 @@ class _Items:
         return (message,)
 
     def write(self, fields: Mapping[str, Any], provenance: Provenance, original: Item | None) -> Item:  # noqa: ARG002
-        return dict(fields)
+        is_output = provenance == "substitute" and fields.get("type") in _OUTPUTS
+        return {key: value for key, value in fields.items() if key != "id" or not is_output}
 
-    def part(self, message: Item, pieces: Sequence[int]) -> Item:  # noqa: ARG002
-        return message
+    def kept(self, message: Item) -> None:
+        """None: :meth:`read` gives all of an item."""
+
+    def restored(self, kept: Any) -> Item:
+        return dict(kept)
+
+    def identity(self, message: Item) -> str | None:
+        """The type and the id of an item: an item of another type may have the same id."""
+        return f"{message.get('type')} {message['id']}" if message.get("id") else None
 
     def said(self, messages: Sequence[Item]) -> list[Any]:
         return list(messages)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from siltstone.messages.json_text import (
         decode as decode,
         encode as encode,
+        logged as logged,
         well_formed as well_formed,
         without_own_key as without_own_key,
     )
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         MaterialItem as MaterialItem,
     )
     from siltstone.messages.message import (
+        HostedMessage as HostedMessage,
         InjectedMessage as InjectedMessage,
         KeyedSystemMessage as KeyedSystemMessage,
         Message as Message,
@@ -118,12 +120,12 @@ else:
             "groups": "Group groups",
             "history": "read_history",
             "indexable": "indexable_text indexable_texts",
-            "json_text": "decode encode well_formed without_own_key",
+            "json_text": "decode encode logged well_formed without_own_key",
             "limits": "MAX_MESSAGE_BYTES message_size",
             "kinds": "Dialect LiveObject PartKind Provenance RawMessage RequestRule Role",
             "material_item": "INDENT ItemKind MaterialItem",
-            "message": "InjectedMessage KeyedSystemMessage Message Part RecalledMessage RepairedMessage "
-            "SubstituteMessage SummaryMessage",
+            "message": "HostedMessage InjectedMessage KeyedSystemMessage Message Part RecalledMessage "
+            "RepairedMessage SubstituteMessage SummaryMessage",
             "outline": "History as_history message_items render_messages rendered_tokens",
             "own_tools": "OWN_TOOLS OwnTools names_own_tool",
             "read": "detect read_message read_summary validate",

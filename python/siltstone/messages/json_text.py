@@ -10,12 +10,24 @@ from typing import Any, NoReturn
 
 from siltstone.errors import ConfigError, InvalidMessageError
 from siltstone.messages.kinds import RawMessage
-from siltstone.messages.message import KeyedSystemMessage
+from siltstone.messages.message import HostedMessage, KeyedSystemMessage
 from siltstone.messages.plain import as_fields, as_json_value
 
-__all__ = ["MAX_DEPTH", "OWN_KEY", "decode", "dump", "encode", "unwritable", "well_formed", "without_own_key"]
+__all__ = [
+    "MAX_DEPTH",
+    "OWN_KEY",
+    "decode",
+    "dump",
+    "encode",
+    "logged",
+    "unwritable",
+    "well_formed",
+    "without_own_key",
+]
 
 OWN_KEY = "siltstone:message"  #: the key for data that a message type has beside its dict
+_HOST_HEAD = f'{{"{OWN_KEY}":{{"host":'  # how the text of a message begins that has a host's form beside it
+_OWN_AT = len(_HOST_HEAD) - len('{"host":')  # where the value of the own key begins there
 
 MAX_DEPTH = 200  #: the maximum levels of nesting in a message; some readers of JSON stop at 1,000 or earlier
 
@@ -42,6 +54,23 @@ def encode(raw: RawMessage) -> str:
         return dump(_with_own_key(raw))
     except (TypeError, ValueError, RecursionError) as error:
         raise unwritable(raw) from error
+
+
+def logged(raw: RawMessage) -> str:
+    """The text of :func:`encode`, and of a :class:`HostedMessage` the host's own form too.
+
+    Only the log has that form: it is no part of what is sent, counted, compared or searched.
+
+    Raises:
+        InvalidMessageError: *raw* holds a value that JSON cannot carry; carries ``path``.
+    """
+    text = encode(raw)
+    if not isinstance(raw, HostedMessage) or OWN_KEY in raw or not (host := raw.host):
+        return text
+    try:
+        return f"{_HOST_HEAD}{dump(host)}}},{text[1:]}"
+    except (TypeError, ValueError, RecursionError) as error:
+        raise unwritable(host, name="the host's form of the message") from error
 
 
 def well_formed(text: str) -> str:
@@ -98,6 +127,8 @@ def _decoded(text: str) -> object:
 
 def without_own_key(text: str) -> str:
     """The JSON text of the message as a plain dict, without siltstone's own key."""
+    if text.startswith(_HOST_HEAD):  # the rest is the text of ``encode``
+        return "{" + text[_CODER.read(text, _OWN_AT)[1] + 1 :]
     return dump(dict(decode(text))) if f'"{OWN_KEY}":' in text else text
 
 
@@ -117,6 +148,8 @@ def _restored(value: dict[str, Any]) -> dict[str, Any]:
     if own == {} and isinstance(value.get("raw"), dict):
         raw: dict[str, Any] = value["raw"]
         return raw
+    if isinstance(own, dict) and own.keys() == {"host"} and isinstance(own["host"], dict):
+        return HostedMessage(value, own["host"])
     try:
         keyed = KeyedSystemMessage("", own["key"], own["version"])
     except (KeyError, TypeError, ConfigError):  # the key was written by another program
@@ -135,7 +168,7 @@ class _Coder:
 
     encode: Callable[[object], str]
     quoted: Callable[[str], str]
-    read: Callable[[str], tuple[object, int]]
+    read: Callable[..., tuple[object, int]]
 
     def __getattr__(self, name: str) -> Any:
         self.encode = json.JSONEncoder(

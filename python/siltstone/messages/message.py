@@ -13,6 +13,7 @@ from siltstone.messages.summary_mark import ascend, marked
 __all__ = [
     "RULE_ROLES",
     "SAID",
+    "HostedMessage",
     "InjectedMessage",
     "KeyedSystemMessage",
     "Message",
@@ -239,6 +240,26 @@ class KeyedSystemMessage(dict[str, "Any"]):
             )
         self.key = key
         self.version = version
+
+
+class HostedMessage(dict[str, "Any"]):
+    """A message of a host's framework: a plain dict for every SDK, and beside it the framework's own form.
+
+    No model sees that form, no search finds it, and it does not count when messages are compared. The log of
+    a session keeps it, so that the framework gets its message back with all ids, times and signatures.
+
+    """
+
+    __slots__ = ("_host",)
+
+    def __init__(self, fields: Mapping[str, Any], host: Mapping[str, Any]) -> None:
+        super().__init__(fields)
+        self._host = host
+
+    @property
+    def host(self) -> Mapping[str, Any]:
+        """The framework's form as a JSON object; empty if there is none."""
+        return self._host
 
 
 def provenance_of(raw: RawMessage) -> Provenance:

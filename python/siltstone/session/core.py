@@ -38,7 +38,7 @@ from siltstone.memory.log import (
     SessionLog,
     SessionVersion,
 )
-from siltstone.messages import Message, RawMessage, RecalledMessage, decode, encode, unmarked
+from siltstone.messages import Message, RawMessage, RecalledMessage, decode, logged, unmarked
 from siltstone.session.background import Background
 from siltstone.session.clock import CompactionClock
 from siltstone.session.knowing import Knowing
@@ -584,7 +584,7 @@ class SessionCore:
         for item in items:
             message, tokens = item.message, rule.tokens(item.units)
             said = message.role, message.dialect, message.provenance
-            rows.append(NewMessage(encode(message.raw), *said, tokens, item.created_at))
+            rows.append(NewMessage(logged(message.raw), *said, tokens, item.created_at))
         return rows
 
     def measured(self, raws: Sequence[RawMessage], state: SessionState) -> list[Item]:

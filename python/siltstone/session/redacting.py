@@ -10,6 +10,7 @@ from siltstone.compaction.base import Compaction
 from siltstone.events import RedactedSpan
 from siltstone.memory.log import LogRow
 from siltstone.messages import (
+    HostedMessage,
     Message,
     RawMessage,
     SummaryMessage,
@@ -43,10 +44,13 @@ class Redacting:
         """
         written, spans = list[Item](), list[RedactedSpan]()
         for item in items:
-            raw, found = self._refusing.redact_message(item.message.raw)
-            written.append(
-                item if raw is item.message.raw else replace(item, message=_anew(item.message, raw))
-            )
+            given = item.message.raw
+            raw, found = self._refusing.redact_message(given)
+            if isinstance(given, HostedMessage) and (
+                raw is not given or self.raw(host := given.host) is not host
+            ):
+                raw = dict(raw)  # the host's own form has a secret too, and is left out
+            written.append(item if raw is given else replace(item, message=_anew(item.message, raw)))
             spans += _spans(item.message.seq, found)
         return written, tuple(spans)
 

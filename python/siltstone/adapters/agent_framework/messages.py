@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from siltstone.adapters.base import requires
+from siltstone.adapters.host import HostDialect
 from siltstone.messages import Provenance
 from siltstone.messages.message import RULE_ROLES
 
@@ -18,12 +19,15 @@ __all__ = ["ORIGIN", "AgentFrameworkDialect"]
 ORIGIN: Final = {"origin": "siltstone"}  #: in ``additional_properties`` of messages that siltstone wrote
 
 
-class AgentFrameworkDialect:
+class AgentFrameworkDialect(HostDialect[Message]):
     """Messages of Agent Framework in Anthropic's dialect.
 
     Ids of messages, ``additional_properties`` and raw representations belong to the host. They are not sent
-    to a model, and stay with the host's object.
+    to a model, and stay with the host's object; its form in the log has them too, without the raw
+    representations.
     """
+
+    name = "agent-framework"
 
     def read(self, message: Message) -> Sequence[dict[str, Any]]:
         """*message* in Anthropic's dialect."""
@@ -47,9 +51,18 @@ class AgentFrameworkDialect:
         contents = [_written(each) for each in blocks]
         return Message(role, contents, author_name=fields.get("name"), additional_properties=beside)
 
-    def part(self, message: Message, pieces: Sequence[int]) -> Message:  # noqa: ARG002 - it has one
-        """*message* itself: every message is one piece."""
-        return message
+    def kept(self, message: Message) -> Any:
+        """The framework's own form of *message*."""
+        return message.to_dict(exclude_none=True)
+
+    def restored(self, kept: Any) -> Message:
+        """The message of the framework's own form."""
+        return Message.from_dict(kept)
+
+    def identity(self, message: Message) -> str | None:
+        """The id of the message, if its service gave it one."""
+        known: str | None = message.message_id
+        return known
 
     def said(self, messages: Sequence[Message]) -> list[Any]:
         """The fields of the contents of each message, without raw representations of the provider's SDK."""
@@ -61,10 +74,6 @@ class AgentFrameworkDialect:
             )
             for each in messages
         ]
-
-    def usage(self, message: Message) -> Any:  # noqa: ARG002
-        """None: the framework counts whole answers, not messages."""
-        return None
 
 
 def _said(content: Content) -> Any:
@@ -172,7 +181,6 @@ def _with_results(original: Message, blocks: Sequence[Mapping[str, Any]]) -> Mes
         original.role,
         contents,
         author_name=original.author_name,
-        message_id=original.message_id,
         additional_properties=original.additional_properties,
     )
 
@@ -180,4 +188,7 @@ def _with_results(original: Message, blocks: Sequence[Mapping[str, Any]]) -> Mes
 def _replaced(content: Content, block: Mapping[str, Any] | None) -> Content:
     if content.type != "function_result" or block is None or block == _result(content):
         return content
-    return _written(block)
+    written = _written(block)
+    written.id, written.exception = content.id, content.exception
+    written.additional_properties = content.additional_properties
+    return written

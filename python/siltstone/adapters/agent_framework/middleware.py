@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from siltstone.adapters.agent_framework.messages import AgentFrameworkDialect
-from siltstone.adapters.base import AnySession, Ready, acalled_tool, merged, requires
+from siltstone.adapters.base import AnySession, acalled_tool, requires
 from siltstone.adapters.pool import MOST_OPEN, OpenSession, Pool
 from siltstone.errors import ConfigError
 from siltstone.events import UsageRecord
@@ -95,21 +95,22 @@ class SiltstoneMiddleware(ChatMiddleware):
         used = list[UsageRecord]()
 
         async def ended(response: ChatResponse[Any]) -> ChatResponse[Any]:
-            async with self._pool.adoor(name) as door:
-                await door.aobserve([*stored, *response.messages])
+            if not _calls_tools(response):  # the framework gives a call its id later, for the next request
+                async with self._pool.adoor(name) as door:
+                    await door.aobserve([*stored, *response.messages])
             for each in used:
                 response.usage_details = add_usage_details(response.usage_details, _counted(each))
             return response
 
         async with self._pool.adoor(name) as door:
-            ready = await door.aprepare(stored)
+            ready = await door.aprepare(stored, request)
             while True:
                 used += ready.usage
-                context.messages = _sent(stored, request, ready)
+                context.messages = ready.messages
                 try:
                     await call_next()
                 except Exception as error:
-                    ready = await door.arecover(error)  # raises the error itself if it cannot help
+                    ready = await door.arecover(error, ready)  # raises the error itself if it cannot help
                 else:
                     break
         if context.stream:
@@ -135,8 +136,8 @@ def _source(message: Message) -> Any:
     return (message.additional_properties.get(_ATTRIBUTION) or {}).get("source_id")
 
 
-def _sent(stored: Sequence[Message], request: Sequence[Message], ready: Ready[Message]) -> list[Message]:
-    return merged(stored, request, ready.messages, id)
+def _calls_tools(response: ChatResponse[Any]) -> bool:
+    return any(each.type == "function_call" for message in response.messages for each in message.contents)
 
 
 def _counted(record: UsageRecord) -> UsageDetails:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from siltstone.adapters.base import requires
+from siltstone.adapters.host import HostDialect
 from siltstone.messages import Provenance
 from siltstone.messages.message import RULE_ROLES
 
@@ -23,6 +24,7 @@ with requires("langchain"):
         HumanMessage,
         SystemMessage,
         ToolMessage,
+        messages_from_dict,
     )
 
 __all__ = ["RECALLED", "SOURCE", "SUMMARY", "LangChainDialect"]
@@ -54,12 +56,14 @@ _CALL_BLOCKS: Final = {
 _NOT_SENT: Final = frozenset({SOURCE, "tool_calls"})  # keys of additional_kwargs
 
 
-class LangChainDialect:
+class LangChainDialect(HostDialect[BaseMessage]):
     """Messages of langchain-core, with the parts that are sent to a model.
 
     Ids, ``response_metadata``, ``usage_metadata`` and artifacts belong to the host: no model sees them, and a
-    framework may set them at any time. They stay with the host's object.
+    framework may set them at any time. They stay with the host's object, and with its form in the log.
     """
+
+    name = "langchain"
 
     def read(self, message: BaseMessage) -> Sequence[dict[str, Any]]:
         """*message* in the dialect of OpenAI's chat API; blocks of content stay as they are."""
@@ -84,10 +88,10 @@ class LangChainDialect:
     def write(
         self, fields: Mapping[str, Any], provenance: Provenance, original: BaseMessage | None
     ) -> AnyMessage:
-        """A message with *fields*, with a new id, or with the id of the tool message that it replaces."""
+        """A message with *fields* and a new id. A cut result keeps the artifact of its original."""
         content = fields.get("content")
         if isinstance(original, ToolMessage):
-            return original.model_copy(update={"content": content})
+            return original.model_copy(update={"content": content, "id": str(uuid4())})
         beside = dict(fields.get("additional_kwargs") or {})
         if provenance in _SOURCES:
             beside[SOURCE] = _SOURCES[provenance]
@@ -114,9 +118,24 @@ class LangChainDialect:
                 return SystemMessage(**named)
         return HumanMessage(**named)
 
-    def part(self, message: BaseMessage, pieces: Sequence[int]) -> BaseMessage:  # noqa: ARG002 - it has one
-        """*message* itself: every message is one piece."""
+    def kept(self, message: BaseMessage) -> Any:
+        """LangChain's own form of *message*, without empty fields or an artifact that is no JSON."""
+        fields = {**_FIELDS(message), **(message.__pydantic_extra__ or {})}  # model_dump takes 200 us
+        data = {key: value for key, value in fields.items() if value or value == 0}
+        artifact = data.pop("artifact", None)
+        if artifact is not None and _plain(artifact) == artifact:
+            data["artifact"] = artifact
+        return {"type": message.type, "data": _plain(data)}
+
+    def restored(self, kept: Any) -> BaseMessage:
+        """The message of LangChain's own form."""
+        (message,) = messages_from_dict([{**kept, "data": {"content": "", **kept["data"]}}])
         return message
+
+    def identity(self, message: BaseMessage) -> str | None:
+        """The id by which LangGraph knows the message."""
+        known: str | None = message.id
+        return known
 
     def said(self, messages: Sequence[BaseMessage]) -> list[Any]:
         """The fields of each message, without the artifact of a tool, which no model sees."""

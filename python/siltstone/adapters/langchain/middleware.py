@@ -9,7 +9,8 @@ from operator import attrgetter
 from typing import Any
 from uuid import uuid4
 
-from siltstone.adapters.base import AnySession, Ready, is_same, merged, requires
+from siltstone.adapters.base import AnySession, Ready, requires
+from siltstone.adapters.edits import is_same
 from siltstone.adapters.langchain.messages import LangChainDialect
 from siltstone.adapters.pool import MOST_OPEN, OpenSession, Pool
 from siltstone.errors import ToolError
@@ -86,12 +87,12 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
         """Sends the session's view, or a smaller view after the provider refused it as too large."""
         stored = _identified(request.state["messages"]) or request.messages
         with self._pool.door(self._conversation(stored)) as door:
-            ready = door.prepare(stored)
+            ready = door.prepare(stored, request.messages)
             while True:
                 try:
-                    return handler(_sent(request, stored, ready))
+                    return handler(request.override(messages=ready.messages))
                 except Exception as error:
-                    ready = door.recover(error)  # raises the error itself if it cannot help
+                    ready = door.recover(error, ready)  # raises the error itself if it cannot help
 
     async def awrap_model_call(
         self,
@@ -101,12 +102,12 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
         """:meth:`wrap_model_call`, awaited."""
         stored = _identified(request.state["messages"]) or request.messages
         async with self._pool.adoor(self._conversation(stored)) as door:
-            ready = await door.aprepare(stored)
+            ready = await door.aprepare(stored, request.messages)
             while True:
                 try:
-                    return await handler(_sent(request, stored, ready))
+                    return await handler(request.override(messages=ready.messages))
                 except Exception as error:
-                    ready = await door.arecover(error)
+                    ready = await door.arecover(error, ready)
 
     def after_agent(self, state: Any, runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """Gives the final answer to the session."""
@@ -199,16 +200,6 @@ def _identified(messages: list[AnyMessage]) -> list[AnyMessage]:
             if message.id is None:
                 message.id = str(uuid4())
     return messages
-
-
-def _name(message: AnyMessage) -> Any:
-    return message.id or id(message)
-
-
-def _sent(
-    request: ModelRequest[Any], stored: list[AnyMessage], ready: Ready[AnyMessage]
-) -> ModelRequest[Any]:
-    return request.override(messages=merged(stored, request.messages, ready.messages, _name))
 
 
 def _rewritten(ready: Ready[AnyMessage], stored: list[AnyMessage]) -> dict[str, Any] | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Generic, TypeVar
 
-from siltstone.adapters.base import AnySession, Ready, acalled_tool, is_same, merged, requires
+from siltstone.adapters.base import AnySession, Ready, acalled_tool, requires
+from siltstone.adapters.edits import is_same
 from siltstone.adapters.pool import MOST_OPEN, OpenSession, Pool
 from siltstone.adapters.pydantic_ai.messages import PydanticAIDialect
 from siltstone.tools import Tool, memory_get, memory_search
@@ -29,6 +31,8 @@ except ImportError:  # before 2.64 a hook cannot ask for a second attempt
 __all__ = ["SiltstoneCapability"]
 
 DepsT = TypeVar("DepsT")
+
+MOST_RUNS = 1_000  #: the number of runs whose newest request is remembered
 
 
 @dataclass
@@ -58,9 +62,8 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
 
     def __post_init__(self) -> None:
         self._pool = Pool(self.session, PydanticAIDialect(), most_open=self.most_open)
-        self._smaller: dict[
-            str, list[ModelMessage]
-        ] = {}  # by run: the messages that replace a refused request
+        self._sent: OrderedDict[str, Ready[ModelMessage]] = OrderedDict()  # by run: the newest request
+        self._smaller: dict[str, list[ModelMessage]] = {}  # by run: what replaces a refused request
 
     async def before_model_request(
         self, ctx: RunContext[DepsT], request_context: ModelRequestContext
@@ -68,9 +71,12 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
         """Replaces the history by the session's view in this request."""
         stored = list(ctx.messages)
         async with self._pool.adoor(ctx.conversation_id) as door:
-            ready = await door.aprepare(stored)
+            ready = await door.aprepare(stored, request_context.messages)
         self._account(ctx, ready)
-        request_context.messages = merged(stored, request_context.messages, ready.messages, id)
+        request_context.messages = ready.messages
+        self._sent[_run(ctx)] = ready
+        while len(self._sent) > MOST_RUNS:  # of runs that were cancelled
+            self._sent.popitem(last=False)
         if self.rewrite_history and not is_same(history := ready.history, stored):
             ctx.messages[:] = history
         return request_context
@@ -98,7 +104,7 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
         if _Retry is None:
             raise error
         async with self._pool.adoor(ctx.conversation_id) as door:
-            ready = await door.arecover(error)  # raises the error itself if it cannot help
+            ready = await door.arecover(error, self._sent[_run(ctx)])  # raises *error* if it cannot help
         self._account(ctx, ready)
         self._smaller[_run(ctx)] = ready.messages
         if self.rewrite_history:
@@ -107,6 +113,7 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
 
     async def after_run(self, ctx: RunContext[DepsT], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         """Gives the final answer to the session."""
+        self._sent.pop(_run(ctx), None)
         async with self._pool.adoor(ctx.conversation_id) as door:
             await door.aobserve(result.all_messages())
         return result

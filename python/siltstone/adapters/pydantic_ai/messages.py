@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from siltstone.adapters.base import requires
+from siltstone.adapters.host import HostDialect
 from siltstone.messages import Provenance
 from siltstone.messages.message import RULE_ROLES
 
@@ -20,6 +21,7 @@ with requires("pydantic-ai"):
         DocumentUrl,
         ImageUrl,
         ModelMessage,
+        ModelMessagesTypeAdapter,
         ModelRequest,
         ModelResponse,
         NativeToolCallPart,
@@ -45,13 +47,15 @@ _ERRORS: Final = frozenset({"failed", "retried"})
 _MEDIA: Final = {"image-url": "image", "audio-url": "audio", "video-url": "video", "document-url": "document"}
 
 
-class PydanticAIDialect:
+class PydanticAIDialect(HostDialect[ModelMessage]):
     """Messages of pydantic-ai in Anthropic's dialect, with the parts that are sent to a model.
 
     A request may hold a system prompt, a summary and texts of the user together. They leave a history
     separately, so each is a piece. Timestamps, usage, ids of runs and ``metadata`` belong to the host, and
-    stay with the host's object.
+    stay with the host's object, and with its form in the log.
     """
+
+    name = "pydantic-ai"
 
     def read(self, message: ModelMessage) -> Sequence[dict[str, Any]]:
         """A response as one dict; a request as one dict for each run of parts of one kind."""
@@ -82,6 +86,20 @@ class PydanticAIDialect:
         """*message* with only some of its runs of parts."""
         runs = list(_runs(message)) if isinstance(message, ModelRequest) else []
         return replace(message, parts=[part for place in pieces for part in runs[place][1]])
+
+    def joined(self, parts: Sequence[ModelMessage]) -> ModelMessage:
+        """One message with the parts of all."""
+        return replace(parts[0], parts=[part for each in parts for part in each.parts])
+
+    def kept(self, message: ModelMessage) -> Any:
+        """pydantic-ai's own form of *message*."""
+        (form,) = ModelMessagesTypeAdapter.dump_python([message], mode="json", exclude_none=True)
+        return form
+
+    def restored(self, kept: Any) -> ModelMessage:
+        """The message of pydantic-ai's own form."""
+        (message,) = ModelMessagesTypeAdapter.validate_python([kept])
+        return message
 
     def said(self, messages: Sequence[ModelMessage]) -> list[Any]:
         """For each part the values that are read from it, if they are few; else all its fields."""
@@ -285,9 +303,18 @@ def _response_part(block: Mapping[str, Any]) -> Any:
         case "compaction":
             return CompactionPart(content=block.get("content"), **bound)
         case str() as kind if kind.endswith("_tool_result"):
-            named = {"tool_name": kind.removesuffix("_tool_result"), "content": block.get("content")}
+            named = {"tool_name": kind.removesuffix("_tool_result"), "content": _parsed(block.get("content"))}
             return NativeToolReturnPart(**named, tool_call_id=block.get("tool_use_id") or "", **bound)
     return TextPart(str(block.get("text", "")), **bound)
+
+
+def _parsed(content: Any) -> Any:
+    """The value of JSON text, as the result of a provider's tool; any other text as it is."""
+    try:
+        value = json.loads(content)
+    except (TypeError, ValueError):
+        return content
+    return value if isinstance(value, dict | list) else content
 
 
 def _with_results(original: ModelRequest, blocks: Sequence[Mapping[str, Any]]) -> ModelRequest:

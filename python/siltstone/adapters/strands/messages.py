@@ -8,7 +8,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from siltstone.adapters.base import requires
+from siltstone.adapters.host import HostDialect
 from siltstone.messages import Provenance
+
+with requires("strands"):
+    from strands.types.session import decode_bytes_values, encode_bytes_values
 
 __all__ = ["Message", "StrandsDialect", "alternating"]
 
@@ -17,12 +22,14 @@ Message = dict[str, Any]
 _MEDIA: Final = frozenset({"image", "document", "video", "audio"})
 
 
-class StrandsDialect:
+class StrandsDialect(HostDialect[Message]):
     """Messages of Strands, which have the form of Bedrock, in Anthropic's dialect.
 
     ``metadata`` and ``tracking_id`` belong to the host, and cache points have no content. They stay with the
-    host's object.
+    host's object, and with its form in the log.
     """
+
+    name = "strands"
 
     def read(self, message: Message) -> Sequence[dict[str, Any]]:
         """*message* in Anthropic's dialect."""
@@ -39,9 +46,18 @@ class StrandsDialect:
         role = "assistant" if fields.get("role") == "assistant" else "user"
         return {"role": role, "content": [_written(each) for each in blocks]}
 
-    def part(self, message: Message, pieces: Sequence[int]) -> Message:  # noqa: ARG002 - it has one
-        """*message* itself: every message is one piece."""
+    def kept(self, message: Message) -> Any:
+        """*message* as Strands' own session managers write it, with bytes in base64."""
+        return encode_bytes_values(message)
+
+    def restored(self, kept: Any) -> Message:
+        """The message that was written."""
+        message: Message = decode_bytes_values(kept)
         return message
+
+    def identity(self, message: Message) -> str | None:
+        """The ``tracking_id``."""
+        return message.get("tracking_id")
 
     def said(self, messages: Sequence[Message]) -> list[Any]:
         """The role and the blocks of each message."""
@@ -202,13 +218,14 @@ def _bytes(text: Any) -> bytes:
 
 
 def _with_results(original: Message, blocks: Sequence[Mapping[str, Any]]) -> Message:
-    """*original* with the changed results in *blocks*."""
+    """*original* with the changed results in *blocks*, and without its id."""
+    anonymous = {key: each for key, each in original.items() if key != "tracking_id"}
     changed = {each["tool_use_id"]: each for each in blocks if each.get("type") == "tool_result"}
     if not changed:  # without results only the words stay
-        return {**original, "content": [_written(each) for each in blocks]}
+        return {**anonymous, "content": [_written(each) for each in blocks]}
     content = list[dict[str, Any]]()
     for block in original["content"]:
         result = block.get("toolResult")
         said = changed.get(result["toolUseId"]) if result else None
         content.append(block if said is None or said == _result(result) else _written(said))
-    return {**original, "content": content}
+    return {**anonymous, "content": content}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
-from siltstone.adapters.base import AnySession, Door, RequestRefusedError, memory_tools, merged, requires
+from siltstone.adapters.base import AnySession, Door, Ready, RequestRefusedError, memory_tools, requires
 from siltstone.adapters.strands.messages import Message, StrandsDialect, alternating
 from siltstone.errors import ToolError
 from siltstone.events import UsageRecord
@@ -60,28 +60,29 @@ class SiltstonePlugin(Plugin):
     ) -> AsyncIterator[Any]:
         """Runs a model call with the session's view."""
         stored: list[Any] = list(context.agent.messages)
-        ready = await self._door.aprepare(stored)
+        ready = await self._door.aprepare(stored, list(context.messages))
         while True:
             self._charge(context.agent, ready.usage)
             began = False
             try:
-                async for event in next_fn(context.replace(messages=_sent(context, stored, ready.messages))):
+                request: Any = alternating(ready.messages)
+                async for event in next_fn(context.replace(messages=request)):
                     began = True
                     yield event
             except Exception as error:
                 if began:  # the user may have read a part of the answer
                     raise
-                ready = await self._recovered(error)
+                ready = await self._recovered(error, ready)
             else:
                 return
 
-    async def _recovered(self, error: Exception) -> Any:
+    async def _recovered(self, error: Exception, refused: Ready[Message]) -> Ready[Message]:
         """A smaller request; raises *error* if it is not an overflow, or after the last retry."""
         if not isinstance(error, ContextWindowOverflowException):
-            return await self._door.arecover(error)
+            return await self._door.arecover(error, refused)
         known = RequestRefusedError(f"context_length_exceeded: {error}")
         try:
-            return await self._door.arecover(known)
+            return await self._door.arecover(known, refused)
         except RequestRefusedError:
             raise error from None
 
@@ -98,27 +99,6 @@ class SiltstonePlugin(Plugin):
                 cacheReadInputTokens=record.cached_tokens,
             )
             agent.event_loop_metrics.update_usage(used)
-
-
-def _sent(context: InvokeModelContext, stored: list[Message], view: list[Message]) -> Any:
-    """*view* with the changes that other middleware made in this request only.
-
-    Strands gives middleware a copy of the agent's messages. So an unchanged message is equal to its original,
-    and is replaced by it.
-    """
-    request: list[Any] = list(context.messages)
-    names, start = dict[int, int](), 0
-    is_aligned = len(request) == len(stored)
-    for place, each in enumerate(request):
-        if is_aligned:
-            names[id(each)] = id(stored[place])
-            if each == stored[place]:
-                request[place] = stored[place]
-            continue
-        found = next((at for at in range(start, len(stored)) if stored[at] == each), None)
-        if found is not None:
-            request[place], start = stored[found], found + 1
-    return alternating(merged(stored, request, view, lambda each: names.get(id(each), id(each))))
 
 
 def _tool(tool: Tool) -> PythonAgentTool:
