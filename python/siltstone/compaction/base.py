@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from siltstone.compaction.checkpoint import Checkpoint
-from siltstone.compaction.kinds import Reason, State
 from siltstone.errors import ConfigError, SiltstoneError
 from siltstone.events import UsageRecord
 from siltstone.llm import Flow, ToolCall
 from siltstone.messages import Message, RequestRule
+from siltstone.messages.message import RawMessage
 from siltstone.tokens import TokenRule
 
 __all__ = [
@@ -22,17 +22,20 @@ __all__ = [
     "CompactionContext",
     "CompactionError",
     "Compactor",
+    "Curator",
     "ForkFitter",
     "MemoryReport",
     "MemoryReporter",
     "OverflowRetrier",
     "OverheadChecker",
     "Range",
+    "Reason",
     "RequestLimiter",
     "RequestReader",
     "RequestShaper",
     "Resummarizer",
     "Skip",
+    "State",
     "Substitute",
     "Trigger",
     "check_pin_budget",
@@ -43,6 +46,29 @@ __all__ = [
     "shapes_request",
     "summaries",
 ]
+
+
+State: TypeAlias = Mapping[str, Any]
+"""The state that a policy keeps with the session: small JSON, without the text of any message.
+
+A forgotten text leaves messages and summaries; a state that quotes them would keep it.
+"""
+
+Reason: TypeAlias = Literal[
+    "input_tokens",
+    "history_tokens",
+    "bytes",
+    "forecast",
+    "fraction",
+    "count",
+    "overflow",
+    "manual",
+    "model",
+]
+
+Curator: TypeAlias = Callable[[list[RawMessage]], str]
+"""A function that writes a summary of discarded messages, which may include earlier summaries."""
+
 
 Range: TypeAlias = tuple[int, int]
 """A half-open range of absolute sequence numbers."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from siltstone.compaction.base import Compaction, CompactionError, Skip, Trigger, check_shrunk
+from siltstone.compaction.base import Compaction, CompactionError, Skip, State, Trigger, check_shrunk
 from siltstone.compaction.calls import Calls
 from siltstone.compaction.checkpoint import Checkpoint
 from siltstone.compaction.chronicle_state import ChronicleState, Known, key_of, listed
@@ -24,7 +24,6 @@ from siltstone.compaction.chronicle_text import (
 )
 from siltstone.compaction.clip import MARK
 from siltstone.compaction.keeping import layered
-from siltstone.compaction.kinds import State
 from siltstone.compaction.prompts import framed
 from siltstone.compaction.rewrite import covered, joined, summary_message
 from siltstone.compaction.select import Selection

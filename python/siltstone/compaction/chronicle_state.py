@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from siltstone.compaction.base import State
 from siltstone.compaction.checkpoint import Checkpoint
-from siltstone.compaction.kinds import State
 
 __all__ = ["ChronicleState", "Known", "chronicle_in", "key_of", "listed"]
 

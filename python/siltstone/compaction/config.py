@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from siltstone.compaction import checks
-from siltstone.compaction.kinds import Curator
+from siltstone.compaction.base import Curator
 from siltstone.compaction.prompts import SUMMARY_PREFIX
 from siltstone.messages import RequestRule, is_request
 from siltstone.tokens import TokenRule, rule

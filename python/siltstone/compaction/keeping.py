@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from siltstone.compaction.base import Compaction, Substitute, Trigger, rules_in_force
-from siltstone.compaction.kinds import State
+from siltstone.compaction.base import Compaction, State, Substitute, Trigger, rules_in_force
 from siltstone.compaction.rewrite import covered
 from siltstone.compaction.select import Selection
 from siltstone.events import UsageRecord

@@ -13,6 +13,8 @@ from siltstone.compaction.base import (
     Compaction,
     CompactionContext,
     CompactionError,
+    Curator,
+    Reason,
     Skip,
     Substitute,
     Trigger,
@@ -20,7 +22,6 @@ from siltstone.compaction.base import (
     summaries,
 )
 from siltstone.compaction.config import CompactionConfig
-from siltstone.compaction.kinds import Curator, Reason
 from siltstone.compaction.prompts import PROMPT, framed
 from siltstone.compaction.select import Selection
 from siltstone.errors import ConfigError, ModelError

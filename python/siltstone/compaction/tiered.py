@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from siltstone.compaction import checks
-from siltstone.compaction.base import Compaction, CompactionContext, Skip, Trigger
+from siltstone.compaction.base import Compaction, CompactionContext, Skip, State, Trigger
 from siltstone.compaction.breaker import breaker_pauses
 from siltstone.compaction.checkpoint import Checkpoint
 from siltstone.compaction.chronicle_run import LEAST_MATERIAL, ChronicleRun, checkpoints_of
 from siltstone.compaction.chronicle_state import ChronicleState
-from siltstone.compaction.kinds import State
 from siltstone.compaction.prompts import framed
 from siltstone.compaction.rolling_run import RollingRun
 from siltstone.compaction.share import reached_at, share_of

@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from siltstone.compaction.base import Trigger
-from siltstone.compaction.kinds import State
+from siltstone.compaction.base import State, Trigger
 from siltstone.compaction.rewrite import joined
 from siltstone.messages import History, opens_turn, unmarked
 

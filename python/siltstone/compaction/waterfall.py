@@ -6,10 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from siltstone.compaction import checks
-from siltstone.compaction.base import Compaction, CompactionContext, CompactionError, Range, Skip, Trigger
+from siltstone.compaction.base import (
+    Compaction,
+    CompactionContext,
+    CompactionError,
+    Range,
+    Skip,
+    State,
+    Trigger,
+)
 from siltstone.compaction.calls import Calls, SummarizerOverflow
 from siltstone.compaction.keeping import end_of, kept_apart, layered, originals, summaries_of
-from siltstone.compaction.kinds import State
 from siltstone.compaction.prompts import framed
 from siltstone.compaction.rewrite import covered, joined, summary_message
 from siltstone.compaction.select import Selection, must_stay

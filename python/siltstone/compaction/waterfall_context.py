@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from siltstone.compaction.base import Trigger
+from siltstone.compaction.base import State, Trigger
 from siltstone.compaction.keeping import originals
-from siltstone.compaction.kinds import State
 from siltstone.compaction.waterfall_state import Memory
 from siltstone.messages import Message, as_history
 

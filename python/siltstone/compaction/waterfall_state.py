@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from siltstone.compaction.base import Trigger
+from siltstone.compaction.base import State, Trigger
 from siltstone.compaction.keeping import end_of, summaries_of
-from siltstone.compaction.kinds import State
 from siltstone.compaction.prompts import unframed
 from siltstone.compaction.waterfall_prompts import LONGTERM_PREFIX, RECENT_PREFIX
 from siltstone.messages import History, Message, summary_level

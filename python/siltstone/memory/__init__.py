@@ -11,17 +11,15 @@ if TYPE_CHECKING:
         Decay as Decay,
         Entry as Entry,
         ExpireReport as ExpireReport,
-        SearchHit as SearchHit,
-        SourceRange as SourceRange,
-        StoredEntry as StoredEntry,
-    )
-    from siltstone.memory.kinds import (
         Fusion as Fusion,
         Ranker as Ranker,
         SearchFilters as SearchFilters,
+        SearchHit as SearchHit,
         SearchIndex as SearchIndex,
         SearchOrder as SearchOrder,
         SearchScope as SearchScope,
+        SourceRange as SourceRange,
+        StoredEntry as StoredEntry,
     )
     from siltstone.memory.limits import Limits as Limits
     from siltstone.memory.passage import Passage as Passage
@@ -42,8 +40,8 @@ else:
         __name__,
         {
             "base": "Store",
-            "entry": "RECALL_MIN_SCORE Decay Entry ExpireReport SearchHit SourceRange StoredEntry",
-            "kinds": "Fusion Ranker SearchFilters SearchIndex SearchOrder SearchScope",
+            "entry": "RECALL_MIN_SCORE Decay Entry ExpireReport Fusion Ranker SearchFilters SearchHit "
+            "SearchIndex SearchOrder SearchScope SourceRange StoredEntry",
             "limits": "Limits",
             "passage": "Passage",
             "recalled": "RecallCandidate RecallRecord",

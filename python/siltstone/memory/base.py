@@ -6,8 +6,16 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, Self, Unpack
 
-from siltstone.memory.entry import Entry, ExpireReport, SearchHit, StoredEntry
-from siltstone.memory.kinds import Ranker, SearchFilters, SearchOrder, SearchScope
+from siltstone.memory.entry import (
+    Entry,
+    ExpireReport,
+    Ranker,
+    SearchFilters,
+    SearchHit,
+    SearchOrder,
+    SearchScope,
+    StoredEntry,
+)
 from siltstone.memory.log import SessionLog
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from heapq import heapify, heappop, heapreplace
 from typing import Final, TypeAlias
 
 from siltstone.errors import ConfigError
-from siltstone.memory.entry import SearchHit
-from siltstone.memory.kinds import SearchOrder
+from siltstone.memory.entry import SearchHit, SearchOrder
 
 __all__ = ["in_time", "is_in_time", "looked_at"]
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from siltstone import _native
 from siltstone.errors import ConfigError, InvalidEntryError
-from siltstone.memory.entry import SearchHit, SourceRange, StoredEntry
-from siltstone.memory.kinds import SearchFilters, SearchScope
+from siltstone.memory.entry import SearchFilters, SearchHit, SearchScope, SourceRange, StoredEntry
 from siltstone.memory.log import (
     CompactionRow,
     Derived,
@@ -32,6 +31,7 @@ __all__ = [
     "LAST_TIME",
     "MAX_INTEGER",
     "MILLISECOND",
+    "UNFILTERED",
     "Filters",
     "HitRow",
     "compaction_from_row",
@@ -47,7 +47,6 @@ __all__ = [
     "session_info",
     "shown_message",
     "stored_entry",
-    "unfiltered",
     "with_filters",
 ]
 
@@ -167,15 +166,7 @@ class Filters:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-_FILTERS: Final = frozenset((*Filters.__slots__, "topic", "entity"))  #: the names of ``SearchFilters``
-_unfiltered: list[Filters] = []  # one ``Filters``, made with the first search: a start does not pay for it
-
-
-def unfiltered() -> Filters:
-    """The filters of a search without any."""
-    if not _unfiltered:
-        _unfiltered.append(Filters(None, None, None, None, None))
-    return _unfiltered[0]
+UNFILTERED: Final = Filters(None, None, None, None, None)
 
 
 def filters_in(given: SearchFilters) -> Filters:
@@ -185,7 +176,7 @@ def filters_in(given: SearchFilters) -> Filters:
         TypeError: an unknown filter.
         InvalidEntryError: *until* is not after *since*, or one of them is no time.
     """
-    unknown = given.keys() - _FILTERS
+    unknown = given.keys() - SearchFilters.__annotations__.keys()
     if unknown:
         raise TypeError(f"search() got an unexpected keyword argument {min(unknown)!r}")
     times = (given.get("since"), given.get("until"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 from siltstone._native import Asked
 from siltstone.errors import ConfigError
@@ -19,10 +19,55 @@ __all__ = [
     "Decay",
     "Entry",
     "ExpireReport",
+    "Fusion",
+    "Ranker",
+    "Remaining",
+    "SearchFilters",
     "SearchHit",
+    "SearchIndex",
+    "SearchOrder",
+    "SearchScope",
     "SourceRange",
     "StoredEntry",
 ]
+
+
+Ranker: TypeAlias = Literal["lexical", "cosine", "hybrid", "dense", "fused"]
+Fusion: TypeAlias = Literal["zscore", "rrf"]
+SearchIndex: TypeAlias = Literal["exact", "hnsw"]  #: the index of the ranker ``cosine``
+SearchOrder: TypeAlias = Literal["score", "time"]  #: best first, or in the order of the messages
+SearchScope: TypeAlias = Literal["session", "namespace"]  #: one session, or all of its namespace
+
+Remaining: TypeAlias = Literal["identifiers", "files", "pages", "wal", "copies"]
+"""The places that may still have bytes of forgotten texts."""
+
+
+class SearchFilters(TypedDict, total=False):
+    """Conditions on hits. A hit must meet all given ones. Scores do not depend on them.
+
+    Entries are filtered before they are ranked, so a search returns as many hits as requested, if enough
+    entries pass.
+
+    Attributes:
+        since: Messages from this time on, to the millisecond. A datetime without a zone is UTC.
+        until: Messages before this time.
+        role: The exact role.
+        kind: The exact kind.
+        name: The exact name of the speaker or tool.
+        topic: Texts about this topic of the documented table: ``database``, ``deployment``, ....
+        entity: Texts that name this entity, such as ``person:Ann``, or ``Ann``. Topics and entities are
+            computed by rules from the text of each hit during the search, so a rare one makes a search read
+            many entries.
+    """
+
+    since: datetime | float | None
+    until: datetime | float | None
+    role: str | None
+    kind: str | None
+    name: str | None
+    topic: str | None
+    entity: str | None
+
 
 #: The score, on the scale of ``lexical``, that the best hit needs before recall shows hits to a model.
 RECALL_MIN_SCORE = 0.14

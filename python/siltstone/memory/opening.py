@@ -14,8 +14,7 @@ from siltstone.errors import ConfigError
 from siltstone.events import StoreHook
 from siltstone.hooks import checked_hooks
 from siltstone.memory.base import Store
-from siltstone.memory.entry import Decay
-from siltstone.memory.kinds import Fusion, Ranker, SearchIndex
+from siltstone.memory.entry import Decay, Fusion, Ranker, SearchIndex
 from siltstone.memory.limits import DEFAULTS, Limits
 
 if TYPE_CHECKING:

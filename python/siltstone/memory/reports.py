@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from siltstone.memory.entry import StoredEntry
-from siltstone.memory.kinds import Remaining
+from siltstone.memory.entry import Remaining, StoredEntry
 
 __all__ = [
     "Finding",

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypedDict
 
 from siltstone.events import StoreHook
-from siltstone.memory.entry import Decay
-from siltstone.memory.kinds import Fusion
+from siltstone.memory.entry import Decay, Fusion
 from siltstone.memory.limits import Limits
 from siltstone.memory.reranking import Reranker, Scorer
 

@@ -30,15 +30,6 @@ if TYPE_CHECKING:
         well_formed as well_formed,
         without_own_key as without_own_key,
     )
-    from siltstone.messages.kinds import (
-        Dialect as Dialect,
-        LiveObject as LiveObject,
-        PartKind as PartKind,
-        Provenance as Provenance,
-        RawMessage as RawMessage,
-        RequestRule as RequestRule,
-        Role as Role,
-    )
     from siltstone.messages.limits import MAX_MESSAGE_BYTES as MAX_MESSAGE_BYTES, message_size as message_size
     from siltstone.messages.material_item import (
         INDENT as INDENT,
@@ -46,13 +37,20 @@ if TYPE_CHECKING:
         MaterialItem as MaterialItem,
     )
     from siltstone.messages.message import (
+        Dialect as Dialect,
         HostedMessage as HostedMessage,
         InjectedMessage as InjectedMessage,
         KeyedSystemMessage as KeyedSystemMessage,
+        LiveObject as LiveObject,
         Message as Message,
         Part as Part,
+        PartKind as PartKind,
+        Provenance as Provenance,
+        RawMessage as RawMessage,
         RecalledMessage as RecalledMessage,
         RepairedMessage as RepairedMessage,
+        RequestRule as RequestRule,
+        Role as Role,
         SubstituteMessage as SubstituteMessage,
         SummaryMessage as SummaryMessage,
     )
@@ -122,10 +120,10 @@ else:
             "indexable": "indexable_text indexable_texts",
             "json_text": "decode encode logged well_formed without_own_key",
             "limits": "MAX_MESSAGE_BYTES message_size",
-            "kinds": "Dialect LiveObject PartKind Provenance RawMessage RequestRule Role",
             "material_item": "INDENT ItemKind MaterialItem",
-            "message": "HostedMessage InjectedMessage KeyedSystemMessage Message Part RecalledMessage "
-            "RepairedMessage SubstituteMessage SummaryMessage",
+            "message": "Dialect HostedMessage InjectedMessage KeyedSystemMessage LiveObject Message Part "
+            "PartKind Provenance RawMessage RecalledMessage RepairedMessage RequestRule Role "
+            "SubstituteMessage SummaryMessage",
             "outline": "History as_history message_items render_messages rendered_tokens",
             "own_tools": "OWN_TOOLS OwnTools names_own_tool",
             "read": "detect read_message read_summary validate",

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from siltstone._native import begins_alike, json_digests
 from siltstone.messages.json_text import decode, encode
-from siltstone.messages.kinds import RawMessage
+from siltstone.messages.message import RawMessage
 
 __all__ = ["DIGEST", "begins_alike", "canonical_bytes", "canonical_digest", "text_digests"]
 

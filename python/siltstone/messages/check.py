@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from siltstone.messages.kinds import PartKind, RawMessage
-from siltstone.messages.message import REFERENCE, Message
+from siltstone.messages.message import REFERENCE, Message, PartKind, RawMessage
 from siltstone.messages.read import read_message
 
 __all__ = ["broken_tool_groups"]

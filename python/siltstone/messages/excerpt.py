@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import overload
 
-from siltstone.messages.kinds import RawMessage
-from siltstone.messages.message import SAID, Message
+from siltstone.messages.message import SAID, Message, RawMessage
 from siltstone.messages.outline import History, Measure, Span, count_between
 
 __all__ = ["Excerpt"]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from siltstone.messages.kinds import RawMessage
-from siltstone.messages.message import Message
+from siltstone.messages.message import Message, RawMessage
 from siltstone.messages.numbers import Numbers
 from siltstone.messages.summaries import SummaryReader
 

@@ -9,8 +9,7 @@ from math import isfinite
 from typing import Any, NoReturn
 
 from siltstone.errors import ConfigError, InvalidMessageError
-from siltstone.messages.kinds import RawMessage
-from siltstone.messages.message import HostedMessage, KeyedSystemMessage
+from siltstone.messages.message import HostedMessage, KeyedSystemMessage, RawMessage
 from siltstone.messages.plain import as_fields, as_json_value
 
 __all__ = [

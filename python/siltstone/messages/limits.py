@@ -8,7 +8,7 @@ from math import isfinite
 from siltstone._native import json_size
 from siltstone.errors import MessageTooLargeError
 from siltstone.messages.json_text import MAX_DEPTH, dump, encode
-from siltstone.messages.kinds import RawMessage
+from siltstone.messages.message import RawMessage
 
 __all__ = ["MAX_MESSAGE_BYTES", "check_carried", "message_size"]
 

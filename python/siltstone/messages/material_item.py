@@ -23,7 +23,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from siltstone.messages.kinds import Role
+from siltstone.messages.message import Role
 from siltstone.messages.summary_mark import ranges_in_words
 
 __all__ = ["INDENT", "SPEAKERS", "ItemKind", "MaterialItem", "indented", "spoken"]

@@ -26,8 +26,7 @@ from siltstone._native import (
     rendered_tokens,
 )
 from siltstone.messages.groups import is_reasoning_only
-from siltstone.messages.kinds import RawMessage, RequestRule
-from siltstone.messages.message import REFERENCE, Message, Part
+from siltstone.messages.message import REFERENCE, Message, Part, RawMessage, RequestRule
 from siltstone.messages.numbers import Numbers
 from siltstone.messages.read import read_message
 from siltstone.messages.summaries import SummaryReader

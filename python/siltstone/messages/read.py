@@ -9,9 +9,8 @@ from siltstone.errors import InvalidMessageError
 from siltstone.messages.dialects import anthropic, openai_chat, openai_responses
 from siltstone.messages.dialects.base import Malformed
 from siltstone.messages.json_text import unwritable
-from siltstone.messages.kinds import Dialect, Provenance, RawMessage, Role
 from siltstone.messages.limits import check_carried
-from siltstone.messages.message import Message, Part, provenance_of
+from siltstone.messages.message import Dialect, Message, Part, Provenance, RawMessage, Role, provenance_of
 from siltstone.messages.plain import as_fields
 
 __all__ = ["detect", "project", "read_message", "read_summary", "validate"]

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2s
 from typing import Final
 
-from siltstone.messages.kinds import RawMessage
-from siltstone.messages.message import Message, RecalledMessage
+from siltstone.messages.message import Message, RawMessage, RecalledMessage
 
 __all__ = ["CLOSE", "OPEN", "TAGS", "frame", "is_recalled", "may_be_recalled", "parse_block"]
 

@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from siltstone.errors import InvalidMessageError
-from siltstone.messages.kinds import RawMessage
-from siltstone.messages.message import RULE_ROLES, Message, SummaryMessage
+from siltstone.messages.message import RULE_ROLES, Message, RawMessage, SummaryMessage
 from siltstone.messages.numbers import Numbers
 from siltstone.messages.plain import as_fields
 from siltstone.messages.read import read_message

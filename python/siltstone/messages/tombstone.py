@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from siltstone.messages.dialects import anthropic, openai_responses
-from siltstone.messages.kinds import Dialect
+from siltstone.messages.message import Dialect
 from siltstone.messages.read import detect
 from siltstone.messages.tombstone_items import FORGOTTEN, emptied
 

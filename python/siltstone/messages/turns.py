@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from siltstone.messages.kinds import Dialect, RequestRule
-from siltstone.messages.message import SAID, Message
+from siltstone.messages.message import SAID, Dialect, Message, RequestRule
 
 __all__ = [
     "REMINDER_TAGS",

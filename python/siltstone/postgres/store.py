@@ -17,9 +17,19 @@ from siltstone.embedding.base import Embedder
 from siltstone.errors import EntryNotFoundError, StageNotFoundError, StoreBusyError, StoreOpenError
 from siltstone.memory.base import Store
 from siltstone.memory.convert import MAX_INTEGER
-from siltstone.memory.entry import Decay, Entry, ExpireReport, SearchHit, StoredEntry
+from siltstone.memory.entry import (
+    Decay,
+    Entry,
+    ExpireReport,
+    Ranker,
+    Remaining,
+    SearchFilters,
+    SearchHit,
+    SearchOrder,
+    SearchScope,
+    StoredEntry,
+)
 from siltstone.memory.forgetting_facts import FactRow
-from siltstone.memory.kinds import Ranker, Remaining, SearchFilters, SearchOrder, SearchScope
 from siltstone.memory.limits import Limits
 from siltstone.memory.log import SessionLog
 from siltstone.memory.opening import Searching, check_seconds

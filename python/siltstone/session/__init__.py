@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         CompactionRecord as CompactionRecord,
         SummaryRecord as SummaryRecord,
     )
-    from siltstone.session.options import StoreOptions as StoreOptions
+    from siltstone.session.opening import StoreOptions as StoreOptions
     from siltstone.session.prepared import Prepared as Prepared
     from siltstone.session.retention import Retention as Retention
     from siltstone.session.sync import Session as Session
@@ -36,7 +36,7 @@ else:
             "import_everything import_knowledge import_segments",
             "compactions": "CompactionRecord SummaryRecord",
             "retention": "Retention",
-            "options": "StoreOptions",
+            "opening": "StoreOptions",
             "sync": "Session",
         },
     )

@@ -12,8 +12,7 @@ from siltstone.errors import SessionBusyError
 from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
 from siltstone.llm import AsyncModels, Steps
 from siltstone.memory.at_once import are_short
-from siltstone.memory.entry import SearchHit
-from siltstone.memory.kinds import Ranker, SearchFilters, SearchOrder, SearchScope
+from siltstone.memory.entry import Ranker, SearchFilters, SearchHit, SearchOrder, SearchScope
 from siltstone.memory.recalled import RecallRecord
 from siltstone.memory.reports import ForgetReport
 from siltstone.messages import RawMessage
@@ -27,8 +26,7 @@ from siltstone.session.calls import OFFLOAD_TOKENS, OWN_POLICY, OwnPolicy
 from siltstone.session.compactions import CompactionRecord
 from siltstone.session.learning_task import LearningTask
 from siltstone.session.observing import OnConflict, observe
-from siltstone.session.opening import Opened, Path, open_session
-from siltstone.session.options import Options
+from siltstone.session.opening import Opened, Options, Path, open_session
 from siltstone.session.prepared import Prepared
 from siltstone.session.repeats import Call
 

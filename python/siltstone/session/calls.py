@@ -12,16 +12,15 @@ from siltstone.compaction.base import (
     Compactor,
     MemoryReport,
     MemoryReporter,
+    Reason,
     Resummarizer,
     Trigger,
     check_policy,
     shapes_request,
 )
-from siltstone.compaction.kinds import Reason
 from siltstone.errors import ConfigError, SessionBusyError
 from siltstone.llm import Flow, Steps
-from siltstone.memory.entry import SearchHit
-from siltstone.memory.kinds import SearchFilters, SearchOrder, SearchScope
+from siltstone.memory.entry import SearchFilters, SearchHit, SearchOrder, SearchScope
 from siltstone.memory.limits import checked_limit
 from siltstone.messages import RawMessage
 from siltstone.outcome import Outcome, Plan

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from siltstone.compaction.kinds import State
+from siltstone.compaction.base import State
 from siltstone.errors import CompactionNotFoundError, ConfigError
 from siltstone.events import UsageRecord
 from siltstone.memory.convert import datetime_from

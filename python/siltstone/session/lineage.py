@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator
 
-from siltstone.compaction.kinds import State
+from siltstone.compaction.base import State
 from siltstone.memory.log import CompactionRow, SessionLog, ancestors
 from siltstone.messages import Message
 

@@ -6,15 +6,18 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypedDict, TypeVar, cast
 
 from siltstone.compaction.base import Compactor, OverheadChecker, check_policy
 from siltstone.errors import ConfigError
+from siltstone.events import Hook
 from siltstone.hooks import HOOK_TIMEOUT, CompactionHooks, checked_hooks, gives_coroutine
+from siltstone.llm import Models
 from siltstone.memory.base import LanguageSettler, Store
 from siltstone.memory.opening import is_database, open_store
+from siltstone.outcome import AfterCompact, BeforeCompact
 from siltstone.session.core import CACHE_TTL, SessionCore
-from siltstone.session.host_list import UNRELATED
+from siltstone.session.host_list import UNRELATED, Unrelated
 from siltstone.session.knowing import keeps_facts
 from siltstone.session.noting import check_warn_at
 from siltstone.session.presetting import (
@@ -29,28 +32,75 @@ from siltstone.session.retention import Retention
 if TYPE_CHECKING:
     from siltstone.archive import ContextArchive
     from siltstone.knowledge import KnowledgeConfig
-    from siltstone.presets import Preset
+    from siltstone.presets import Preset, System
     from siltstone.recall import RecallConfig
-    from siltstone.redaction import Redactor
-    from siltstone.session.options import Options
+    from siltstone.redaction import RedactionConfig, Redactor
 
 
 __all__ = [
     "Opened",
+    "Options",
     "Path",
+    "SessionOptions",
+    "StoreOptions",
     "check_overhead",
     "check_window",
     "open_session",
 ]
 
+
+ModelT = TypeVar("ModelT")
+BeforeT = TypeVar("BeforeT")
+AfterT = TypeVar("AfterT")
+
+
+class SessionOptions(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
+    """The options of ``store.session(id, ...)``; :meth:`siltstone.Session.open` explains each."""
+
+    preset: str | Preset | System | None
+    policy: Compactor | None
+    model: ModelT | None
+    context_window: int | Literal["auto"] | None
+    agent_model: str | None
+    reserved_tokens: int
+    namespace: str
+    cross_session: bool
+    index_tools: bool
+    recall: bool | RecallConfig
+    redaction: bool | RedactionConfig | Redactor | None
+    knowledge: bool | KnowledgeConfig
+    allow_forget: bool
+    archive: str | os.PathLike[str] | ContextArchive | None
+    hooks: Sequence[Hook]
+    on_before_compact: BeforeT | None
+    on_after_compact: AfterT | None
+    hook_timeout: float | None
+    compaction_timeout: float | None
+    check: bool
+    retention: Retention | None
+    cache_ttl: float | None
+    warn_at: Sequence[float]
+    answer_budget: int | None
+    time_zone: tzinfo | str | None
+    language: str | Sequence[str] | None
+    background: bool
+    unrelated: Unrelated
+
+
+class Options(SessionOptions[ModelT, BeforeT, AfterT], Generic[ModelT, BeforeT, AfterT], total=False):
+    """The same, and the store of the session: what ``Session.open`` and ``AsyncSession.open`` take."""
+
+    memory: bool | Store
+
+
+OPTIONS: Final = frozenset(Options.__annotations__)
+
+StoreOptions: TypeAlias = "SessionOptions[Models, BeforeCompact, AfterCompact]"
+"""The options of :meth:`siltstone.Session.open`, without the store."""
+
+
 Path = str | os.PathLike[str]
 
-OPTIONS: Final = frozenset({
-    "preset", "policy", "model", "context_window", "agent_model", "reserved_tokens", "namespace",
-    "cross_session", "index_tools", "recall", "redaction", "knowledge", "allow_forget", "archive", "hooks",
-    "on_before_compact", "on_after_compact", "hook_timeout", "compaction_timeout", "check", "retention",
-    "cache_ttl", "warn_at", "answer_budget", "time_zone", "language", "background", "unrelated", "memory",
-})  # fmt: skip
 COMPACTION_TIMEOUT = 600.0  #: seconds that a call waits for a compaction of another thread
 
 

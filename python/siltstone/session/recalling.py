@@ -14,8 +14,7 @@ from siltstone.events import RecallFailed, RecallInjected, notify
 from siltstone.knowledge import find_facts
 from siltstone.memory.base import Store
 from siltstone.memory.convert import datetime_from
-from siltstone.memory.entry import StoredEntry
-from siltstone.memory.kinds import SearchScope
+from siltstone.memory.entry import SearchScope, StoredEntry
 from siltstone.messages import Message, Part, RawMessage, RecalledMessage, indexable_texts, read_history
 from siltstone.recall import Detail, FactLine, Recall, RecallBlock, RecallConfig, position, query_of
 from siltstone.recall.block import (

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from siltstone.compaction.base import Checkpoint, Compactor, MemoryReport
 from siltstone.errors import SessionBusyError
 from siltstone.llm import Models, Steps
-from siltstone.memory.entry import SearchHit
-from siltstone.memory.kinds import Ranker, SearchFilters, SearchOrder, SearchScope
+from siltstone.memory.entry import Ranker, SearchFilters, SearchHit, SearchOrder, SearchScope
 from siltstone.messages import RawMessage
 from siltstone.outcome import AfterCompact, BeforeCompact, Outcome, Plan
 from siltstone.session.background_thread import BackgroundThread
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from siltstone.session.compactions import CompactionRecord
     from siltstone.session.forgetting import ForgetCriteria
     from siltstone.session.observing import OnConflict
-    from siltstone.session.options import Options
+    from siltstone.session.opening import Options
 
 
 T = TypeVar("T")

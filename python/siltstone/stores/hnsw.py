@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from typing import Literal, Self
 
-from siltstone.memory.entry import Decay
-from siltstone.memory.kinds import Ranker, SearchIndex
+from siltstone.memory.entry import Decay, Ranker, SearchIndex
 from siltstone.memory.limits import DEFAULTS, Limits
 from siltstone.stores.memory import MemoryStore
 

@@ -13,16 +13,23 @@ from siltstone.errors import ConfigError, StoreConflictError, StoreOpenError
 from siltstone.events import StoreHook, is_watched, watch_operation
 from siltstone.memory.convert import (
     MAX_INTEGER,
+    UNFILTERED,
     filters_in,
     is_across,
     message_from_row,
     milliseconds,
     search_hit,
-    unfiltered,
     with_filters,
 )
-from siltstone.memory.entry import Decay, SearchHit
-from siltstone.memory.kinds import Ranker, SearchFilters, SearchIndex, SearchOrder, SearchScope
+from siltstone.memory.entry import (
+    Decay,
+    Ranker,
+    SearchFilters,
+    SearchHit,
+    SearchIndex,
+    SearchOrder,
+    SearchScope,
+)
 from siltstone.memory.limits import Limits, checked_limit
 from siltstone.memory.opening import Searching, check_has_embedder
 from siltstone.stores.database import DatabaseStore
@@ -246,7 +253,7 @@ class MemoryStore(DatabaseStore):
                 checksum is left out, and listed by :meth:`quarantined`.
         """
         # Most searches have no filters.
-        wanted, tags = filters_in(filters) if filters else unfiltered(), None
+        wanted, tags = filters_in(filters) if filters else UNFILTERED, None
         if "topic" in filters or "entity" in filters:  # few searches ask for them
             from siltstone.stores.tagged import Tags
 

@@ -19,8 +19,15 @@ from siltstone.memory.convert import (
     stored_entry,
     with_filters,
 )
-from siltstone.memory.entry import SearchHit, SourceRange, StoredEntry
-from siltstone.memory.kinds import Ranker, SearchFilters, SearchOrder, SearchScope
+from siltstone.memory.entry import (
+    Ranker,
+    SearchFilters,
+    SearchHit,
+    SearchOrder,
+    SearchScope,
+    SourceRange,
+    StoredEntry,
+)
 from siltstone.memory.limits import DEFAULTS, Limits, checked_limit
 from siltstone.stores.database import DatabaseStore
 from siltstone.stores.tagged import Tags

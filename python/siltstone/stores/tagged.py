@@ -8,8 +8,7 @@ from itertools import islice
 from typing import Self
 
 from siltstone.errors import InvalidEntryError
-from siltstone.memory.entry import SearchHit
-from siltstone.memory.kinds import SearchFilters
+from siltstone.memory.entry import SearchFilters, SearchHit
 
 __all__ = ["Tags"]
 

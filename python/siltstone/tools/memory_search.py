@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeAlias, TypedDict, Unpack
 
 from siltstone.errors import InvalidEntryError
-from siltstone.memory.entry import SearchHit
-from siltstone.memory.kinds import SearchFilters, SearchOrder
+from siltstone.memory.entry import SearchFilters, SearchHit, SearchOrder
 from siltstone.tokens import estimate_tokens
 from siltstone.tools.base import Tool, refusal, shown
 from siltstone.tools.budget import FLOOR, Count, answer_budget, as_json, best_part, check_budget, shares

@@ -11,7 +11,7 @@ from siltstone.errors import ConversionLossError, InvalidMessageError
 from siltstone.messages.conversion.neutral import Block, Call, Losses, Neutral, Result, Text
 from siltstone.messages.conversion.reading import READERS, is_plain
 from siltstone.messages.conversion.writing import WRITERS
-from siltstone.messages.kinds import Dialect, RawMessage
+from siltstone.messages.message import Dialect, RawMessage
 from siltstone.messages.plain import as_fields
 from siltstone.messages.read import detect, validate
 

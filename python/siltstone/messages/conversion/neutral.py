@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from siltstone.messages.kinds import RawMessage
+from siltstone.messages.message import RawMessage
 
 __all__ = ["Block", "Call", "Losses", "Media", "Neutral", "Result", "Text", "data_url", "from_url"]
 

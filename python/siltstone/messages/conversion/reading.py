@@ -8,7 +8,7 @@ from typing import Any
 from siltstone.messages.conversion.neutral import Block, Call, Losses, Media, Neutral, Result, Text, from_url
 from siltstone.messages.dialects.base import arguments_text
 from siltstone.messages.dialects.openai_responses import item_type
-from siltstone.messages.kinds import RawMessage
+from siltstone.messages.message import RawMessage
 from siltstone.messages.plain import as_fields
 
 __all__ = ["READERS", "is_plain"]

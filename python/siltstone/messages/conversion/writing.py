@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from siltstone.messages.conversion.neutral import Block, Call, Losses, Media, Neutral, Result, Text, data_url
-from siltstone.messages.kinds import RawMessage
-from siltstone.messages.message import RULE_ROLES
+from siltstone.messages.message import RULE_ROLES, RawMessage
 
 __all__ = ["WRITERS"]
 

@@ -16,8 +16,7 @@ from siltstone.messages.dialects.base import (
     string,
     text_of,
 )
-from siltstone.messages.kinds import Dialect, Role
-from siltstone.messages.message import Part
+from siltstone.messages.message import Dialect, Part, Role
 from siltstone.messages.plain import as_fields
 
 __all__ = ["CALLS", "NAME", "ROLES", "TYPES", "is_result", "read"]

@@ -15,8 +15,7 @@ from siltstone.messages.dialects.base import (
     result_parts,
     string,
 )
-from siltstone.messages.kinds import Dialect, Role
-from siltstone.messages.message import Part
+from siltstone.messages.message import Dialect, Part, Role
 from siltstone.messages.plain import as_fields
 
 __all__ = ["KEYS", "NAME", "ROLES", "TYPES", "read"]

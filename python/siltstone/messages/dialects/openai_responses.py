@@ -27,9 +27,8 @@ from siltstone.messages.dialects.base import (
     text_of,
 )
 from siltstone.messages.dialects.pairs import BY_PROVIDER, CALLS, OUTPUTS, CallType
-from siltstone.messages.kinds import Dialect, Role
 from siltstone.messages.media import media_part
-from siltstone.messages.message import REFERENCE, Part
+from siltstone.messages.message import REFERENCE, Dialect, Part, Role
 from siltstone.messages.plain import as_fields
 
 __all__ = ["ITEMS", "NAME", "ROLES", "TYPES", "item_type", "read"]

@@ -8,8 +8,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from siltstone.errors import InvalidMessageError
-from siltstone.messages.kinds import Dialect, RawMessage
-from siltstone.messages.message import Message
+from siltstone.messages.message import Dialect, Message, RawMessage
 from siltstone.messages.read import read_message
 from siltstone.messages.repairs import anthropic, openai_chat, openai_responses
 from siltstone.messages.validators import Finding, dialect_of, validate_history

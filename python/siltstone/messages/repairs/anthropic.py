@@ -11,8 +11,7 @@ from typing import Any
 
 from siltstone.messages.dialects.anthropic import is_result
 from siltstone.messages.groups import is_reasoning
-from siltstone.messages.kinds import RawMessage
-from siltstone.messages.message import Message, RepairedMessage
+from siltstone.messages.message import Message, RawMessage, RepairedMessage
 from siltstone.messages.plain import as_fields
 from siltstone.messages.repairs.base import (
     HEALED,

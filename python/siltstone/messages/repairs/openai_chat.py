@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from siltstone.messages.kinds import RawMessage
-from siltstone.messages.message import Message, RepairedMessage
+from siltstone.messages.message import Message, RawMessage, RepairedMessage
 from siltstone.messages.plain import as_fields
 from siltstone.messages.repairs.base import HEALED, Faults, calls_of, nth_call, quotations
 from siltstone.messages.repairs.fence import NO_RESULT

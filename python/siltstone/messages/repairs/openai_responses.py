@@ -8,8 +8,7 @@ from typing import Any, Final
 from siltstone.messages.dialects.openai_responses import item_type
 from siltstone.messages.dialects.pairs import CALLS
 from siltstone.messages.groups import call_key
-from siltstone.messages.kinds import RawMessage
-from siltstone.messages.message import Message, RepairedMessage
+from siltstone.messages.message import Message, RawMessage, RepairedMessage
 from siltstone.messages.plain import as_fields
 from siltstone.messages.repairs.base import HEALED, STRANDED, Faults, nth_call, quotations
 from siltstone.messages.repairs.fence import NO_RESULT

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from siltstone.errors import InvalidMessageError
-from siltstone.messages.kinds import Dialect, RawMessage
-from siltstone.messages.message import Message
+from siltstone.messages.message import Dialect, Message, RawMessage
 from siltstone.messages.plain import as_fields
 from siltstone.messages.read import read_message
 from siltstone.messages.validators import anthropic, openai_chat, openai_responses

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from siltstone.messages.dialects.openai_responses import item_type
 from siltstone.messages.dialects.pairs import CALLS, OUTPUTS
 from siltstone.messages.groups import is_reasoning
-from siltstone.messages.kinds import RawMessage
-from siltstone.messages.message import REFERENCE
+from siltstone.messages.message import REFERENCE, RawMessage
 from siltstone.messages.plain import as_fields
 from siltstone.messages.validators.base import Finding, Ledger, Placed
 
