@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, final
 from siltstone._native import Unread
 from siltstone._native_search import SearchOptions
 from siltstone._native_store import Store
-from siltstone.memory.kinds import Ranker
+from siltstone.memory.entry import Ranker
 from siltstone.tokens import TextMeasure
 
 __all__ = ["BlockOptions", "BlockWriter", "RecallConditions", "RecallContext", "Recalled"]

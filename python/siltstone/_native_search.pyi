@@ -6,7 +6,7 @@ The other names of the compiled module are in ``_native.pyi``, which exports the
 from typing import Any, Final, Protocol, TypeAlias, final
 
 from siltstone._native_store import Store
-from siltstone.memory.kinds import Fusion, Ranker, SearchIndex
+from siltstone.memory.entry import Fusion, Ranker, SearchIndex
 from siltstone.tokens import TextMeasure
 
 __all__ = ["AnswerLimit", "Found", "SearchOptions", "answer"]
