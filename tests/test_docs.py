@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +180,9 @@ def test_an_example_prints_what_the_page_shows_below_it(
     assert shown
 
 
+_CALLS = count()  #: a provider gives no id twice
+
+
 def clerk(body: dict[str, Any]) -> Said:
     """Takes notes, searches its memory when it is asked something, and repeats what that found."""
     last = body["messages"][-1]
@@ -187,7 +190,7 @@ def clerk(body: dict[str, Any]) -> Said:
     if isinstance(content, list):
         results = [block["content"] for block in content if block["type"] == "tool_result"]
         content, role = (results[0], "tool") if results else (content[-1]["text"], role)
-    name = str(len(body["messages"]))
+    name = str(next(_CALLS))
     if role == "tool":
         return Said(name, f"You said: {json.loads(content)[0]['content']}")
     if "?" in content:
