@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from conversations import assistant, turns, user
+from conversations import assistant, small, turns, user
 from siltstone import (
     AsyncSession,
     Compacted,
@@ -20,13 +21,17 @@ from siltstone import (
     Failed,
     MemoryStore,
     Session,
+    SimpleMemoryStore,
     ThresholdCompactor,
     TieredCompactor,
+    _native,
 )
 from siltstone.compaction.render import RequestMessages
 from siltstone.llm import Steps
+from siltstone.memory.limits import DEFAULTS
 from siltstone.session.slot import Slot
 from siltstone.session.threads import Queue
+from siltstone.stores.database import DatabaseStore
 from siltstone.testing import RecordingHook, ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -61,6 +66,120 @@ async def test_it_does_what_its_twin_does(tmp_path: Path) -> None:
             assert [hit.content for hit in found] == [hit.content for hit in expected_hits]
             assert session.memory_search.definition() == twin.memory_search.definition()
             assert "AsyncSession 's'" in repr(session)
+
+
+async def test_over_compactions_alerts_and_counts_of_a_provider_it_does_what_its_twin_does() -> None:
+    hook, twin_hook = RecordingHook(), RecordingHook()
+    given: dict[str, Any] = {
+        "policy": small(), "warn_at": (0.3, 0.6), "reserved_tokens": 50, "context_window": 800,
+    }  # fmt: skip
+    with (
+        SimpleMemoryStore() as store,
+        Session.open(None, "sync", memory=store, model=ScriptedModel(), hooks=[twin_hook], **given) as twin,
+    ):
+        async with AsyncSession.open(
+            None, "async", memory=store, model=ScriptedModel(), hooks=[hook], **given
+        ) as session:
+            for number, message in enumerate(conversation(15)):
+                usage = {"input_tokens": 100 + number} if number % 5 == 0 else None
+                assert await session.append(message, usage=usage) == twin.append(message, usage=usage)
+                prepared, expected = await session.prepare(), twin.prepare()
+                assert prepared.messages == expected.messages
+                assert (prepared.tokens, prepared.is_noted) == (expected.tokens, expected.is_noted)
+                assert type(prepared.compaction) is type(expected.compaction)
+                ours, theirs = session._core.clock, twin._core.clock
+                assert (ours.boundary, ours.band, ours.noted) == (theirs.boundary, theirs.band, theirs.noted)
+            assert hook.names == twin_hook.names
+            assert {"CompactionCompleted", "ContextWarning"} <= set(hook.names)
+            assert await session.plan() == twin.plan()
+
+
+async def goes_on_meanwhile(call: Awaitable[Any], let_go: Callable[[], None]) -> None:
+    """The loop goes on while *call* waits for what *let_go* lets go."""
+    task = asyncio.ensure_future(call)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not task.done()
+    let_go()
+    await task
+
+
+@pytest.mark.parametrize("call", ["append", "prepare"])
+async def test_the_loop_never_waits_for_a_thread_that_has_the_session(tmp_path: Path, call: str) -> None:
+    async with AsyncSession.open(tmp_path, "s", policy=POLICY, context_window=9_000) as session:
+        await session.append(user("one"), assistant("two"))
+        await session.prepare()
+        await session.append(user("three"))
+        has_it, let_go = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            has_it.set()
+            let_go.wait(300)
+
+        thread = threading.Thread(target=session._core.locked, args=(hold,))
+        thread.start()
+        has_it.wait(300)
+        waiting = session.append(user("four")) if call == "append" else session.prepare()
+        await goes_on_meanwhile(waiting, let_go.set)
+        thread.join()
+        assert session.history()[-1] == user("four" if call == "append" else "three")
+
+
+@pytest.mark.parametrize("call", ["append", "prepare"])
+async def test_the_loop_never_waits_for_a_thread_that_writes_to_the_store(call: str) -> None:
+    """The keeper of a mirror is called in the middle of a write, so the other thread stands still there."""
+    has_it, let_go, is_slow = threading.Event(), threading.Event(), list[bool]()
+
+    def keep(*_: Any) -> None:
+        if is_slow:
+            has_it.set()
+            let_go.wait(300)
+
+    class Mirror(DatabaseStore):
+        search = SimpleMemoryStore.search
+
+    with Mirror(_native.open_mirror("xxh3", keep), DEFAULTS) as store:
+        async with AsyncSession.open(None, "s", memory=store, policy=POLICY) as session:
+            await session.append(user("one"), assistant("two"))
+            await session.prepare()
+            await session.append(user("three"))
+            other = Session.open(None, "other", memory=store, policy=None)
+            is_slow.append(True)
+            thread = threading.Thread(target=other.append, args=(user("slowly"),))
+            thread.start()
+            has_it.wait(300)
+
+            def go_on() -> None:
+                is_slow.clear()
+                let_go.set()
+
+            waiting = session.append(user("four")) if call == "append" else session.prepare()
+            await goes_on_meanwhile(waiting, go_on)
+            thread.join()
+            assert session.history()[-1] == user("four" if call == "append" else "three")
+            other.close()
+
+
+async def test_code_of_the_caller_never_runs_on_the_event_loop(tmp_path: Path) -> None:
+    loop, used = threading.get_ident(), list[str]()
+
+    class Own(ThresholdCompactor):
+        def should_compact(self, context: Any) -> None:
+            assert threading.get_ident() != loop
+            used.append("policy")
+
+    def heard(_: Any) -> None:
+        assert threading.get_ident() != loop
+        used.append("hook")
+
+    async with AsyncSession.open(
+        tmp_path, "s", policy=Own(small(390).config), context_window=400, hooks=[heard]
+    ) as session:
+        await session.append(user("one"), assistant("two"))
+        await session.prepare()
+        await session.append(user("word " * 250))
+        await session.prepare()
+    assert set(used) == {"policy", "hook"}
 
 
 async def test_the_model_may_be_async_and_the_loop_goes_on_meanwhile(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -22,22 +21,9 @@ import pytest
 from conversations import assistant, user
 from siltstone import AsyncSession, MemoryStore, Session, ThresholdCompactor
 from siltstone.session.threads import _Ended, in_thread
-from siltstone.session.workers import Workers, workers
+from siltstone.session.workers import Workers
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def submitted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The steps that are given to a worker thread."""
-    steps, submit = list[Any](), workers().submit
-
-    def noted(work: Callable[..., None], *arguments: Any) -> Any:
-        steps.append(arguments[-1])
-        return submit(work, *arguments)
-
-    monkeypatch.setattr(workers(), "submit", noted)
-    return steps
 
 
 async def test_a_cancelled_caller_waits_for_the_end_of_its_step() -> None:
@@ -168,21 +154,6 @@ def test_a_step_whose_loop_was_closed_ends_quietly() -> None:
     loop.close()
     ended.work(contextvars.copy_context(), partial(done.append, "to the end"))
     assert done == ["to the end"]
-
-
-async def test_a_prepare_with_nothing_in_between_needs_no_thread(
-    tmp_path: Path, submitted: list[Any]
-) -> None:
-    async with AsyncSession.open(tmp_path, "s", policy=ThresholdCompactor(), context_window=9_000) as session:
-        await session.append(user("one"), assistant("two"))
-        first = await session.prepare()
-        submitted.clear()
-        second = await session.prepare()
-        assert not submitted
-        assert second == first
-        assert second.messages is not first.messages
-        await session.append(user("three"))
-        assert (await session.prepare()).messages[-1] == user("three")
 
 
 async def test_what_another_worker_does_is_seen_by_the_next_prepare(tmp_path: Path) -> None:

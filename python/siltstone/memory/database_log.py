@@ -46,14 +46,11 @@ class DatabaseLog:
         session_id: str,
         limits: Limits,
         on_entries: Callable[[], None],
-        *,
-        writes_at_once: bool = False,
     ) -> None:
         self._native = native
         self._session_id = session_id
         self._limits = limits
         self._on_entries = on_entries  # told when a commit may have brought some
-        self.writes_at_once = writes_at_once  # it is in memory alone
         self._titled = self._is_searched = False
         self._known: tuple[_Version | None, SessionVersion | None] = (None, None)  # the last version, twice
 
@@ -74,42 +71,6 @@ class DatabaseLog:
     def version(self) -> SessionVersion | None:
         """The version alone; None for a session that was deleted."""
         return self._same(self._native.version(self._session_id))
-
-    def version_at_once(self) -> tuple[SessionVersion | None] | None:
-        """:meth:`version` in a tuple, for an event loop. None if it would have to wait for another thread."""
-        found = self._native.version_at_once(self._session_id)
-        return None if found is None else (_version(found[0]),)
-
-    def append_at_once(
-        self,
-        messages: Sequence[NewMessage],
-        *,
-        expected: SessionVersion,
-        clock: str,
-        write_id: int,
-        recalls: Sequence[NewRecall] = (),
-    ) -> SessionVersion | None:
-        """:meth:`append` for an event loop.
-
-        Raises:
-            WouldWaitError: another thread is at work on the store, the session has another version, or no
-                title yet. Nothing was written.
-        """
-        from siltstone.memory.at_once import WouldWaitError
-
-        if not self._titled:  # its first request may have to be looked for in the log
-            raise WouldWaitError
-        self._limits.check_messages(messages, expected.next_seq)
-        write = expected, write_id
-        try:
-            found = self._native.append_at_once(
-                self._session_id, write, list(messages), clock, "", list(recalls)
-            )
-        except StoreConflictError:  # what has changed can only be read from the store
-            found = None
-        if found is None:
-            raise WouldWaitError
-        return _version(found[0])
 
     def append(
         self,

@@ -11,7 +11,6 @@ from siltstone.compaction.base import Checkpoint, Compactor, MemoryReport
 from siltstone.errors import SessionBusyError
 from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
 from siltstone.llm import AsyncModels, Steps
-from siltstone.memory.at_once import are_short
 from siltstone.memory.entry import Ranker, SearchFilters, SearchHit, SearchOrder, SearchScope
 from siltstone.memory.recalled import RecallRecord
 from siltstone.memory.reports import ForgetReport
@@ -21,7 +20,6 @@ from siltstone.session import compactions
 from siltstone.session.asking import Answer, again, check_call, ended
 from siltstone.session.background_task import BackgroundTask
 from siltstone.session.base import BaseSession
-from siltstone.session.brief import brief_boundary
 from siltstone.session.calls import OFFLOAD_TOKENS, OWN_POLICY, OwnPolicy
 from siltstone.session.compactions import CompactionRecord
 from siltstone.session.learning_task import LearningTask
@@ -45,10 +43,9 @@ S = TypeVar("S", bound="AsyncSession")
 class AsyncSession(BaseSession):
     """One conversation, from asyncio. See :class:`siltstone.Session` for what each method does.
 
-    Calls are served in the order in which they were made. Writes and compactions run in worker threads, short
-    calls that touch no disk and wait for nobody on the event loop. Async models run on the event loop too,
-    and other calls go on while a model writes. A cancelled task leaves
-    the current step either undone or whole. A session belongs to the event loop that first used it.
+    Calls are served in the order in which they were made. Their steps run in worker threads, async models on
+    the event loop. Other calls go on while a model writes. A cancelled task leaves the current step either
+    undone or whole. A session belongs to the event loop that first used it.
     """
 
     def __init__(self, opened: Opened) -> None:
@@ -80,9 +77,7 @@ class AsyncSession(BaseSession):
         """Adds messages to the end of the history, durably: all, or none. Returns their sequence numbers."""
         raws = (message, *more)
         call = self._core.calls.begin("append", (*raws, usage))
-        at_once = partial(self._core.append_at_once, call, raws, usage) if are_short(raws) else _not_at_once
-        step = partial(self._core.append_as, call, raws, usage)
-        return await _answered(call, self._brief(at_once, step))
+        return await _answered(call, self._step(partial(self._core.append_as, call, raws, usage)))
 
     async def observe(
         self, history: Sequence[RawMessage], *, usage: Any = None, on_conflict: OnConflict = "branch"
@@ -100,13 +95,7 @@ class AsyncSession(BaseSession):
         """The messages to send to the model now. Call it before every model call."""
         try:
             with self._one_look():
-                answer = self._known(policy, recall)
-                if answer is None and self._is_idle:
-                    answer = self._calls.boundary_at_once(brief_boundary, policy, request_bytes, recall)
-                    if answer is not None:
-                        await _Turn()
-                if answer is None:
-                    answer = await self._run(self._calls.boundary(policy, request_bytes, recall))
+                answer = await self._run(self._calls.boundary(policy, request_bytes, recall))
         finally:
             self._background.start()
         self._learning.start()
@@ -349,24 +338,6 @@ class AsyncSession(BaseSession):
             self._made_queue = Queue()
         return self._made_queue
 
-    def _known(self, policy: Compactor | OwnPolicy | None, recall: bool) -> Prepared | None:
-        """The last answer of ``prepare``, where it still holds and that is known without waiting."""
-        return self._calls.known_at_once(policy, recall) if self._is_idle else None
-
-    @property
-    def _is_idle(self) -> bool:
-        """Whether no call is under way or waiting, after a first one."""
-        queue = self._made_queue
-        return queue is not None and queue.is_idle
-
-    async def _brief(self, at_once: Callable[[], T | None], step: Callable[[], T]) -> T:
-        """Makes a call on the loop with *at_once* if nothing is under way, else in a thread with *step*."""
-        done = at_once() if self._is_idle else None
-        if done is None:
-            return await self._step(step)
-        await _Turn()
-        return done
-
     async def _step(self, step: Callable[[], T]) -> T:
         self._core.origin.check()  # before any lock
         return await self._queue.step(step)
@@ -378,17 +349,6 @@ class AsyncSession(BaseSession):
         if done is None:
             raise self._calls.busy(seconds)
         return done.result
-
-
-def _not_at_once() -> None:
-    """A call that the loop does not make by itself."""
-
-
-class _Turn:
-    """A turn of the loop, which a call lets pass if it needed no thread: other tasks wait for it."""
-
-    def __await__(self) -> Generator[None, None, None]:
-        yield
 
 
 async def _answered(call: Call, answer: Awaitable[T]) -> T:

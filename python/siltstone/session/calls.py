@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
@@ -24,7 +24,6 @@ from siltstone.memory.entry import SearchFilters, SearchHit, SearchOrder, Search
 from siltstone.memory.limits import checked_limit
 from siltstone.messages import RawMessage
 from siltstone.outcome import Outcome, Plan
-from siltstone.session.core import SessionCore
 from siltstone.session.in_context import InContext
 from siltstone.session.opening import Opened, check_overhead
 from siltstone.session.prepared import Prepared
@@ -43,10 +42,6 @@ if TYPE_CHECKING:
 
     MadeTool: TypeAlias = tuple[object, Tool]  # for what it was made, and the tool
 
-
-Brief: TypeAlias = Callable[
-    [SessionCore, Compactor | None, SessionState, int | None], tuple[SessionState, Prepared] | None
-]
 
 __all__ = ["OFFLOAD_TOKENS", "OWN_POLICY", "OwnPolicy", "SessionCalls"]
 
@@ -105,36 +100,6 @@ class SessionCalls:
         core.check_open()
         is_known = (now := core.follow()) is before or _is_as_before(now, before)
         return self._answer(before, prepared, recall) if is_known else None
-
-    def known_at_once(self, policy: Compactor | OwnPolicy | None, recall: bool) -> Prepared | None:
-        """:meth:`known` for an event loop: also None if the answer could take long."""
-        last, core = self._last, self.core
-        if not isinstance(policy, OwnPolicy) or last is None or core.background.is_due:
-            return None
-        core.check_open()
-        state = core.state
-        if (self.recalling and recall) or not core.is_current(state):
-            return None
-        return self._answer(*last, recall) if _is_as_before(state, last[0]) else None
-
-    def boundary_at_once(
-        self, brief: Brief, policy: Compactor | OwnPolicy | None, request_bytes: int | None, recall: bool
-    ) -> Prepared | None:
-        """:meth:`boundary` for an event loop, by *brief*. None if it could take long, or has to wait."""
-        last, core = self._last, self.core
-        is_own = isinstance(policy, OwnPolicy) and self._asked is None
-        if not is_own or last is None or (self.recalling and recall):
-            return None
-        if self.policy is not None and shapes_request(self.policy):
-            return None
-        if request_bytes is not None and (type(request_bytes) is not int or request_bytes < 0):
-            return None  # an error, which the boundary raises
-        core.check_open()
-        found = core.if_free(lambda: brief(core, self.policy, last[0], request_bytes))
-        if found is None:
-            return None
-        self._last = found
-        return self._answer(*found, recall)
 
     def boundary(
         self,

@@ -131,7 +131,6 @@ class SessionCore:
         self.origin = Origin(session_id)
         self._damaged: tuple[int, ...] = ()
         self.pending: Write | None = None
-        self._has_appended = False
         self.calls = Calls()
         self.live: Live | None = None  # files beside the store
         self.requests = Requests()
@@ -240,20 +239,6 @@ class SessionCore:
         with self._lock: return self.followed()  # noqa: E701 - as in ``locked``, without its call
         # fmt: on
 
-    def is_current(self, state: SessionState) -> bool:
-        """Whether *state* has all changes in the store. Never waits: False if it would have to."""
-        at_once = getattr(self.rows, "version_at_once", None)  # of a log behind no network
-        if self.pending is not None or at_once is None:
-            return False
-        return at_once() == (state.version,) and self.state is state
-
-    def if_free(self, step: Callable[[], T | None]) -> T | None:
-        """Runs *step* under the lock. None at once if another thread has it; *step* does not run then."""
-        from siltstone.memory.at_once import run_if_free  # of async sessions alone
-
-        self.origin.check()
-        return run_if_free(self._lock, step)
-
     def reload(self) -> SessionState:
         """Reads the store, and accepts messages of other workers: the next write goes after them."""
         return self.locked(self._reload)
@@ -324,31 +309,6 @@ class SessionCore:
         if self._spans:
             self.tell_secrets()
         return answer
-
-    def append_at_once(self, call: Call, raws: Sequence[RawMessage], usage: Any = None) -> range | None:
-        """Like :meth:`append_as`, for an event loop and a few small messages.
-
-        None if it would touch a disk, wait for another thread or take long, or if nothing was appended
-        before: the first call imports modules. Nothing was written then.
-        """
-        from siltstone.memory.at_once import WouldWaitError
-
-        rows: Any = self.rows
-        write = rows.append_at_once if getattr(rows, "writes_at_once", False) else None
-        is_plain = self.redacting is None and type(self.view.rule).__module__ == TokenRule.__module__
-        if write is None or not self._has_appended or not is_plain or call.write_id:
-            return None
-
-        def step() -> range | None:
-            if self.pending is not None:
-                return None
-            try:
-                return self.append_now(raws, usage, call, write)
-            except WouldWaitError:
-                self.pending, call.write_id = None, 0
-                return None
-
-        return self.if_free(step)
 
     def pin(self, seq: int, *, pinned: bool) -> None:
         """Pins message *seq* of the view, or removes its pin. Durable when it returns."""
@@ -498,9 +458,8 @@ class SessionCore:
         raws: Sequence[RawMessage],
         usage: Any,
         call: Call | None = None,
-        write: Callable[..., SessionVersion | None] | None = None,
     ) -> range:
-        """:meth:`append_as` for a caller that holds the lock. *write* stands for the log's ``append``."""
+        """:meth:`append_as` for a caller that holds the lock."""
         if self.is_closed:
             self.check_open()
         raws = [raw for raw in raws if not isinstance(raw, RecalledMessage)]  # belongs to one request only
@@ -516,7 +475,7 @@ class SessionCore:
             if call is not None:
                 call.write_id, call.answer = write_id, range(end, end + len(items))
             try:
-                version = (write or self.rows.append)(
+                version = self.rows.append(
                     written,
                     expected=state.version,
                     clock=clock.to_json(),
@@ -530,7 +489,7 @@ class SessionCore:
             self.recalls.clear()
             after = state.appended(items, version, clock)
             self.state = after if error is None else replace(after, estimate_error=error)
-            self.pending, self._has_appended = None, True
+            self.pending = None
             return range(end, end + len(items))
         raise self.conflict(self.followed())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 from siltstone import _native
 from siltstone.errors import ConfigError, EntryNotFoundError
@@ -48,8 +48,6 @@ __all__ = ["DatabaseStore"]
 
 class DatabaseStore(Store):
     """Entries and logs in one database of the core."""
-
-    _is_in_memory: ClassVar[bool] = False
 
     def __init__(self, native: _native.Store, limits: Limits, vectors: Vectors | None = None) -> None:
         self._native = native
@@ -397,9 +395,7 @@ class DatabaseStore(Store):
         return Session.open(None, session_id, memory=self, **options)
 
     def open_log(self, session_id: str) -> SessionLog:
-        return DatabaseLog(
-            self._native, session_id, self._limits, self._wake, writes_at_once=self._is_in_memory
-        )
+        return DatabaseLog(self._native, session_id, self._limits, self._wake)
 
     def close(self) -> None:
         if self._vectors is not None:

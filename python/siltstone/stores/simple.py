@@ -44,8 +44,6 @@ class SimpleMemoryStore(DatabaseStore):
     Entries with none of the words are left out. A search reads every entry of its session.
     """
 
-    _is_in_memory = True
-
     def __init__(self, *, limits: Limits = DEFAULTS) -> None:
         super().__init__(_native.Store.open_memory(), limits)
 
