@@ -36,7 +36,7 @@ Hook = TypeVar("Hook", bound=Callable[..., Any])
 HOOK_TIMEOUT: Final = 60.0  #: seconds that a hook may take
 
 #: Calls under way at most, those that were given up included: a function that always hangs ends here.
-MOST_THREADS: Final = 64
+MOST_THREADS: Final = 128
 
 #: The calls under way. A semaphore of Python is left locked by an interrupt at some moments. A set adds
 #: or discards an item in one step, and an item may be discarded twice.

@@ -11,7 +11,7 @@ import pytest
 from siltstone import MemoryStore, errors
 from siltstone.errors import InvalidEntryError, StoreCorruptError, StoreError
 from siltstone.memory import Entry, Store
-from siltstone.session.threads import in_thread
+from siltstone.session.aio import in_thread
 from storing import contents, database, entries, message, sql
 from summary_log import summary_log
 

@@ -27,10 +27,9 @@ from siltstone import (
     _native,
 )
 from siltstone.compaction.render import RequestMessages
+from siltstone.errors import SessionBusyError
 from siltstone.llm import Steps
 from siltstone.memory.limits import DEFAULTS
-from siltstone.session.slot import Slot
-from siltstone.session.threads import Queue
 from siltstone.stores.database import DatabaseStore
 from siltstone.testing import RecordingHook, ScriptedModel
 
@@ -285,156 +284,123 @@ async def test_mk_57_cancelled_while_the_model_writes_changes_nothing(tmp_path: 
         assert again.compactions(undone=True) == []
 
 
-async def test_a_call_cancelled_in_the_queue_keeps_no_other_waiting() -> None:
-    """It has become the next that may compact, and waits for a step of an earlier call to end."""
-    queue, slot, began, go = Queue(), Slot(), threading.Event(), threading.Event()
-
-    def step() -> None:
-        began.set()
-        go.wait(10)
-
-    def flow() -> Steps[int]:
-        return 7
-        yield
-
-    await queue._flows.acquire()  # as a call does whose model writes
-    waiting = asyncio.create_task(queue.flow(flow(), None, slot, None))
-    await asyncio.sleep(0)
-    busy = asyncio.create_task(queue.step(step))
-    while not began.is_set():
-        await asyncio.sleep(0)
-    queue._flows.release()
-    while not queue._flows.locked():
-        await asyncio.sleep(0)
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    go.set()
-    await busy
-    assert queue.is_idle
-    done = await queue.flow(flow(), None, slot, 0)
-    assert done is not None
-    assert done.result == 7
-
-
-async def test_a_call_that_comes_as_a_compaction_ends_waits_behind_the_next_one() -> None:
-    """The next one has been woken and has not run yet. Each of the two once waited for the other."""
-    queue, slot, last, go, said = Queue(), Slot(), threading.Event(), threading.Event(), asyncio.Event()
-
-    def compacting() -> Steps[int]:
+def steps(result: Any, *, asks: bool = False, waits: Callable[[], object] = list) -> Steps[Any]:
+    """A flow that may ask for a summary, then waits in its thread, and ends."""
+    if asks:
         yield CompletionRequest(messages=(user("what was said"),), max_tokens=10, purpose="summary")
-        last.set()
-        go.wait(10)
-        return 1
+    waits()
+    return result
 
-    def flow(result: int) -> Steps[int]:
-        return result
-        yield
+
+async def turns_of_the_loop(until: Callable[[], object]) -> None:
+    while not until():
+        await asyncio.sleep(0)
+
+
+async def test_a_call_that_is_cancelled_as_it_waits_keeps_no_other_waiting() -> None:
+    """It is the next that may compact, and waits for a step of another call to end."""
+    said, began, go = asyncio.Event(), threading.Event(), threading.Event()
 
     async def model(_: CompletionRequest) -> str:
         await said.wait()
         return "a summary"
 
-    first = asyncio.create_task(queue.flow(compacting(), model, slot, None))
-    while not queue._flows.locked() or queue._steps.locked():
-        assert not first.done()
+    def busy() -> None:
+        began.set()
+        go.wait(10)
+
+    async with AsyncSession.open(None, "s", memory=SimpleMemoryStore(), model=model) as session:
+        first = asyncio.create_task(session._run(steps(1, asks=True)))
+        await turns_of_the_loop(lambda: session._core.slot.is_held and not session._turn.locked())
+        second = asyncio.create_task(session._run(steps(2)))
         await asyncio.sleep(0)
-    second = asyncio.create_task(queue.flow(flow(2), None, slot, None))
-    await asyncio.sleep(0)
-    said.set()
-    while not last.is_set():
-        assert not first.done()
+        said.set()
+        await first
+        other = asyncio.create_task(session._step(busy))
+        await turns_of_the_loop(began.is_set)
+        second.cancel()
+        go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        await other
+        assert not session._core.slot.is_held
+        assert await session._run(steps(3), timeout=0) == 3
+
+
+async def test_a_call_that_comes_as_a_compaction_ends_goes_behind_those_that_wait() -> None:
+    """The next one may begin and has not noticed yet. Two calls once waited for one another there."""
+    said, last, go, begun = asyncio.Event(), threading.Event(), threading.Event(), list[int]()
+
+    async def model(_: CompletionRequest) -> str:
+        await said.wait()
+        return "a summary"
+
+    def end() -> None:
+        last.set()
+        go.wait(10)
+
+    async with AsyncSession.open(None, "s", memory=SimpleMemoryStore(), model=model) as session:
+        first = asyncio.create_task(session._run(steps(1, asks=True, waits=end)))
+        await turns_of_the_loop(lambda: session._core.slot.is_held and not session._turn.locked())
+        second = asyncio.create_task(session._run(steps(2, waits=lambda: begun.append(2))))
         await asyncio.sleep(0)
-    third = asyncio.create_task(queue.flow(flow(3), None, slot, None))
-    await asyncio.sleep(0)
-    go.set()
-    done, hanging = await asyncio.wait([first, second, third], timeout=20)
-    for each in hanging:
-        each.cancel()
-    assert not hanging
-    assert sorted(each.result().result for each in done) == [1, 2, 3]
-    assert queue.is_idle
+        said.set()
+        await turns_of_the_loop(last.is_set)
+        third = asyncio.create_task(session._run(steps(3, waits=lambda: begun.append(3))))
+        await asyncio.sleep(0)
+        go.set()
+        assert await asyncio.wait_for(asyncio.gather(first, second, third), 20) == [1, 2, 3]
+        assert begun == [2, 3]
 
 
 async def test_a_call_that_waits_in_vain_leaves_the_slot_to_its_holder() -> None:
     """A call from inside the holder must still be refused: it would wait for itself."""
-    queue, slot, said = Queue(), Slot(), asyncio.Event()
-    inside = list[Any]()
-
-    def compacting() -> Steps[int]:
-        yield CompletionRequest(messages=(user("what was said"),), max_tokens=10, purpose="summary")
-        return 1
-
-    def flow() -> Steps[int]:
-        return 2
-        yield
+    said, inside = asyncio.Event(), list[str]()
 
     async def model(_: CompletionRequest) -> str:
         await said.wait()
-        inside.append(await queue.flow(flow(), None, slot, None))
+        with pytest.raises(SessionBusyError):
+            await session._run(steps("inside"))
+        inside.append("refused")
         return "a summary"
 
-    first = asyncio.create_task(queue.flow(compacting(), model, slot, None))
-    while not slot.is_held or queue._steps.locked():
-        await asyncio.sleep(0)
-    assert await queue.flow(flow(), None, slot, 0) is None
-    assert slot.is_held
-    said.set()
-    done = await asyncio.wait_for(first, 20)
-    assert done is not None
-    assert done.result == 1
-    assert inside == [None]
-    assert not slot.is_held
+    async with AsyncSession.open(None, "s", memory=SimpleMemoryStore(), model=model) as session:
+        first = asyncio.create_task(session._run(steps(1, asks=True)))
+        await turns_of_the_loop(lambda: session._core.slot.is_held and not session._turn.locked())
+        for seconds in (0.0, 0.01):
+            with pytest.raises(SessionBusyError):
+                await session._run(steps(2), timeout=seconds)
+        assert session._core.slot.is_held
+        said.set()
+        assert await asyncio.wait_for(first, 20) == 1
+        assert inside == ["refused"]
+        assert not session._core.slot.is_held
 
 
 async def test_calls_begin_in_their_order_after_one_has_waited() -> None:
-    queue, slot, said, begun = Queue(), Slot(), asyncio.Event(), list[str]()
-
-    def compacting() -> Steps[None]:
-        yield CompletionRequest(messages=(user("what was said"),), max_tokens=10, purpose="summary")
-
-    def flow(name: str) -> Steps[None]:
-        begun.append(name)
-        return
-        yield
+    said, go, begun = asyncio.Event(), threading.Event(), list[str]()
 
     async def model(_: CompletionRequest) -> str:
         await said.wait()
         return "a summary"
 
-    first = asyncio.create_task(queue.flow(compacting(), model, slot, None))
-    while not slot.is_held or queue._steps.locked():
+    def flow(name: str) -> Steps[str]:
+        return steps(name, waits=partial(begun.append, name))
+
+    async with AsyncSession.open(None, "s", memory=SimpleMemoryStore(), model=model) as session:
+        first = asyncio.create_task(session._run(steps(1, asks=True)))
+        await turns_of_the_loop(lambda: session._core.slot.is_held and not session._turn.locked())
+        second = asyncio.create_task(session._run(flow("second")))
         await asyncio.sleep(0)
-    second = asyncio.create_task(queue.flow(flow("second"), None, slot, None))
-    await asyncio.sleep(0)
-    said.set()
-    await asyncio.gather(first, second)
-    go = threading.Event()
-    busy = asyncio.create_task(queue.step(lambda: go.wait(20)))
-    third = asyncio.create_task(queue.flow(flow("third"), None, slot, None))
-    fourth = asyncio.create_task(queue.step(partial(begun.append, "fourth")))
-    await asyncio.sleep(0)
-    go.set()
-    await asyncio.gather(busy, third, fourth)
-    assert begun == ["second", "third", "fourth"]
-
-
-async def test_a_queue_is_not_idle_between_two_steps() -> None:
-    """The next step has been woken and has not begun: a call that comes now must go after it."""
-    queue, go = Queue(), threading.Event()
-
-    async def first() -> bool:
-        await queue.step(lambda: go.wait(10))
-        return queue.is_idle
-
-    is_idle = asyncio.create_task(first())
-    await asyncio.sleep(0)
-    second = asyncio.create_task(queue.step(lambda: None))
-    await asyncio.sleep(0)
-    go.set()
-    assert not await is_idle
-    await second
-    assert queue.is_idle
+        said.set()
+        await asyncio.gather(first, second)
+        busy = asyncio.create_task(session._step(lambda: go.wait(20)))
+        third = asyncio.create_task(session._run(flow("third")))
+        fourth = asyncio.create_task(session._step(partial(begun.append, "fourth")))
+        await asyncio.sleep(0)
+        go.set()
+        await asyncio.gather(busy, third, fourth)
+        assert begun == ["second", "third", "fourth"]
 
 
 async def test_cancelled_at_any_moment_the_view_and_the_store_agree(tmp_path: Path) -> None:

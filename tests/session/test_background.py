@@ -151,6 +151,24 @@ def test_sb_22_a_worker_that_ends_in_any_way_holds_nothing(error: BaseException)
         assert len([e for e in hook.events if isinstance(e, CompactionStarted)]) == 2
 
 
+def test_a_second_driver_of_a_job_ends_at_once():
+    """An interrupt may come after a driver was started, and before the session has noted it."""
+    gate = Gate()
+    with opened(gate) as session:
+        session.append(*turns(31))
+        session.prepare()
+        assert gate.reached.wait(300)
+        job = session._core.background.job
+        assert job is not None
+        session._drive(job)
+        assert gate.asked == 1
+        assert not job.is_done
+        gate.open.set()
+        session.wait_for_compaction(30)
+        session.append(user("On."))
+        assert isinstance(session.prepare().compaction, Compacted)
+
+
 def test_sb_23_what_is_appended_meanwhile_follows_the_summary_in_order():
     gate = Gate()
     with opened(gate) as session:

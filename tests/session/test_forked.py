@@ -194,7 +194,6 @@ def test_every_call_of_an_async_session_is_refused_in_a_loop_of_the_child(tmp_pa
             tmp_path, "s", policy=small(300), recall=True, allow_forget=True, context_window=3_000
         )
         await session.append(*said(3))
-        await session._queue._steps.acquire()  # as by a step under way
         return session
 
     session = asyncio.run(begun())
@@ -207,8 +206,19 @@ def test_every_call_of_an_async_session_is_refused_in_a_loop_of_the_child(tmp_pa
         asyncio.run(session.close())
         return found or "all refused"
 
-    assert in_child(child) == "all refused"
+    with held(session._core._lock, session._core.slot._lock):
+        assert in_child(child) == "all refused"
     session.store.close()
+
+
+def test_a_child_has_worker_threads_of_its_own(tmp_path: Path) -> None:
+    async def appended(number: int) -> int:
+        async with AsyncSession.open(tmp_path, "s") as session:
+            await session.append(user(f"message {number}"))
+            return len(await session.log())
+
+    assert asyncio.run(appended(0)) == 1
+    assert in_child(lambda: str(asyncio.run(asyncio.wait_for(appended(1), 60)))) == "2"
 
 
 def test_a_child_leaves_the_block_of_its_parents_session_in_peace(tmp_path: Path) -> None:

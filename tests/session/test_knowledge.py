@@ -195,17 +195,17 @@ def test_an_extraction_that_is_interrupted_has_noted_nothing_and_is_made_again(t
 
     model = Model(Interrupted())  # type: ignore[arg-type]
     with opened(tmp_path, model=model) as session:
-        session._learning.start = lambda: None  # type: ignore[method-assign]
+        session._begin_reader = lambda: None  # type: ignore[method-assign]
         compacted(session)
         model.facts = Interrupted()
 
         def ask(request: CompletionRequest) -> Completion:
             raise Interrupted
 
-        session._learning._given = ask
+        session._model = ask
         with pytest.raises(Interrupted):
             session.learn()
-        session._learning._given = Model()
+        session._model = Model()
         assert [fact.content for fact in session.learn().added] == [FACT["content"]]
 
 
@@ -231,7 +231,7 @@ def test_a_write_that_fails_fails_no_compaction_and_is_made_good(
 def test_oc_51_a_long_past_is_read_in_batches_and_all_of_it(tmp_path: Path) -> None:
     model = Model(facts=[])
     with opened(tmp_path, model=model) as session:
-        session._learning.start = lambda: None  # type: ignore[method-assign]
+        session._begin_reader = lambda: None  # type: ignore[method-assign]
         texts = [f"word{number} " * 900 for number in range(40)]
         session.append(*(user(text) for text in texts), *filler())
         assert isinstance(session.compact(), Compacted)
@@ -449,7 +449,7 @@ def test_what_is_forgotten_takes_its_facts_with_it(tmp_path: Path) -> None:
 def test_what_is_left_of_a_forgotten_piece_is_read_again(tmp_path: Path) -> None:
     model = Model()
     with opened(tmp_path, model=model) as session:
-        session._learning.start = lambda: None  # type: ignore[method-assign]
+        session._begin_reader = lambda: None  # type: ignore[method-assign]
         compacted(session, *told("The key word is walrus."))
         session.learn()
         assert len(model.asked) == 1

@@ -28,7 +28,7 @@ def opened(store: SimpleMemoryStore) -> Session:
 
 
 def filled(session: Session) -> None:
-    session._learning.start = lambda: None  # type: ignore[method-assign] # nothing beside what is interrupted
+    session._begin_reader = lambda: None  # type: ignore[method-assign] # nothing beside what is interrupted
     session.append(user("Remember that the API is running on port 3000. " + "pad " * 30), assistant("Yes."))
     for number in range(8):
         session.append(user(f"question {number} " + "pad " * 30), assistant("Done. " * 20))

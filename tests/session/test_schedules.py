@@ -72,7 +72,7 @@ class Schedule:
             memory=self.store,
             hooks=[self.hook],
         )
-        session._background.start = lambda: None  # type: ignore[method-assign] - the schedule drives the job
+        session._begin_driver = lambda: None  # type: ignore[method-assign] - the schedule drives the job
         return session
 
     @property

@@ -269,3 +269,61 @@ async def test_a_compaction_that_is_cancelled_frees_the_session(store: Store) ->
                 await task
         session._model = ScriptedModel()
         assert isinstance(await session.compact(), Compacted)
+
+
+def test_an_async_session_serves_loops_of_several_threads_at_once(store: Store) -> None:
+    """A model of one loop writes meanwhile. Each loop's own calls keep their order."""
+
+    async def model(request: Any) -> str:
+        await asyncio.sleep(0.005)
+        return "A summary."
+
+    async def opened() -> AsyncSession:
+        return await AsyncSession.open(
+            None, "s", memory=store, policy=POLICY, model=model, context_window=WINDOW
+        )
+
+    session = asyncio.run(opened())
+
+    async def talk(thread: int) -> None:
+        for number in range(15):
+            message = user(f"{thread}-{number} " + "word " * 60)
+            append, prepare = session.append(message), session.prepare()
+            _, prepared = await asyncio.gather(append, prepare)
+            assert prepared.tokens <= WINDOW
+
+    assert at_once(4, lambda thread: asyncio.run(talk(thread))) == []
+    said = [each["content"].split()[0] for each in asyncio.run(session.log())]
+    assert sorted(said) == sorted(f"{thread}-{number}" for thread in range(4) for number in range(15))
+    for thread in range(4):
+        own = [word for word in said if word.startswith(f"{thread}-")]
+        assert own == [f"{thread}-{number}" for number in range(15)]
+    assert asyncio.run(session.compactions())
+    asyncio.run(session.close())
+
+
+def test_an_async_session_goes_on_in_the_next_loop_after_a_call_was_cut_off(store: Store) -> None:
+    """A host without a loop of its own runs one for each request, and stops the loop of a slow one."""
+    hangs = True
+
+    async def model(request: Any) -> str:
+        await asyncio.sleep(3_600 if hangs else 0)
+        return "A summary."
+
+    async def begun() -> AsyncSession:
+        session = await AsyncSession.open(None, "s", memory=store, policy=POLICY, model=model)
+        await session.append(*(message for turn in turns(8) for message in turn))
+        task = asyncio.create_task(session.compact())
+        waiting = asyncio.create_task(session.prepare())
+        while not session._core.slot.is_held or session._turn.locked():
+            await asyncio.sleep(0)
+        assert not task.done()
+        assert not waiting.done()
+        return session
+
+    session = asyncio.run(begun())
+    hangs = False
+    assert isinstance(asyncio.run(session.compact()), Compacted)
+    assert asyncio.run(session.append(user("on"))) == range(32, 33)
+    assert asyncio.run(session.prepare()).messages[-1] == user("on")
+    asyncio.run(session.close())

@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
-import selectors
 import subprocess
 import sys
 import threading
-import time
 import weakref
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +17,7 @@ import pytest
 
 from conversations import assistant, user
 from siltstone import AsyncSession, MemoryStore, Session, ThresholdCompactor
-from siltstone.session.threads import _Ended, in_thread
-from siltstone.session.workers import Workers
+from siltstone.session.aio import in_thread
 
 pytestmark = pytest.mark.anyio
 
@@ -77,35 +73,6 @@ async def test_the_error_of_a_step_comes_to_its_caller(error: Exception) -> None
     assert error in (raised.value, raised.value.__cause__)
 
 
-def test_a_task_goes_on_in_the_turn_of_the_loop_in_which_its_step_ends(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    turns, told, tell = list[int](), list[int](), _Ended.told
-
-    class Selector(selectors.DefaultSelector):
-        def select(self, timeout: float | None = None) -> Any:
-            turns.append(len(turns))
-            return super().select(timeout)
-
-    def noted(ended: _Ended[Any]) -> None:
-        told.append(len(turns))
-        tell(ended)
-
-    async def both() -> list[int]:
-        assert await in_thread(lambda: "done") == "done"
-        after = [len(turns)]
-        with pytest.raises(ValueError, match="no"):
-            await in_thread(partial(int, "no"))
-        return [*after, len(turns)]
-
-    monkeypatch.setattr(_Ended, "told", noted)
-    loop = asyncio.SelectorEventLoop(Selector())
-    try:
-        assert loop.run_until_complete(both()) == told
-    finally:
-        loop.close()
-
-
 async def test_a_step_that_failed_keeps_no_frame_of_its_caller() -> None:
     class Held:
         pass
@@ -148,14 +115,6 @@ async def test_a_caller_goes_on_in_its_own_context() -> None:
     assert await asyncio.gather(*map(caller, names)) == names
 
 
-def test_a_step_whose_loop_was_closed_ends_quietly() -> None:
-    loop, done = asyncio.new_event_loop(), list[str]()
-    ended = _Ended[None](loop)
-    loop.close()
-    ended.work(contextvars.copy_context(), partial(done.append, "to the end"))
-    assert done == ["to the end"]
-
-
 async def test_what_another_worker_does_is_seen_by_the_next_prepare(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path) as store:
         opened = {"memory": store, "policy": ThresholdCompactor(), "context_window": 9_000}
@@ -177,66 +136,12 @@ async def test_a_prepare_goes_after_the_calls_before_it(tmp_path: Path) -> None:
         await appended
 
 
-def test_one_thread_serves_calls_that_come_one_after_another() -> None:
-    pool, used, done = Workers(4, "test"), set[int](), threading.Semaphore(0)
-
-    def work() -> None:
-        used.add(threading.get_ident())
-        done.release()
-
-    for _ in range(20):
-        pool.submit(work)
-        assert done.acquire(timeout=20)
-        while not pool._idle:  # it says so right after the call
-            time.sleep(0)
-    assert len(used) == 1
-    pool.finish()
-
-
-def test_calls_beyond_the_threads_wait_and_each_is_made_once() -> None:
-    pool, go_on, made, used = Workers(3, "test"), threading.Event(), list[int](), set[str]()
-
-    def work(number: int) -> None:
-        go_on.wait(20)
-        used.add(threading.current_thread().name)
-        made.append(number)
-
-    for number in range(50):
-        pool.submit(work, number)
-    assert not made
-    go_on.set()
-    pool.finish()
-    assert sorted(made) == [*range(50)]
-    assert used <= {"test_0", "test_1", "test_2"}
-    assert not any(thread.name.startswith("test_") for thread in threading.enumerate())
-
-
-def test_a_thread_that_cannot_be_started_is_missed_only_where_there_is_none(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def refused(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    pool, go_on, made = Workers(3, "test"), threading.Event(), list[int]()
-    with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", refused)
-        with pytest.raises(RuntimeError, match="start new thread"):
-            pool.submit(made.append, 0)
-    pool.submit(go_on.wait, 20)
-    with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", refused)
-        pool.submit(made.append, 1)  # the thread that is there makes it later
-    go_on.set()
-    pool.finish()
-    assert made == [1]
-
-
 def test_the_end_of_a_process_waits_for_the_step_under_way(tmp_path: Path) -> None:
     """Nobody awaits it any more: its loop has ended."""
     program = """
 import asyncio, sys, time
 from pathlib import Path
-from siltstone.session.threads import _Ended, in_thread
+from siltstone.session.aio import in_thread
 
 def step():
     begun.append(1)

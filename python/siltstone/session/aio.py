@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, Unpack
+from types import EllipsisType
+from typing import Any, Final, Generic, NoReturn, Self, TypeAlias, TypeVar, Unpack
 
+from siltstone import llm
 from siltstone.compaction.base import Checkpoint, Compactor, MemoryReport
-from siltstone.errors import SessionBusyError
+from siltstone.errors import ModelError, SessionBusyError
+from siltstone.hooks import HookCall, HookError
 from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
-from siltstone.llm import AsyncModels, Steps
+from siltstone.llm import AsyncModels, CompletionRequest, Landing, Steps
 from siltstone.memory.entry import Ranker, SearchFilters, SearchHit, SearchOrder, SearchScope
 from siltstone.memory.recalled import RecallRecord
 from siltstone.memory.reports import ForgetReport
@@ -18,22 +27,22 @@ from siltstone.messages import RawMessage
 from siltstone.outcome import AsyncAfterCompact, AsyncBeforeCompact, Outcome, Plan
 from siltstone.session import compactions
 from siltstone.session.asking import Answer, again, check_call, ended
-from siltstone.session.background_task import BackgroundTask
-from siltstone.session.base import BaseSession
+from siltstone.session.background import Job
+from siltstone.session.base import CLOSING_SECONDS, BaseSession
 from siltstone.session.calls import OFFLOAD_TOKENS, OWN_POLICY, OwnPolicy
 from siltstone.session.compactions import CompactionRecord
-from siltstone.session.learning_task import LearningTask
+from siltstone.session.forgetting import ForgetCriteria
+from siltstone.session.learning import extraction
 from siltstone.session.observing import OnConflict, observe
 from siltstone.session.opening import Opened, Options, Path, open_session
 from siltstone.session.prepared import Prepared
-from siltstone.session.repeats import Call
+from siltstone.session.slot import Claim
 
-if TYPE_CHECKING:
-    from siltstone.session.forgetting import ForgetCriteria
-    from siltstone.session.threads import Queue
+__all__ = ["AsyncSession", "in_thread"]
 
+THREADS: Final = 32  #: the maximum number of worker threads, shared by all sessions of the process
 
-__all__ = ["AsyncSession"]
+_log = logging.getLogger("siltstone")
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -51,9 +60,7 @@ class AsyncSession(BaseSession):
     def __init__(self, opened: Opened) -> None:
         """Use :meth:`open`."""
         super().__init__(opened)
-        self._learning = LearningTask(self._calls, opened.model)
-        self._background = BackgroundTask(opened.core.background, opened.model)
-        self._made_queue: Queue | None = None
+        self._turns: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
 
     @classmethod
     def open(
@@ -76,8 +83,8 @@ class AsyncSession(BaseSession):
     async def append(self, message: RawMessage, *more: RawMessage, usage: Any = None) -> range:
         """Adds messages to the end of the history, durably: all, or none. Returns their sequence numbers."""
         raws = (message, *more)
-        call = self._core.calls.begin("append", (*raws, usage))
-        return await _answered(call, self._step(partial(self._core.append_as, call, raws, usage)))
+        with self._core.calls.begin("append", (*raws, usage)) as call:
+            return await self._step(partial(self._core.append, raws, usage, call))
 
     async def observe(
         self, history: Sequence[RawMessage], *, usage: Any = None, on_conflict: OnConflict = "branch"
@@ -97,19 +104,19 @@ class AsyncSession(BaseSession):
             with self._one_look():
                 answer = await self._run(self._calls.boundary(policy, request_bytes, recall))
         finally:
-            self._background.start()
-        self._learning.start()
+            self._begin_driver()
+        self._begin_reader()
         return answer
 
     async def wait_for_compaction(self, timeout: float | None = None) -> bool:
         """Waits until the background compaction has its summary. The next ``prepare`` shows the summary."""
         self._core.origin.check()
-        return await self._background.wait(timeout)
+        if self._driver is not None:
+            await _has_ended(self._driver[1], timeout)
+        return not self._core.background.is_running
 
     async def recall(self, query: str | Sequence[RawMessage]) -> str:
         """The block that would be recalled for *query*, or for the last user messages of a list."""
-        from siltstone.session.threads import in_thread
-
         with self._one_look():
             return await in_thread(partial(self._calls.recall, query))  # it changes nothing
 
@@ -120,10 +127,10 @@ class AsyncSession(BaseSession):
     async def compact(self, focus: str | None = None) -> Outcome:
         """Compacts now, whether it is due or not."""
         try:
-            outcome = await self._run(self._calls.compaction(focus), now=True)
+            outcome = await self._run(self._calls.compaction(focus), timeout=0)
         except SessionBusyError:
             return await self._step(self._calls.in_flight)
-        self._learning.start()
+        self._begin_reader()
         return outcome
 
     async def fork(self, session_id: str, *, prompt: str = "") -> Self:
@@ -156,7 +163,7 @@ class AsyncSession(BaseSession):
     async def resummarize(self, focus: str | None = None) -> Outcome:
         """Writes the summaries in the view again, from the messages that they replace."""
         try:
-            return await self._run(self._calls.resummarizing(focus), now=True)
+            return await self._run(self._calls.resummarizing(focus), timeout=0)
         except SessionBusyError:
             return await self._step(self._calls.in_flight)
 
@@ -183,8 +190,8 @@ class AsyncSession(BaseSession):
 
     async def offload(self, result: RawMessage, tokens: int = OFFLOAD_TOKENS, *, usage: Any = None) -> range:
         """Appends a message with a large tool result. Requests show only a part of the result."""
-        call = self._core.calls.begin("offload", (result, tokens, usage))
-        return await _answered(call, self._run(self._calls.offload(call, result, tokens, usage)))
+        with self._core.calls.begin("offload", (result, tokens, usage)) as call:
+            return await self._run(self._calls.offload(call, result, tokens, usage))
 
     async def reload(self) -> None:
         """Reads the session's current state from the store, after another worker appended to it."""
@@ -211,8 +218,6 @@ class AsyncSession(BaseSession):
         **filters: Unpack[SearchFilters],
     ) -> list[SearchHit]:
         """The discarded messages most like *query*, best first."""
-        from siltstone.session.threads import in_thread
-
         step = partial(
             self._calls.search,
             query,
@@ -242,8 +247,6 @@ class AsyncSession(BaseSession):
         history: bool = False,
     ) -> list[Fact]:
         """The facts that hold, newest first; with a *query*, the facts that match it, best first."""
-        from siltstone.session.threads import in_thread
-
         filters = {"as_of": as_of, "types": types, "topic": topic, "entity": entity, "everything": history}
         return await in_thread(partial(self._calls.facts, query, limit, **filters))
 
@@ -277,13 +280,14 @@ class AsyncSession(BaseSession):
         self, tool: str, arguments: str | Mapping[str, Any], reason: str = "", goal: str = ""
     ) -> Correction:
         """Records that the user refused a call of *tool*. Corrections that repeat become rules."""
-        said = tool, arguments, reason, goal
-        call = self._core.calls.begin("record_denial", said)
-        return await _answered(call, self._step(partial(self._calls.record_denial, call, *said)))
+        with self._core.calls.begin("record_denial", (tool, arguments, reason, goal)) as call:
+            step = partial(self._calls.record_denial, call, tool, arguments, reason, goal)
+            return await self._step(step)
 
     async def learn(self) -> Learned:
         """Asks the model now for facts in discarded messages that it has not read yet."""
-        return await self._learning.run()
+        self._calls.check_facts()
+        return await self._read(self._timeout)
 
     async def log(self, start: int = 0, end: int | None = None) -> list[dict[str, Any]]:
         """Messages as they were appended, in order, read back from the store."""
@@ -308,8 +312,9 @@ class AsyncSession(BaseSession):
 
         With *compaction_id*, it undoes that one alone, as ``Session.undo_compaction``.
         """
-        call = self._core.calls.begin("undo", () if compaction_id is None else (compaction_id,))
-        return await _answered(call, self._run(self._calls.undo(call)))
+        key = () if compaction_id is None else (compaction_id,)
+        with self._core.calls.begin("undo", key) as call:
+            return await self._run(self._calls.undo(call))
 
     async def expand(self, summary_id: int) -> list[dict[str, Any]]:
         """The original messages that a compaction's summary replaces."""
@@ -319,9 +324,14 @@ class AsyncSession(BaseSession):
         """Writes pending changes, and closes the store if the session opened it."""
         if not self._core.origin.is_here:
             return
-        self._background.end()
+        if self._driver is not None:
+            self._driver[1].cancel()
         await self._step(self._calls.end_background)
-        await self._learning.end()
+        reader = self._reader
+        is_inside = self._core.knowing.slot.is_own  # the reader would wait for itself
+        if reader is not None and not is_inside and not await _has_ended(reader, CLOSING_SECONDS):
+            reader.cancel()
+            _log.warning("facts of session %r are read when it is next opened", self.session_id)
         await self._step(partial(self._core.close, self._owns_store))
 
     async def __aenter__(self) -> Self:
@@ -330,36 +340,137 @@ class AsyncSession(BaseSession):
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
 
-    @property
-    def _queue(self) -> Queue:
-        if self._made_queue is None:
-            from siltstone.session.threads import Queue  # asyncio takes longer to import than all of this
+    def _beside(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
+        return asyncio.run_coroutine_threadsafe(work(), asyncio.get_running_loop())
 
-            self._made_queue = Queue()
-        return self._made_queue
+    async def _drive(self, job: Job) -> None:
+        flow = job.steps()
+        try:
+            await _driven(flow, self._model, in_thread)
+        finally:
+            flow.close()
+
+    async def _read(self, timeout: float | None) -> Learned:
+        model = self._calls.extraction_model(self._model)
+        if model is None:
+            return Learned()
+        flow, slot = extraction(self._core), self._core.knowing.slot
+        claim = Claim(flow)
+        try:
+            if not await slot.take_async(claim, timeout):
+                return Learned()
+            return await _driven(flow, model, in_thread)  # it waits for no call, and no call for it
+        finally:
+            flow.close()
+            slot.wake()
+
+    async def _run(self, flow: Steps[T], timeout: float | EllipsisType | None = ...) -> T:
+        """Drives *flow* when no other call of this session may compact."""
+        self._core.origin.check()  # before any lock
+        seconds = self._timeout if isinstance(timeout, EllipsisType) else timeout
+        slot, claim = self._core.slot, Claim(flow)
+        begin = partial(_next, partial(next, flow))
+        try:
+            async with self._turn:  # calls begin in their order
+                asked = await in_thread(begin) if slot.enter(claim) else None
+            if asked is None:  # an earlier call waits for a model: steps of other calls may run meanwhile
+                if not await slot.take_async(claim, seconds):
+                    raise self._calls.busy(seconds)
+                asked = await self._step(begin)
+            return await _driven(flow, self._model, self._step, asked)
+        finally:
+            flow.close()
+            slot.wake()
 
     async def _step(self, step: Callable[[], T]) -> T:
+        """Runs *step* in a thread, after the steps that were asked for before it."""
         self._core.origin.check()  # before any lock
-        return await self._queue.step(step)
+        async with self._turn:
+            return await in_thread(step)
 
-    async def _run(self, flow: Steps[T], *, now: bool = False) -> T:
-        self._core.origin.check()  # before any lock
-        seconds = 0.0 if now else self._timeout
-        done = await self._queue.flow(flow, self._model, self._core.slot, seconds)
-        if done is None:
-            raise self._calls.busy(seconds)
-        return done.result
+    @property
+    def _turn(self) -> asyncio.Lock:
+        """The lock that keeps the order of the calls of one event loop. It serves first who came first."""
+        for loop in [loop for loop in self._turns if loop.is_closed()]:
+            self._turns.pop(loop, None)
+        return self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
 
-async def _answered(call: Call, answer: Awaitable[T]) -> T:
-    """Awaits *answer*, and marks *call* as over: a caller that was cancelled may make the same call again."""
+async def in_thread(step: Callable[[], T]) -> T:
+    """Runs *step* in a worker thread, with the caller's context variables.
+
+    A step cannot be interrupted half way. A cancelled caller waits for its end, so that the store and the
+    session's memory agree.
+    """
+    work = asyncio.get_running_loop().run_in_executor(_threads, copy_context().run, _whole, step)
+    cancelled: asyncio.CancelledError | None = None
+    while not work.done():
+        try:
+            await asyncio.wait([work])
+        except asyncio.CancelledError as error:
+            cancelled = error
     try:
-        found = await answer
-    except BaseException:
-        call.is_over = True
-        raise
-    call.is_answered = call.is_over = True
-    return found
+        if cancelled is None:
+            return work.result()
+        work.exception()  # nobody else asks for it
+        raise cancelled
+    finally:
+        del work, cancelled  # an error keeps this frame
+
+
+async def _has_ended(work: Future[Any], timeout: float | None) -> bool:
+    """Waits up to *timeout* seconds for the end of *work*, which goes on afterwards. Whether it has ended."""
+    waiting = asyncio.wrap_future(work)
+    waiting.add_done_callback(lambda done: done.cancelled() or done.exception())  # it is told elsewhere
+    await asyncio.wait([waiting], timeout=timeout)
+    return work.done()
+
+
+def _whole(step: Callable[[], T]) -> T:
+    try:
+        return step()
+    except StopIteration as error:  # a future takes none, and would never end
+        raise RuntimeError("a step raised StopIteration") from error
+
+
+async def _driven(
+    flow: Steps[T],
+    model: AsyncModels | None,
+    run: Callable[[Callable[[], _Next[T]]], Awaitable[_Next[T]]],
+    asked: _Next[T] | None = None,
+) -> T:
+    """Drives *flow* to its end, each step by *run*, and model calls on the event loop.
+
+    *asked* is what its first step has asked for, if that was made.
+    """
+    if asked is None:
+        asked = await run(partial(_next, partial(next, flow)))
+    while not isinstance(asked, _End):
+        try:
+            answer = await llm.answer_async(model, asked)
+        except (ModelError, HookError) as error:
+            asked = await run(partial(_next, partial(flow.throw, error)))
+        else:
+            asked = await run(partial(_next, partial(flow.send, answer)))
+    return asked.result
+
+
+@dataclass(frozen=True, slots=True)
+class _End(Generic[T]):
+    """The end of a flow. A StopIteration cannot cross a future, so its value is carried here."""
+
+    result: T
+
+
+_Next: TypeAlias = CompletionRequest | HookCall | Landing | _End[T]
+
+
+def _next(advance: Callable[[], CompletionRequest | HookCall | Landing]) -> _Next[Any]:
+    """What a flow asks for next."""
+    try:
+        return llm.rendered(advance())
+    except StopIteration as stop:
+        return _End(stop.value)
 
 
 class Opening(Generic[S]):
@@ -389,6 +500,16 @@ class Opening(Generic[S]):
             await self._opened.close()
 
     async def _open(self) -> S:
-        from siltstone.session.threads import in_thread
-
         return await in_thread(self._opening)
+
+
+_threads = ThreadPoolExecutor(THREADS, "siltstone")
+
+
+def _begin_anew() -> None:
+    global _threads  # a forked child has none of the threads
+    _threads = ThreadPoolExecutor(THREADS, "siltstone")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)

@@ -9,21 +9,22 @@ view stays as it is.
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import RLock
+from threading import Lock, RLock
 from types import GeneratorType
 from typing import Any
 
+from siltstone.errors import ModelError
 from siltstone.events import CompactionFailed, Event
-from siltstone.hooks import HookCall
+from siltstone.hooks import HookCall, HookError
 from siltstone.llm import CompletionRequest, Landing, Steps
 from siltstone.messages import RawMessage
-from siltstone.outcome import Outcome
+from siltstone.outcome import Failed, Outcome
 
 __all__ = ["Background", "Job"]
 
 
 class Job:
-    """One attempt under way. A job has one driver at a time, which asks the model.
+    """One attempt under way. A driver, one at a time, asks the model for it: it runs :meth:`steps`.
 
     Args:
         flow: The attempt. It stops at a :class:`Landing` before its commit.
@@ -41,14 +42,10 @@ class Job:
         self._told: CompactionFailed | None = None
         self._outcome: Outcome | None = None
         self._error: BaseException | None = None
-        from threading import Event as Flag  # most sessions have no job
-
-        self.done = Flag()
+        self._driven = Lock()
 
     def hear(self, event: Event) -> None:
         """A hook that keeps the failure event, for a job that ends without an outcome."""
-        from siltstone.events import CompactionFailed
-
         if isinstance(event, CompactionFailed):
             self._told = event
 
@@ -56,6 +53,28 @@ class Job:
     def is_done(self) -> bool:
         """Whether the job asks no model any more: it may commit, or it is over."""
         return self._lands or self._is_over
+
+    def steps(self) -> Steps[None]:
+        """A flow with all that the job asks. Ends at once if another driver is at work.
+
+        A driver that is broken off ends the job.
+        """
+        if not self._driven.acquire(blocking=False):
+            return
+        try:
+            while (asked := self.asked()) is not None:
+                try:
+                    said = yield asked
+                except (ModelError, HookError) as error:
+                    self.refuse(error)
+                else:
+                    self.answer(said)
+        except BaseException as error:
+            self.refuse(error)
+            self.cancel()
+            raise
+        finally:
+            self._driven.release()
 
     def asked(self) -> CompletionRequest | HookCall | None:
         """The completion that the job waits for; None when it is done."""
@@ -95,12 +114,9 @@ class Job:
             self._is_cancelled = True
             if not (isinstance(self._flow, GeneratorType) and self._flow.gi_running):
                 self._flow.close()
-            self.done.set()
 
     def outcome(self, view: list[RawMessage], tokens: int) -> Outcome | None:
         """The job's outcome; None if it never began. A broken-off attempt has failed, and leaves *view*."""
-        from siltstone.outcome import Failed
-
         if self._outcome is not None or self._told is None:
             return self._outcome
         told = self._told
@@ -122,8 +138,6 @@ class Job:
 
     def _go(self, step: Callable[[], CompletionRequest | HookCall | Landing]) -> None:
         """Takes the next step. Its exception is kept for the boundary, since no other call expects it."""
-        from siltstone.llm import Landing
-
         try:
             asked = step()
             if isinstance(asked, Landing):
@@ -141,8 +155,6 @@ class Job:
         finally:
             if self._is_cancelled:
                 self._flow.close()
-            if self.is_done:
-                self.done.set()
 
 
 class Background:
@@ -170,10 +182,6 @@ class Background:
         """Gives the job that is done to the caller, and forgets it; None if no job is done."""
         job, self.job = (self.job, None) if self.is_due else (None, self.job)
         return job
-
-    def wait(self, timeout: float | None) -> bool:
-        """Waits up to *timeout* seconds until the job asks no model any more. False after the timeout."""
-        return self.job is None or self.job.done.wait(timeout)
 
     def cancel(self) -> Job | None:
         """Ends the job in any state, and gives it; None if there is none."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
+from siltstone.errors import StoreError
 from siltstone.events import UsageRecord
 from siltstone.memory.base import Store
 from siltstone.session.calls import SessionCalls
@@ -13,11 +17,16 @@ from siltstone.session.opening import Opened
 
 if TYPE_CHECKING:
     from siltstone.knowledge import Rule
+    from siltstone.session.background import Job
     from siltstone.session.calls import MadeTool
     from siltstone.tools import Tool
 
 
-__all__ = ["BaseSession"]
+__all__ = ["CLOSING_SECONDS", "BaseSession"]
+
+CLOSING_SECONDS: Final = 10.0  #: seconds that ``close`` waits for a reader of facts
+
+_log = logging.getLogger("siltstone")
 
 
 class BaseSession:
@@ -40,9 +49,11 @@ class BaseSession:
         self._owns_store = opened.owns_store
         self._calls = SessionCalls(opened)
         self._search_tool: MadeTool | None = None
+        self._driver: tuple[Job, Future[Any]] | None = None  # who asks the model for which compaction
+        self._reader: Future[Any] | None = None  # who asks the model for facts
         # A log behind a network may read its version once a call, instead of before every step.
         self._one_look: Callable[[], AbstractContextManager[None]] = getattr(
-            opened.core.rows, "one_look", _Nothing
+            opened.core.rows, "one_look", nullcontext
         )
 
     @property
@@ -161,6 +172,48 @@ class BaseSession:
         self._core.check_open()
         return self._core.follow().view.raws()
 
+    def _begin_driver(self) -> None:
+        """Starts a driver for the compaction in the background, if it has none. Returns at once."""
+        job, driver = self._core.background.job, self._driver
+        if job is None or job.is_done or (driver and driver[0] is job and not driver[1].done()):
+            return
+        try:
+            self._driver = job, self._beside(partial(self._drive, job))
+        except RuntimeError:  # the system allows no more threads
+            _log.exception("no thread could be started to summarise")
+            job.cancel()
+
+    def _begin_reader(self) -> None:
+        """Starts a reader of facts if messages are due, and no reader is at work. Returns at once."""
+        knowing = self._core.knowing
+        if not knowing.is_due or knowing.slot.is_held or (self._reader and not self._reader.done()):
+            return
+        if self._calls.extraction_model(self._model) is None:
+            knowing.is_due = False
+            return
+        try:
+            self._reader = self._beside(partial(self._read, 0))
+        except RuntimeError:
+            _log.warning("facts of session %r are read later: too many threads", self.session_id)
+        else:
+            self._reader.add_done_callback(partial(_log_reader, self.session_id))
+
+    def _beside(self, work: Callable[[], Any]) -> Future[Any]:
+        """Runs *work* beside the calls of the session.
+
+        Raises:
+            RuntimeError: no thread could be started.
+        """
+        raise NotImplementedError
+
+    def _drive(self, job: Job) -> Any:
+        """Asks the model for all that *job* wants."""
+        raise NotImplementedError
+
+    def _read(self, timeout: float | None) -> Any:
+        """Reads messages for facts, if a reader at work ends within *timeout* seconds."""
+        raise NotImplementedError
+
     def __repr__(self) -> str:
         return self._calls.described(type(self).__name__)
 
@@ -168,11 +221,10 @@ class BaseSession:
         raise TypeError("a session cannot be pickled; open it where it is needed")
 
 
-class _Nothing:
-    """``contextlib.nullcontext``, whose module takes longer to import than a store to open."""
-
-    def __enter__(self) -> None:
-        """Does nothing."""
-
-    def __exit__(self, *error: object) -> None:
-        """Does nothing."""
+def _log_reader(session_id: str, reader: Future[Any]) -> None:
+    """Logs how a reader of facts has failed. The next one reads the messages again."""
+    error = None if reader.cancelled() else reader.exception()
+    if isinstance(error, StoreError):  # most often the store was closed
+        _log.warning("facts of session %r are read later: %s", session_id, error)
+    elif error is not None:
+        _log.error("facts of session %r were not read", session_id, exc_info=error)

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from threading import RLock, get_ident
+from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from siltstone.compaction.base import check_pin_budget
@@ -228,16 +228,12 @@ class SessionCore:
             StoreForkedError: the session was opened in another process.
         """
         self.origin.check()
-        # fmt: off
-        with self._lock: return step()  # noqa: E701 - on one line no tracer stops in between
-        # fmt: on
+        with self._lock:
+            return step()
 
     def follow(self) -> SessionState:
         """The state after reading the store: it has all changes of other workers."""
-        self.origin.check()
-        # fmt: off
-        with self._lock: return self.followed()  # noqa: E701 - as in ``locked``, without its call
-        # fmt: on
+        return self.locked(self.followed)
 
     def reload(self) -> SessionState:
         """Reads the store, and accepts messages of other workers: the next write goes after them."""
@@ -292,23 +288,12 @@ class SessionCore:
 
     # Changes.
 
-    def append(self, raws: Sequence[RawMessage], usage: Any = None) -> range:
+    def append(self, raws: Sequence[RawMessage], usage: Any = None, call: Call | None = None) -> range:
         """Writes *raws* to the log, and then to the view: all, or none. Returns their sequence numbers."""
-        call = self.calls.begin("append", (*raws, usage), get_ident())
-        answer = self.append_as(call, raws, usage)
-        # fmt: off
-        call.is_answered = True; return answer  # noqa: E702 - no tracer stops in between
-        # fmt: on
-
-    def append_as(self, call: Call, raws: Sequence[RawMessage], usage: Any = None) -> range:
-        """Like :meth:`append`, for a given *call*. The caller of this method marks *call* as answered."""
-        self.origin.check()
-        # fmt: off
-        with self._lock: answer = self.append_now(raws, usage, call)  # noqa: E701 - as in ``locked``
-        # fmt: on
+        numbers = self.locked(lambda: self.append_now(raws, usage, call))
         if self._spans:
             self.tell_secrets()
-        return answer
+        return numbers
 
     def pin(self, seq: int, *, pinned: bool) -> None:
         """Pins message *seq* of the view, or removes its pin. Durable when it returns."""
@@ -333,10 +318,7 @@ class SessionCore:
         There the window had reached the band at *band* per cent, and *noted* of the shares of ``warn_at``.
         The count is stored with the next write, so a turn costs one write.
         """
-        self.origin.check()
-        # fmt: off
-        with self._lock: return self._passed(band, noted)  # noqa: E701 - as in ``locked``, without its call
-        # fmt: on
+        return self.locked(lambda: self._passed(band, noted))
 
     def failed(self, at: int, end: int, records: Sequence[UsageRecord], threshold: int | None = None) -> None:
         """Records a failed attempt that was due at *threshold*, with the *end* of the log at that time."""
@@ -459,7 +441,7 @@ class SessionCore:
         usage: Any,
         call: Call | None = None,
     ) -> range:
-        """:meth:`append_as` for a caller that holds the lock."""
+        """:meth:`append` for a caller that holds the lock."""
         if self.is_closed:
             self.check_open()
         raws = [raw for raw in raws if not isinstance(raw, RecalledMessage)]  # belongs to one request only

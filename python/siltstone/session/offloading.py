@@ -46,7 +46,7 @@ def offload(
             return range(state.end, state.end + 1)
         if not (isinstance(outcome, Failed) and outcome.reason == "stale"):
             break
-    return core.append_as(call, (raw,), usage)
+    return core.append((raw,), usage, call)
 
 
 def _attempt(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from siltstone.errors import StoreConflictError
 from siltstone.memory.log import SessionVersion
@@ -43,6 +43,8 @@ def retried(step: Callable[[], T]) -> T:
 class Call:
     """A call that must take effect only once, even if the caller repeats it after an interrupt.
 
+    The call is made in a ``with`` block of this object, which ends with the answer in hand.
+
     Attributes:
         what: ``append``, ``offload``, ``undo`` or ``record_denial``.
         key: Its arguments.
@@ -60,6 +62,13 @@ class Call:
     answer: Any = None
     is_answered: bool = False
     is_over: bool = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.is_over = True
+        self.is_answered = kind is None
 
 
 class Calls:

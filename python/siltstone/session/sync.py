@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from datetime import datetime
 from threading import get_ident
 from types import EllipsisType
@@ -10,23 +12,23 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from siltstone.compaction.base import Checkpoint, Compactor, MemoryReport
 from siltstone.errors import SessionBusyError
-from siltstone.llm import Models, Steps
+from siltstone.hooks import started
+from siltstone.llm import Models, Steps, run
 from siltstone.memory.entry import Ranker, SearchFilters, SearchHit, SearchOrder, SearchScope
 from siltstone.messages import RawMessage
 from siltstone.outcome import AfterCompact, BeforeCompact, Outcome, Plan
-from siltstone.session.background_thread import BackgroundThread
-from siltstone.session.base import BaseSession
+from siltstone.session.base import CLOSING_SECONDS, BaseSession
 from siltstone.session.calls import OFFLOAD_TOKENS, OWN_POLICY, OwnPolicy
-from siltstone.session.learning_thread import LearningThread
-from siltstone.session.opening import Opened, Path, open_session
+from siltstone.session.opening import Path, open_session
 from siltstone.session.prepared import Prepared
-from siltstone.session.slot import Claim
+from siltstone.session.slot import Claim, Slot
 
 if TYPE_CHECKING:
     from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
     from siltstone.memory.recalled import RecallRecord
     from siltstone.memory.reports import ForgetReport
     from siltstone.session.asking import Answer
+    from siltstone.session.background import Job
     from siltstone.session.compactions import CompactionRecord
     from siltstone.session.forgetting import ForgetCriteria
     from siltstone.session.observing import OnConflict
@@ -37,18 +39,14 @@ T = TypeVar("T")
 
 __all__ = ["Session"]
 
+_log = logging.getLogger("siltstone")
+
 
 class Session(BaseSession):
     """One conversation. Append each message, and call :meth:`prepare` before every model call.
 
     Open it with :meth:`open`. Many threads may use it; one compaction runs at a time.
     """
-
-    def __init__(self, opened: Opened) -> None:
-        """Use :meth:`open`."""
-        super().__init__(opened)
-        self._learning = LearningThread(self._calls, opened.model)
-        self._background = BackgroundThread(opened.core.background, opened.model)
 
     @classmethod
     def open(
@@ -167,7 +165,9 @@ class Session(BaseSession):
                 Nothing was written; call :meth:`reload`, and append again.
             StoreError: the store could not write. Nothing was written.
         """
-        return self._core.append((message, *more), usage)
+        raws = (message, *more)
+        with self._core.calls.begin("append", (*raws, usage), get_ident()) as call:
+            return self._core.append(raws, usage, call)
 
     def offload(self, result: RawMessage, tokens: int = OFFLOAD_TOKENS, *, usage: Any = None) -> range:
         """Appends a message with a large tool result. Requests show only a part of the result.
@@ -191,11 +191,8 @@ class Session(BaseSession):
             StoreError: the store could not write. Nothing was written.
             SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
         """
-        call = self._core.calls.begin("offload", (result, tokens, usage), get_ident())
-        seqs = self._run(self._calls.offload(call, result, tokens, usage))
-        # fmt: off
-        call.is_answered = True; return seqs  # noqa: E702 - no tracer stops in between
-        # fmt: on
+        with self._core.calls.begin("offload", (result, tokens, usage), get_ident()) as call:
+            return self._run(self._calls.offload(call, result, tokens, usage))
 
     def reload(self) -> None:
         """Reads the session's current state from the store, after another worker appended to it.
@@ -279,10 +276,8 @@ class Session(BaseSession):
                 known = self._calls.known(policy, recall)
                 answer = known or self._run(self._calls.boundary(policy, request_bytes, recall))
         finally:
-            if self._core.background.job is not None:
-                self._background.start()
-        if self._core.knowing.is_due:
-            self._learning.start()
+            self._begin_driver()
+        self._begin_reader()
         return answer
 
     def wait_for_compaction(self, timeout: float | None = None) -> bool:
@@ -298,7 +293,9 @@ class Session(BaseSession):
             Whether no compaction is under way any more.
         """
         self._core.origin.check()
-        return self._core.background.wait(timeout)
+        if self._driver is not None:
+            wait([self._driver[1]], timeout)
+        return not self._core.background.is_running
 
     def recall(self, query: str | Sequence[RawMessage]) -> str:
         """The block that would be recalled for *query*, or for the last user messages of a list.
@@ -337,7 +334,7 @@ class Session(BaseSession):
             outcome = self._run(flow, timeout=0)
         except SessionBusyError:
             return self._calls.in_flight()
-        self._learning.start()
+        self._begin_reader()
         return outcome
 
     def fork(self, session_id: str, *, prompt: str = "") -> Self:
@@ -621,12 +618,8 @@ class Session(BaseSession):
         Raises:
             ConfigError: an argument is no text, or *tool* is blank; carries ``field``.
         """
-        said = tool, arguments, reason, goal
-        call = self._core.calls.begin("record_denial", said, get_ident())
-        kept = self._calls.record_denial(call, *said)
-        # fmt: off
-        call.is_answered = True; return kept  # noqa: E702 - no tracer stops in between
-        # fmt: on
+        with self._core.calls.begin("record_denial", (tool, arguments, reason, goal), get_ident()) as call:
+            return self._calls.record_denial(call, tool, arguments, reason, goal)
 
     def learn(self) -> Learned:
         """Asks the model now for facts in discarded messages that it has not read yet.
@@ -634,7 +627,8 @@ class Session(BaseSession):
         ``prepare`` starts the same in a thread of its own, without waiting for it. If such a reading is under
         way, this call waits for its end.
         """
-        return self._learning.run(self._timeout)
+        self._calls.check_facts()
+        return self._read(self._timeout)
 
     def log(self, start: int = 0, end: int | None = None) -> list[dict[str, Any]]:
         """The appended messages in order, read back from the store.
@@ -708,11 +702,8 @@ class Session(BaseSession):
             SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
         """
         key = () if compaction_id is None else (compaction_id,)
-        call = self._core.calls.begin("undo", key, get_ident())
-        undone = self._run(self._calls.undo(call))
-        # fmt: off
-        call.is_answered = True; return undone  # noqa: E702 - no tracer stops in between
-        # fmt: on
+        with self._core.calls.begin("undo", key, get_ident()) as call:
+            return self._run(self._calls.undo(call))
 
     def expand(self, summary_id: int) -> list[dict[str, Any]]:
         """The original messages that a compaction's summary replaces, also through summaries of summaries.
@@ -740,7 +731,10 @@ class Session(BaseSession):
         if not self._core.origin.is_here:
             return
         self._calls.end_background()
-        self._learning.end()
+        reader = self._reader
+        is_inside = self._core.knowing.slot.is_own  # the reader would wait for itself
+        if reader is not None and not is_inside and wait([reader], CLOSING_SECONDS).not_done:
+            _log.warning("facts of session %r are read when it is next opened", self.session_id)
         self._core.close(self._owns_store)
 
     def __enter__(self) -> Self:
@@ -749,18 +743,40 @@ class Session(BaseSession):
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _run(self, flow: Steps[T], timeout: float | EllipsisType | None = ...) -> T:
-        """Drives *flow* when no other call of this session may compact."""
-        from siltstone.llm import run
+    def _beside(self, work: Callable[[], T]) -> Future[T]:
+        return started(lambda _: work(), None, "siltstone-background")
 
+    def _drive(self, job: Job) -> None:
+        run(job.steps(), self._model)
+
+    def _read(self, timeout: float | None) -> Learned:
+        from siltstone.knowledge import Learned
+        from siltstone.session.learning import extraction
+
+        model = self._calls.extraction_model(self._model)
+        if model is None:
+            return Learned()
+        try:
+            return self._run(extraction(self._core), timeout, self._core.knowing.slot, model)
+        except SessionBusyError:
+            return Learned()
+
+    def _run(
+        self,
+        flow: Steps[T],
+        timeout: float | EllipsisType | None = ...,
+        slot: Slot | None = None,
+        model: Models | None = None,
+    ) -> T:
+        """Drives *flow* when no other call of this session may compact, or has the given *slot*."""
         self._core.origin.check()  # before any lock
         seconds = self._timeout if isinstance(timeout, EllipsisType) else timeout
-        slot, claim = self._core.slot, Claim(flow)
+        slot, model = slot or self._core.slot, model or self._model
+        claim = Claim(flow)
         try:
             if not slot.take(claim, seconds):
                 raise self._calls.busy(seconds)
-            return run(flow, self._model)
+            return run(flow, model)
         finally:
-            slot.holder = None if slot.holder is claim else slot.holder
             flow.close()
             slot.wake()
