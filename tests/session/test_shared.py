@@ -175,6 +175,39 @@ def test_a_model_that_asks_its_own_session_to_prepare_is_told_at_once(store: Sto
     assert len(told) == 1
 
 
+def test_an_interrupted_append_is_known_after_a_call_of_another_thread(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An equal message of the other thread is no repetition of it."""
+    session = Session.open(None, "s", memory=store)
+    append, message = session._core.rows.append, user("so")
+
+    def interrupted(*messages: Any, **options: Any) -> None:
+        append(*messages, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(session._core.rows, "append", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        session.append(message)
+    monkeypatch.undo()
+    assert at_once(1, lambda _: session.append(user("so"))) == []
+    assert session.append(message) == range(1)
+    assert [each["content"] for each in session.log()] == ["so", "so"]
+
+
+@pytest.mark.anyio
+async def test_equal_appends_of_two_tasks_after_a_cancelled_one_are_two(store: Store) -> None:
+    """The first is the repetition of the one that was cancelled. It is under way as the second begins."""
+    async with AsyncSession.open(None, "s", memory=store) as session:
+        task = asyncio.create_task(session.append(user("so")))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.gather(session.append(user("so")), session.append(user("so")))
+        assert len(await session.log()) == 2
+
+
 @pytest.mark.anyio
 async def test_async_calls_are_served_in_the_order_they_were_made(store: Store) -> None:
     async with AsyncSession.open(None, "s", memory=store, policy=POLICY, context_window=WINDOW) as session:

@@ -31,12 +31,12 @@ from siltstone.session.background import Job
 from siltstone.session.base import CLOSING_SECONDS, BaseSession
 from siltstone.session.calls import OFFLOAD_TOKENS, OWN_POLICY, OwnPolicy
 from siltstone.session.compactions import CompactionRecord
+from siltstone.session.concurrency import Claim
 from siltstone.session.forgetting import ForgetCriteria
 from siltstone.session.learning import extraction
 from siltstone.session.observing import OnConflict, observe
 from siltstone.session.opening import Opened, Options, Path, open_session
 from siltstone.session.prepared import Prepared
-from siltstone.session.slot import Claim
 
 __all__ = ["AsyncSession", "in_thread"]
 
@@ -52,9 +52,9 @@ S = TypeVar("S", bound="AsyncSession")
 class AsyncSession(BaseSession):
     """One conversation, from asyncio. See :class:`siltstone.Session` for what each method does.
 
-    Calls are served in the order in which they were made. Their steps run in worker threads, async models on
-    the event loop. Other calls go on while a model writes. A cancelled task leaves the current step either
-    undone or whole. A session belongs to the event loop that first used it.
+    The calls of an event loop are served in the order in which they were made; calls of several loops in any
+    order. Their steps run in worker threads, async models on the event loop. Other calls go on while a model
+    writes. A cancelled task leaves the current step either undone or whole.
     """
 
     def __init__(self, opened: Opened) -> None:
@@ -391,8 +391,9 @@ class AsyncSession(BaseSession):
     @property
     def _turn(self) -> asyncio.Lock:
         """The lock that keeps the order of the calls of one event loop. It serves first who came first."""
-        for loop in [loop for loop in self._turns if loop.is_closed()]:
-            self._turns.pop(loop, None)
+        for loop in list(self._turns):
+            if loop.is_closed():
+                self._turns.pop(loop, None)
         return self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
 

@@ -24,11 +24,11 @@ from siltstone.memory.entry import SearchFilters, SearchHit, SearchOrder, Search
 from siltstone.memory.limits import checked_limit
 from siltstone.messages import RawMessage
 from siltstone.outcome import Outcome, Plan
+from siltstone.session.concurrency import Call
 from siltstone.session.in_context import InContext
 from siltstone.session.opening import Opened, check_overhead
 from siltstone.session.prepared import Prepared
 from siltstone.session.range_set import count
-from siltstone.session.repeats import Call
 from siltstone.session.requests import Request
 from siltstone.session.state import SessionState
 

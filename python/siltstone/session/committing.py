@@ -15,13 +15,13 @@ from siltstone.memory.log import CommitReceipt, CompactionRow, NewCompaction, Se
 from siltstone.messages import Message
 from siltstone.session import rows
 from siltstone.session.archiving import write_new
+from siltstone.session.concurrency import Call, retried
 from siltstone.session.core import SessionCore, is_at
 from siltstone.session.deciding import rules_of
 from siltstone.session.learning import learn_patterns, save_called
 from siltstone.session.loading import content_of, line_of
 from siltstone.session.provider_cache import broken, unchanged
 from siltstone.session.range_set import minus, union
-from siltstone.session.repeats import Call, retried
 from siltstone.session.retention import only_new
 from siltstone.session.state import SessionState
 from siltstone.session.view import Item, View, view_items

@@ -41,15 +41,13 @@ from siltstone.memory.log import (
 from siltstone.messages import Message, RawMessage, RecalledMessage, decode, logged, unmarked
 from siltstone.session.background import Background
 from siltstone.session.clock import CompactionClock
+from siltstone.session.concurrency import TRIES, Call, Calls, Origin, Slot, Write, retried
 from siltstone.session.knowing import Knowing
 from siltstone.session.lineage import PolicyLine
 from siltstone.session.loading import content_of, line_of, load, shown
-from siltstone.session.origin import Origin
 from siltstone.session.range_set import RangeSet
-from siltstone.session.repeats import TRIES, Call, Calls, Write, retried
 from siltstone.session.requests import Requests
 from siltstone.session.retention import Retention, retain
-from siltstone.session.slot import Slot
 from siltstone.session.state import SessionState, first_state, next_state
 from siltstone.session.usage import cached_tokens, input_tokens
 from siltstone.session.view import Item, View

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from siltstone.errors import ConfigError
 from siltstone.memory.base import Store
+from siltstone.session.concurrency import Slot
 from siltstone.session.range_set import RangeSet, common, minus, union
-from siltstone.session.slot import Slot
 
 if TYPE_CHECKING:
     from siltstone.knowledge import Fact, KnowledgeConfig, Marked, StoredFacts

@@ -48,11 +48,11 @@ from siltstone.memory.entry import SearchHit, SourceRange
 from siltstone.messages import Message
 from siltstone.messages.own_tools import names_own_tool
 from siltstone.session.archiving import write_facts
+from siltstone.session.concurrency import Call
 from siltstone.session.core import SessionCore
 from siltstone.session.knowing import TRIES, OnLine, Progress
 from siltstone.session.loading import content_of, line_of
 from siltstone.session.range_set import RangeSet, minus, union
-from siltstone.session.repeats import Call
 from siltstone.session.state import SessionState
 from siltstone.tools.memory_save import MAX_SAVES, NAME as MEMORY_SAVE, read_memory
 

@@ -12,8 +12,8 @@ from siltstone.messages import RawMessage, RecalledMessage
 from siltstone.outcome import Compacted, Failed, Outcome
 from siltstone.session.boundary import attempted
 from siltstone.session.committing import Entering, commit
+from siltstone.session.concurrency import TRIES, Call
 from siltstone.session.core import SessionCore
-from siltstone.session.repeats import TRIES, Call
 from siltstone.session.state import SessionState
 from siltstone.tokens import TokenRule
 

@@ -11,11 +11,11 @@ from siltstone.events import CacheBroken, notify
 from siltstone.memory.entry import Entry
 from siltstone.memory.log import CommitReceipt, CompactionRow, NewCompaction
 from siltstone.session import branches, rows
+from siltstone.session.concurrency import Call, retried
 from siltstone.session.core import SessionCore
 from siltstone.session.loading import content_of, line_of, load, originals
 from siltstone.session.provider_cache import broken, unchanged
 from siltstone.session.range_set import minus, numbers
-from siltstone.session.repeats import Call, retried
 from siltstone.session.state import SessionState
 from siltstone.session.usage import cached_tokens, input_tokens
 from siltstone.session.view import Item, View

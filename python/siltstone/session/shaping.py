@@ -26,12 +26,12 @@ from siltstone.session.boundary import (
     within_window,
 )
 from siltstone.session.committing import inject, stale
+from siltstone.session.concurrency import retried
 from siltstone.session.core import SessionCore
 from siltstone.session.learning import learn_patterns
 from siltstone.session.prepared import Prepared
 from siltstone.session.range_set import RangeSet, has, minus, union
 from siltstone.session.recovery import recovery
-from siltstone.session.repeats import retried
 from siltstone.session.requests import Request
 from siltstone.session.retention import only_new
 from siltstone.session.state import SessionState

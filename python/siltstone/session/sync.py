@@ -19,9 +19,9 @@ from siltstone.messages import RawMessage
 from siltstone.outcome import AfterCompact, BeforeCompact, Outcome, Plan
 from siltstone.session.base import CLOSING_SECONDS, BaseSession
 from siltstone.session.calls import OFFLOAD_TOKENS, OWN_POLICY, OwnPolicy
+from siltstone.session.concurrency import Claim, Slot
 from siltstone.session.opening import Path, open_session
 from siltstone.session.prepared import Prepared
-from siltstone.session.slot import Claim, Slot
 
 if TYPE_CHECKING:
     from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
