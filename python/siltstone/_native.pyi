@@ -6,8 +6,7 @@ Sizes are those of the text as it is. A panic of the core is raised as ``siltsto
 """
 
 from collections.abc import Callable, Sequence
-from threading import RLock
-from typing import Any, Final, Literal, TypeAlias, TypeVar, final
+from typing import Any, Final, Literal, TypeAlias, final
 
 from siltstone._native_indexes import Bm25Index, DocumentedBm25, Flat, HashedTfIndex, Hnsw
 from siltstone._native_recall import BlockOptions, BlockWriter, RecallConditions, RecallContext, Recalled
@@ -26,8 +25,6 @@ from siltstone._native_store import (
     mirror_take,
     open_mirror,
 )
-
-_T = TypeVar("_T")
 
 __all__ = [
     "AnswerLimit",
@@ -86,7 +83,6 @@ __all__ = [
     "redaction_rules",
     "render_messages",
     "rendered_tokens",
-    "run_if_free",
     "search_across",
     "take_said",
     "terms",
@@ -470,12 +466,6 @@ def json_size(value: object) -> tuple[int, int]:
         TypeError: *value* contains another type; the message names it.
         ValueError: *value* is nested more than 1,000 deep, or contains itself; or an int has more digits
             than ``sys.set_int_max_str_digits`` allows.
-    """
-
-def run_if_free(lock: RLock, step: Callable[[], _T]) -> _T | None:
-    """Calls *step* while it holds *lock*. None at once if another thread holds it; *step* is not called then.
-
-    An interrupt leaves the lock free.
     """
 
 def _panic(message: str, detached: bool) -> None:

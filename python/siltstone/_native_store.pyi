@@ -220,25 +220,6 @@ class Store:
             StoreConflictError: the session has another version.
         """
 
-    def append_at_once(
-        self,
-        session: str,
-        write: Write,
-        rows: Sequence[NewMessage],
-        clock: str,
-        title: str,
-        recalls: Sequence[NewRecall],
-    ) -> tuple[Version | None] | None:
-        """:meth:`append_messages` of a store in memory, if it need not wait for another thread.
-
-        Returns:
-            What :meth:`append_messages` returns, in a tuple. None, with nothing done, if another thread is at
-            work on the store, or if the store is not in memory alone.
-
-        Raises:
-            StoreConflictError: the session has another version.
-        """
-
     def log_state(self, session: str) -> LogState:
         """The state of the session's log."""
 
@@ -251,9 +232,6 @@ class Store:
 
     def version(self, session: str) -> Version | None:
         """The session's version, which reads one row; None for a session that was deleted."""
-
-    def version_at_once(self, session: str) -> tuple[Version | None] | None:
-        """:meth:`version` in a tuple, or None if it would have to wait for another thread."""
 
     def read_messages(self, session: str, start: int, end: int) -> list[LogRow]:
         """Messages ``start`` up to ``end``, in order."""

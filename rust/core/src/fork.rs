@@ -97,12 +97,6 @@ pub fn enter() -> Permit {
     GATE.enter()
 }
 
-/// Like [`enter`], but None where a fork is running.
-#[must_use]
-pub fn enter_at_once() -> Option<Permit> {
-    GATE.enter_at_once()
-}
-
 /// Waits until no thread is at work, and stops new work. Then `close` closes what must not be open
 /// in a child, until the given deadline. It returns whether all of it is closed.
 pub(crate) fn before(close: impl FnOnce(Instant) -> bool) {

@@ -46,17 +46,6 @@ pub(crate) fn run_detached<T: Send>(
     }
 }
 
-/// Runs `work` like [`run_briefly`], and never waits: None where a fork is running, or where `work` gives None.
-pub(crate) fn run_at_once<T>(
-    py: Python<'_>,
-    work: impl FnOnce() -> CoreResult<Option<T>>,
-) -> PyResult<Option<T>> {
-    run_briefly(py, || {
-        let permit = fork::enter_at_once();
-        permit.map_or(Ok(None), |_permit| work())
-    })
-}
-
 /// Runs `work` with the interpreter held, and turns its errors and panics into exceptions. `work` must end within a few
 /// microseconds, because other threads of Python wait for it.
 pub(crate) fn run_briefly<T>(py: Python<'_>, work: impl FnOnce() -> CoreResult<T>) -> PyResult<T> {

@@ -22,7 +22,6 @@ mod error;
 mod exact;
 mod explain;
 mod fork;
-mod if_free;
 mod interpreter;
 mod json;
 mod locked;
@@ -66,8 +65,6 @@ mod _native {
     use crate::error::panic_on_purpose;
     #[pymodule_export]
     use crate::exact::HashedTfIndex;
-    #[pymodule_export]
-    use crate::if_free::run_if_free;
     #[pymodule_export]
     use crate::json::{begins_alike, json_digests, json_size};
     #[pymodule_export]

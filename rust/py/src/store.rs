@@ -13,7 +13,7 @@ use siltstone_core::memory::{
 };
 
 use crate::entries::{Finding, Forgotten, Ids, Page, Stage, StoredEntry, TargetIn, ids_out};
-use crate::error::{run_at_once, run_attached, run_detached};
+use crate::error::{run_attached, run_detached};
 use crate::record::{In, Many, values};
 use crate::rows::{
     CommittedOut, Compaction, Derived, FactIn, FactOut, LogRow, LogState, MissingOut, RewriteIn,
@@ -54,17 +54,6 @@ impl Store {
         work: impl FnOnce(&memory::Store, &SessionId) -> CoreResult<T> + Send,
     ) -> PyResult<T> {
         self.run(py, |store| work(store, &session_id(session)?))
-    }
-
-    /// Runs `work` with the interpreter held. It waits for nobody, and gives None where it would have to.
-    fn at_once(
-        &self,
-        py: Python<'_>,
-        session: &Text,
-        work: impl FnOnce(&memory::Store, &SessionId) -> CoreResult<Option<Option<SessionVersion>>>,
-    ) -> PyResult<Option<(Option<VersionRow>,)>> {
-        let found = run_at_once(py, || work(&*self.handle.store()?, &session_id(session)?))?;
-        Ok(found.map(|version| (version.map(version_out),)))
     }
 
     /// Runs a write on a session. Gives the session's new version.
@@ -155,23 +144,6 @@ impl Store {
         })
     }
 
-    fn append_at_once(
-        &self,
-        py: Python<'_>,
-        session: Text,
-        write: WriteIn,
-        rows: Vec<In<NewMessage>>,
-        clock: Text,
-        title: Text,
-        recalls: Vec<In<Recall>>,
-    ) -> PyResult<Option<(Option<VersionRow>,)>> {
-        let (write, messages, recalls) = (write_in(write), values(rows), values(recalls));
-        let append = append_of(&messages, &clock, &title, &recalls);
-        self.at_once(py, &session, |store, session| {
-            store.append_at_once(session, write, append)
-        })
-    }
-
     fn log_state(&self, py: Python<'_>, session: Text) -> PyResult<LogState> {
         let state = self.run_of(py, &session, memory::Store::log_state)?;
         Ok(state.into())
@@ -192,14 +164,6 @@ impl Store {
 
     fn version(&self, py: Python<'_>, session: Text) -> PyResult<Option<VersionRow>> {
         self.write(py, &session, memory::Store::version)
-    }
-
-    fn version_at_once(
-        &self,
-        py: Python<'_>,
-        session: Text,
-    ) -> PyResult<Option<(Option<VersionRow>,)>> {
-        self.at_once(py, &session, memory::Store::version_at_once)
     }
 
     fn read_messages(

@@ -12,8 +12,8 @@ use crate::memory::store::Store;
 use crate::sqlite::Transaction;
 use crate::sqlite::together::size;
 use crate::sqlite::{
-    CommitMark, Compaction, Derived, Message, NewCompaction, NewEntry, NewMessage, Recall,
-    SessionRow, SessionVersion, Writer, compactions, derived, leaving, log, recall, session,
+    Compaction, Derived, Message, NewCompaction, NewEntry, NewMessage, Recall, SessionRow,
+    SessionVersion, Writer, compactions, derived, leaving, log, recall, session,
 };
 
 /// The length of the longest title, in characters.
@@ -133,39 +133,14 @@ impl Store {
         let row = self
             .database
             .read(|transaction| session::seen_any(transaction, session))?;
-        Ok(self.version_of(mark, row))
-    }
-
-    /// The session's version like [`version`](Self::version), if no other thread has to be waited for. Else None.
-    ///
-    /// # Errors
-    ///
-    /// The errors of a read.
-    pub fn version_at_once(&self, session: &SessionId) -> Result<Option<Option<SessionVersion>>> {
-        let mark = self.database.mark_at_once()?;
-        if let Some(known) = mark.and_then(|mark| self.rows.version(mark, session)) {
-            return Ok(Some(Some(known)));
-        }
-        let row = self
-            .database
-            .read_at_once(|transaction| session::seen_any(transaction, session))?;
-        Ok(row.map(|row| self.version_of(mark, row)))
-    }
-
-    /// The version of a row that was read no earlier than `mark` was. The row is kept.
-    fn version_of(
-        &self,
-        mark: Option<CommitMark>,
-        row: Option<Arc<SessionRow>>,
-    ) -> Option<SessionVersion> {
         let Some(row) = row else {
-            return Some(SessionVersion::default());
+            return Ok(Some(SessionVersion::default()));
         };
         let version = (!row.dropped).then(|| row.version());
         if let Some(mark) = mark {
             self.rows.read(mark, Arc::unwrap_or_clone(row));
         }
-        version
+        Ok(version)
     }
 
     /// The state of the session's log. With a namespace, checks that the session belongs to it, and makes a new session
@@ -223,27 +198,6 @@ impl Store {
         self.change(session, write, append.size(), |transaction, row| {
             append_to(transaction, row, write, append)
         })
-    }
-
-    /// Appends like [`append`](Self::append) to a store in memory, if nobody else is at work there. Else None: nothing
-    /// was done.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`append`](Self::append).
-    pub fn append_at_once(
-        &self,
-        session: &SessionId,
-        write: Write,
-        append: Append<'_>,
-    ) -> Result<Option<Option<SessionVersion>>> {
-        let written = self.database.write_at_once(|transaction| {
-            let row = session::find_or_create(transaction, session)?;
-            changed(transaction, row, write, |transaction, row| {
-                append_to(transaction, row, write, append)
-            })
-        })?;
-        Ok(written.map(|row| row.as_ref().map(SessionRow::version)))
     }
 
     /// The messages `start..end`, cut at the end of the log, in order.
@@ -493,11 +447,18 @@ impl Store {
     ) -> Result<Option<SessionVersion>> {
         let (written, writer) = self.database.write_short(size, |transaction| {
             let known = transaction.mark();
-            let row = match known.and_then(|mark| self.rows.take(mark, session)) {
+            let mut row = match known.and_then(|mark| self.rows.take(mark, session)) {
                 Some(row) => row,
                 None => session::find_or_create(transaction, session)?,
             };
-            changed(transaction, row, write, work)
+            if row.dropped {
+                return Ok(None);
+            }
+            stands_on(&row, write.expected)?;
+            work(transaction, &mut row)?;
+            row.count(write.id);
+            session::save(transaction, &row)?;
+            Ok(Some(row))
         })?;
         let Some(row) = written else {
             return Ok(None);
@@ -508,23 +469,6 @@ impl Store {
         }
         Ok(Some(version))
     }
-}
-
-/// The row after `work`; None for a deleted session, which keeps nothing.
-fn changed(
-    transaction: &Transaction<'_>,
-    mut row: SessionRow,
-    write: Write,
-    work: impl FnOnce(&Transaction<'_>, &mut SessionRow) -> Result<()>,
-) -> Result<Option<SessionRow>> {
-    if row.dropped {
-        return Ok(None);
-    }
-    stands_on(&row, write.expected)?;
-    work(transaction, &mut row)?;
-    row.count(write.id);
-    session::save(transaction, &row)?;
-    Ok(Some(row))
 }
 
 /// Checks that the session still has the version that the writer read.

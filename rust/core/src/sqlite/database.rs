@@ -279,22 +279,6 @@ impl Database {
         }
     }
 
-    /// The mark like [`mark`](Self::mark); None also where another thread would have to be waited for.
-    pub(crate) fn mark_at_once(&self) -> Result<Option<CommitMark>> {
-        match &self.connections {
-            Connections::File {
-                place,
-                readers,
-                writer: Some(_),
-            } => {
-                self.check(place)?;
-                let mark = readers.with_idle(|reader| Ok(CommitMark::newest(&reader.connection)));
-                Ok(mark?.flatten())
-            }
-            _ => Ok(None),
-        }
-    }
-
     pub(super) fn with_reader<T>(
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T>,
@@ -321,46 +305,6 @@ impl Database {
     /// Checks that the file is still the one at `place`. If not, the connections close.
     fn check(&self, place: &Place) -> Result<()> {
         place.check().inspect_err(|_| self.abandon(None))
-    }
-
-    /// Runs `work` like [`read`](Self::read), but only if it need not wait for another thread. Else gives None.
-    pub(crate) fn read_at_once<T>(
-        &self,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T>,
-    ) -> Result<Option<T>> {
-        match &self.connections {
-            Connections::Memory { connection, .. } => {
-                let held = connection.try_lock();
-                held.map(|mut held| in_read(&mut held, work)).transpose()
-            }
-            Connections::File { place, readers, .. } => {
-                self.check(place)?;
-                readers.with_idle(|reader| reading(reader, work))
-            }
-        }
-    }
-
-    /// Runs `work` in one transaction of a database in memory, if nobody else is at work there. Else gives None, as for
-    /// every database that a disk or a keeper has to write.
-    pub(crate) fn write_at_once<T>(
-        &self,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T>,
-    ) -> Result<Option<T>> {
-        let Connections::Memory {
-            turn,
-            connection,
-            keeper: None,
-        } = &self.connections
-        else {
-            return Ok(None);
-        };
-        let Some(_turn) = turn.try_lock() else {
-            return Ok(None);
-        };
-        let Some(mut connection) = connection.try_lock() else {
-            return Ok(None);
-        };
-        in_memory(&mut connection, None, work).map(Some)
     }
 
     /// Waits for the right to write.
@@ -597,44 +541,5 @@ impl Database {
             let place = self.place();
             place.map_or(Ok(()), |place| place.take_over(transaction))
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(database: &Database) -> Option<()> {
-        database.read_at_once(|_| Ok(())).unwrap()
-    }
-
-    fn write(database: &Database) -> Option<()> {
-        database.write_at_once(|_| Ok(())).unwrap()
-    }
-
-    #[test]
-    fn nobody_waits_at_once_for_who_is_at_work_in_memory() {
-        let database = Database::in_memory(&[]).unwrap();
-        let both = || (read(&database), write(&database));
-        assert_eq!(both(), (Some(()), Some(())));
-        let found = database.read(|_| Ok(both())).unwrap();
-        assert_eq!(found, (None, None));
-        let mut writer = database.writer().unwrap();
-        assert_eq!(both(), (Some(()), None)); // a writer between two transactions lets others read
-        assert_eq!(writer.transaction(|_| Ok(both())).unwrap(), (None, None));
-        drop(writer);
-        assert_eq!(both(), (Some(()), Some(())));
-    }
-
-    #[test]
-    fn a_file_is_read_at_once_by_an_idle_connection_and_never_written() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("a.sqlite3");
-        let database = Database::open(&file, false, None, &[]).unwrap();
-        assert_eq!((read(&database), write(&database)), (Some(()), None));
-        assert_eq!(database.read(|_| Ok(read(&database))).unwrap(), None);
-        let mut writer = database.writer().unwrap();
-        let found = writer.transaction(|_| Ok(read(&database)));
-        assert_eq!(found.unwrap(), Some(()));
     }
 }
