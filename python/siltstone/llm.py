@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from functools import partial
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from siltstone.errors import ConfigError, ModelError
 from siltstone.events import UNWATCHED, UsageRecord, Watched, watch_model_call
@@ -13,10 +14,12 @@ from siltstone.messages import MaterialItem, well_formed
 
 __all__ = [
     "LAST_RESORT",
+    "Asked",
     "AsyncModel",
     "AsyncModels",
     "Completion",
     "CompletionRequest",
+    "Ended",
     "Flow",
     "Landing",
     "Model",
@@ -25,11 +28,11 @@ __all__ = [
     "Steps",
     "ToolCall",
     "UsageRecord",
+    "advanced",
     "answer",
     "answer_async",
     "call",
     "call_async",
-    "rendered",
     "run",
     "run_async",
     "sleep",
@@ -142,7 +145,17 @@ class Landing:
     """A signal that a background attempt is ready for its commit. The next boundary drives it on."""
 
 
-Steps: TypeAlias = Generator[CompletionRequest | HookCall | Landing, Any, T]
+@dataclass(frozen=True, slots=True)
+class Ended(Generic[T]):
+    """The end of a flow. A StopIteration cannot cross a future, so its value is carried here."""
+
+    result: T
+
+
+Asked: TypeAlias = CompletionRequest | HookCall | Landing
+"""What a flow around a policy waits for."""
+
+Steps: TypeAlias = Generator[Asked, Any, T]
 """A flow around a policy: it also yields calls of the caller's hooks, and receives their answers."""
 
 Model: TypeAlias = Callable[[CompletionRequest], "Completion | str"]
@@ -243,7 +256,7 @@ async def sleep_async(seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
-def answer(model: Models | None, asked: CompletionRequest | HookCall | Landing) -> Any:
+def answer(model: Models | None, asked: Asked) -> Any:
     """The completion of the model, or the answer of the hook; None for a landing.
 
     Raises:
@@ -255,7 +268,7 @@ def answer(model: Models | None, asked: CompletionRequest | HookCall | Landing) 
     return ask(asked) if isinstance(asked, HookCall) else call(model, asked)
 
 
-async def answer_async(model: AsyncModels | None, asked: CompletionRequest | HookCall | Landing) -> Any:
+async def answer_async(model: AsyncModels | None, asked: Asked) -> Any:
     """Like :func:`answer`; a model or a hook that is async is awaited."""
     if isinstance(asked, Landing):
         return None
@@ -283,30 +296,49 @@ def run(flow: Steps[T], model: Models | None) -> T:
         flow.close()
 
 
-async def run_async(flow: Steps[T], model: AsyncModels | None) -> T:
-    """Like :func:`run`, for an async caller."""
+async def run_async(
+    flow: Steps[T],
+    model: AsyncModels | None,
+    step: Callable[[Callable[[], Asked | Ended[T]]], Awaitable[Asked | Ended[T]]] | None = None,
+    asked: Asked | Ended[T] | None = None,
+) -> T:
+    """Like :func:`run`, for an async caller.
+
+    Args:
+        flow: See :func:`run`.
+        model: See :func:`run`.
+        step: Makes each step of the flow, in a thread for example; None makes it here.
+        asked: What the first step has come to, if it was made already.
+    """
+    step = step or _here
     try:
-        asked = next(flow)
-        while True:
+        asked = asked or await step(partial(advanced, partial(next, flow)))
+        while not isinstance(asked, Ended):
             try:
                 said = await answer_async(model, asked)
             except (ModelError, HookError) as error:
-                asked = flow.throw(error)
+                asked = await step(partial(advanced, partial(flow.throw, error)))
             else:
-                asked = flow.send(said)
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
+                asked = await step(partial(advanced, partial(flow.send, said)))
+        return asked.result
     finally:
         flow.close()
 
 
-def rendered(asked: T) -> T:
-    """*asked*, its messages written. A driver for an event loop calls it in a worker thread.
+def advanced(step: Callable[[], Asked]) -> Asked | Ended[Any]:
+    """What *step* of a flow comes to: what it asks for next, or its end. Messages to send are written.
 
-    A policy may give a lazy sequence, and to write thousands of messages would stop the loop.
+    A policy may give a lazy sequence of messages, and to write thousands of them would stop an event loop.
     """
-    return cast("T", _spelled_out(asked)) if isinstance(asked, CompletionRequest) else asked
+    try:
+        asked = step()
+    except StopIteration as stop:
+        return Ended(stop.value)
+    return _spelled_out(asked) if isinstance(asked, CompletionRequest) else asked
+
+
+async def _here(step: Callable[[], T]) -> T:
+    return step()
 
 
 def _spelled_out(request: CompletionRequest) -> CompletionRequest:

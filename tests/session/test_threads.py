@@ -1,4 +1,4 @@
-"""Steps of an ``AsyncSession`` in worker threads, and what is answered without one."""
+"""Steps of an ``AsyncSession`` in worker threads."""
 
 from __future__ import annotations
 

@@ -8,18 +8,15 @@ import os
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from types import EllipsisType
-from typing import Any, Final, Generic, NoReturn, Self, TypeAlias, TypeVar, Unpack
+from typing import Any, Final, Generic, NoReturn, Self, TypeVar, Unpack
 
-from siltstone import llm
 from siltstone.compaction.base import Checkpoint, Compactor, MemoryReport
-from siltstone.errors import ModelError, SessionBusyError
-from siltstone.hooks import HookCall, HookError
+from siltstone.errors import SessionBusyError
 from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
-from siltstone.llm import AsyncModels, CompletionRequest, Landing, Steps
+from siltstone.llm import AsyncModels, Steps, advanced, run_async
 from siltstone.memory.entry import Ranker, SearchFilters, SearchHit, SearchOrder, SearchScope
 from siltstone.memory.recalled import RecallRecord
 from siltstone.memory.reports import ForgetReport
@@ -344,11 +341,7 @@ class AsyncSession(BaseSession):
         return asyncio.run_coroutine_threadsafe(work(), asyncio.get_running_loop())
 
     async def _drive(self, job: Job) -> None:
-        flow = job.steps()
-        try:
-            await _driven(flow, self._model, in_thread)
-        finally:
-            flow.close()
+        await run_async(job.steps(), self._model, in_thread)
 
     async def _read(self, timeout: float | None) -> Learned:
         model = self._calls.extraction_model(self._model)
@@ -359,7 +352,7 @@ class AsyncSession(BaseSession):
         try:
             if not await slot.take_async(claim, timeout):
                 return Learned()
-            return await _driven(flow, model, in_thread)  # it waits for no call, and no call for it
+            return await run_async(flow, model, in_thread)  # it waits for no call, and no call for it
         finally:
             flow.close()
             slot.wake()
@@ -369,7 +362,7 @@ class AsyncSession(BaseSession):
         self._core.origin.check()  # before any lock
         seconds = self._timeout if isinstance(timeout, EllipsisType) else timeout
         slot, claim = self._core.slot, Claim(flow)
-        begin = partial(_next, partial(next, flow))
+        begin = partial(advanced, partial(next, flow))
         try:
             async with self._turn:  # calls begin in their order
                 asked = await in_thread(begin) if slot.enter(claim) else None
@@ -377,7 +370,7 @@ class AsyncSession(BaseSession):
                 if not await slot.take_async(claim, seconds):
                     raise self._calls.busy(seconds)
                 asked = await self._step(begin)
-            return await _driven(flow, self._model, self._step, asked)
+            return await run_async(flow, self._model, self._step, asked)
         finally:
             flow.close()
             slot.wake()
@@ -432,46 +425,6 @@ def _whole(step: Callable[[], T]) -> T:
         return step()
     except StopIteration as error:  # a future takes none, and would never end
         raise RuntimeError("a step raised StopIteration") from error
-
-
-async def _driven(
-    flow: Steps[T],
-    model: AsyncModels | None,
-    run: Callable[[Callable[[], _Next[T]]], Awaitable[_Next[T]]],
-    asked: _Next[T] | None = None,
-) -> T:
-    """Drives *flow* to its end, each step by *run*, and model calls on the event loop.
-
-    *asked* is what its first step has asked for, if that was made.
-    """
-    if asked is None:
-        asked = await run(partial(_next, partial(next, flow)))
-    while not isinstance(asked, _End):
-        try:
-            answer = await llm.answer_async(model, asked)
-        except (ModelError, HookError) as error:
-            asked = await run(partial(_next, partial(flow.throw, error)))
-        else:
-            asked = await run(partial(_next, partial(flow.send, answer)))
-    return asked.result
-
-
-@dataclass(frozen=True, slots=True)
-class _End(Generic[T]):
-    """The end of a flow. A StopIteration cannot cross a future, so its value is carried here."""
-
-    result: T
-
-
-_Next: TypeAlias = CompletionRequest | HookCall | Landing | _End[T]
-
-
-def _next(advance: Callable[[], CompletionRequest | HookCall | Landing]) -> _Next[Any]:
-    """What a flow asks for next."""
-    try:
-        return llm.rendered(advance())
-    except StopIteration as stop:
-        return _End(stop.value)
 
 
 class Opening(Generic[S]):
