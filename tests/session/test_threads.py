@@ -8,6 +8,7 @@ import gc
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from contextlib import suppress
 from pathlib import Path
@@ -90,7 +91,9 @@ async def test_a_step_that_failed_keeps_no_frame_of_its_caller() -> None:
     gc.disable()
     try:
         held = await caller()
-        await asyncio.sleep(0)  # the task lets go of the error when it is next suspended
+        until = time.monotonic() + 5
+        while held() is not None and time.monotonic() < until:  # its thread lets go of the error last
+            await asyncio.sleep(0.001)
         assert held() is None
     finally:
         gc.enable()
