@@ -283,7 +283,7 @@ def attempt(
             result = injected(result, said, history, policy.token_rule)
             after = policy.token_rule.count(result.messages)
         if compaction_hooks.check:
-            check_legal(result)
+            check_legal(result, is_sent=commit is None)
         if lands:
             yield Landing()
         with run.watched.during():

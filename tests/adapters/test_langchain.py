@@ -49,6 +49,7 @@ from adapters.contract import (
     Reply,
     Run,
     Say,
+    interrupted,
     leaves_the_loop_free,
     look_up,
     opened,
@@ -515,3 +516,12 @@ def test_a_session_refuses_messages_of_langchain_outside_of_the_adapter(raw: Any
     assert session.log() == []
     session.append(*convert_to_openai_messages([HumanMessage("b"), AIMessage("c")]))
     assert [read_message(each, 0).text for each in session.log()] == ["b", "c"]
+
+
+def test_a_call_that_has_no_result_was_interrupted_in_the_request_alone() -> None:
+    call = AIMessage("", tool_calls=[{"id": "a", "name": "look_up", "args": {}}])
+    result = ToolMessage("It is there.", tool_call_id="a")
+    artificial = interrupted(LangChainDialect(), [HumanMessage("Where is the salt?"), call], result)
+    assert isinstance(artificial, ToolMessage)
+    assert artificial.tool_call_id == "a"
+    assert "Interrupted" in artificial.text

@@ -52,6 +52,7 @@ from adapters.contract import (
     Run,
     Say,
     conversation,
+    interrupted,
     leaves_the_loop_free,
     look_up,
     opened,
@@ -379,3 +380,13 @@ def test_a_message_that_is_changed_in_place_is_read_again() -> None:
 def test_a_search_leaves_the_event_loop_free(monkeypatch: pytest.MonkeyPatch) -> None:
     agent = Agent(TestModel(call_tools=["memory_search"]), capabilities=[SiltstoneCapability(opened())])
     assert asyncio.run(leaves_the_loop_free(monkeypatch, lambda: agent.run("Where is the salt?")))
+
+
+def test_a_call_that_has_no_result_was_interrupted_in_the_request_alone() -> None:
+    asked = ModelRequest(parts=[UserPromptPart("Where is the salt?")])
+    call = ModelResponse(parts=[ToolCallPart("look_up", {}, tool_call_id="a")])
+    result = ModelRequest(parts=[ToolReturnPart("look_up", "It is there.", tool_call_id="a")])
+    (part,) = interrupted(PydanticAIDialect(), [asked, call], result).parts
+    assert isinstance(part, ToolReturnPart)
+    assert (part.tool_call_id, part.outcome) == ("a", "failed")
+    assert "Interrupted" in str(part.content)

@@ -39,6 +39,7 @@ from adapters.contract import (
     Run,
     Say,
     conversation,
+    interrupted,
     look_up,
     opened,
     signature,
@@ -401,3 +402,13 @@ def test_the_example_runs() -> None:
     done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True)
     assert "The agent: On quay 0" in done.stdout
     assert "memory_search found: [" in done.stdout
+
+
+def test_a_call_that_has_no_result_was_interrupted_in_the_request_alone() -> None:
+    asked = {"role": "user", "content": [{"text": "Where is the salt?"}]}
+    call = {"role": "assistant", "content": [{"toolUse": {"toolUseId": "a", "name": "look_up", "input": {}}}]}
+    told = {"toolUseId": "a", "status": "success", "content": [{"text": "It is there."}]}
+    result = {"role": "user", "content": [{"toolResult": told}]}
+    (block,) = interrupted(StrandsDialect(), [asked, call], result)["content"]
+    assert (block["toolResult"]["toolUseId"], block["toolResult"]["status"]) == ("a", "error")
+    assert "Interrupted" in block["toolResult"]["content"][0]["text"]

@@ -210,18 +210,20 @@ def test_a_hook_may_look_at_the_session_and_cannot_start_another_compaction(tmp_
     assert inner.reason == "in_flight"
 
 
-def test_with_check_an_illegal_view_is_not_handed_out(tmp_path: Path) -> None:
+def test_with_check_a_request_that_no_repair_makes_legal_is_not_handed_out(tmp_path: Path) -> None:
     with opened(tmp_path, check=True) as session:
         session.append(user("go"))
         assert session.prepare().messages == [user("go")]
         session.append(exchange(1)[1], assistant("done"))
+        assert session.prepare().messages == [user("go"), assistant("done")], "a repair does"
+        session.append({"role": "assistant", "content": []})
         before = session.history()
-        with pytest.raises(IllegalHistoryError, match="the result of call 'call_1' has no call") as caught:
+        with pytest.raises(IllegalHistoryError, match=r"has no content .*session\.forget") as caught:
             session.prepare()
-        assert [finding.rule for finding in caught.value.findings] == ["orphan-result"]
+        assert [finding.rule for finding in caught.value.findings] == ["empty-content"]
         assert session.history() == before
     with opened(tmp_path) as session:
-        assert session.prepare().messages == before
+        assert session.prepare().history == before
 
 
 def test_with_check_a_long_conversation_goes_on_as_without(tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ def test_the_model_may_ask_for_a_compaction(tmp_path: Path) -> None:
         answer = dispatch([tool], "context_compact", '{"focus": " the tests "}')
         assert json.loads(answer) == {
             "status": "scheduled",
-            "context_tokens": session.prepare(policy=None).tokens,
+            "context_tokens": session.plan().tokens_before,
         }
         session.append({"role": "tool", "tool_call_id": "c1", "content": answer})
         outcome = session.prepare().compaction

@@ -1,4 +1,4 @@
-"""A user's words stay in the request, word for word, wherever they stand: beside tool results too."""
+"""Requests have the user's words, word for word, and no call or result that a provider would refuse."""
 
 from __future__ import annotations
 
@@ -8,10 +8,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from compacting import user
-from siltstone import CompactionConfig, Prepared, Session, SimpleMemoryStore, ThresholdCompactor
+from conversations import Raw
+from loopback import DOORS
+from siltstone import (
+    CompactionConfig,
+    IllegalHistoryError,
+    Prepared,
+    Session,
+    SimpleMemoryStore,
+    SmartTrim,
+    ThresholdCompactor,
+)
+from siltstone.compaction import SmartTrimConfig
 from siltstone.testing import ScriptedModel
+from speaking import DIALECTS, Dialect, Speaker
 
 WINDOW = 8_000
 STEERING = "STOP. Leave /prod alone and build B in ./b instead."
@@ -96,3 +109,141 @@ def texts(messages: list[Any]) -> set[str]:
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         found.update(block["text"] for block in blocks if block.get("type") == "text")
     return found
+
+
+def judged(dialect: Dialect, messages: list[Any]) -> None:
+    """Raises the refusal of a provider."""
+    door = {"openai.chat": "chat/completions", "openai.responses": "responses", "anthropic": "messages"}[
+        dialect
+    ]
+    DOORS[f"/v1/{door}"]({"messages": messages, "input": messages}, 10**9)
+
+
+SHAPED = SmartTrim(SmartTrimConfig(reserve_tokens=100, hard_cap_tokens=100, protected_recent=1))
+WAYS: dict[str, dict[str, Any]] = {
+    "no policy": {"policy": None},
+    "the default": {"context_window": 4_000},
+    "with check and recall": {"context_window": 4_000, "check": True, "recall": True},
+    "shaped requests": {"context_window": 4_000, "policy": SHAPED},
+    **{name: {"context_window": 16_000, "preset": name} for name in ("meerkat", "spacebot", "rustant")},
+    **{name: {"context_window": 16_000, "preset": name} for name in ("waterfall", "openclaw")},
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("way", WAYS)
+def test_an_orphaned_result_leaves_the_request_and_stays_in_the_log(
+    tmp_path: Path, way: str, dialect: Dialect
+) -> None:
+    say = Speaker(dialect)
+    said = [say.request("Go."), say.result("ghost", "boo"), say.answer("Done."), say.request("And the next?")]
+    with Session.open(tmp_path, "s", model=ScriptedModel(), **WAYS[way]) as session:
+        session.append(*said)
+        prepared = session.prepare()
+        assert "boo" not in json.dumps(prepared.messages)
+        assert [said[0], said[2], said[3]] == [each for each in prepared.messages if each in said]
+        judged(dialect, prepared.messages)
+        assert prepared.history == session.history() == session.log() == said
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_call_that_a_killed_process_left_open_was_interrupted_until_its_result_comes(
+    tmp_path: Path, way: str, dialect: Dialect
+) -> None:
+    say = Speaker(dialect)
+    said = [say.request("Go."), say.call("a", "ls"), say.call("b", "pwd"), say.result("a", "x.txt")]
+    if dialect == "openai.chat":
+        said[1]["tool_calls"] += said.pop(2)["tool_calls"]  # its calls are of one message
+    with Session.open(tmp_path, "s", model=ScriptedModel(), **WAYS[way]) as session:
+        session.append(*said)
+    with Session.open(tmp_path, "s", model=ScriptedModel(), **WAYS[way]) as session:
+        first, again = session.prepare(), session.prepare()
+        assert first.messages == again.messages
+        assert json.dumps(first.messages).count("[Interrupted: ") == 1
+        judged(dialect, first.messages)
+        assert session.history() == said
+        session.append(say.result("b", "/srv"))
+        prepared = session.prepare()
+        assert prepared.messages[-4:] == [*said, say.result("b", "/srv")][-4:]
+        judged(dialect, prepared.messages)
+        session.append(say.answer("In /srv."), say.call("c", "date"), say.request("Are you there?"))
+        judged(dialect, session.prepare().messages)
+        session.append(say.answer("Yes."), say.request("Go on."))
+        prepared = session.prepare()
+        judged(dialect, prepared.messages)
+        assert json.dumps(prepared.messages).count("[Interrupted: ") == 1
+        assert "Interrupted" not in json.dumps(session.log())
+
+
+@pytest.mark.parametrize("size", [1_000, 1_040, 1_060, 1_080, 1_100])
+def test_a_request_with_an_interrupted_call_keeps_within_the_window(size: int) -> None:
+    say = Speaker("openai.chat")
+    with Session.open(None, "s", memory=SimpleMemoryStore(), context_window=1_000) as session:
+        for turn in range(6):
+            session.append(say.request(f"Question {turn}."), say.answer("word " * (size // 10)))
+        session.append(say.request("Go."), say.call("a", "ls"))
+        prepared = session.prepare()
+        assert prepared.tokens <= 1_000
+        judged("openai.chat", prepared.messages)
+
+
+STEPS = st.one_of(
+    st.tuples(st.sampled_from(["request", "answer", "call"])), st.tuples(st.just("result"), st.integers(0, 9))
+)
+
+
+@given(st.sampled_from(DIALECTS), st.lists(st.lists(STEPS, min_size=1, max_size=4), min_size=1, max_size=8))
+def test_each_request_is_legal_whatever_a_host_says_and_depends_on_what_was_said_alone(
+    dialect: Dialect, parts: list[list[tuple[Any, ...]]]
+) -> None:
+    say, said, calls = Speaker(dialect), [Speaker(dialect).request("Go.")], 0
+    with Session.open(None, "s", memory=SimpleMemoryStore(), policy=None) as session:
+        session.append(*said)
+        for part in parts:
+            new: list[Raw] = []
+            for kind, *number in part:
+                text = f"{kind} {len(said) + len(new)}"
+                if kind == "call":
+                    new.append(say.call(f"c{calls}", text))
+                    calls += 1
+                elif kind == "result":
+                    new.append(say.result(f"c{number[0] * calls // 8}", text))
+                else:
+                    new.append(getattr(say, kind)(text))
+            said += new
+            session.observe(said)
+            messages = session.prepare().messages
+            judged(dialect, messages)
+            assert session.history() == said
+            with Session.open(None, "anew", memory=SimpleMemoryStore(), policy=None) as anew:
+                anew.observe(said)
+                assert anew.prepare().messages == messages
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_result_that_answers_no_call_is_refused_before_it_is_written(dialect: Dialect) -> None:
+    say = Speaker(dialect)
+    with Session.open(None, "s", memory=SimpleMemoryStore()) as session:
+        session.append(say.request("Go."), say.call("a", "ls"))
+        refused = [(say.result("z", "x"), "orphan-result")]
+        for wrong, rule in refused:
+            with pytest.raises(IllegalHistoryError, match=f"{rule}.*nothing was written") as caught:
+                session.append(say.request("Now?"), wrong)
+            assert [(each.position, each.rule) for each in caught.value.findings] == [(1, rule)]
+        session.append(say.result("a", "x"))
+        for wrong in ([say.result("a", "x")], [say.answer("Yes."), say.request("Go."), say.result("a", "x")]):
+            with pytest.raises(IllegalHistoryError, match=r"duplicate-result.*one result for each call"):
+                session.append(*wrong)
+            with pytest.raises(IllegalHistoryError, match="duplicate-result"):
+                session.offload(wrong[-1])
+        assert len(session.log()) == 3
+
+
+def test_a_result_after_other_messages_is_refused_with_what_to_do() -> None:
+    say = Speaker("openai.chat")
+    with Session.open(None, "s", memory=SimpleMemoryStore()) as session:
+        session.append(say.request("Go."), say.call("a", "ls"), say.request("Are you there?"))
+        with pytest.raises(IllegalHistoryError, match=r"late-result.*right after their call"):
+            session.append(say.result("a", "x"))
+        assert len(session.log()) == 3

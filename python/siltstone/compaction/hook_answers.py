@@ -11,6 +11,7 @@ from siltstone.errors import InvalidMessageError
 from siltstone.hooks import Guidance, HookError
 from siltstone.messages import InjectedMessage, Message, opens_turn, read_message, validate_history
 from siltstone.messages.plain import as_fields
+from siltstone.messages.repairs import sendable
 from siltstone.tokens import TokenRule
 
 __all__ = ["check_legal", "guided", "injected"]
@@ -70,13 +71,19 @@ def injected(compaction: Compaction, said: Any, history: Sequence[Message], rule
     return replace(compaction, messages=messages, injected=added)
 
 
-def check_legal(compaction: Compaction) -> None:
+def check_legal(compaction: Compaction, *, is_sent: bool = True) -> None:
     """Refuses a rewrite that its provider would refuse.
+
+    Args:
+        compaction: The rewrite.
+        is_sent: Whether it is sent as it is. A session repairs each request, so only the faults count that no
+            repair heals.
 
     Raises:
         CompactionError: ``rewrite_invalid``; it names the first finding and the number of findings.
     """
-    found = validate_history(compaction.messages)
+    repaired = None if is_sent else sendable(compaction.messages)
+    found = validate_history(compaction.messages if repaired is None else repaired.messages)
     if found:
         raise CompactionError(
             f"the provider would refuse the rewrite, in {len(found)} places: message {found[0].position}: "

@@ -70,9 +70,7 @@ def boundary(
         return state, prepared(core, state, [], is_noted=is_noted)
     outcomes = landed(core, policy) if core.background.job is not None else []
     state = core.follow()
-    at, view, window = state.clock.boundary, state.view.recounted(policy.token_rule), core.context_window
-    tokens = view.tokens
-    request = tokens + core.reserved_tokens
+    at, window, request = state.clock.boundary, core.context_window, _tokens(core, state, policy)
     fits = window is None or request <= window
     if not fits:
         check_view(core, state, policy)
@@ -80,6 +78,7 @@ def boundary(
     if trigger is None and fits and not outcomes and core.state is state:  # as at most boundaries
         after, is_noted = passed(core, policy, request)
         if after.view is state.view:
+            tokens = request - core.reserved_tokens
             return after, prepared(core, after, outcomes, policy, is_noted=is_noted, tokens=tokens)
         return (yield from _fitted(core, policy, at, after, outcomes, is_noted=is_noted))
     if trigger is not None and _in_background(core, policy, trigger):
@@ -264,7 +263,7 @@ def forecast(core: SessionCore, policy: Compactor | None, asked: Trigger | None 
 
 def check_view(core: SessionCore, state: SessionState, policy: Compactor) -> None:
     """Raises ContextOverflowError before any change, if not even the emergency fit could help."""
-    view, window, fixed = state.view.recounted(policy.token_rule), core.context_window, core.reserved_tokens
+    view, window, fixed = state.view.recounted(policy.token_rule), core.context_window, _fixed(core, state)
     if window is not None and view.tokens + fixed > window:
         from siltstone.engine import check_room
 
@@ -295,9 +294,14 @@ def _fitting(core: SessionCore, state: SessionState, policy: Compactor) -> Sessi
 
 
 def _tokens(core: SessionCore, state: SessionState, policy: Compactor | None) -> int:
-    """The tokens of the request of *state*: its view, and the reserved tokens."""
-    view = state.view if policy is None else state.view.recounted(policy.token_rule)
-    return view.tokens + core.reserved_tokens
+    """The tokens of the request of *state*: its view as it is sent, and the reserved tokens."""
+    sent = state.view.sendable()
+    return (sent if policy is None else sent.recounted(policy.token_rule)).tokens + core.reserved_tokens
+
+
+def _fixed(core: SessionCore, state: SessionState) -> int:
+    """The tokens that are sent beside the view: the reserved ones, and those that its repair adds."""
+    return core.reserved_tokens + max(0, state.view.sendable().tokens - state.view.tokens)
 
 
 def compaction(
@@ -409,7 +413,8 @@ def within_window(core: SessionCore, policy: Compactor, at: int) -> Steps[list[O
             return outcomes
         from siltstone.engine import rescue
 
-        fit = rescue(tokens - core.reserved_tokens, policy, window, core.reserved_tokens)
+        fixed = _fixed(core, state)
+        fit = rescue(tokens - fixed, policy, window, fixed)
         if fit is None:
             return outcomes
         outcome = yield from compaction(core, *fit, at, is_emergency=True)
@@ -506,16 +511,18 @@ def prepared(
     is_noted: bool = False,
     tokens: int | None = None,
 ) -> Prepared:
-    """The view of *state*, as the answer of a boundary with *outcomes*. No list is copied.
+    """The view of *state* as its provider takes it: the answer of a boundary with *outcomes*.
 
-    *tokens* is the size of the view by the rule of *policy*, if the caller knows it.
+    No list is copied. *tokens* is the size of the request by the rule of *policy*, if the caller knows it.
     """
-    view = state.view
+    sent = state.view.sendable()
+    if sent is not state.view:
+        core.tell_repair()
     if tokens is None:
-        tokens = (view if policy is None else view.recounted(policy.token_rule)).tokens
+        tokens = (sent if policy is None else sent.recounted(policy.token_rule)).tokens
     if core.compaction_hooks.check:
-        check_legal(view.messages(), core.session_id)
-    return answer_of(view.lent(), tokens, tuple(outcomes), is_noted=is_noted)
+        check_legal(sent.messages(), core.session_id)
+    return answer_of(sent.lent(), state.view.lent(), tokens, tuple(outcomes), is_noted=is_noted)
 
 
 def check_legal(history: Sequence[Message], session_id: str) -> None:
@@ -529,9 +536,9 @@ def check_legal(history: Sequence[Message], session_id: str) -> None:
     found = validate_history(history, pending_ok=False)
     if found:
         raise IllegalHistoryError(
-            f"the provider would refuse the history of session {session_id!r}, in {len(found)} places: "
-            f"message {found[0].position}: {found[0].sentence} ({found[0].rule}); "
-            "siltstone.messages.repair heals a history that came so",
+            f"the provider would refuse the request of session {session_id!r}, in {len(found)} places: "
+            f"message {found[0].position}: {found[0].sentence} ({found[0].rule}); session.forget takes a "
+            "message out, and siltstone.messages.convert writes all in one dialect",
             findings=tuple(found),
         )
 

@@ -129,6 +129,7 @@ class SessionCore:
         self.origin = Origin(session_id)
         self._damaged: tuple[int, ...] = ()
         self.pending: Write | None = None
+        self._has_told_repair = False
         self.calls = Calls()
         self.live: Live | None = None  # files beside the store
         self.requests = Requests()
@@ -347,6 +348,17 @@ class SessionCore:
 
             notify(self.hooks, SecretsRedacted(self.session_id, spans))
 
+    def tell_repair(self) -> None:
+        """Logs once that calls and results do not match, and that the session's requests are repaired."""
+        if not self._has_told_repair:
+            self._has_told_repair = True
+            _log.warning(
+                "calls and results of session %r do not match, and its requests are repaired: "
+                "siltstone.messages.validate_history(session.history(), pending_ok=False) names them",
+                self.session_id,
+                extra={"session_id": self.session_id},
+            )
+
     def tell_damage(self, count: int | None = None) -> None:
         """Tells hooks which damaged entries searches leave out, if that has changed.
 
@@ -449,6 +461,8 @@ class SessionCore:
             if call is not None and call.write_id and (answer := self.appended_before(call, len(raws))):
                 return answer
             items, end = self.measured(raws, state), state.version.next_seq
+            if call is not None:  # the host's own append, and no list that came as it is
+                state.view.check_answers(items)
             clock, error = (state.clock, None) if usage is None else self.heard(usage, state)
             written = self.message_rows(items, state.view)
             write_id = self.pend(items)
@@ -486,7 +500,7 @@ class SessionCore:
         counted = input_tokens(usage)
         cached = min(cached_tokens(usage), counted)  # a provider has no more in its cache than it was sent
         clock = state.clock.heard(counted, state.end, cached, self.milliseconds())
-        sent = self.requests.sent_tokens(state.view)
+        sent = self.requests.sent_tokens(state.view.sendable())
         return clock, (sent + self.reserved_tokens) / counted - 1 if counted else None
 
     def _check_own_end(self, state: SessionState) -> None:

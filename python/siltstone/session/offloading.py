@@ -34,7 +34,9 @@ def offload(
         state = core.followed()
         if call.write_id and (answer := core.appended_before(call, 1)):
             return answer
-        return state, Entering(core.measured([raw], state), state.version, usage, call)
+        items = core.measured([raw], state)
+        state.view.check_answers(items)
+        return state, Entering(items, state.version, usage, call)
 
     for _ in range(0 if isinstance(raw, RecalledMessage) else TRIES):
         begun = core.locked(begin)

@@ -27,9 +27,10 @@ class Prepared(_LentSlot):
 
     Attributes:
         messages: The request: the current view with the caller's own objects, the summary if there is one,
-            and recalled context.
-        history: The list that a host may store: the view without recalled context, and with the messages that
-            only this request leaves out.
+            and recalled context. A call without a result has one that says that it was interrupted, and
+            results without a call are left out.
+        history: The list that a host may store: the view without recalled context and such repairs, and with
+            the messages that only this request leaves out.
         tokens: The size of *messages*, by the policy's estimator.
         outcomes: The attempts at this boundary: the policy's compaction if one was due, then the emergency
             compactions if the window was still exceeded.
@@ -89,10 +90,12 @@ def copied(answer: Prepared) -> Prepared:
     return made
 
 
-def answer_of(lent: Lent, tokens: int, outcomes: tuple[Outcome, ...], *, is_noted: bool) -> Prepared:
-    """The answer for a view whose messages are *lent*. No list is copied."""
+def answer_of(
+    sent: Lent, history: Lent, tokens: int, outcomes: tuple[Outcome, ...], *, is_noted: bool
+) -> Prepared:
+    """The answer for a request whose messages are *sent*, and the view *history*. No list is copied."""
     answer = Prepared.__new__(Prepared)
-    _SET_LENT(answer, (lent, lent))
+    _SET_LENT(answer, (sent, history))
     for put, default in _PUT_DEFAULTS:
         put(answer, default)
     _SETTERS["tokens"](answer, tokens)

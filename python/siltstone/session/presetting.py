@@ -150,7 +150,8 @@ def settle(core: SessionCore, chosen: Preset, path: str | os.PathLike[str] | Non
 
             live = chosen.live(Path(path), core.session_id, core.rows)
             if core.next_seq == 0 and (found := live.found()):
-                core.append(found)
+                core.locked(lambda: core.append_now(found, None))
+                core.tell_secrets()
                 begin = live.begun()
                 if begin is not None:
                     trigger = Trigger("manual", context_window=core.context_window)

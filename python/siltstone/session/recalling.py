@@ -137,7 +137,7 @@ class Recalling:
     ) -> tuple[RecallBlock, dict[str, Any]]:
         """The block of the turn, and the fields of *prepared* that it changes."""
         core = self._core
-        history = state.view.read()
+        history = state.view.sendable().read()
         if prepared.trimmed:
             history = [each for each in history if not _is_in(each, prepared.trimmed)]
         room = None

@@ -73,11 +73,12 @@ def recovery(
 
 def sent_tokens(core: SessionCore, policy: Compactor) -> int:
     """The tokens of the last request: the view, or the part of it that a shaped request showed."""
-    return core.requests.sent_tokens(core.follow().view.recounted(policy.token_rule))
+    return core.requests.sent_tokens(core.follow().view.sendable().recounted(policy.token_rule))
 
 
 def _tokens(core: SessionCore, policy: Compactor) -> int:
-    return core.state.view.recounted(policy.token_rule).tokens
+    """The tokens of the view as it is sent."""
+    return core.state.view.sendable().recounted(policy.token_rule).tokens
 
 
 def _smaller(
@@ -88,7 +89,8 @@ def _smaller(
     aim = max(1, min(tokens, sent_tokens(core, policy)) * quarters // 4)
     if window is not None:
         aim = min(aim, max(1, window - core.reserved_tokens))
-    fit = rescue(tokens, policy, aim)
+    added = max(0, tokens - core.state.view.recounted(policy.token_rule).tokens)  # by the repair of the view
+    fit = rescue(tokens - added, policy, aim, added)
     if fit is None:
         raise error
     try:

@@ -12,6 +12,7 @@ from siltstone.events import MemoryIndexed, notify
 from siltstone.llm import Steps
 from siltstone.messages import Message
 from siltstone.messages.message import RULE_ROLES
+from siltstone.messages.repairs import sendable
 from siltstone.outcome import Failed, Outcome
 from siltstone.session import rows
 from siltstone.session.archiving import write_new
@@ -35,7 +36,7 @@ from siltstone.session.recovery import recovery
 from siltstone.session.requests import Request
 from siltstone.session.retention import only_new
 from siltstone.session.state import SessionState
-from siltstone.session.view import DERIVED
+from siltstone.session.view import DERIVED, View
 
 __all__ = ["recovered", "shaped_boundary"]
 
@@ -75,7 +76,7 @@ def shaped_boundary(
     at = state.clock.boundary
     check_view(core, state, policy)
     for _ in range(RESCUES):
-        request = yield from _shaped(core, policy, asked, request_bytes, at)
+        request = _mended((yield from _shaped(core, policy, asked, request_bytes, at)), policy)
         outcomes += request.outcomes
         window = core.context_window
         if window is None or request.tokens + core.reserved_tokens <= window:
@@ -95,11 +96,21 @@ def recovered(
     return state, prepared
 
 
+def _mended(request: _Shaped, policy: Compactor) -> _Shaped:
+    """*request* in a form that its provider takes: see ``View.sendable``."""
+    if sendable(request.messages) is None:
+        return request
+    sent = View(policy.token_rule).rewritten(request.messages, 0, 0).sendable()
+    return replace(request, messages=sent.messages(), tokens=sent.tokens)
+
+
 def _answer(
     core: SessionCore, policy: Compactor, request: _Shaped, outcomes: list[Outcome]
 ) -> tuple[SessionState, Prepared]:
     """The answer for *request*. From then on this request is the context of the session."""
     state, messages = request.state, request.messages
+    if state.view.sendable() is not state.view:
+        core.tell_repair()
     if core.compaction_hooks.check:
         check_legal(messages, core.session_id)
     after, is_noted = passed(core, policy, request.tokens + core.reserved_tokens)

@@ -113,9 +113,10 @@ class Session(BaseSession):
                 The emergency fit calls neither.
             compaction_timeout: Seconds that a call waits while another thread's call compacts; None for no
                 limit. After that it raises ``SessionBusyError``.
-            check: Whether every request is checked against the rules of its provider; this reads the whole
-                view. An illegal rewrite fails and changes nothing. If the history itself is illegal,
-                ``prepare`` raises ``IllegalHistoryError``.
+            check: Whether every request is checked against all rules of its provider; this reads the whole
+                view. Calls and results that do not match are repaired in every request, with and without it.
+                If a fault is left that no repair heals, such as an empty message or messages of two dialects,
+                ``prepare`` raises ``IllegalHistoryError``. An illegal rewrite fails and changes nothing.
             answer_budget: The maximum tokens of an answer of ``memory_search`` or ``memory_get``, 100 or
                 more. None: a twentieth of the window, from 600 to 2,000; 2,000 if no window is known.
             time_zone: The zone in which days begin when the model searches for "yesterday": a ``tzinfo``, or
@@ -161,6 +162,8 @@ class Session(BaseSession):
 
         Raises:
             InvalidMessageError: not a message, or one over the size limit. Nothing was written.
+            IllegalHistoryError: the messages end with a tool result that answers no call: the call is not
+                there, or has a result, or other messages came between. Nothing was written.
             StoreConflictError: another worker appended to the session since this one last wrote to it.
                 Nothing was written; call :meth:`reload`, and append again.
             StoreError: the store could not write. Nothing was written.
@@ -188,6 +191,7 @@ class Session(BaseSession):
         Raises:
             ConfigError: *tokens* is too small.
             InvalidMessageError: not a message. Nothing was written.
+            IllegalHistoryError: as for :meth:`append`.
             StoreError: the store could not write. Nothing was written.
             SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
         """

@@ -8,8 +8,9 @@ from itertools import islice
 from operator import is_
 from typing import Any, TypeAlias, overload
 
+from siltstone.errors import IllegalHistoryError
 from siltstone.memory.log import NewRef, ViewItem
-from siltstone.messages import Message, RawMessage
+from siltstone.messages import Message, RawMessage, read_message
 from siltstone.messages.message import RULE_ROLES, SAID
 from siltstone.tokens import TokenRule, message_bytes, request_bytes
 
@@ -40,6 +41,18 @@ class Item:
     derived_id: int | None = None
 
 
+#: Rules whose repair needs no message before: a call cannot be answered by what was said before it.
+_WITHOUT_CONTEXT = frozenset({"unanswered-call", "reasoning-alone"})
+
+#: What to do about a result that answers no call, by the rule of the finding.
+_REMEDIES = {
+    "orphan-result": "append the assistant's message with the call before it, or leave the result out",
+    "duplicate-result": "append one result for each call",
+    "late-result": "append results right after their call; a later one can be said in a user message",
+    "result-type": "append the output that belongs to the type of the call",
+}
+
+
 class View:
     """Messages in order, and their sums. A view never changes: appending gives a new view.
 
@@ -47,7 +60,10 @@ class View:
     append takes time for the new messages alone, and an older view stays valid.
     """
 
-    __slots__ = ("_asked", "_fixed", "_items", "_length", "_origin", "_raws", "_rule", "_units", "_weighed")
+    __slots__ = (
+        "_asked", "_fixed", "_items", "_length", "_origin", "_raws", "_rule", "_sendable", "_units",
+        "_weighed",
+    )  # fmt: skip
 
     def __init__(self, rule: TokenRule, items: Sequence[Item] = ()) -> None:
         self._rule, self._origin = rule, object()
@@ -55,6 +71,7 @@ class View:
         self._raws = [item.message.raw for item in self._items]
         self._length = len(self._items)
         self._units = sum(item.units for item in self._items)
+        self._sendable: tuple[int, View | None] = (0, None)  # cache of ``sendable``: messages, their form
         self._weighed = (0, 0)  # cache: number of messages weighed, their bytes
         self._fixed = (0, 0)  # cache: number of messages checked, how many of them are fixed
         self._asked = (
@@ -156,6 +173,98 @@ class View:
         """The same without a copy, for a caller that copies it later."""
         return self._raws, self._length
 
+    def sendable(self) -> View:
+        """The view as its provider takes it: this view itself, if no message needs a repair.
+
+        A call without a result has one that says that it was interrupted, and a result without a call is left
+        out. Log and view keep both as they came: with its real result, the call is sent as any other.
+
+        Only the messages since the last time are checked. If they need a repair, all messages are read.
+        """
+        seen, known = self._sendable
+        new = self.items(seen)
+        if any(item.message.said is None for item in new):
+            from siltstone.messages.repairs import sendable
+
+            repaired = sendable([item.message for item in new])
+            if repaired is not None:
+                if seen and not all(each.rule in _WITHOUT_CONTEXT for each in repaired.findings):
+                    seen, known, new = 0, None, self.items()
+                    repaired = sendable([item.message for item in new])
+                before = self._items[:seen] if known is None else known.items()
+                if repaired is not None:
+                    known = View(self._rule, before + self._mended(repaired.messages, new))
+                    if sendable(self._last_exchange()) is not None:
+                        return known  # what is said next may settle it in another way
+                new = []
+        if known is not None and new:
+            known = known.extended(new)
+        self._sendable = (self._length, known)
+        return self if known is None else known
+
+    def _last_exchange(self) -> list[Message]:
+        """The messages from the newest request on, or from the beginning of the newest answer."""
+        self.newest_request()
+        place, least = self._length - 1, max(self._asked[2], 0)
+        while place > least and not (
+            self._items[place].message.role == "assistant"
+            and self._items[place - 1].message.role != "assistant"
+        ):
+            place -= 1
+        return [item.message for item in self.items(max(place, least))]
+
+    def _mended(self, raws: Sequence[RawMessage], items: Sequence[Item]) -> list[Item]:
+        """*raws* as items: those of *items*, and those that a repair wrote."""
+        known = {id(item.message.raw): item for item in items}
+        mended = list[Item]()
+        for raw in raws:
+            item = known.get(id(raw))
+            if item is None:
+                last = mended[-1] if mended else items[0]
+                item = self.measured(read_message(raw, last.message.seq), last.created_at)
+            mended.append(item)
+        return mended
+
+    def check_answers(self, items: Sequence[Item]) -> None:
+        """Checks that results at the end of *items*, which are to follow this view, answer calls that wait.
+
+        Results before the end had a life elsewhere: they are taken as they came, and requests leave them out.
+
+        Raises:
+            IllegalHistoryError: a result has no call that waits for it. Carries ``findings``, whose positions
+                are those in *items*.
+        """
+        start = len(items)
+        while start and _answers(items[start - 1].message):
+            start -= 1
+        if start == len(items):
+            return
+        from siltstone.messages import validate_history
+        from siltstone.messages.groups import call_key
+
+        results = [
+            part for item in items[start:] for part in item.message.parts if part.kind == "tool_result"
+        ]
+        said = [item.message for item in items]
+        lacking, place = {call_key(part) for part in results}, self._length
+        lacking -= {call_key(part) for each in said for part in each.parts if part.kind == "tool_call"}
+        while lacking and place:
+            place -= 1
+            parts = self._items[place].message.parts
+            lacking -= {call_key(part) for part in parts if part.kind == "tool_call"}
+        before = [item.message for item in self._items[place : self._length]]
+        found = tuple(
+            replace(each, position=each.position - len(before))
+            for each in validate_history([*before, *said])
+            if each.position >= len(before) + start and each.rule in _REMEDIES
+        )
+        if found:
+            raise IllegalHistoryError(
+                f"message {found[0].position} cannot be appended: {found[0].sentence} ({found[0].rule}); "
+                f"nothing was written: {_REMEDIES[found[0].rule]}",
+                findings=found,
+            )
+
     def begins(self, other: View) -> bool:
         """Whether *other* is this view, or grew out of it by appending. Messages may have a newer form."""
         return self._origin is other._origin and self._length <= other._length
@@ -164,7 +273,7 @@ class View:
         """This view with *items* after it."""
         grown = View.__new__(View)
         grown._rule, grown._origin, grown._weighed = self._rule, self._origin, self._weighed
-        grown._fixed, grown._asked = self._fixed, self._asked
+        grown._fixed, grown._asked, grown._sendable = self._fixed, self._asked, self._sendable
         own, raws, length, units = self._items, self._raws, self._length, self._units
         if len(own) != length or len(raws) != length:
             # The shared list has more messages, of another view: a failed write, for example. Copy it.
@@ -185,6 +294,8 @@ class View:
         view = View(self._rule, items)
         if [_name(item) for item in items] == [_name(item) for item in own]:
             view._origin = self._origin
+            if self._sendable[1] is None:  # another form of the same calls and results
+                view._sendable = self._sendable
         return view
 
     def measured(self, message: Message, created_at: int, derived_id: int | None = None) -> Item:
@@ -286,6 +397,13 @@ def _opens_turn(message: Message) -> bool:
 def _name(item: Item) -> tuple[int, str, int | None]:
     """The identity of the message of *item*, whatever form it has."""
     return item.message.seq, item.message.provenance, item.derived_id
+
+
+def _answers(message: Message) -> bool:
+    """Whether *message* carries results that a host gives: not those of a tool that the provider ran."""
+    if message.said is not None or message.role == "assistant":
+        return False
+    return any(part.kind == "tool_result" for part in message.parts)
 
 
 def _is_new(item: Item) -> bool:

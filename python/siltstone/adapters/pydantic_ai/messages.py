@@ -78,7 +78,7 @@ class PydanticAIDialect(HostDialect[ModelMessage]):
             return ModelRequest(parts=[SystemPromptPart(_text(content), metadata=dict(ORIGIN))])
         if provenance == "substitute" and isinstance(original, ModelRequest):
             return _with_results(original, _blocks(content))
-        if provenance == "original":
+        if provenance == "original" or any(block.get("type") == "tool_result" for block in _blocks(content)):
             return ModelRequest(parts=_request_parts(content))
         return ModelRequest(parts=[UserPromptPart([TextContent(_text(content), metadata=dict(ORIGIN))])])
 

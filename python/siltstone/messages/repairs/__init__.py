@@ -8,12 +8,13 @@ from types import ModuleType
 from typing import Any, Final
 
 from siltstone.errors import InvalidMessageError
-from siltstone.messages.message import Dialect, Message, RawMessage
+from siltstone.messages.message import RULE_ROLES, Dialect, Message, RawMessage
 from siltstone.messages.read import read_message
 from siltstone.messages.repairs import anthropic, openai_chat, openai_responses
+from siltstone.messages.repairs.fence import Quotation
 from siltstone.messages.validators import Finding, dialect_of, validate_history
 
-__all__ = ["Repaired", "repair"]
+__all__ = ["Repaired", "repair", "sendable"]
 
 _MENDERS: Final[dict[Dialect, ModuleType]] = {
     "any": openai_chat,
@@ -21,6 +22,9 @@ _MENDERS: Final[dict[Dialect, ModuleType]] = {
     "openai.responses": openai_responses,
     "anthropic": anthropic,
 }
+
+#: Rules about a result that leaves a request, because its call is not there to be answered.
+_LEAVING: Final = frozenset({"orphan-result", "duplicate-result"})
 
 # A removed call may leave its reasoning or its output alone. The next pass repairs these; two more are spare.
 _PASSES = 4
@@ -60,7 +64,34 @@ def repair(raws: Iterable[RawMessage | Message], dialect: Dialect | None = None)
     Raises:
         InvalidMessageError: there is no such dialect.
     """
-    given = list(raws)
+    return _repaired(list(raws), dialect, pending_ok=True)
+
+
+def sendable(history: Sequence[Message]) -> Repaired | None:
+    """*history* in a form that its provider takes; None if no repair is needed.
+
+    As :func:`repair`, and so that nothing waits: the calls of the last answer get an artificial result too.
+    Results without a call, and second results, are left out instead of quoted, because the log has them. They
+    are quoted if nothing else is left, or if an answer of the assistant would begin a history of Anthropic. A
+    history of several dialects is left alone: nobody can send it as it is.
+    """
+    dialect = dialect_of(history)
+    found = validate_history(history, dialect, pending_ok=False)
+    mender = _MENDERS[dialect]
+    if not any(_is_healed(mender, history, each) for each in found) or any(
+        each.rule == "foreign" for each in found
+    ):
+        return None
+    repaired = _repaired(list(history), dialect, pending_ok=False)
+    kept = [raw for raw in repaired.messages if not (isinstance(raw, Quotation) and raw.rule in _LEAVING)]
+    speakers = (role for raw in kept if (role := read_message(raw, 0).role) not in RULE_ROLES)
+    first = next(speakers, None)
+    if first is None or (first == "assistant" and dialect == "anthropic"):
+        return repaired
+    return Repaired(kept, repaired.findings)
+
+
+def _repaired(given: list[RawMessage | Message], dialect: Dialect | None, *, pending_ok: bool) -> Repaired:
     messages = [item.raw if isinstance(item, Message) else item for item in given]
     places = {id(raw): place for place, raw in enumerate(messages)}
     reader = _Reader(item for item in given if isinstance(item, Message))
@@ -70,7 +101,8 @@ def repair(raws: Iterable[RawMessage | Message], dialect: Dialect | None = None)
         held = dialect or dialect_of(message for message in read if message is not None)
         mender = _MENDERS.get(held, openai_chat)
         readable = [raw if message is None else message for raw, message in zip(messages, read, strict=True)]
-        found = [each for each in validate_history(readable, held) if _is_healed(mender, read, each)]
+        faulty = validate_history(readable, held, pending_ok=pending_ok)
+        found = [each for each in faulty if _is_healed(mender, read, each)]
         if not found:
             break
         placed = [(places.get(id(messages[each.position])), each) for each in found]

@@ -54,4 +54,5 @@ def nth_call(message: Message, finding: Finding) -> Part:
 def quotations(message: Message, found: Iterable[Finding]) -> list[RepairedMessage]:
     """The stranded results of *message* as untrusted text, in order."""
     results = results_of(message)
-    return [quoted(results[each.nth], _REASONS[each.rule]) for each in found if each.rule in STRANDED]
+    stranded = [each for each in found if each.rule in STRANDED]
+    return [quoted(results[each.nth], _REASONS[each.rule], each.rule) for each in stranded]
