@@ -361,7 +361,7 @@ class _Attempt:
                         self._emit(ExtractionFailed(self.session_id, str(error), 1, 1))
                     request = flow.throw(error)
                 else:
-                    if request.curator is None:
+                    if request.curator is None and request.purpose != "selection":
                         rule = self.policy.token_rule
                         self.usage.append(completion.usage or estimated_usage(rule, request, completion))
                     request = flow.send(completion)

@@ -41,7 +41,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-Purpose: TypeAlias = Literal["summary", "merge", "facts", "extraction"]
+Purpose: TypeAlias = Literal["summary", "merge", "facts", "extraction", "selection"]
 
 LAST_RESORT = -1
 """The rank of the model that needs no network, for a policy whose models have all failed."""

@@ -163,7 +163,6 @@ tiereds = st.builds(
         estimator=ESTIMATORS | st.sampled_from(["bytes_total", "flat_tools"]),
         max_summary_tokens=st.integers(1, 300),
         summary_stack_fraction=st.sampled_from([0.01, 0.15, 0.5]),
-        fold_source=st.sampled_from(["messages", "summaries"]),
         summarizer_window=st.sampled_from([None, 1_024]),
         attempts=st.integers(1, 2),
         retry_delay=st.just(0),

@@ -173,29 +173,24 @@ def test_sb_26_a_stack_over_its_budget_is_folded_with_the_union_of_the_ranges():
     assert session.policy.token_rule.count(session.summaries()) <= budget
 
 
-def test_sb_26_a_meta_summary_is_made_of_the_messages_where_the_log_has_them():
-    def model(request: Any) -> str:
-        return "Short. " + "word " * 90
-
-    session = play(model, summary_stack_fraction=0.1)
+def test_sb_26_a_meta_summary_is_made_of_the_summaries_and_of_what_no_model_has_read():
+    """The messages behind the marker of an emergency are read in the fold, and no others a second time."""
+    session = play(lambda request: "Short. " + "word " * 90, summary_stack_fraction=0.1)
+    session.has_log = True
     session.append(*turns(30))
-    asked: list[Any] = []
-
-    def originals(ranges: Any) -> list[Message]:
-        asked.extend(ranges)
-        return [message for message in session.log if any(a <= message.seq < b for a, b in ranges)]
-
-    from dataclasses import replace
-
-    while not asked:
-        before = len(session.requests)
-        session.compact(replace(now(), originals=originals))
+    session.compact(now())
+    session.compact(now("emergency"))
+    marked = session.summaries()[1].covers
+    while len(session.requests) < 2 or "several summaries" not in session.prompts[-1]:
         session.append(*turns(4, 40))
-    fold = session.requests[before + 1 :]
-    materials = "".join(str(next(iter(request.messages))["content"]) for request in fold)
-    assert asked[0][0] == 0
-    assert "Request 1." in materials
-    assert "Earlier summary of messages 0-" not in materials.split("\n")[0]
+        session.compact(now())
+    fold = str(next(iter(session.requests[-1].messages))["content"])
+    said = [message.text for message in session.log]
+    assert [text in fold for text in said] == [
+        any(start <= seq < end for start, end in marked) for seq in range(len(said))
+    ]
+    assert "Earlier summary of messages 0-" in fold
+    assert session.stands_for() == list(range(len(session.log)))
 
 
 def test_a_fold_that_fails_leaves_the_stack_and_the_new_summary():

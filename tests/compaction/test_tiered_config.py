@@ -149,7 +149,6 @@ def test_sb_41_thresholds_ascend_within_0_and_1(settings: dict[str, Any], field:
         ("summary_heading", "[Summary {x}]"),
         ("summary_heading", "two\nlines"),
         ("summary_stack_fraction", 0.6),
-        ("fold_source", "log"),
         ("emergency_marker", ""),
         ("attempts", 0),
         ("call_timeout", 0),

@@ -1,4 +1,4 @@
-"""A summary is brought up to date by the next one, and written anew once it stands on too many others."""
+"""A summary is brought up to date by the next one, and written anew from its messages on request."""
 
 from __future__ import annotations
 
@@ -74,24 +74,17 @@ def grown(level: int) -> tuple[list[Message], Sequence[Message], Any]:
     return history, originals, read
 
 
-@pytest.mark.parametrize(("level", "most", "expected"), [(4, 4, 1), (3, 4, 4), (1, 1, 1), (9, None, 10)])
-def test_a_summary_of_too_high_a_level_is_written_anew(level: int, most: int | None, expected: int):
+@pytest.mark.parametrize("level", [1, 4, 9])
+def test_a_summary_of_any_level_is_brought_up_to_date_and_its_messages_are_not_read_again(level: int):
     history, _, read = grown(level)
     model = Noting()
     trigger = Trigger("history_tokens", originals=read)
-    _, compaction = run(history, policy(max_summary_level=most), model, trigger=trigger)
-    assert compaction.level == expected
-    folded = expected == 1
-    assert ("The host is alpha." in compaction.summary) == folded
-    assert ("Earlier summary" in model.asked[0][0]) != folded
+    _, compaction = run(history, policy(), model, trigger=trigger)
+    assert (compaction.level, len(model.asked)) == (level + 1, 1)
+    assert "[Earlier summary of messages 0-3: The port is wrong.]" in model.asked[0][0]
+    assert "The host is alpha." not in model.asked[0][0]
     assert compaction.covers[0][0] == 0
     assert compaction.discarded[0] is history[0]
-
-
-def test_without_the_originals_the_levels_go_on():
-    history, _, _ = grown(7)
-    _, compaction = run(history, policy(), Noting())
-    assert compaction.level == 8
 
 
 def test_on_request_the_summary_alone_is_written_anew():

@@ -1,4 +1,4 @@
-"""Summaries that are written anew from what they stand for: on request, and when they stand on too many."""
+"""Summaries that are written anew, on request, from the messages that they stand for."""
 
 from __future__ import annotations
 
@@ -77,34 +77,22 @@ def test_a_fact_that_is_corrected_later_stands_corrected_after_every_compaction(
         assert "The port is old." not in summary_of(session)
 
 
-@pytest.mark.parametrize(("most", "expected"), [(4, [1, 2, 3, 4, 1, 2]), (2, [1, 2, 1, 2, 1, 2])])
-def test_levels_fold_at_the_bound_and_the_originals_are_read_again(
-    tmp_path: Path, most: int, expected: list[int]
-) -> None:
-    model = Forgetful()
-    assert CompactionConfig().max_summary_level == 4
-    with Session.open(tmp_path, "s", policy=policy(max_summary_level=most), model=model) as session:
-        for number in range(6):
-            talk(session, "The host is alpha." if number == 0 else f"The step is n{number}.")
-            folded = levels(session)[-1] == 1
-            assert ("The host is alpha." in summary_of(session)) == folded
-        assert levels(session) == expected
-
-
-def test_what_is_read_again_stays_within_twice_of_what_was_said(tmp_path: Path) -> None:
-    """However long a session goes on: the originals are read again when there are twice as many."""
+def test_however_long_a_session_is_a_model_reads_each_message_once(tmp_path: Path) -> None:
+    """Beside the new messages it reads the earlier summary, which has the same size at any length."""
     read: list[int] = []
 
     def summarise(request: Any) -> str:
         read.append(len(request.messages[0]["content"]))
         return "The steps were done."
 
-    with Session.open(tmp_path, "s", policy=policy(max_summary_level=1), model=summarise) as session:
+    with Session.open(tmp_path, "s", policy=policy(), model=summarise) as session:
         for number in range(24):
             talk(session, f"The step is n{number}.")
+        assert levels(session) == [*range(1, 25)]
         said = sum(len(str(raw["content"])) for raw in session.log())
-        assert levels(session).count(1) in range(4, 8)
-    assert sum(read) < 4 * said
+    assert len(read) == 24
+    assert sum(read) < 1.2 * said
+    assert max(read[12:]) <= max(read[:12]) + 10
 
 
 def test_a_summary_is_written_anew_on_request_and_the_request_can_be_undone(tmp_path: Path) -> None:

@@ -140,11 +140,11 @@ class Trigger:
         instructions: Further instructions for the model that writes the summary, from a hook.
         reader: The tool by which the agent can read the cut part of a message, such as ``memory_get``; empty
             if there is none.
-        originals: A function that reads the remaining messages of ranges of sequence numbers, so that a
-            summary can be written again from its original messages; None if the caller cannot read them.
+        originals: A function that reads the remaining messages of ranges of sequence numbers; None if the
+            caller cannot read them.
         fold: Whether only the earlier summaries are written again, from the originals, and no message leaves.
-        model_calls: The maximum calls of the caller's models; None for no limit. 1 is a probe after failed
-            attempts. 0: the policy works without a model.
+        model_calls: The maximum calls of the caller's models in this compaction, failed ones included; None
+            for no limit. 0: the policy works without a model.
         keeps_substitutes: Whether the caller stores the substitutes of a rewrite. If not, a rewrite has none:
             a caller that reads the original again would have another view, perhaps a result without its call.
         context_window: The model's window in tokens, None if unknown.
@@ -155,6 +155,7 @@ class Trigger:
             them.
         written: A function that reads every summary of this policy that led to the view, newest first, on
             demand; None if the caller cannot read them.
+        unplaced: Summaries that found no place, because the view had changed while a model wrote them.
         said_at: A function: the time of the message with a number, in seconds since 1970, or None.
         now: The current time, in the same seconds.
     """
@@ -171,6 +172,7 @@ class Trigger:
     policy_state: State | None = None
     past: tuple[Message, ...] = ()
     written: Callable[[], Iterable[Message]] | None = None
+    unplaced: tuple[Message, ...] = ()
     said_at: Callable[[int], float | None] | None = None
     now: float | None = None
     reader: str = ""

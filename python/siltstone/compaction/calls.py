@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from siltstone.compaction.base import CompactionError
@@ -35,8 +35,9 @@ class Calls:
 
     A call that raises is repeated, up to *attempts* calls in all. An empty answer or a refusal is not asked
     for again, because the same question gives the same answer. After that the next model of the caller is
-    asked, for this answer and for all later ones. If all models have failed, the extractive model answers,
-    if it is allowed.
+    asked, for this answer and for all later ones. If all models have failed, or *model_calls* are made, the
+    extractive model answers, if it is allowed. The last of *model_calls* goes to the next model, if there is
+    one.
 
     Args:
         attempts: Calls of one model for one answer, at least 1.
@@ -44,10 +45,11 @@ class Calls:
         last_resort: Whether the extractive model answers if all other models have failed.
         retry_delay: Seconds before the second call of one model for one answer; each further call waits
             twice as long, at most ``MOST_DELAY``.
-        model_calls: The maximum calls of the caller's models for one answer; only the first of the models is
-            asked then. None: no limit. 0: the extractive model answers at once.
+        model_calls: The maximum calls of the caller's models. None: no limit. 0: the extractive model answers
+            at once.
 
     Attributes:
+        left: The calls that may still be made; None for no limit.
         usage: The cost of all answers, refusals included.
         tool_calls: The tools that the answers called, in order.
         degraded: Whether the extractive model had to answer.
@@ -61,15 +63,20 @@ class Calls:
         retry_delay: float = 0.0,
         model_calls: int | None = None,
     ) -> None:
-        self._attempts = attempts if model_calls is None else min(attempts, max(1, model_calls))
-        self._one_model = model_calls is not None
+        self._attempts = attempts
         self._deadline = deadline
         self._last_resort = last_resort
         self._retry_delay = retry_delay
         self._rank = LAST_RESORT if model_calls == 0 else 0
+        self._models: int | None = None  # the number of the caller's models, once it is known
+        self.left = model_calls
         self.usage: list[UsageRecord] = []
         self.tool_calls: list[ToolCall] = []
         self.degraded = model_calls == 0
+
+    def has(self, count: int) -> bool:
+        """Whether *count* more calls may be made; always if the extractive model answers."""
+        return self.left is None or self._rank == LAST_RESORT or self.left >= count
 
     def too_large(self, error: SummarizerOverflow) -> CompactionError:
         """The error of a compaction whose smallest requests the model finds too large, with what it cost."""
@@ -85,61 +92,83 @@ class Calls:
         """The summary in an answer to *request*.
 
         Raises:
-            CompactionError: every model failed; the error is the last model's.
+            CompactionError: every model failed, or no call is left; the error is the last model's.
             SummarizerOverflow: the request is too large for the current model.
         """
         failure: CompactionError | None = None
+        made: dict[int, int] = {}  # calls of each model for this answer
         while True:
+            rank = self._rank
+            if rank != LAST_RESORT and self.left == 0:
+                if not self._last_resort:
+                    raise failure or CompactionError("no model call is left", reason="llm_failed")
+                rank = self._rank = LAST_RESORT
+                self.degraded = True
+            before = made.get(rank, 0)
+            delay = min(self._retry_delay * 2 ** (before - 1), MOST_DELAY) if before else 0.0
             try:
-                return (yield from self._ask_one(request))
-            except _NoSuchModelError as end:
-                if self._rank == LAST_RESORT or not self._last_resort:
-                    if failure is None:
-                        raise _model_failure(end.error, self.usage) from end.error
-                    raise failure from failure.__cause__
-                self._rank, self.degraded = LAST_RESORT, True
-            except CompactionError as error:
-                failure = error
-                if self._rank == LAST_RESORT or (self._one_model and not self._last_resort):
-                    raise
-                self._rank = LAST_RESORT if self._one_model else self._rank + 1
-                self.degraded = self.degraded or self._one_model
-
-    def _ask_one(self, request: CompletionRequest) -> Flow[str]:
-        """The answer of the current model, after at most *attempts* calls."""
-        request = replace(request, rank=self._rank, deadline=self._deadline)
-        attempt = 1
-        while True:
-            try:
-                completion = yield request
+                completion = yield replace(request, rank=rank, deadline=self._deadline, delay=delay)
             except ModelError as error:
                 if getattr(error, "exhausted", False):
-                    raise _NoSuchModelError(error) from error
+                    failure = failure or _model_failure(error, self.usage)
+                    self._models = rank
+                    self._turn_back(made, failure)
+                    continue
+                made[rank] = before + 1
+                self._spend(rank)
                 if is_context_overflow(error):
                     raise SummarizerOverflow(str(error)) from error
-                if attempt >= self._attempts:
-                    raise _model_failure(error, self.usage) from error
-                delay = min(self._retry_delay * 2 ** (attempt - 1), MOST_DELAY)
-                request, attempt = replace(request, delay=delay), attempt + 1
+                failure = _model_failure(error, self.usage)
+                if self._may_repeat(rank, made[rank]):
+                    continue
             else:
+                self._spend(rank)
                 if completion.usage:
                     self.usage.append(completion.usage)
-                summary = _summary_in(completion, self.usage)
-                self.tool_calls += completion.tool_calls if request.tools else ()
-                return summary
+                try:
+                    summary = _summary_in(completion, self.usage)
+                except CompactionError as error:
+                    made[rank], failure = self._attempts, error
+                else:
+                    self.tool_calls += completion.tool_calls if request.tools else ()
+                    return summary
+            if rank == LAST_RESORT:
+                raise failure
+            self._rank = rank + 1
 
+    def _spend(self, rank: int) -> None:
+        if self.left is not None and rank != LAST_RESORT:
+            self.left -= 1
 
-class _NoSuchModelError(Exception):
-    """There is no model of the requested rank."""
+    def _may_repeat(self, rank: int, made: int) -> bool:
+        """Whether a model that raised is called again at once. The last call is kept for the next model."""
+        if rank == LAST_RESORT or made >= self._attempts or self.left == 0:
+            return False
+        return self.left != 1 or self._models == rank + 1
 
-    def __init__(self, error: ModelError) -> None:
-        super().__init__(str(error))
-        self.error = error
+    def _turn_back(self, made: Mapping[int, int], failure: CompactionError) -> None:
+        """Chooses who answers after all models of the caller failed.
+
+        A model whose second call was kept for a next model is called again. Else the extractive model
+        answers.
+
+        Raises:
+            CompactionError: *failure*, if nobody is left.
+        """
+        again = [rank for rank, count in made.items() if rank >= 0 and count < self._attempts]
+        if again and self.left != 0:
+            self._rank = again[-1]
+            return
+        if self._rank == LAST_RESORT or not self._last_resort:
+            raise failure
+        self._rank, self.degraded = LAST_RESORT, True
 
 
 def _model_failure(error: ModelError, usage: Sequence[UsageRecord]) -> CompactionError:
-    error_class = getattr(error, "error_class", type(error).__name__)
-    return CompactionError(str(error), reason="llm_failed", error_class=error_class, usage=tuple(usage))
+    name = getattr(error, "error_class", type(error).__name__)
+    failure = CompactionError(str(error), reason="llm_failed", error_class=name, usage=tuple(usage))
+    failure.__cause__ = error
+    return failure
 
 
 def _summary_in(completion: Completion, usage: Sequence[UsageRecord]) -> str:

@@ -21,8 +21,9 @@ from siltstone.compaction.base import (
 from siltstone.compaction.compress import ACTION as COMPRESS, CompressToolOutput
 from siltstone.compaction.keeping import composed, end_of
 from siltstone.compaction.share import share_of
+from siltstone.errors import ModelError
 from siltstone.events import UsageRecord
-from siltstone.llm import Flow
+from siltstone.llm import LAST_RESORT, CompletionRequest, Flow
 from siltstone.messages import Message, as_history
 from siltstone.tokens import TokenRule, message_bytes, request_bytes
 
@@ -127,15 +128,16 @@ class Chain:
         failure: CompactionError | None = None
         skip = Skip("nothing_to_discard", "no step had anything to do")
         due = self._due(trigger)
+        made: list[CompletionRequest] = []  # the steps share the calls of the trigger
         last = max((at for at, step in enumerate(self.steps) if step.name in due), default=len(self.steps))
         for at, step in enumerate(self.steps):
             if at > last:
                 break
             if trigger.action == COMPRESS and not isinstance(step, CompressToolOutput):
                 continue  # only the compression is due
-            asked = _asked(trigger, due.get(step.name), kept.get(step.name))
+            asked = _asked(trigger, due.get(step.name), kept.get(step.name), len(made))
             try:
-                result = yield from step.flow(view, asked)
+                result = yield from _noted(step.flow(view, asked), made)
             except CompactionError as error:
                 failure = error
                 continue
@@ -207,13 +209,42 @@ class Chain:
         return any(each is not None and each.reason == trigger.reason for each in due)
 
 
-def _asked(trigger: Trigger, own: Trigger | None, state: Any) -> Trigger:
-    """*trigger* for one step: *own* is the step's trigger, None if it is not due; *state* is its state."""
-    asked = replace(trigger, threshold=None, policy_state=state)
+def _asked(trigger: Trigger, own: Trigger | None, state: Any, made: int) -> Trigger:
+    """*trigger* for one step.
+
+    Args:
+        trigger: The trigger of the chain.
+        own: The step's trigger; None if it is not due.
+        state: The step's state.
+        made: The model calls of the steps before.
+    """
+    limits = [trigger.model_calls] if own is None else [trigger.model_calls, own.model_calls]
+    calls = min((each for each in limits if each is not None), default=None)
+    left = None if calls is None else max(0, calls - made)
+    asked = replace(trigger, threshold=None, policy_state=state, model_calls=left)
     if isinstance(asked, _StepsDue):
-        calls = asked.model_calls if own is None else own.model_calls
-        asked = replace(asked, model_calls=calls, steps=own.steps if isinstance(own, _StepsDue) else ())
+        asked = replace(asked, steps=own.steps if isinstance(own, _StepsDue) else ())
     return asked
+
+
+def _noted(flow: Flow[Compaction | Skip], made: list[CompletionRequest]) -> Flow[Compaction | Skip]:
+    """*flow*; its requests to a model of the caller are added to *made*."""
+    try:
+        request = next(flow)
+        while True:
+            if request.curator is None and request.rank != LAST_RESORT:
+                made.append(request)
+            try:
+                completion = yield request
+            except ModelError as error:
+                request = flow.throw(error)
+            else:
+                request = flow.send(completion)
+    except StopIteration as stop:
+        result: Compaction | Skip = stop.value
+        return result
+    finally:
+        flow.close()
 
 
 def _in_order(history: Sequence[Message], result: Compaction) -> bool:

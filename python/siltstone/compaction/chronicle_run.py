@@ -7,7 +7,7 @@ view has one message that shows them; each run writes that message anew, without
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -92,7 +92,8 @@ class ChronicleRun(TieredRun):
     def checkpointed(self) -> Flow[Compaction | Skip]:
         """Writes checkpoints of the messages since the last one, and takes these messages out of the view.
 
-        If a checkpoint fails, its messages stay for the next run; the checkpoints before it are kept.
+        If a checkpoint fails, or no model call is left for it, its messages stay for the next run; the
+        checkpoints before it are kept.
 
         Raises:
             CompactionError: the first checkpoint failed, or the view has not become smaller.
@@ -106,6 +107,9 @@ class ChronicleRun(TieredRun):
         calls = self.calls()
         pieces = self._pieces(told, self.first_live(end))
         for number, piece in enumerate(pieces):
+            if number and calls.left == 0:
+                end = self._position(piece.start)
+                break
             try:
                 yield from self._written(piece, self._kind(number, len(pieces)), calls)
             except CompactionError as error:
@@ -224,15 +228,13 @@ class ChronicleRun(TieredRun):
         spans = ((told.start, told.end),)
         self.new.append(summary_message(checkpoint_text(told), spans, told.level + 1))
 
-    def _find(self, wanted: Callable[[], bool]) -> None:
-        """Reads texts of checkpoints from the log, newest first, until *wanted* is no longer true."""
-        if self.trigger.written is None or not wanted():
-            return
-        for message in self.trigger.written():
+    def _texts(self) -> Iterator[Checkpoint]:
+        """The checkpoints in the log with their texts, newest first; each is known from then on."""
+        for message in self.trigger.written() if self.trigger.written is not None else ():
             for each in _alone(message):
-                self.known.setdefault(key_of(each), each)
-            if not wanted():
-                return
+                if key_of(each) not in self.known:
+                    self.known[key_of(each)] = each
+                    yield each
 
     def _written(self, piece: _Piece, kind: str, calls: Calls) -> Flow[None]:
         """Asks for the checkpoint of a piece, and adds it."""
@@ -253,11 +255,12 @@ class ChronicleRun(TieredRun):
     def _rolled_up(self, calls: Calls) -> Flow[None]:
         """Rolls up the oldest checkpoints of each level that has too many into one of the next level.
 
-        The old checkpoints stay in the log. If the model fails, they stay open and the next run tries again.
+        The old checkpoints stay in the log. If the model fails, or no call is left, they stay open and the
+        next run tries again.
         """
         threshold, batch = max(2, self.settings.rollup_threshold), max(2, self.settings.rollup_batch)
         level = 0
-        while any(each.level >= level for each in self.state.open):
+        while calls.left != 0 and any(each.level >= level for each in self.state.open):
             oldest = [each for each in self.state.open if each.level == level]
             level += 1
             if len(oldest) < threshold:
@@ -275,21 +278,27 @@ class ChronicleRun(TieredRun):
             self._keep(_rollup(oldest, level), *titled(answer))
 
     def _sources(self, among: Sequence[Checkpoint]) -> list[Message]:
-        """The source texts for a roll-up of *among*: the checkpoints of level 0 in it, as far as found.
+        """The source texts for a roll-up of *among*, as far as found.
 
-        So a roll-up of any level is written from checkpoints of messages, not from other roll-ups.
+        They are the checkpoints of level 0 in it, so that no roll-up is written from another one. If these
+        are too many for one request, they are *among* themselves.
         """
         start, end = among[0].start, among[-1].end
+        count = among[-1].last - among[0].first + 1
+        level = 0 if count * self._cap(3 * self.window) <= self.window * 3 // 4 else among[0].level
 
-        def found() -> list[Checkpoint]:
-            return [
-                each
-                for each in self.known.values()
-                if each.level == 0 and start <= each.start and each.end <= end
-            ]
+        def is_source(each: Checkpoint) -> bool:
+            return each.level == level and start <= each.start and each.end <= end
 
-        self._find(lambda: sum(each.end - each.start for each in found()) < end - start)
-        told = found() or [self.known[key_of(each)] for each in among if key_of(each) in self.known]
+        told = [each for each in self.known.values() if is_source(each)]
+        missing = end - start - sum(each.end - each.start for each in told)
+        for each in self._texts() if missing > 0 else ():
+            if is_source(each):
+                told.append(each)
+                missing -= each.end - each.start
+                if missing <= 0:
+                    break
+        told = told or [self.known[key_of(each)] for each in among if key_of(each) in self.known]
         return [
             summary_message(
                 f"{each.title}\n{each.summary}".strip(), ((each.start, each.end),), each.level + 1
@@ -304,7 +313,11 @@ class ChronicleRun(TieredRun):
 
     def _compaction(self, end: int, *, degraded: bool) -> Compaction:
         """The rewrite: the chronicle in its present form replaces all messages before position *end*."""
-        self._find(lambda: any(key_of(each) not in self.known for each in self.state.open))
+        missing = {key_of(each) for each in self.state.open} - self.known.keys()
+        for each in self._texts() if missing else ():
+            missing.discard(key_of(each))
+            if not missing:
+                break
         selection = self._selection(end)
         now, hours = self.trigger.now, self.settings.recent_window_hours
         head, body = rendered(

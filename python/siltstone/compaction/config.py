@@ -68,9 +68,6 @@ class CompactionConfig:
         max_result_tokens: The maximum tokens of tool results in one message of the rewrite. A larger result
             keeps its head and its tail. If that frees enough, nothing is discarded and no model is asked.
             ``"auto"``: a sixth of the effective threshold. None: no bound.
-        max_summary_level: If the new summary would be above this level, it is written from the original
-            messages again, if the caller can read them (``Trigger.originals``), and if they are at least
-            twice as many as at the last such time. None: never.
         request_rule: Decides whether a user's text beside tool results is a request. The default: it is one,
             unless it begins with one of ``siltstone.messages.REMINDER_TAGS``.
         prefix_preserving: Whether the request for the summary is the live request with the instruction as its
@@ -105,7 +102,6 @@ class CompactionConfig:
     retry_delay: float = 0.5
     request_rule: RequestRule = is_request
     max_result_tokens: int | Literal["auto"] | None = AUTO
-    max_summary_level: int | None = 4
     user_message_budget: int | Literal["auto"] | None = AUTO
 
     def __post_init__(self) -> None:
@@ -142,8 +138,6 @@ class CompactionConfig:
             checks.refuse("curator", "None or a function of the discarded messages", self.curator)
         if self.user_message_budget is not None and self.user_message_budget != AUTO:
             checks.positive("user_message_budget", self.user_message_budget, or_else="'auto', None or ")
-        if self.max_summary_level is not None:
-            checks.positive("max_summary_level", self.max_summary_level, or_else="None or ")
         if self.max_result_tokens is not None and self.max_result_tokens != AUTO:
             least = checks.LEAST_RESULT
             checks.at_least("max_result_tokens", self.max_result_tokens, least, or_else="'auto', None or ")

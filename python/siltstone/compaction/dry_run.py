@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from siltstone.compaction.base import Compaction, CompactionError, Compactor, Skip, Trigger
-from siltstone.llm import Completion, Flow
+from siltstone.llm import LAST_RESORT, Completion, Flow
 from siltstone.messages import Message
 
 __all__ = ["dry_run"]
@@ -33,7 +33,7 @@ def _run(flow: Flow[Compaction | Skip], divisor: int) -> tuple[int, Compaction |
     try:
         request = next(flow)
         while True:
-            requests += request.curator is None
+            requests += request.curator is None and request.rank != LAST_RESORT
             request = flow.send(Completion("word" * max(1, request.max_tokens // divisor)))
     except StopIteration as stop:
         return requests, stop.value

@@ -148,10 +148,11 @@ class RollingRun(TieredRun):
     ) -> Flow[Compaction | None]:
         """The same rewrite, with the oldest summaries folded into one because the stack is too large.
 
-        None if the stack is not too large, if the model failed, or if the fold is not possible.
+        None if the stack is not too large, if no model call is left, if the model failed, or if the fold is
+        not possible. Then the next run tries again.
         """
         count = self._outgrown(made)
-        if count == 0:
+        if count == 0 or calls.left == 0:
             return None
         oldest, layers = self.stack.positions[:count], self.stack.layers[:count]
         selection = self.selection(cut.end, oldest)
@@ -202,14 +203,26 @@ class RollingRun(TieredRun):
         return len(sizes)
 
     def _sources(self, gone: Sequence[Message]) -> Sequence[Message]:
-        """The source messages of a summary of summaries: the messages of the log, else the summaries."""
-        originals = self.trigger.originals
-        if originals is None or (self.config.fold_source == "summaries" and not self.trigger.fold):
+        """The source messages of a summary of summaries.
+
+        They are the summaries. Behind a marker they are summaries that found no place in a view, and the
+        messages that no model has read. On request they are the messages behind all summaries.
+        """
+        if self.trigger.originals is None:
             return gone
-        spans = joined(span for message in gone for span in message.covers)
-        others = [message for message in gone if message.provenance != "compaction_summary"]
-        found = originals(spans)
-        return sorted([*found, *others], key=lambda message: message.seq) if found else gone
+        markers = {layer.seq for layer in self.stack.layers if layer.is_marker}
+        read, unread = list[Message](), set[int]()
+        for message in gone:
+            if message.provenance == "compaction_summary" and (self.trigger.fold or message.seq in markers):
+                unread |= _numbers(message)
+            else:
+                read.append(message)
+        for summary in () if self.trigger.fold else self.trigger.unplaced:
+            if _numbers(summary) <= unread:
+                unread -= _numbers(summary)
+                read.append(summary)
+        read += self.trigger.originals(joined((seq, seq + 1) for seq in unread))
+        return sorted(read, key=lambda message: message.seq) or gone
 
     def _joined(self, layers: Sequence[Layer], seq: int) -> Layer:
         """The layer of the summary that replaces *layers*; it begins with message *seq*."""
@@ -220,3 +233,8 @@ class RollingRun(TieredRun):
             (min(numbers, default=1), max(numbers, default=1)),
             (min(turns, default=1), max(turns, default=max(1, self.stack.turns))),
         )
+
+
+def _numbers(summary: Message) -> set[int]:
+    """The sequence numbers that *summary* covers."""
+    return {seq for span in summary.covers for seq in range(*span)}

@@ -1,14 +1,16 @@
-"""Makes one summary of all discarded messages: in one request, or in pieces that are merged.
+"""Makes one summary of all discarded messages: in one request, in a few, or in pieces that are merged.
 
-The summariser reads all of the messages. If they do not fit its window, they are summarised in pieces, in
-order, and the summaries are merged until one is left. A finished piece is never requested again, even if a
-later piece fails. If the provider finds a request too large, smaller requests follow.
+If the messages do not fit the summariser's window, the number of calls that may be made decides. Without a
+limit the summariser reads all of them: in pieces, in order, whose summaries are merged until one is left. A
+finished piece is never requested again, even if a later piece fails. With a limit, the last request has the
+newest messages and a summary of the older ones. Of messages that are too many for that, the extractive model
+selects lines. If the provider finds a request too large, smaller requests follow.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -27,11 +29,15 @@ from siltstone.compaction.render import (
     render,
 )
 from siltstone.compaction.rewrite import joined
-from siltstone.llm import CompletionRequest, Flow
+from siltstone.errors import ModelError
+from siltstone.llm import LAST_RESORT, CompletionRequest, Flow
 from siltstone.messages import MaterialItem, Message, groups
+from siltstone.overflow import provider_limit
 from siltstone.tokens import TokenRule
 
-__all__ = ["Brief", "summarise"]
+__all__ = ["Brief", "fitted", "summarise"]
+
+HEAD = 32  # tokens: the first words of a line that shows an earlier summary, with its ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +100,7 @@ def summarise(discarded: Sequence[Message], brief: Brief, calls: Calls) -> Flow[
             )
         except SummarizerOverflow:
             pass  # the rendering of the discarded messages is smaller, and can be split
-    if piece is None or at_most(discarded, brief.token_rule) <= piece:
+    if piece is None or calls.left == 0 or at_most(discarded, brief.token_rule) <= piece:
         shown = discarded, brief.summary_prefix
         messages = RequestMessages(len(discarded), partial(render, *shown), brief.instruction(update))
         items = LazyItems(partial(items_of, *shown))
@@ -102,11 +108,97 @@ def summarise(discarded: Sequence[Message], brief: Brief, calls: Calls) -> Flow[
         try:
             return _clipped((yield from calls.ask(request)), brief)
         except SummarizerOverflow as error:
-            piece = brief.token_rule.count_text(render(discarded, brief.summary_prefix)) // 2
-            if piece < LEAST_PIECE:
+            tokens = brief.token_rule.count_text(render(discarded, brief.summary_prefix))
+            piece = tokens // 2 if calls.left is None else _allowed(error, tokens)
+            if piece < LEAST_PIECE or calls.left == 0:
                 raise error from error.__cause__
+    if calls.left is not None:
+        return (yield from _within_calls(items_of(discarded, brief.summary_prefix), piece, brief, calls))
     texts = yield from _in_pieces(discarded, piece, brief, calls)
     return (yield from _merged(texts, piece, brief, calls))
+
+
+def _within_calls(items: list[MaterialItem], piece: int, brief: Brief, calls: Calls) -> Flow[str]:
+    """A summary of *items* in the calls that are left, in requests of at most *piece* tokens."""
+    while True:
+        try:
+            return (yield from _in_two(items, piece, brief, calls))
+        except SummarizerOverflow as error:
+            piece = _allowed(error, piece)
+            if piece < LEAST_PIECE or not calls.left:
+                raise error from error.__cause__
+
+
+def _in_two(items: list[MaterialItem], piece: int, brief: Brief, calls: Calls) -> Flow[str]:
+    """A summary of *items*. If they are too many for one request, two calls are made, if two are left.
+
+    The first summarises the older items, and the second brings that summary up to date by the newest ones.
+    """
+    newest = _newest(items, piece - brief.cap - HEAD, brief.token_rule)
+    if calls.left != 1 and newest and _newest(items, piece, brief.token_rule) < len(items):
+        older = yield from fitted(items[: len(items) - newest], piece, brief.token_rule)
+        text = yield from calls.ask(_listed(older, brief.cap, brief, PART_NOTE))
+        summary = earlier_summary(_covers(older), clip(text, brief.cap, brief.token_rule))
+        items = [summary, *items[len(items) - newest :]]
+    shown = yield from fitted(items, piece, brief.token_rule)
+    return _clipped((yield from calls.ask(_listed(shown, brief.cap, brief, ""))), brief)
+
+
+def fitted(items: list[MaterialItem], tokens: int, token_rule: TokenRule) -> Flow[list[MaterialItem]]:
+    """*items* in about *tokens* at most: the newest, and lines that the extractive model selects of the rest.
+
+    Raises:
+        CompactionError: the flow is driven without the extractive model.
+    """
+    if _newest(items, tokens, token_rule) == len(items):
+        return items
+    newest = items[len(items) - _newest(items, tokens // 2, token_rule) :]
+    older = items[: len(items) - len(newest)]
+    room = tokens - sum(token_rule.count_text(item.line) + 1 for item in newest) - HEAD
+    request = CompletionRequest(
+        RequestMessages(len(older), partial(lines, older), ""),
+        max(1, room),
+        "selection",
+        rank=LAST_RESORT,
+        material=older,
+    )
+    try:
+        completion = yield request
+    except ModelError as error:
+        raise CompactionError(str(error), reason="llm_failed") from error
+    return [earlier_summary(_covers(older), completion.text), *newest]
+
+
+def _newest(items: Sequence[MaterialItem], tokens: int, token_rule: TokenRule) -> int:
+    """The number of the newest *items* whose lines fit *tokens*."""
+    for count, item in enumerate(reversed(items)):
+        tokens -= token_rule.count_text(item.line) + 1
+        if tokens < 0:
+            return count
+    return len(items)
+
+
+def _covers(items: Iterable[MaterialItem]) -> tuple[Range, ...]:
+    """The sequence numbers of the messages of *items*."""
+    return joined(
+        span for item in items for span in (item.covers if item.seq is None else ((item.seq, item.seq + 1),))
+    )
+
+
+def _listed(items: list[MaterialItem], cap: int, brief: Brief, note: str) -> CompletionRequest:
+    """The request for a summary of *items*."""
+    update = UPDATE_NOTE if any(item.kind == "summary" for item in items) else ""
+    said = brief.instruction(_notes(note, update))
+    messages = RequestMessages(len(items), partial(lines, items), said)
+    return CompletionRequest(messages, cap, tools=brief.offered, material=items)
+
+
+def _allowed(error: SummarizerOverflow, tokens: int) -> int:
+    """The tokens of material that a model allows which refused *tokens*: by its own words, else a quarter."""
+    named = provider_limit(error.__cause__ or error)
+    if named is None or named.requested is None:
+        return tokens // 4
+    return tokens * named.limit // named.requested * (MARGIN - 1) // MARGIN
 
 
 def _in_pieces(

@@ -19,7 +19,6 @@ from siltstone.compaction.base import (
     Substitute,
     Trigger,
     check_shrunk,
-    summaries,
 )
 from siltstone.compaction.config import CompactionConfig
 from siltstone.compaction.prompts import PROMPT, framed
@@ -39,7 +38,6 @@ __all__ = ["ThresholdCompactor"]
 _OF_TOKENS = frozenset({"history_tokens", "fraction", "input_tokens", "forecast"})
 
 SUSPECT_FROM = 1_000  # discarded tokens: a short summary of fewer is not suspect
-READ_AGAIN = "read_again"  # key of the state: the number of messages that were last read again
 
 
 class ThresholdCompactor:
@@ -140,14 +138,14 @@ class ThresholdCompactor:
             config.retry_delay,
             trigger.model_calls,
         )
-        told, folded = self._told(selection, trigger)
         overflowed = False
         if self.config.curator is not None:
             text = yield from _curated(self.config.curator, selection, brief.cap)
             summary = clip(text, brief.cap, self.token_rule)
         else:
             try:
-                summary = yield from summarise(told, replace(brief, live=None) if folded else brief, calls)
+                told = _originals(selection, trigger) if trigger.fold else selection.told
+                summary = yield from summarise(told, brief, calls)
             except SummarizerOverflow as error:
                 if self.config.on_summarizer_overflow == "fail":
                     raise calls.too_large(error) from error.__cause__
@@ -161,10 +159,9 @@ class ThresholdCompactor:
             degraded=calls.degraded or overflowed,
             suspect=self._is_suspect(selection, summary),
             substitutes=substitutes,
-            level=1 if folded else None,
+            level=1 if trigger.fold else None,
         )
-        read_again = {READ_AGAIN: _covered_count(summaries(selection.discarded))} if folded else None
-        compaction = replace(compaction, requests_left=self._requests_left(selection), state=read_again)
+        compaction = replace(compaction, requests_left=self._requests_left(selection))
         if trigger.fold:
             return compaction
         check_shrunk(self.token_rule, history, compaction, self.config.min_reduction)
@@ -199,7 +196,7 @@ class ThresholdCompactor:
             window=self.config.summarizer_window or trigger.context_window,
             summary_prefix=self.config.summary_prefix,
             token_rule=self.token_rule,
-            live=history if self.config.prefix_preserving else None,
+            live=history if self.config.prefix_preserving and not trigger.fold else None,
             tools=self.tools,
             more=trigger.instructions,
         )
@@ -223,35 +220,6 @@ class ThresholdCompactor:
 
         kept = {at for at, message in enumerate(history) if message.provenance != "compaction_summary"}
         return parted(history, kept)
-
-    def _told(self, selection: Selection, trigger: Trigger) -> tuple[Sequence[Message], bool]:
-        """The messages for the summariser, and whether they replace summaries by their original messages."""
-        from siltstone.compaction.rewrite import joined
-
-        earlier = summaries(selection.discarded)
-        if (
-            trigger.originals is None
-            or not earlier
-            or not (trigger.fold or self._is_folded(earlier, trigger))
-        ):
-            return selection.told, False
-        ranges = joined(span for message in earlier for span in message.covers)
-        others = [message for message in selection.told if message.provenance != "compaction_summary"]
-        return sorted([*trigger.originals(ranges), *others], key=lambda message: message.seq), True
-
-    def _is_folded(self, earlier: Sequence[Message], trigger: Trigger) -> bool:
-        """Whether the level of summaries is so high that their original messages are read again.
-
-        The next time they must be at least twice as many. So a session of any length reads at most twice the
-        number of its messages again.
-        """
-        from siltstone.messages import summary_level
-
-        most = self.config.max_summary_level
-        if most is None or all(summary_level(message) < most for message in earlier):
-            return False
-        last: int = (trigger.policy_state or {}).get(READ_AGAIN, 0)
-        return _covered_count(earlier) >= 2 * last
 
     def _is_suspect(self, selection: Selection, summary: str) -> bool:
         if self.token_rule.count_text(summary) >= self.config.min_summary_tokens:
@@ -428,6 +396,8 @@ def _curated(curator: Curator, selection: Selection, cap: int) -> Flow[str]:
     return completion.text.strip()
 
 
-def _covered_count(earlier: Sequence[Message]) -> int:
-    """The number of messages that these summaries cover."""
-    return sum(end - start for message in earlier for start, end in message.covers)
+def _originals(selection: Selection, trigger: Trigger) -> Sequence[Message]:
+    """The messages behind the summaries of *selection*; the summaries, if the caller cannot read these."""
+    from siltstone.compaction.rewrite import covered
+
+    return selection.told if trigger.originals is None else trigger.originals(covered(selection.discarded))

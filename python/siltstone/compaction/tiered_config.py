@@ -57,8 +57,6 @@ class TieredConfig:
             its number, and the first and last turn.
         summary_stack_fraction: Share of the window that all summaries together may have, 0.01..0.5. Above it
             the oldest summaries become one summary.
-        fold_source: The source of such a summary of summaries: ``"messages"``, the messages of the log, as
-            far as they still exist; or ``"summaries"``, which costs one short request.
         emergency_marker: The text that replaces messages in an emergency; ``{n}`` is their number.
         attempts: Calls of one model for one answer.
         call_timeout: Seconds that a call may take; None for no limit.
@@ -102,7 +100,6 @@ class TieredConfig:
     max_summary_tokens: int = 2048
     summary_heading: str = SUMMARY_HEADING
     summary_stack_fraction: float = 0.15
-    fold_source: Literal["messages", "summaries"] = "messages"
     emergency_marker: str = EMERGENCY_MARKER
     attempts: int = 2
     call_timeout: float | None = 120.0
@@ -145,7 +142,6 @@ class TieredConfig:
         share = self.summary_stack_fraction
         if not checks.is_number(share) or not 0.01 <= share <= 0.5:
             checks.refuse("summary_stack_fraction", "a number in 0.01..0.5", share)
-        checks.one_of("fold_source", self.fold_source, ("messages", "summaries"))
         _check_template("emergency_marker", self.emergency_marker, {"n": 1})
         checks.positive("attempts", self.attempts)
         checks.seconds("call_timeout", self.call_timeout)

@@ -30,6 +30,11 @@ class Layer:
     numbers: tuple[int, int] = (0, 0)
     turns: tuple[int, int] = (0, 0)
 
+    @property
+    def is_marker(self) -> bool:
+        """Whether it is a line that tells only the number of its messages."""
+        return self.numbers == (0, 0) != self.turns
+
 
 @dataclass(frozen=True, slots=True)
 class Stack:

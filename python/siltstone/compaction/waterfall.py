@@ -106,11 +106,16 @@ class WaterfallCompactor:
         refusal = run.refusal()
         if refusal is not None:
             return refusal
-        calls = Calls(self.config.attempts, self.config.call_timeout, False, self.config.retry_delay)
-        writer = Writer(self.config, calls, self._token_rule, trigger)
+        config = self.config
+        calls = Calls(config.attempts, config.call_timeout, False, config.retry_delay, trigger.model_calls)
+        writer = Writer(config, calls, self._token_rule, trigger)
         failure: CompactionError | None = None
+        is_whole = True
         try:
-            for piece in run.pieces():
+            for number, piece in enumerate(run.pieces()):
+                is_whole = not number or calls.has(2)  # a pass after the first makes two calls
+                if not is_whole:
+                    break
                 yield from run.summarise(piece, writer)
         except SummarizerOverflow as error:
             failure = calls.too_large(error)
@@ -118,7 +123,7 @@ class WaterfallCompactor:
             if getattr(error.__cause__, "exhausted", False) and not calls.usage:
                 return Skip("no_model", "no model was given; the memory is as it was")
             failure = error
-        compaction = run.compaction(failed=failure is not None, usage=calls)
+        compaction = run.compaction(whole=is_whole, failed=failure is not None, usage=calls)
         if compaction is not None:
             return compaction
         if failure is not None:
@@ -304,8 +309,12 @@ class _Run:
         """The recent summaries of this run that are already merged into the long-term summary."""
         return [_recent_message(piece, text) for piece, text in self._done[:-1]]
 
-    def compaction(self, *, failed: bool, usage: Calls) -> Compaction | None:
-        """The rewrite after the passes so far; None if no message leaves."""
+    def compaction(self, *, whole: bool, failed: bool, usage: Calls) -> Compaction | None:
+        """The rewrite after the passes so far; None if no message leaves.
+
+        If no call was left for all passes, they are not *whole*: the next run is due at the next boundary.
+        If one *failed*, it is due some messages later.
+        """
         if not self._done:
             return None
         state = self._memory.state
@@ -314,7 +323,7 @@ class _Run:
             return None
         counters = replace(
             state,
-            last=self._before.last if failed else self._size,
+            last=self._size if whole and not failed else self._before.last,
             failed_at=self._size if failed else None,
         )
         made, text = self._messages(covered(selection.discarded))

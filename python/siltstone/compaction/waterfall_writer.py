@@ -18,6 +18,7 @@ from siltstone.compaction.clip import clip, near_end
 from siltstone.compaction.prompts import unframed
 from siltstone.compaction.render import earlier_summary, items_of, render
 from siltstone.compaction.share import share_of
+from siltstone.compaction.summarise import fitted
 from siltstone.compaction.waterfall_config import WaterfallConfig
 from siltstone.compaction.waterfall_prompts import (
     RECENT_PREFIX,
@@ -99,11 +100,17 @@ class Writer:
         budget = self._config.longterm_budget_tokens
         if budget is None or self._rule.count_text(text) <= budget:
             return text
+        if not self._calls.has(2):  # one call is for the recent summary
+            return clip(text, budget, self._rule)
         shorter = yield from self._in_portions([_quoted(text)], min(budget, self._config.max_tokens))
         return clip(shorter, budget, self._rule)
 
     def _in_portions(self, memories: list[_Shown], cap: int) -> Flow[str]:
-        """A summary of *memories*: in one request where they fit, else portion by portion, each combined."""
+        """A summary of *memories*: in one request where they fit, else portion by portion, each combined.
+
+        If the number of calls is limited, there is one request: with the newest memories, and with lines of
+        the others.
+        """
         room = self._room(cap)
         prompt = self._slice([shown.text for shown in memories])
         if room is None or self._rule.count_text(prompt) <= room:
@@ -111,6 +118,9 @@ class Writer:
                 return (yield from self._ask(prompt, memories, cap, "summary"))
             except SummarizerOverflow:
                 room = self._rule.count_text(prompt) // 2
+        if self._calls.left is not None:
+            shown = yield from self._fitted(memories, room)
+            return (yield from self._ask(self._slice([each.text for each in shown]), shown, cap, "summary"))
         halvings, waiting, summary = 0, memories, ""
         while waiting:
             portion = self._portion(_text(waiting), room)
@@ -127,6 +137,15 @@ class Writer:
             else:
                 summary, waiting = text, rest
         return summary
+
+    def _fitted(self, memories: list[_Shown], room: int) -> Flow[list[_Shown]]:
+        """The newest of *memories*, after lines that the extractive model selects of the others."""
+        room -= self._rule.count_text(self._slice([]))
+        given = [shown.item for shown in memories]
+        items = yield from fitted(given, room, self._rule)
+        if items is given:
+            return memories
+        return [_quoted(items[0].text), *memories[len(given) - len(items) + 1 :]]
 
     def _portion(self, text: str, tokens: int) -> str:
         """The beginning of *text*, at most *tokens*, cut after a line or sentence; at least one character."""

@@ -98,7 +98,8 @@ class WindowCompactor:
         selection = self._select(history, read, loose, trigger)
         if not selection.is_worthwhile:
             return Skip("nothing_to_discard", f"{len(loose)} messages are within the limits")
-        calls = Calls(self.config.attempts, self.config.call_timeout, False, self.config.retry_delay)
+        config = self.config
+        calls = Calls(config.attempts, config.call_timeout, False, config.retry_delay, trigger.model_calls)
         earlier = "\n\n".join(unframed(each.text, WINDOW_PREFIX).strip() for each in summaries_of(read))
         summary, degraded = yield from self._summary(selection, earlier, calls, trigger)
         compaction = rewrite(

@@ -28,15 +28,15 @@ MATERIAL_SHARE = 0.6  # the most that a summary has of the new messages, beside 
 LEAST_TOKENS = 32  # of a summary, however little it summarises
 REQUEST_SHARE = 3  # of the room, at most a third goes to the user's requests as such
 # Of the room, what an earlier summary may take before new lines are chosen. It stands for everything that was
-# ever discarded, and is handed on many times: at a half, what is old is gone after a few compactions.
-EARLIER_SHARE = 0.75
+# ever discarded, and is handed on many times. More than that would leave new lines too little.
+EARLIER_SHARE = 0.85
 
 
 class ExtractiveModel:
     """A model for ``model=``: selects the most telling lines of what it is given.
 
     The user's requests come first, at least in short form while there is room; an earlier summary keeps
-    up to three quarters of the room; the rest goes to the most salient new lines, none of them twice.
+    up to 85 % of the room; the rest goes to the most salient new lines, none of them twice.
 
     Args:
         rule: The token rule by which the answer stays within ``max_tokens``: ``"blocks"``,

@@ -29,14 +29,13 @@ _KEYS: Final = {
         "summary_prefix",
     )
 }
-#: The documented guard, estimate, retained turns and failures. No result is cut, no summary is made anew.
+#: The documented guard, estimate, retained turns and failures. No result is cut.
 _DOCUMENTED: Final[Mapping[str, Any]] = {
     "strict_guard": True,
     "estimator": "bytes/4",
     "retained_token_budget": None,
     "on_summarizer_overflow": "fail",
     "max_result_tokens": None,
-    "max_summary_level": None,
 }
 
 

@@ -3,12 +3,12 @@
 A job is one attempt. It reads the view once, when it begins, asks the model, and then waits. The next
 boundary lets it commit: the job lands. The commit compares the session with the view that the job has read.
 Messages appended meanwhile follow the summary. If anything else has changed, the job fails as stale, and the
-view stays as it is.
+view stays as it is; its summary is kept for a later job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import Lock, RLock
 from types import GeneratorType
 from typing import Any
@@ -17,10 +17,12 @@ from siltstone.errors import ModelError
 from siltstone.events import CompactionFailed, Event
 from siltstone.hooks import HookCall, HookError
 from siltstone.llm import CompletionRequest, Landing, Steps
-from siltstone.messages import RawMessage
+from siltstone.messages import Message, RawMessage
 from siltstone.outcome import Failed, Outcome
 
 __all__ = ["Background", "Job"]
+
+MOST_UNPLACED = 8  #: summaries that are kept without a place in a view
 
 
 class Job:
@@ -167,6 +169,7 @@ class Background:
     def __init__(self, *, is_on: bool) -> None:
         self.is_on = is_on
         self.job: Job | None = None
+        self._unplaced: tuple[tuple[Message, ...], int] = ((), 0)
 
     @property
     def is_running(self) -> bool:
@@ -177,6 +180,17 @@ class Background:
     def is_due(self) -> bool:
         """Whether a job waits for the next boundary."""
         return self.job is not None and self.job.is_done
+
+    def keep(self, summaries: Iterable[Message], redactions: int) -> None:
+        """Keeps *summaries* that could not be committed, so that no model reads their messages again.
+
+        They were written when the session had that count of *redactions*.
+        """
+        self._unplaced = (*self.unplaced(redactions), *summaries)[-MOST_UNPLACED:], redactions
+
+    def unplaced(self, redactions: int) -> tuple[Message, ...]:
+        """The kept summaries, oldest first; none if something was forgotten since."""
+        return self._unplaced[0] if self._unplaced[1] == redactions else ()
 
     def take(self) -> Job | None:
         """Gives the job that is done to the caller, and forgets it; None if no job is done."""

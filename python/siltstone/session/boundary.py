@@ -42,6 +42,7 @@ _log = logging.getLogger("siltstone")
 
 
 RESCUES = 8  #: of one boundary, while other threads go on appending
+MOST_CALLS = 2  #: of a model in one compaction that a call of ``prepare`` or ``recover`` waits for
 
 
 def boundary(
@@ -141,8 +142,11 @@ def _in_background(core: SessionCore, policy: Compactor, trigger: Trigger) -> bo
 
 
 def _begun(core: SessionCore, state: SessionState, policy: Compactor, trigger: Trigger) -> list[Outcome]:
-    """Begins a background job, if none is running. The session's thread or task drives it."""
-    if core.background.is_running:
+    """Begins a background job, if there is none. The session's thread or task drives it.
+
+    A job that has ended since this boundary began waits for the next one, which commits it.
+    """
+    if core.background.job is not None:
         return [in_flight(core, policy)]
     _tell_triggered(core, policy, trigger)
     heard: list[Job] = []
@@ -368,17 +372,21 @@ def attempted(
     read, began = state.view, perf_counter()
 
     def rewrite(result: Compaction, before: int, after: int) -> int:
-        return commit_compaction(
-            core,
-            result,
-            read=read,
-            redactions=state.version.redactions,
-            at=core.clock.boundary if at is None else at,
-            policy=policy,
-            trigger=trigger,
-            tokens=(before, after),
-            seconds=perf_counter() - began,
-        )
+        try:
+            return commit_compaction(
+                core,
+                result,
+                read=read,
+                redactions=state.version.redactions,
+                at=core.clock.boundary if at is None else at,
+                policy=policy,
+                trigger=trigger,
+                tokens=(before, after),
+                seconds=perf_counter() - began,
+            )
+        except StoreConflictError:
+            core.background.keep(result.new_summaries, state.version.redactions)
+            raise
 
     shown = {item.derived_id for item in read if item.derived_id is not None}
     past = core.policy_line.past_summaries(policy.name, state.head, shown)
@@ -434,8 +442,16 @@ def within_window(core: SessionCore, policy: Compactor, at: int) -> Steps[list[O
 
 
 def _completed(core: SessionCore, state: SessionState, policy: Compactor, trigger: Trigger) -> Trigger:
-    """*trigger* with the facts that only the session knows: pins, the policy's state, the log, the time."""
+    """*trigger* with what only the session knows: pins, the policy's state, the log, the time.
+
+    A compaction that somebody waits for makes ``MOST_CALLS`` model calls at most. One that was asked for by
+    ``compact`` or ``resummarize``, or that runs in the background, makes as many as it needs.
+    """
     from siltstone.tools.memory_get import NAME as MEMORY_GET
+
+    calls = trigger.model_calls
+    if trigger.reason != "manual" and not _in_background(core, policy, trigger):
+        calls = MOST_CALLS if calls is None else min(calls, MOST_CALLS)
 
     def originals(ranges: Sequence[tuple[int, int]]) -> list[Message]:
         return covered(core.rows, ranges)
@@ -446,12 +462,14 @@ def _completed(core: SessionCore, state: SessionState, policy: Compactor, trigge
 
     return replace(
         trigger,
+        model_calls=calls,
         pins=frozenset(state.clock.pins),
         policy_state=core.policy_line.state(policy.name, state.head),
         keeps_substitutes=True,
         reader=MEMORY_GET if core.indexed else "",
         originals=originals,
         written=partial(written, core.rows, policy.name, state.head),
+        unplaced=core.background.unplaced(state.version.redactions),
         said_at=said_at,
         now=core.milliseconds() / 1000,
     )

@@ -398,8 +398,8 @@ class Session(BaseSession):
 
         Each summary of a summary loses details. This call reads the original messages in the log again,
         without forgotten ones, and replaces the earlier summaries by one new summary of level 1. No other
-        message leaves the view. ``ThresholdCompactor`` does the same by itself when a level passes
-        ``max_summary_level``. :meth:`undo_compaction` takes it back.
+        message leaves the view. It makes as many model calls as the original messages need.
+        :meth:`undo_compaction` takes it back.
 
         Args:
             focus: A subject that the new summary should keep in particular.

@@ -1,0 +1,265 @@
+"""What holds for every policy: what may never leave a request, and the work that one request may cost."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from compacting import assistant, exchange, filler, system, user
+from siltstone import (
+    Chain,
+    ClearToolResults,
+    Compacted,
+    CompactionConfig,
+    Compactor,
+    Failed,
+    Session,
+    SimpleMemoryStore,
+    SmartTrim,
+    SmartTrimConfig,
+    ThresholdCompactor,
+    TieredCompactor,
+    TieredConfig,
+    WaterfallCompactor,
+    WaterfallConfig,
+    WindowCompactor,
+    WorkerCompactor,
+    compact,
+)
+from siltstone.compaction import Compaction, Skip, Trigger
+from siltstone.compaction.rewrite import rewrite
+from siltstone.compaction.select import parted
+from siltstone.llm import Flow
+from siltstone.messages import Message
+
+WINDOW = 2_500
+
+POLICIES: dict[str, Callable[[], Compactor]] = {
+    "threshold": ThresholdCompactor,
+    "no recent turn": lambda: ThresholdCompactor(CompactionConfig(recent_turn_budget=0)),
+    "tiered": TieredCompactor,
+    "chronicle": lambda: TieredCompactor(TieredConfig(mode="chronicle")),
+    "worker": WorkerCompactor,
+    "window": WindowCompactor,
+    "waterfall": lambda: WaterfallCompactor(WaterfallConfig(immediate_window=4, recent_window=4)),
+    "smart trim": lambda: SmartTrim(SmartTrimConfig(reserve_tokens=200)),
+    "chain": lambda: Chain(ClearToolResults(), ThresholdCompactor()),
+}
+
+
+#: Policies that ask a model.
+WRITERS = {
+    name: POLICIES[name] for name in ("threshold", "tiered", "chronicle", "window", "waterfall", "chain")
+} | {
+    "two writers": lambda: Chain(WindowCompactor(), ThresholdCompactor()),
+    "small summariser": lambda: ThresholdCompactor(CompactionConfig(summarizer_window=1_024)),
+}
+
+
+def opened(policy: Compactor, model: Any = None) -> Session:
+    return Session.open(
+        None,
+        "s",
+        memory=SimpleMemoryStore(),
+        policy=policy,
+        model=model,
+        context_window=WINDOW,
+        background=False,
+    )
+
+
+def loops(seed: int, turns: int) -> Iterator[list[dict[str, Any]]]:
+    """The steps of *turns* turns: a request, then calls with results of very different sizes."""
+    draw = random.Random(seed)
+    for turn in range(turns):
+        yield [user(f"Turn {turn}: look at the sluice once more.")]
+        for step in range(draw.choice([1, 3, 6, 9])):
+            size = draw.choice([5, 50, 200, 500])
+            yield exchange(f"c{turn}-{step}", f"Level {step}. {filler(size)}")
+        yield [assistant("It holds. " * 10)]
+
+
+class Counting:
+    """A model that counts its calls and what it reads. The answers go round."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = answers or ("The gate was inspected, and it holds. " * 4,)
+        self.read: list[str] = []
+
+    def __call__(self, request: Any) -> Any:
+        self.read.append("".join(str(message["content"]) for message in request.messages[:-1]))
+        answer = self.answers[(len(self.read) - 1) % len(self.answers)]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def talk(first: int, last: int) -> list[dict[str, Any]]:
+    """Turns of a question and an answer."""
+    return [
+        raw
+        for turn in range(first, last)
+        for raw in (user(f"Gate {turn}? {filler(12)}"), assistant(f"Gate {turn} holds. {filler(20)}"))
+    ]
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_the_newest_request_the_rules_and_pins_are_in_every_request(name: str) -> None:
+    with opened(POLICIES[name]()) as session:
+        always = [system("You watch the sluices."), user("Never open the north gate.")]
+        session.append(*always, assistant("Understood."))
+        session.pin(1)
+        for step in loops(7, 16):
+            session.append(*step)
+            if step[0]["role"] == "user":
+                newest = step[0]
+            if step[-1]["role"] != "assistant":
+                sent = session.prepare().messages
+                assert all(message in sent for message in [*always, newest])
+        assert session.compactions()
+
+
+def test_a_worker_keeps_its_task_in_an_emergency_too() -> None:
+    """The results of one segment are larger than the window, so the emergency fit acts before its end."""
+    with opened(WorkerCompactor()) as session:
+        task = user("Inspect all sluices.")
+        session.append(task)
+        for step in range(12):
+            session.append(*exchange(f"c{step}", f"Sluice {step}. {filler(400)}"))
+            assert task in session.prepare().messages
+        session.append(user("Look at the north gate first."), *exchange("gate", filler(400)))
+        sent = session.prepare().messages
+        assert task in sent
+        assert user("Look at the north gate first.") in sent
+        assert {record.policy for record in session.compactions()} >= {"emergency"}
+
+
+def test_a_task_that_is_larger_than_the_window_leaves_in_an_emergency() -> None:
+    with opened(WorkerCompactor()) as session:
+        session.append(user(filler(2_200)), assistant("Done."), user("And now?"))
+        session.append(*exchange("c", filler(40)))
+        assert session.prepare().messages[-3] == user("And now?")
+
+
+class Careless:
+    """A policy of a host that keeps only the newest message."""
+
+    name = "careless"
+    token_rule = ThresholdCompactor().token_rule
+
+    def should_compact(self, context: Any) -> None:
+        """Never due."""
+
+    def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
+        yield from ()
+        kept = {len(history) - 2, len(history) - 1}
+        return rewrite(history, parted(history, kept), "All of it.", "Summary:")
+
+
+def test_a_policy_that_discards_the_newest_request_is_refused() -> None:
+    history = [user(filler(50)), assistant("Yes."), user("And now?"), *exchange("c", filler(40))]
+    refused = compact(history, Careless())
+    assert isinstance(refused, Failed)
+    assert refused.reason == "rewrite_invalid"
+    assert "the user's newest request at position 2" in refused.message
+    answered = compact([*history, assistant("It holds."), user("Good.")], Careless())
+    assert isinstance(answered, Compacted)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_prepare_makes_two_model_calls_at_most_at_any_length(name: str) -> None:
+    """The dearest request of the second half costs what the dearest of the first half cost."""
+    model = Counting()
+    spent: list[int] = []
+    with opened(WRITERS[name](), model) as session:
+        for turn in range(240):
+            question, answer = talk(turn, turn + 1)
+            session.append(question)
+            before = len(model.read)
+            session.prepare()
+            assert len(model.read) - before <= 2
+            spent.append(sum(map(len, model.read[before:])))
+            session.append(answer)
+        assert session.compactions()
+        covered = sorted({span for record in session.compactions() for span in record.covers})
+        assert covered[0][0] == 0
+        assert all(
+            [raw["content"] for raw in session.expand(record.id)]
+            == [session.log()[seq]["content"] for start, end in record.covers for seq in range(start, end)]
+            for record in session.compactions()[-2:]
+        )
+    assert max(spent[120:]) <= 1.2 * max(spent[:120])
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize(
+    "answers",
+    [(), (OSError("down"),), (ValueError("prompt is too long: 3000 tokens > 1000 maximum"),), ("",)],
+    ids=["answers", "raises", "refuses", "says nothing"],
+)
+def test_of_a_list_of_any_length_a_prepare_reads_as_much_as_two_requests_hold(
+    name: str, answers: tuple[Any, ...]
+) -> None:
+    """The model may work, fail or refuse: nobody waits for more than two calls, and the window is kept."""
+    model = Counting(*answers)
+    with opened(WRITERS[name](), [model, model]) as session:
+        session.observe([*talk(0, 300), user("And the sluice?")])
+        for _ in range(6):
+            before = len(model.read)
+            prepared = session.prepare()
+            assert len(model.read) - before <= 2
+            assert prepared.tokens <= WINDOW
+            assert prepared.messages[-1] == user("And the sluice?")
+        numbers = [n for record in session.compactions()[-1:] for span in record.covers for n in range(*span)]
+        assert numbers == sorted(set(numbers))
+
+
+def test_two_requests_read_the_newest_messages_and_lines_of_all_others() -> None:
+    model = Counting()
+    policy = ThresholdCompactor(CompactionConfig(retained_token_budget=200))
+    with opened(policy, model) as session:
+        session.append(*talk(0, 1))
+        session.prepare()
+        session.append(user("The password of the north gate is FERRY-88."), *talk(1, 300), user("And now?"))
+        session.prepare()
+        first, second = model.read
+        assert "FERRY-88" in first
+        assert "Earlier summary of messages 0-" in second
+        assert "Gate 290 holds." in second
+        assert len(first) + len(second) < 4 * 2 * WINDOW
+        (record,) = session.compactions()
+        assert (record.level, record.covers[0][0], record.degraded) == (1, 0, False)
+
+
+def test_the_second_call_of_a_prepare_is_the_next_model_s() -> None:
+    """A list of models whose first is down still gets its summary in two calls."""
+    down, up = Counting(OSError("down")), Counting()
+    with opened(ThresholdCompactor(CompactionConfig(attempts=3, retry_delay=0)), [down, up]) as session:
+        session.append(*talk(0, 1))
+        session.prepare()
+        session.append(*talk(1, 100), user("And now?"))
+        assert isinstance(session.prepare().compaction, Compacted)
+        assert (len(down.read), len(up.read)) == (1, 1)
+
+
+def test_the_second_call_of_a_prepare_is_the_only_model_s_again() -> None:
+    flaky = Counting(OSError("reset"), "The gates were inspected.")
+    with opened(ThresholdCompactor(CompactionConfig(attempts=3, retry_delay=0)), flaky) as session:
+        session.append(*talk(0, 1))
+        session.prepare()
+        session.append(*talk(1, 60), user("And now?"))
+        assert isinstance(session.prepare().compaction, Compacted)
+        assert len(flaky.read) == 2
+
+
+def test_a_compaction_that_is_asked_for_reads_everything() -> None:
+    model = Counting()
+    with opened(ThresholdCompactor(), model) as session:
+        session.append(*talk(0, 300))
+        session.compact()
+        assert len(model.read) > 4
+        material = "".join(model.read)
+        assert all(f"Gate {turn} holds." in material for turn in range(290))
