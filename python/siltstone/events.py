@@ -28,6 +28,7 @@ __all__ = [
     "Hook",
     "MemoryExpired",
     "MemoryIndexed",
+    "OverheadTooLarge",
     "RecallFailed",
     "RecallInjected",
     "RedactedSpan",
@@ -315,6 +316,42 @@ class WindowLearned:
 
 
 @dataclass(frozen=True, slots=True)
+class OverheadTooLarge:
+    """What is sent beside the messages, such as tool definitions, leaves the policy's threshold no room.
+
+    No compaction can make it smaller. From now on the policy counts the messages alone, against the rest of
+    the window. This is told, and logged as a warning, once in the life of a session.
+
+    Attributes:
+        session_id: The session.
+        policy: The policy's name.
+        fixed_tokens: The tokens beside the messages: the provider's count less our estimate of the messages.
+        history_tokens: Tokens of the messages, by our estimate.
+        threshold: The tokens at which the policy compacts.
+        context_window: The window in tokens; None if unknown.
+    """
+
+    session_id: str
+    policy: str
+    fixed_tokens: int
+    history_tokens: int
+    threshold: int
+    context_window: int | None
+
+    @property
+    def sentence(self) -> str:
+        """The three sizes and the remedy, for people."""
+        window = "" if self.context_window is None else f", in a window of {self.context_window:,}"
+        return (
+            f"session {self.session_id!r}: what is sent beside the messages (tools, system prompt) has "
+            f"{self.fixed_tokens:,} tokens by the provider's count, and the messages have "
+            f"{self.history_tokens:,}; the policy {self.policy!r} compacts from {self.threshold:,} tokens "
+            f"on{window}. No compaction can help: send fewer or shorter tool definitions, or choose a larger "
+            "window or threshold"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class EntriesQuarantined:
     """A search left entries out because they do not match their checksums. Told once for each such state.
 
@@ -532,6 +569,7 @@ Event: TypeAlias = (
     | MemoryExpired
     | ForgottenReturned
     | WindowLearned
+    | OverheadTooLarge
     | UserMessagesSummarised
     | RecallInjected
     | RecallFailed

@@ -166,7 +166,7 @@ def test_the_provider_s_count_is_a_trigger_of_its_own(tmp_path: Path) -> None:
     with Session.open(tmp_path, "s", policy=small(5000), model=ScriptedModel()) as session:
         session.append(user("a"))
         session.prepare()
-        session.append(assistant("a long story " * 30), user("c"))
+        session.append(assistant("a long story " * 750), user("c"))
         session.prepare()
         session.append(assistant("d"), user("e"), usage={"prompt_tokens": 6000})
         outcome = session.prepare().compaction

@@ -45,12 +45,12 @@ def test_mk_14_a_failed_attempt_is_remembered_over_a_restart(tmp_path: Path) -> 
 
     def boundary(session: Session) -> bool:
         before = len(asked)
-        session.append({"role": "user", "content": "Go on."}, usage={"input_tokens": 9_000})
+        session.append({"role": "user", "content": "Go on."}, usage={"input_tokens": 5_100})
         session.prepare()
         return len(asked) > before
 
     with Session.open(tmp_path, "s", policy=policy, model=broken) as session:
-        session.append(*TURNS[:4])
+        session.append(*TURNS)
         assert [boundary(session), boundary(session), boundary(session)] == [False, True, False]
     with Session.open(tmp_path, "s", policy=policy, model=broken) as session:
         assert [boundary(session), boundary(session)] == [False, True], "index 3 and 4; the attempt was 1"

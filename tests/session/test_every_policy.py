@@ -32,8 +32,10 @@ from siltstone import (
 from siltstone.compaction import Compaction, Skip, Trigger
 from siltstone.compaction.rewrite import rewrite
 from siltstone.compaction.select import parted
+from siltstone.events import OverheadTooLarge
 from siltstone.llm import Flow
 from siltstone.messages import Message
+from siltstone.testing import RecordingHook
 
 WINDOW = 2_500
 
@@ -263,3 +265,96 @@ def test_a_compaction_that_is_asked_for_reads_everything() -> None:
         assert len(model.read) > 4
         material = "".join(model.read)
         assert all(f"Gate {turn} holds." in material for turn in range(290))
+
+
+def reported(session: Session, turns: int, overhead: int, factor: float = 1.0) -> list[int]:
+    """The provider's counts of *turns* requests: *overhead* and *factor* times what we estimate."""
+    counts = []
+    for turn in range(turns):
+        question, answer = talk(turn, turn + 1)
+        session.append(question)
+        counts.append(overhead + int(session.prepare().tokens * factor))
+        session.append(answer, usage={"input_tokens": counts[-1]})
+    return counts
+
+
+OVERLOADED: dict[str, tuple[Callable[[], Compactor], int]] = {
+    "threshold": (ThresholdCompactor, 0),
+    "absolute threshold": (lambda: ThresholdCompactor(CompactionConfig(auto_compact_threshold=6_000)), 0),
+    "chain": (lambda: Chain(ClearToolResults(), ThresholdCompactor()), 0),
+    "tiered": (TieredCompactor, 500),
+    "chronicle": (lambda: TieredCompactor(TieredConfig(mode="chronicle")), 500),
+    "worker": (lambda: WorkerCompactor(TieredConfig(worker_turns_per_segment=2)), 500),
+}
+
+
+@pytest.mark.parametrize("name", [name for name in OVERLOADED if name != "chronicle"])
+def test_what_is_sent_beside_the_messages_causes_no_compaction_and_is_told_once(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Tools of 9,000 tokens in a window of 10,000: the messages are compacted for themselves alone."""
+    policy, named = OVERLOADED[name]
+    hook = RecordingHook()
+    store = SimpleMemoryStore()
+    for _ in range(2):  # a second process goes on
+        with Session.open(
+            None,
+            "s",
+            memory=store,
+            policy=policy(),
+            model=Counting(),
+            context_window=10_000,
+            reserved_tokens=named,
+            background=False,
+            hooks=[hook],
+        ) as session:
+            reported(session, 5, 9_000)
+            assert session.compactions() == []
+    (event,) = (event for event in hook.events if isinstance(event, OverheadTooLarge))
+    assert 8_800 < event.fixed_tokens <= 9_000
+    assert (event.policy, event.context_window) == (policy().name, 10_000)
+    (warning,) = (record.getMessage() for record in caplog.records if record.levelname == "WARNING")
+    assert all(f"{size:,}" in warning for size in (event.fixed_tokens, event.history_tokens, 10_000))
+    assert "fewer or shorter tool definitions" in warning
+
+
+@pytest.mark.parametrize("name", OVERLOADED)
+def test_with_too_much_beside_them_the_messages_still_fit_the_window(name: str) -> None:
+    policy, named = OVERLOADED[name]
+    with Session.open(
+        None,
+        "s",
+        memory=SimpleMemoryStore(),
+        policy=policy(),
+        model=Counting(),
+        context_window=10_000,
+        reserved_tokens=named,
+        background=False,
+    ) as session:
+        counts = reported(session, 150, 9_000)
+        made = len(session.compactions())
+    assert max(counts) <= 10_000
+    assert 4 < made < 60
+
+
+def test_what_is_sent_beside_the_messages_is_learned_anew_when_it_changes() -> None:
+    with Session.open(
+        None, "s", memory=SimpleMemoryStore(), model=Counting(), context_window=10_000
+    ) as session:
+        reported(session, 4, 9_000)
+        assert session.compactions() == []
+        counts = reported(session, 160, 1_000)
+        assert session.compactions()
+        assert 7_000 < max(counts) < 8_500, "the whole window is used again"
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.3, 2.0, 2.9])
+def test_an_estimate_that_is_too_small_is_not_taken_for_something_beside_the_messages(factor: float) -> None:
+    hook = RecordingHook()
+    with Session.open(
+        None, "s", memory=SimpleMemoryStore(), model=Counting(), context_window=10_000, hooks=[hook]
+    ) as session:
+        counts = reported(session, 240, 300, factor)
+        assert session.compactions()
+    assert factor < 1 or max(counts) <= 8_300
+    assert not any(isinstance(event, OverheadTooLarge) for event in hook.events)

@@ -146,7 +146,7 @@ def test_rule_16_what_came_since_the_provider_counted_is_added(tmp_path: Path) -
     with Session.open(tmp_path, "s", policy=policy, model=ScriptedModel(), reserved_tokens=100) as session:
         session.append(user("a"))
         session.prepare()
-        session.append(assistant("a long story " * 30), user("c"))
+        session.append(assistant("a long story " * 750), user("c"))
         session.prepare()
         session.append(assistant("d"), user("e"), usage=4_900)
         assert session.prepare().compaction is None

@@ -255,7 +255,10 @@ class ThresholdCompactor:
         )
 
     def _fired(self, context: CompactionContext) -> Trigger | None:
-        threshold = self.config.effective_threshold(context.context_window)
+        window = context.context_window
+        threshold = self.config.effective_threshold(window)
+        if window is not None and threshold > window:  # of a window that became smaller meanwhile
+            threshold = max(1, window * 4 // 5)
         tokens = context.estimated_history_tokens + context.reserved_tokens
         reason = self._reason(context, tokens, threshold)
         if reason is None:

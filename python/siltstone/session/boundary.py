@@ -34,7 +34,7 @@ from siltstone.session.view import View
 
 __all__ = [
     "RESCUES", "attempted", "boundary", "can_hold", "check_bytes", "check_legal", "check_view",
-    "compaction", "context_of", "forecast", "in_flight", "landed", "passed", "prepared",
+    "compaction", "context_of", "due", "forecast", "in_flight", "landed", "passed", "prepared",
     "within_window",
 ]  # fmt: skip
 
@@ -75,7 +75,7 @@ def boundary(
     fits = window is None or request <= window
     if not fits:
         check_view(core, state, policy)
-    trigger = asked or policy.should_compact(context_of(core, state, policy, request_bytes))
+    trigger = asked or due(core, state, policy, request_bytes, tells=True)
     if trigger is None and fits and not outcomes and core.state is state:  # as at most boundaries
         after, is_noted = passed(core, policy, request)
         if after.view is state.view:
@@ -256,7 +256,7 @@ def forecast(core: SessionCore, policy: Compactor | None, asked: Trigger | None 
     idle = Plan(False, "no_policy", len(view), 0, (), 0, view.tokens, view.tokens, name)
     if policy is None:
         return idle
-    trigger = asked or policy.should_compact(context_of(core, state, policy))
+    trigger = asked or due(core, state, policy)
     if trigger is None and core.context_window is not None:
         fit = rescue(view.tokens, policy, core.context_window, core.reserved_tokens)
         policy, trigger = fit or (policy, None)
@@ -346,7 +346,7 @@ def _still_due(
         return trigger if not over or _tokens(core, state, policy) > (window or 0) else None
     if trigger.reason in ("manual", "model", "overflow"):
         return trigger
-    return policy.should_compact(context_of(core, state, policy))
+    return due(core, state, policy)
 
 
 def attempted(
@@ -472,6 +472,41 @@ def _completed(core: SessionCore, state: SessionState, policy: Compactor, trigge
         unplaced=core.background.unplaced(state.version.redactions),
         said_at=said_at,
         now=core.milliseconds() / 1000,
+    )
+
+
+def due(
+    core: SessionCore,
+    state: SessionState,
+    policy: Compactor,
+    request_bytes: int | None = None,
+    *,
+    tells: bool = False,
+) -> Trigger | None:
+    """The trigger of the compaction that *policy* wants; None if it wants none.
+
+    If only the provider's count reaches the threshold, and more than three quarters of the threshold are sent
+    beside the messages, a compaction cannot help. Then the policy decides as if nothing was sent beside them,
+    and the window was smaller by that. With *tells* the host hears of it.
+    """
+    context = context_of(core, state, policy, request_bytes)
+    trigger, fixed = policy.should_compact(context), state.clock.fixed_tokens
+    if not fixed or trigger is None or trigger.threshold is None:
+        return trigger
+    own = context.estimated_history_tokens + context.reserved_tokens
+    if own >= trigger.threshold or fixed <= trigger.threshold * 3 // 4:
+        return trigger
+    if tells:
+        core.tell_overhead(policy.name, trigger.threshold)
+    window = context.context_window
+    return policy.should_compact(
+        replace(
+            context,
+            last_input_tokens=max(0, context.last_input_tokens - fixed),
+            forecast_tokens=max(0, context.forecast_tokens - fixed),
+            reserved_tokens=0,
+            context_window=window - fixed if window is not None and window > fixed else window,
+        )
     )
 
 

@@ -16,6 +16,9 @@ from siltstone.messages import Message
 __all__ = ["LOW_YIELD", "CompactionClock"]
 
 MOST_RUNS = 50  #: the newest runs of a host whose beginnings are kept
+
+MOST_ERROR = 3  #: times that the provider may count what we estimate
+
 LOW_YIELD = 0.05  #: an attempt that reclaims less than this share of the tokens counts as failed
 
 _KEYS = {
@@ -32,6 +35,8 @@ _KEYS = {
     "noted_band": "noted",
     "cached_tokens": "cached_tokens",
     "heard_at": "heard_at",
+    "fixed_tokens": "fixed_tokens",
+    "fixed_told": "fixed_told",
 }
 _COUNTS = attrgetter(*_KEYS.values())
 _PINS, _RUNS = "pinned", "runs"
@@ -64,6 +69,9 @@ class CompactionClock:
         heard_at: The time of that usage, in milliseconds since 1970; 0 if unknown.
         runs: The first message of each run of the host after the first run, ascending; the newest
             ``MOST_RUNS``.
+        fixed_tokens: Tokens that are sent beside the messages, such as tool definitions, as far as the
+            provider's counts prove them; see :meth:`heard`.
+        fixed_told: 1 if the host was told that they are too many for its policy, else 0.
     """
 
     boundary: int = 0
@@ -82,6 +90,8 @@ class CompactionClock:
     cached_tokens: int = 0
     heard_at: int = 0
     runs: tuple[int, ...] = ()
+    fixed_tokens: int = 0
+    fixed_told: int = 0
 
     @classmethod
     def inferred(cls, history: Iterable[Message]) -> CompactionClock:
@@ -100,11 +110,29 @@ class CompactionClock:
         """The clock after one more boundary, at which the window had reached *band* per cent."""
         return replace(self, boundary=self.boundary + 1, band=band, noted=noted)
 
-    def heard(self, input_tokens: int, seq: int, cached: int = 0, at: int = 0) -> CompactionClock:
-        """The clock after a model call with the provider's count. The call saw the messages before *seq*."""
+    def heard(
+        self, input_tokens: int, seq: int, cached: int = 0, at: int = 0, sent: int | None = None
+    ) -> CompactionClock:
+        """The clock after a model call with the provider's count. The call saw the messages before *seq*.
+
+        *sent* is our estimate of these messages. The rest of the count is sent beside them, or our estimate
+        is too small. It may be so by ``MOST_ERROR`` times; only what exceeds that is proven to be fixed.
+        """
+        fixed = self.fixed_tokens
+        if sent is not None and input_tokens:
+            fixed = max(0, input_tokens - MOST_ERROR * sent, min(fixed, input_tokens - sent))
         return replace(
-            self, last_input_tokens=input_tokens, last_input_seq=seq, cached_tokens=cached, heard_at=at
+            self,
+            last_input_tokens=input_tokens,
+            last_input_seq=seq,
+            cached_tokens=cached,
+            heard_at=at,
+            fixed_tokens=fixed,
         )
+
+    def told_of_fixed(self) -> CompactionClock:
+        """After the host was told of too many fixed tokens."""
+        return replace(self, fixed_told=1)
 
     def cached(self, now: int, ttl: float | None) -> int:
         """The tokens in the provider's cache at *now* (milliseconds), if it keeps them for *ttl* seconds."""

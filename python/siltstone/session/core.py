@@ -340,6 +340,22 @@ class SessionCore:
             self._quietly(lambda: retried(step))
             notify(self.hooks, WindowLearned(self.session_id, before, window))
 
+    def tell_overhead(self, policy: str, threshold: int) -> None:
+        """Tells once in the life of the session that what is sent beside the messages is too much."""
+        clock = self.state.clock
+        if clock.fixed_told:
+            return
+        from siltstone.events import OverheadTooLarge, notify
+
+        def step() -> None:
+            self._save_clock(self.followed().clock.told_of_fixed())
+
+        self._quietly(lambda: retried(step))
+        window, history = self.context_window, self.state.view.tokens
+        event = OverheadTooLarge(self.session_id, policy, clock.fixed_tokens, history, threshold, window)
+        _log.warning("%s", event.sentence)
+        notify(self.hooks, event)
+
     def tell_secrets(self) -> None:
         """Tells hooks where the last write had secrets."""
         spans, self._spans = self._spans, ()
@@ -499,8 +515,8 @@ class SessionCore:
         """The clock with the provider's count of the last request, and the relative error of our estimate."""
         counted = input_tokens(usage)
         cached = min(cached_tokens(usage), counted)  # a provider has no more in its cache than it was sent
-        clock = state.clock.heard(counted, state.end, cached, self.milliseconds())
         sent = self.requests.sent_tokens(state.view.sendable())
+        clock = state.clock.heard(counted, state.end, cached, self.milliseconds(), sent)
         return clock, (sent + self.reserved_tokens) / counted - 1 if counted else None
 
     def _check_own_end(self, state: SessionState) -> None:
