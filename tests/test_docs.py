@@ -124,8 +124,7 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch, a_provider, req
         server.rows(f"CREATE DATABASE {_DATABASE}")
         request.addfinalizer(lambda: server.rows(f"DROP DATABASE {_DATABASE} WITH (FORCE)"))
         monkeypatch.setenv("DATABASE_URL", server.url(database=_DATABASE))
-    runs = 1 if {*needed(page)} - {"psycopg"} else 2  # a framework's page runs once
-    for _ in range(runs):
+    for _ in range(2):  # as after a restart
         namespace: dict[str, Any] = {"__name__": "__main__"}
         for block in blocks(page.read_text("utf-8")):
             if block.word == "python" and not block.excused:

@@ -119,6 +119,10 @@ class Case(ABC):
     #: Whether the host counts tokens of the whole run, and a summary's are to be among them.
     counts_usage = True
 
+    #: Whether a list without history tells the adapter that the host begins anew.
+    knows_beginnings = True
+    #: Whether the host keeps the list, so that two of them can go on with one session.
+    keeps_list = True
     #: What other middleware may do to a request before siltstone sees it, and no further than this request.
     may_change = ("copies", "adds")
     #: What other middleware makes of the messages of a request; None if there is none.
@@ -417,6 +421,58 @@ class AdapterContract:
         with opened(**options) as session:
             written = HostHistory(self.case.dialect).write(session.history())
             assert [self.case.form(each) for each in written] == had
+
+    def test_a_host_that_begins_anew_goes_on_with_what_was_said(self, is_async: bool, tmp_path: Any) -> None:
+        """The first word is the same in both lives. No text of the first is lost."""
+        script, inputs = conversation(6)
+        options: dict[str, Any] = {"path": tmp_path, "memory": True, "context_window": 2_000}
+        options["policy"] = siltstone.ThresholdCompactor()
+        with opened(**options) as session:
+            self.case.play(session, [Say("Hello."), *script], ["Hi", *inputs], is_async=is_async)
+            logged = session.log()
+        with opened(**options) as session:
+            later = self.case.play(
+                session, [Say("Hello."), Say("Both.")], ["Hi", "What stands on quay 5?"], is_async=is_async
+            )
+            assert session.log()[: len(logged)] == logged
+            assert len(session.log()) == len(logged) + 4
+            assert "Question 5" in json.dumps(session.history())
+            assert session.search("Question 0") or "Question 0" in json.dumps(session.history())
+            assert not any(each.reason == "branch" for each in session.compactions())
+            for sent in later.sent:
+                self.case.check(sent)
+                assert broken_tool_groups(self.read(sent)) == 0
+            assert any("Question 5" in message.text for message in self.read(later.sent[-1]))
+
+    def test_a_host_that_sends_the_newest_message_alone_has_all_of_them_in_the_session(
+        self, is_async: bool
+    ) -> None:
+        if not self.case.knows_beginnings:
+            pytest.skip("a loop needs unrelated='always'")
+        session = opened(policy=None, model=None)
+        words = ["Hi", "yes", "yes", "no"] * 10
+        sent = []
+        for word in words:
+            run = self.case.play(session, [Say("Noted.")], [word], is_async=is_async)
+            sent.append(len(self.read(run.sent[0])))
+        roles = [read_message(each, 0).role for each in session.log()]
+        assert (roles.count("user"), roles.count("assistant")) == (40, 40)
+        assert sent == [2 * number + 1 for number in range(40)]
+        assert session.compactions() == []
+
+    def test_a_second_list_in_one_session_is_stopped_before_it_writes(self, is_async: bool) -> None:
+        """As of two tabs: the first goes on after the second has begun."""
+        if not (self.case.knows_beginnings and self.case.keeps_list):
+            pytest.skip("the host has no list of its own")
+        session = opened(policy=None, model=None)
+        ann = self.case.play(session, [Say("Hello.")] * 2, ["I am Ann.", "Am I?"], is_async=is_async)
+        self.case.play(session, [Say("Hello.")], ["I am Ben."], is_async=is_async)
+        logged = session.log()
+        with pytest.raises(Exception, match="a session of its own for each conversation") as raised:
+            self.case.play(session, [Say("Yes.")], ["Who am I?"], is_async=is_async, state=ann.state)
+        causes = raised.value, raised.value.__cause__, raised.value.__context__
+        assert any(isinstance(each, siltstone.HistoryConflictError) for each in causes)
+        assert session.log() == logged
 
     @pytest.mark.parametrize("failure", [RuntimeError("no"), "", "I'm sorry, I can't help with that."])
     def test_a_summariser_that_fails_changes_nothing_and_ends_no_run(

@@ -290,6 +290,22 @@ def test_each_conversation_has_a_session_of_its_own_and_the_tools_read_it() -> N
     assert [len(store.session(name).log()) for name in ("ann", "ben")] == [6, 2]
 
 
+def test_a_second_conversation_in_one_session_is_refused_and_a_store_has_one_for_each() -> None:
+    async def main(memory: SiltstoneMiddleware) -> None:
+        agent = Agent(Scripted([Say("Hello.")] * 3, Run()), middleware=[memory])
+        for name in ("ann", "ben"):
+            await agent.run(f"I am {name}.", session=agent.create_session(session_id=name))
+        await memory.close()
+
+    session = opened()
+    with pytest.raises(siltstone.ConfigError, match=r"'ann'.*'ben'.*give the adapter a store"):
+        asyncio.run(main(SiltstoneMiddleware(session)))
+    assert len(session.log()) == 2
+    with siltstone.SimpleMemoryStore() as store:
+        asyncio.run(main(SiltstoneMiddleware(store, context_window=10_000)))
+        assert [len(store.session(name).log()) for name in ("ann", "ben")] == [2, 2]
+
+
 def test_what_other_middleware_edits_in_a_request_stays_edited_there() -> None:
     class Careful(ChatMiddleware):
         async def process(self, context: ChatContext, call_next: Any) -> None:

@@ -151,6 +151,7 @@ class AnthropicCase(Case):
     messages_of_a_turn = 4
     #: Nobody adds up what a loop has used; the session has its own.
     may_change = ()
+    knows_beginnings = False
     counts_usage = False
 
     def play(

@@ -58,8 +58,9 @@ from adapters.contract import (
 )
 from siltstone.adapters.langchain import LangChainDialect, SiltstoneMiddleware, summariser
 from siltstone.errors import ConfigError, InvalidMessageError
-from siltstone.events import UsageRecord
+from siltstone.events import HistoryContinued, UsageRecord
 from siltstone.messages import broken_tool_groups, decode, encode, read_history, read_message
+from siltstone.testing import RecordingHook
 
 
 class PromptTooLongError(Exception):
@@ -303,6 +304,67 @@ def test_each_thread_has_a_session_of_its_own_and_idle_ones_are_closed() -> None
         hook.close()
         assert opened_for == ["ann", "ben", "ann"]
         assert [len(store.session(name).log()) for name in ("ann", "ben")] == [4, 2]
+
+
+def test_a_second_thread_in_one_session_is_refused_before_it_writes() -> None:
+    session = opened()
+    agent, _ = clerk([Say("One."), Say("Two.")], [SiltstoneMiddleware(session)])
+    agent.invoke(said("I am Ann."), on("ann"))
+    with pytest.raises(ConfigError, match=r"'ann'.*'ben'.*give the adapter a store"):
+        agent.invoke(said("I am Ben."), on("ben"))
+    agent.invoke(said("Who am I?"), on("ann"))
+    assert len(session.log()) == 4
+
+
+def test_a_store_has_a_session_for_each_thread_that_goes_on_when_it_is_opened_again() -> None:
+    """The least recently used is closed at each turn, and what is opened again is no restart."""
+    events = RecordingHook()
+    with siltstone.SimpleMemoryStore() as store:
+        hook = SiltstoneMiddleware(store, most_open=1, context_window=10_000, hooks=[events])
+        agent, run = clerk([Say(f"Answer {number}.") for number in range(6)], [hook])
+        for _ in range(3):
+            for thread in ("ann", "ben"):
+                agent.invoke(said("Hi"), on(thread))
+        hook.close()
+        for name in ("ann", "ben"):
+            with store.session(name, context_window=10_000) as session:
+                assert len(session.log()) == 6
+                assert session.compactions() == []
+        assert [len(each) for each in run.sent] == [1, 1, 3, 3, 5, 5]
+        assert not any(isinstance(each, HistoryContinued) for each in events.events)
+
+
+def test_options_of_sessions_go_with_a_store() -> None:
+    with pytest.raises(ConfigError, match=r"context_window.*go with a store"):
+        SiltstoneMiddleware(opened(), context_window=10_000)
+
+
+def test_the_first_message_of_a_checkpoint_is_edited_and_that_of_a_new_saver_begins_anew() -> None:
+    session = opened(policy=None, model=None)
+    hook = SiltstoneMiddleware(session)
+    agent, run = clerk([Say("One."), Say("Two.")], [hook])
+    agent.invoke(said("First?"), on("1"))
+    *_, start = agent.get_state_history(on("1"))
+    agent.invoke(said("Edited?"), start.config)
+    assert [each.text for each in run.sent[-1]] == ["Edited?"]
+    assert [each.reason for each in session.compactions()] == ["branch"]
+    again, run = clerk([Say("Three.")], [hook])
+    again.invoke(said("Hi"), on("1"))
+    assert [each.text for each in run.sent[-1]] == ["Edited?", "Two.", "Hi"]
+
+
+def test_a_checkpoint_on_disk_goes_on_in_another_process(tmp_path: Path) -> None:
+    sqlite = pytest.importorskip("langgraph.checkpoint.sqlite", reason="needs langgraph-checkpoint-sqlite")
+    for life in range(3):
+        with (
+            sqlite.SqliteSaver.from_conn_string(str(tmp_path / "state.sqlite")) as saver,
+            opened(path=tmp_path, memory=True, policy=None, model=None) as session,
+        ):
+            agent, run = clerk([Say("Noted.")], [SiltstoneMiddleware(session)], checkpointer=saver)
+            agent.invoke(said("Hi"), on("1"))
+            assert len(run.sent[0]) == 2 * life + 1
+            assert len(session.log()) == 2 * life + 2
+            assert session.compactions() == []
 
 
 def test_a_run_without_a_thread_is_refused_where_there_is_a_session_for_each() -> None:

@@ -115,6 +115,7 @@ class OpenAICase(Case):
     prompts = 1
     #: Nobody adds up what a loop has used; the session has its own.
     may_change = ()
+    knows_beginnings = False
     counts_usage = False
 
     def play(

@@ -117,6 +117,7 @@ class AgentsCase(Case):
     is_identical = False
     #: Each call is an item of its own, and so is a thought.
     messages_of_a_turn = 6
+    keeps_list = False
     messages_of_a_thought = 1
 
     def agent(self, memory: SiltstoneSession, model: Model) -> Any:
@@ -278,6 +279,18 @@ async def test_a_session_that_is_cleared_has_forgotten_all() -> None:
     run = Run()
     await talk(memory, [Say("Hello.")], "Anew.", run=run)
     assert [each["content"] for each in run.sent[0] if each["role"] == "user"] == ["Anew."]
+
+
+async def test_a_session_that_is_cleared_has_forgotten_all_in_a_later_process_too(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"path": tmp_path, "memory": True}
+    with opened(**options) as session:
+        memory = SiltstoneSession(session)
+        await talk(memory, [Say("Noted.")], "The code is 4711.")
+        await memory.clear_session()
+    with opened(**options) as session:
+        run = Run()
+        await talk(SiltstoneSession(session), [Say("Hello.")], "Anew.", run=run)
+        assert [each["content"] for each in run.sent[0] if each["role"] == "user"] == ["Anew."]
 
 
 async def test_a_compaction_that_is_asked_for_is_made_and_its_tokens_are_counted() -> None:

@@ -60,7 +60,7 @@ from adapters.contract import (
     through_the_log,
 )
 from siltstone.adapters.pydantic_ai import PydanticAIDialect, SiltstoneCapability, summariser
-from siltstone.messages import decode, encode
+from siltstone.messages import decode, encode, read_message
 
 
 class Scripted:
@@ -301,6 +301,53 @@ def test_a_system_prompt_beside_the_first_question_stays_when_the_question_goes(
     assert [piece["role"] for piece in dialect.read(message)] == ["system", "user"]
     assert dialect.part(message, [0]).parts == [message.parts[0]]
     assert message.parts[1].content == "Where?"
+
+
+def test_a_second_conversation_in_one_session_is_refused_and_a_store_has_one_for_each() -> None:
+    async def main(capability: Any) -> None:
+        agent = Agent(TestModel(call_tools=[]), capabilities=[capability])
+        for name in ("ann", "ben"):
+            await agent.run(f"I am {name}.", conversation_id=name)
+        await capability.close()
+
+    session = opened()
+    with pytest.raises(siltstone.ConfigError, match=r"'ann'.*'ben'.*give the adapter a store"):
+        asyncio.run(main(SiltstoneCapability(session)))
+    assert len(session.log()) == 2
+    with siltstone.SimpleMemoryStore() as store:
+        asyncio.run(main(SiltstoneCapability(store, context_window=10_000)))
+        assert [len(store.session(name).log()) for name in ("ann", "ben")] == [2, 2]
+
+
+def test_an_edit_of_the_first_message_is_one_where_each_request_opens_the_session(tmp_path: Path) -> None:
+    """Complete lists, and ``unrelated="branch"``: nothing else tells an edit from a restart."""
+    options: dict[str, Any] = {"path": tmp_path, "memory": True, "policy": None, "model": None}
+    history: Any = None
+    for text in ("First?", "Second?"):
+        with opened(unrelated="branch", **options) as session:
+            agent = Agent(TestModel(call_tools=[]), capabilities=[SiltstoneCapability(session)])
+            history = asyncio.run(agent.run(text, message_history=history)).all_messages()
+            assert session.compactions() == []
+    with opened(unrelated="branch", **options) as session:
+        agent = Agent(TestModel(call_tools=[]), capabilities=[SiltstoneCapability(session)])
+        asyncio.run(agent.run("Edited?"))
+        assert read_message(session.history()[0], 0).text == "Edited?"
+        assert [each.reason for each in session.compactions()] == ["branch"]
+
+
+def test_a_system_prompt_with_the_time_in_it_is_sent_as_it_is_now(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"path": tmp_path, "memory": True, "policy": None, "model": None}
+    for hour in range(3):
+        with opened(**options) as session:
+            run = Run()
+            model = FunctionModel(Scripted([Say("Noted.")], run))
+            hook: Any = SiltstoneCapability(session)
+            agent = Agent(model, capabilities=[hook], system_prompt=f"It is {hour} o'clock.")
+            asyncio.run(agent.run("Hi"))
+            assert run.systems == [f"It is {hour} o'clock."]
+            said = [each for each in session.log() if read_message(each, 0).role != "system"]
+            assert len(said) == 2 * hour + 2
+            assert session.compactions() == []
 
 
 def test_each_conversation_has_a_session_of_its_own() -> None:

@@ -20,6 +20,7 @@ from strands import Agent, tool
 from strands.agent.conversation_manager import NullConversationManager
 from strands.middleware import InvokeModelStage
 from strands.models import Model
+from strands.session import FileSessionManager
 from strands.types.content import Message
 from strands.types.exceptions import ContextWindowOverflowException
 
@@ -235,6 +236,36 @@ def test_the_window_of_strands_itself_drops_nothing_of_the_log() -> None:
     said = [read_message(each, 0).text for each in session.log()]
     assert [text for text in said if text in inputs] == inputs
     assert not any(each.reason == "branch" for each in session.compactions())
+
+
+def test_a_second_conversation_in_one_session_is_refused_and_a_store_has_one_for_each(
+    tmp_path: Path,
+) -> None:
+    def talk(plugin: SiltstonePlugin, session_id: str) -> Any:
+        agent = Agent(
+            Scripted([Say("Hello.")] * 3, Run()),
+            plugins=[plugin],
+            session_manager=FileSessionManager(session_id=session_id, storage_dir=str(tmp_path)),
+            callback_handler=None,
+            record_direct_tool_call=False,
+        )
+        agent(f"I am {session_id}.")
+        return agent.tool.memory_get(handle="m0")
+
+    session = opened()
+    one = SiltstonePlugin(session)
+    talk(one, "ann")
+    with pytest.raises(siltstone.ConfigError, match=r"'ann'.*'ben'.*give the adapter a store"):
+        talk(one, "ben")
+    assert len(session.log()) == 2
+    with siltstone.SimpleMemoryStore() as store:
+        plugin = SiltstonePlugin(store, context_window=10_000, most_open=1)
+        for name in ("cat", "dan", "cat"):
+            assert f"I am {name}." in str(talk(plugin, name))
+        plugin.close()
+        assert [len(store.session(name).log()) for name in ("cat", "dan")] == [4, 2]
+        with pytest.raises(siltstone.ConfigError, match="named no conversation"):
+            an_agent(store, [Say("No.")], Run())("Who am I?")
 
 
 @pytest.mark.parametrize("adds", [False, True], ids=["edits", "adds"])

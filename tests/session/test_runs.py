@@ -299,3 +299,14 @@ async def test_the_async_session_has_the_same_runs(tmp_path: Path) -> None:
     await session.observe([user("And pump 2?")])
     assert await session.log() == [*FIRST, user("How fast is pump 1?"), user("And pump 2?")]
     await session.close()
+
+
+def test_a_view_that_begins_as_the_last_run_does_is_known_as_the_view() -> None:
+    """A host that stores what it was given: its list was one word, and is the whole view now."""
+    with opened(SimpleMemoryStore()) as session:
+        session.observe([user("Hi"), assistant("Hello."), user("Where?"), assistant("There.")])
+        session.new_run()
+        session.observe([user("Hi")])
+        history = session.prepare().history
+        session.observe([dict(each) for each in history])
+        assert len(session.log()) == len(history) == 5

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from siltstone import errors
 from siltstone.adapters.edits import edited, is_same
-from siltstone.adapters.host import HostDialect, HostHistory
+from siltstone.adapters.host import HostDialect, HostHistory, HostMessage
 from siltstone.errors import ConfigError
 from siltstone.events import UsageRecord
 from siltstone.messages import RawMessage
@@ -86,10 +86,13 @@ class Door(Generic[M]):
     Args:
         session: The session. A sync hook of the framework needs a ``Session``; an async hook takes either.
         dialect: The reader and writer of the host's messages.
+        begins: Whether a list without history is that of a host that begins anew. It is not, if the host
+            reads its list from the session.
     """
 
-    def __init__(self, session: AnySession, dialect: HostDialect[M]) -> None:
+    def __init__(self, session: AnySession, dialect: HostDialect[M], *, begins: bool = True) -> None:
         check_bounded(session)
+        self._begins = begins
         self.session, self.dialect = session, dialect
         self._list = HostHistory(dialect)
         self._last: tuple[Outcome, ...] = ()
@@ -108,22 +111,28 @@ class Door(Generic[M]):
         async with self._alock:
             return await self._aobserve(history)
 
-    def prepare(self, history: Sequence[M], request: Sequence[M] | None = None) -> Ready[M]:
+    def prepare(
+        self, history: Sequence[M], request: Sequence[M] | None = None, *, goes_back: bool = False
+    ) -> Ready[M]:
         """Gives *history* to the session, and returns the messages to send instead.
 
         *request* is the host's list in this request, if others have changed it. Their changes stay in the
         request: the session does not get them, or else every call would look like a rewritten past.
+        *goes_back* tells that a list without answers is an earlier state of the conversation, and not the
+        list of a host that begins anew.
         """
         with self._lock:
-            self._observe(history)
+            self._observe(history, goes_back)
             return self._ready(sync_session(self.session).prepare(), history, request)
 
-    async def aprepare(self, history: Sequence[M], request: Sequence[M] | None = None) -> Ready[M]:
+    async def aprepare(
+        self, history: Sequence[M], request: Sequence[M] | None = None, *, goes_back: bool = False
+    ) -> Ready[M]:
         """:meth:`prepare`, for an async hook of the framework."""
         if not isinstance(self.session, AsyncSession):
-            return await asyncio.to_thread(self.prepare, history, request)
+            return await asyncio.to_thread(self.prepare, history, request, goes_back=goes_back)
         async with self._alock:
-            await self._aobserve(history)
+            await self._aobserve(history, goes_back)
             return self._ready(await self.session.prepare(), history, request)
 
     def recover(self, error: Exception, refused: Ready[M]) -> Ready[M]:
@@ -142,16 +151,31 @@ class Door(Generic[M]):
         async with self._alock:
             return self._ready(await self.session.recover(error), *refused.lists)
 
-    def _observe(self, history: Sequence[M]) -> None:
+    def _observe(self, history: Sequence[M], goes_back: bool = False) -> None:
         session = sync_session(self.session)
         if history:
-            raws, usage = self._list.read(history)
+            raws, usage = self._read(history, goes_back)
             session.observe(raws, usage=usage)
 
-    async def _aobserve(self, history: Sequence[M]) -> None:
+    async def _aobserve(self, history: Sequence[M], goes_back: bool = False) -> None:
         if history and isinstance(self.session, AsyncSession):
-            raws, usage = self._list.read(history)
+            raws, usage = self._read(history, goes_back)
             await self.session.observe(raws, usage=usage)
+
+    def _read(self, history: Sequence[M], goes_back: bool) -> tuple[list[HostMessage], Any]:
+        """*history* in the session's form, and the usage of its newest answer.
+
+        A list without an answer of the model has no history: the host begins anew.
+        """
+        raws, usage = self._list.read(history)
+        begins = (
+            self._begins
+            and not goes_back
+            and not any(raw.get("role", "assistant") == "assistant" for raw in raws)
+        )
+        if begins and self.session._core.unrelated == "first":
+            self.session.new_run()
+        return raws, usage
 
     def _ready(self, prepared: Prepared, stored: Sequence[M], request: Sequence[M] | None) -> Ready[M]:
         is_new, self._last = prepared.outcomes is not self._last, prepared.outcomes

@@ -47,7 +47,8 @@ class SiltstoneSession:
     def __init__(self, session: AnySession) -> None:
         self.session = session
         self.session_id = session.session_id
-        self._door = Door(session, _Items(self))
+        self._door = Door(session, _Items(self), begins=False)
+        session._core.is_first_list = False  # its list is read from the session, also after a restart
         self._known: list[Item] = []  # the list that the session got last
         self._stored: list[Item] = []  # the items that the Runner has stored
         self._sent: Ready[Item] | None = None  # the newest request

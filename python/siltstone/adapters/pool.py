@@ -6,16 +6,21 @@ import asyncio
 import inspect
 import threading
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from types import MappingProxyType
 from typing import Any, Generic, TypeAlias, TypeVar
+from uuid import UUID
 
 from siltstone.adapters.base import AnySession, Door, sync_session
 from siltstone.adapters.host import HostDialect
 from siltstone.errors import ConfigError
+from siltstone.hooks import gives_coroutine
+from siltstone.memory.base import Store
 from siltstone.session import AsyncSession, Session
 
-__all__ = ["MOST_OPEN", "OpenSession", "Pool"]
+__all__ = ["MOST_OPEN", "OpenSession", "Pool", "Source", "named_by_host"]
 
 M = TypeVar("M")
 
@@ -25,7 +30,13 @@ OpenSession: TypeAlias = Callable[[str], "Session | Awaitable[AsyncSession]"]
 A hook that the framework awaits calls it in a thread, so that a file that is read delays no other task.
 """
 
+Source: TypeAlias = AnySession | Store | OpenSession
+"""A session, or what has or opens a session for each conversation."""
+
 MOST_OPEN = 100  #: the number of sessions above which a pool closes unused ones
+
+
+MOST_CLOSED = 100_000  #: the closed conversations that a pool remembers
 
 
 class _Kept(Generic[M]):
@@ -41,35 +52,51 @@ class _Turn:
 
 
 class Pool(Generic[M]):
-    """The sessions of an agent: one session for all conversations, or one for each.
+    """The sessions of an agent: one session for its conversation, or one for each of many.
 
     Args:
-        source: A session, which you close yourself; or a function that opens the session of a conversation.
-            The pool closes the sessions of the function, the least recently used first.
+        source: A session, which you close yourself; or a store, or a function that opens the session of a
+            conversation. The pool closes the sessions that are opened here, the least recently used first.
         dialect: The reader and writer of the host's messages.
         most_open: The number of open sessions above which unused ones are closed, 1 or more.
+        options: The options of the sessions of a store, as of ``Session.open``.
     """
 
     def __init__(
-        self, source: AnySession | OpenSession, dialect: HostDialect[M], *, most_open: int = MOST_OPEN
+        self,
+        source: Source,
+        dialect: HostDialect[M],
+        *,
+        most_open: int = MOST_OPEN,
+        options: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         if type(most_open) is not int or most_open < 1:
             raise ConfigError(
                 f"most_open must be an integer >= 1, got {most_open!r}", field="most_open", value=most_open
             )
-        if not callable(source) and not isinstance(source, Session | AsyncSession):
+        is_store = hasattr(source, "open_log")
+        if not is_store and not callable(source) and not isinstance(source, Session | AsyncSession):
             raise ConfigError(
-                "session must be a Session, an AsyncSession, or a function that opens the session of a "
-                f"conversation's id, got {type(source).__name__}",
+                "session must be a Session, an AsyncSession, a store, or a function that opens the session "
+                f"of a conversation's id, got {type(source).__name__}",
+                field="session",
+                value=source,
+            )
+        if options and not is_store:
+            raise ConfigError(
+                f"the options of sessions ({', '.join(sorted(options))}) go with a store, got "
+                f"{type(source).__name__}: give them where you open the session",
                 field="session",
                 value=source,
             )
         self._one = Door(source, dialect) if isinstance(source, Session | AsyncSession) else None
-        self._open: Any = source
+        self._thread: str | None = None  # the host's own name of the one conversation
+        self._open: Any = partial(_opened_in, source, options) if is_store else source
         self._dialect, self._most = dialect, most_open
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, _Kept[M]] = OrderedDict()
         self._opening: dict[Hashable, _Turn] = {}
+        self._closed: OrderedDict[str, None] = OrderedDict()  # conversations that were observed before
 
     @property
     def session(self) -> AnySession | None:
@@ -77,15 +104,18 @@ class Pool(Generic[M]):
         return None if self._one is None else self._one.session
 
     @contextmanager
-    def door(self, conversation: str | None) -> Iterator[Door[M]]:
+    def door(self, conversation: str | None, thread: str | None = None) -> Iterator[Door[M]]:
         """The session of *conversation*, open while the block runs.
 
+        *thread* is the name that the host itself keeps for the conversation, from one process to the next;
+        None if it has none.
+
         Raises:
-            ConfigError: the host named no conversation, although each has its own session; or the session was
-                opened as an ``AsyncSession``.
+            ConfigError: the host named no conversation, although each has its own session; or it named a
+                second one, although there is one session; or the session was opened as an ``AsyncSession``.
         """
         if self._one is not None:
-            yield self._one
+            yield self._of(thread, self._one)
             return
         name = _named(conversation)
         while (kept := self._taken(name)) is None:  # another thread may close it again before it is taken
@@ -105,10 +135,10 @@ class Pool(Generic[M]):
                 sync_session(idle.door.session).close()
 
     @asynccontextmanager
-    async def adoor(self, conversation: str | None) -> AsyncIterator[Door[M]]:
+    async def adoor(self, conversation: str | None, thread: str | None = None) -> AsyncIterator[Door[M]]:
         """:meth:`door`, for an async hook of the framework."""
         if self._one is not None:
-            yield self._one
+            yield self._of(thread, self._one)
             return
         name = _named(conversation)
         while (kept := self._taken(name)) is None:
@@ -128,6 +158,21 @@ class Pool(Generic[M]):
         """:meth:`close`, for async sessions too."""
         for kept in self._emptied():
             await _closed(kept.door.session)
+
+    def _of(self, thread: str | None, one: Door[M]) -> Door[M]:
+        """The only door, for the only *thread*."""
+        with self._lock:
+            self._thread = self._thread or thread
+            known = self._thread
+        if thread is not None and thread != known:
+            raise ConfigError(
+                f"session {one.session.session_id!r} is one conversation, that of {known!r}, and the host "
+                f"named a second one, {thread!r}; nothing was written; give the adapter a store, or a "
+                "function that opens a session, instead of the session: then each has a session of its own",
+                field="session",
+                value=thread,
+            )
+        return one
 
     def _taken(self, name: str) -> _Kept[M] | None:
         with self._lock:
@@ -178,6 +223,8 @@ class Pool(Generic[M]):
         """Keeps *session*, of which nobody is a user yet; False where *name* has one."""
         door = Door(session, self._dialect)
         with self._lock:
+            if name in self._closed:  # its next list goes on with the last one: this is no restart
+                session._core.is_first_list = False
             return self._kept.setdefault(name, kept := _Kept(door)) is kept
 
     def _returned(self, kept: _Kept[M]) -> list[_Kept[M]]:
@@ -186,6 +233,11 @@ class Pool(Generic[M]):
             kept.users -= 1
             too_many = len(self._kept) - self._most
             idle = [name for name, each in self._kept.items() if not each.users][: max(0, too_many)]
+            for name in idle:
+                if not self._kept[name].door.session._core.is_first_list:
+                    self._closed[name] = None
+            while len(self._closed) > MOST_CLOSED:
+                self._closed.popitem(last=False)
             return [self._kept.pop(name) for name in idle]
 
     def _emptied(self) -> list[_Kept[M]]:
@@ -193,6 +245,28 @@ class Pool(Generic[M]):
             kept = list(self._kept.values())
             self._kept.clear()
             return kept
+
+
+def named_by_host(conversation: str | None) -> str | None:
+    """*conversation*, if the host has named it; None of a UUID, which a framework makes for each new run.
+
+    A host that goes on with two such conversations in one session is stopped by the session, because its
+    list goes on with an earlier run.
+    """
+    try:
+        UUID(conversation or "")
+    except ValueError:
+        return conversation
+    return None
+
+
+def _opened_in(store: Any, options: Mapping[str, Any], name: str) -> Session | Awaitable[AsyncSession]:
+    """The session *name* of *store*: an ``AsyncSession`` if its model is async."""
+    model: Any = options.get("model")
+    models = model if isinstance(model, list | tuple) else (model,)
+    kind: Any = AsyncSession if any(map(gives_coroutine, models)) else Session
+    opened: Session | Awaitable[AsyncSession] = kind.open(None, name, **{**options, "memory": store})
+    return opened
 
 
 def _named(conversation: str | None) -> str:

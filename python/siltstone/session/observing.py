@@ -235,6 +235,8 @@ def _continued(core: SessionCore, state: SessionState, raws: Sequence[RawMessage
     listed = raws if type(raws) is list else list(raws)
     if not last.begins(listed, head, end):
         return None
+    if state.clock.runs and len(listed) >= len(state.view) > len(last.raws):
+        return None  # it may be the whole view, which begins as the last list does
     start, rules = len(last.raws), leading(listed)
     more = listed[start:]
     if more and not state.deleted:

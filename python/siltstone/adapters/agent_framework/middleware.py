@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from siltstone.adapters.agent_framework.messages import AgentFrameworkDialect
-from siltstone.adapters.base import AnySession, acalled_tool, requires
-from siltstone.adapters.pool import MOST_OPEN, OpenSession, Pool
+from siltstone.adapters.base import acalled_tool, requires
+from siltstone.adapters.pool import MOST_OPEN, Pool, Source, named_by_host
 from siltstone.errors import ConfigError
 from siltstone.events import UsageRecord
 from siltstone.tools import Tool, memory_get, memory_search
@@ -43,25 +43,28 @@ class SiltstoneMiddleware(ChatMiddleware):
     sent again, because the user may have read a part of the answer.
 
     Args:
-        session: A session for every run of the agent; or a function that opens the session of a
-            conversation. Its argument is the ``session_id`` of the ``AgentSession``. Its sessions are closed
-            by :meth:`close`.
+        session: The session of the agent's only conversation; or a store, or a function that opens the
+            session of a conversation. The name of a conversation is the ``session_id`` of the
+            ``AgentSession``. Its sessions are closed by :meth:`close`.
         context_from: The ``source_id`` of context providers whose messages are only in one request, and are
             not stored.
-        most_open: The maximum number of sessions that stay open without a run, if *session* is a function.
+        most_open: The maximum number of sessions that stay open without a run, if *session* is no session.
+        options: The options of the sessions of a store, as of ``Session.open``.
 
     Raises:
-        ConfigError: *session* is neither a session nor a function, or *most_open* is below 1.
+        ConfigError: *session* is neither a session, nor a store, nor a function; *most_open* is below 1; or
+            there are options, and no store.
     """
 
     def __init__(
         self,
-        session: AnySession | OpenSession,
+        session: Source,
         *,
         context_from: Iterable[str] = (),
         most_open: int = MOST_OPEN,
+        **options: Any,
     ) -> None:
-        self._pool = Pool(session, AgentFrameworkDialect(), most_open=most_open)
+        self._pool = Pool(session, AgentFrameworkDialect(), most_open=most_open, options=options)
         self._context_from = frozenset(context_from)
 
     @property
@@ -96,13 +99,13 @@ class SiltstoneMiddleware(ChatMiddleware):
 
         async def ended(response: ChatResponse[Any]) -> ChatResponse[Any]:
             if not _calls_tools(response):  # the framework gives a call its id later, for the next request
-                async with self._pool.adoor(name) as door:
+                async with self._pool.adoor(name, named_by_host(name)) as door:
                     await door.aobserve([*stored, *response.messages])
             for each in used:
                 response.usage_details = add_usage_details(response.usage_details, _counted(each))
             return response
 
-        async with self._pool.adoor(name) as door:
+        async with self._pool.adoor(name, named_by_host(name)) as door:
             ready = await door.aprepare(stored, request)
             while True:
                 used += ready.usage
@@ -125,7 +128,7 @@ class SiltstoneMiddleware(ChatMiddleware):
     def _tool(self, tool: Tool) -> FunctionTool:
         async def call(ctx: FunctionInvocationContext, **arguments: Any) -> str:
             name = None if ctx.session is None else ctx.session.session_id
-            async with self._pool.adoor(name) as door:
+            async with self._pool.adoor(name, named_by_host(name)) as door:
                 return await acalled_tool(getattr(door.session, tool.name), arguments)
 
         schema = tool.definition()["function"]["parameters"]

@@ -9,16 +9,16 @@ from operator import attrgetter
 from typing import Any
 from uuid import uuid4
 
-from siltstone.adapters.base import AnySession, Ready, requires
+from siltstone.adapters.base import Ready, requires
 from siltstone.adapters.edits import is_same
 from siltstone.adapters.langchain.messages import LangChainDialect
-from siltstone.adapters.pool import MOST_OPEN, OpenSession, Pool
+from siltstone.adapters.pool import MOST_OPEN, Pool, Source
 from siltstone.errors import ToolError
 from siltstone.tools import Tool, memory_get, memory_search
 
 with requires("langchain"):
     from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
-    from langchain_core.messages import AnyMessage, RemoveMessage
+    from langchain_core.messages import AIMessage, AnyMessage, RemoveMessage
     from langchain_core.tools import BaseTool, StructuredTool, ToolException
     from langgraph.config import get_config
     from langgraph.graph.message import REMOVE_ALL_MESSAGES
@@ -27,9 +27,10 @@ with requires("langchain"):
 __all__ = ["SiltstoneMiddleware"]
 
 NS_SEPARATOR = "|"  # separates the graphs in LangGraph's checkpoint_ns
+CHECKPOINTER = "__pregel_checkpointer"  # LangGraph's key for the checkpointer of a running graph
 NS_END = ":"  # separates a node's name from the id of its run
 _ID = attrgetter("id")
-MOST_NESTED = 1_000  # the maximum number of remembered runs inside other graphs
+MOST_NESTED = 1_000  # the maximum number of remembered threads, and of runs inside other graphs
 
 
 class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -40,27 +41,32 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
     Recalled text is only in the request.
 
     Args:
-        session: A session for every run of the agent; or a function that opens the session of a
-            conversation. Its argument is LangGraph's ``thread_id``; for an agent inside another graph, with
-            the place of the agent in that graph. Its sessions are closed by :meth:`close`.
+        session: The session of the agent's only thread; or a store, or a function that opens the session of
+            a conversation. The name of a conversation is LangGraph's ``thread_id``; for an agent inside
+            another graph, with the place of the agent in that graph. Its sessions are closed by
+            :meth:`close`.
         rewrite_state: Whether a compaction also shortens the messages in the graph's state.
         tools: Whether the model gets the tools ``memory_search`` and ``memory_get``.
-        most_open: The maximum number of sessions that stay open without a run, if *session* is a function.
+        most_open: The maximum number of sessions that stay open without a run, if *session* is no session.
+        options: The options of the sessions of a store, as of ``Session.open``.
 
     Raises:
-        ConfigError: *session* is neither a session nor a function, or *most_open* is below 1.
+        ConfigError: *session* is neither a session, nor a store, nor a function; *most_open* is below 1; or
+            there are options, and no store.
     """
 
     def __init__(
         self,
-        session: AnySession | OpenSession,
+        session: Source,
         *,
         rewrite_state: bool = False,
         tools: bool = True,
         most_open: int = MOST_OPEN,
+        **options: Any,
     ) -> None:
         super().__init__()
-        self._pool = Pool(session, LangChainDialect(), most_open=most_open)
+        self._pool = Pool(session, LangChainDialect(), most_open=most_open, options=options)
+        self._savers: OrderedDict[str, Any] = OrderedDict()  # by thread: the checkpointer that has an answer
         self.rewrite_state = rewrite_state
         self._nested: OrderedDict[tuple[str, str], str] = OrderedDict()  # runs inside other graphs
         self.tools = self._memory_tools() if tools else []
@@ -70,24 +76,24 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
         if not self.rewrite_state or not state["messages"]:
             return None
         stored = _identified(state["messages"])
-        with self._pool.door(self._conversation(stored)) as door:
-            return _rewritten(door.prepare(stored), stored)
+        with self._pool.door(self._conversation(stored), _place()[0]) as door:
+            return _rewritten(door.prepare(stored, goes_back=self._goes_back(stored)), stored)
 
     async def abefore_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
         """:meth:`before_model`, awaited."""
         if not self.rewrite_state or not state["messages"]:
             return None
         stored = _identified(state["messages"])
-        async with self._pool.adoor(self._conversation(stored)) as door:
-            return _rewritten(await door.aprepare(stored), stored)
+        async with self._pool.adoor(self._conversation(stored), _place()[0]) as door:
+            return _rewritten(await door.aprepare(stored, goes_back=self._goes_back(stored)), stored)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Sends the session's view, or a smaller view after the provider refused it as too large."""
         stored = _identified(request.state["messages"]) or request.messages
-        with self._pool.door(self._conversation(stored)) as door:
-            ready = door.prepare(stored, request.messages)
+        with self._pool.door(self._conversation(stored), _place()[0]) as door:
+            ready = door.prepare(stored, request.messages, goes_back=self._goes_back(stored))
             while True:
                 try:
                     return handler(request.override(messages=ready.messages))
@@ -101,8 +107,8 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         """:meth:`wrap_model_call`, awaited."""
         stored = _identified(request.state["messages"]) or request.messages
-        async with self._pool.adoor(self._conversation(stored)) as door:
-            ready = await door.aprepare(stored, request.messages)
+        async with self._pool.adoor(self._conversation(stored), _place()[0]) as door:
+            ready = await door.aprepare(stored, request.messages, goes_back=self._goes_back(stored))
             while True:
                 try:
                     return await handler(request.override(messages=ready.messages))
@@ -112,13 +118,15 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
     def after_agent(self, state: Any, runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """Gives the final answer to the session."""
         stored = _identified(state["messages"])
-        with self._pool.door(self._conversation(stored)) as door:
+        self._goes_back(stored)
+        with self._pool.door(self._conversation(stored), _place()[0]) as door:
             door.observe(stored)
 
     async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """:meth:`after_agent`, awaited."""
         stored = _identified(state["messages"])
-        async with self._pool.adoor(self._conversation(stored)) as door:
+        self._goes_back(stored)
+        async with self._pool.adoor(self._conversation(stored), _place()[0]) as door:
             await door.aobserve(stored)
 
     def close(self) -> None:
@@ -128,6 +136,21 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
     async def aclose(self) -> None:
         """:meth:`close`, for async sessions too."""
         await self._pool.aclose()
+
+    def _goes_back(self, messages: Sequence[AnyMessage]) -> bool:
+        """Whether a list without answers is an earlier checkpoint of a thread that has answers already.
+
+        Without a checkpointer, or with a new one, it is the list of a host that begins anew.
+        """
+        thread, saver = _place()[0], (get_config().get("configurable") or {}).get(CHECKPOINTER)
+        if thread is None or saver is None:
+            return False
+        known = self._savers.get(thread)
+        if any(isinstance(each, AIMessage) for each in messages):
+            self._savers[thread] = saver
+            if len(self._savers) > MOST_NESTED:
+                self._savers.popitem(last=False)
+        return known is saver
 
     def _conversation(self, messages: Sequence[AnyMessage] = ()) -> str | None:
         """The id of the running conversation; None without a thread.
@@ -159,11 +182,11 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _tool(self, tool: Tool) -> BaseTool:
         def call(**arguments: Any) -> str:
-            with self._pool.door(self._conversation()) as door:
+            with self._pool.door(self._conversation(), _place()[0]) as door:
                 return _called(getattr(door.session, tool.name), arguments)
 
         async def acall(**arguments: Any) -> str:
-            async with self._pool.adoor(self._conversation()) as door:
+            async with self._pool.adoor(self._conversation(), _place()[0]) as door:
                 return await asyncio.to_thread(_called, getattr(door.session, tool.name), arguments)
 
         return StructuredTool.from_function(

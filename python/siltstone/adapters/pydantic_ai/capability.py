@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from siltstone.adapters.base import AnySession, Ready, acalled_tool, requires
+from siltstone.adapters.base import Ready, acalled_tool, requires
 from siltstone.adapters.edits import is_same
-from siltstone.adapters.pool import MOST_OPEN, OpenSession, Pool
+from siltstone.adapters.pool import MOST_OPEN, Pool, Source, named_by_host
 from siltstone.adapters.pydantic_ai.messages import PydanticAIDialect
 from siltstone.tools import Tool, memory_get, memory_search
 
@@ -35,7 +35,7 @@ DepsT = TypeVar("DepsT")
 MOST_RUNS = 1_000  #: the number of runs whose newest request is remembered
 
 
-@dataclass
+@dataclass(init=False)
 class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
     """Keeps each request within the window, recalls earlier messages, and gives the model ``memory_search``.
 
@@ -44,24 +44,35 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
     own model calls is in the run's usage.
 
     Args:
-        session: A session for every run of the agent; or a function that opens the session of a
-            conversation. Its argument is the ``conversation_id``. Its sessions are closed by :meth:`close`.
+        session: The session of the agent's only conversation; or a store, or a function that opens the
+            session of a conversation. The name of a conversation is the ``conversation_id``. Its sessions are
+            closed by :meth:`close`.
         rewrite_history: Whether a compaction also shortens the history that the run returns.
         tools: Whether the model gets the tools ``memory_search`` and ``memory_get``.
-        most_open: The maximum number of sessions that stay open without a run, if *session* is a function.
+        most_open: The maximum number of sessions that stay open without a run, if *session* is no session.
+        options: The options of the sessions of a store, as of ``Session.open``.
 
     Raises:
-        ConfigError: *session* is neither a session nor a function, or *most_open* is below 1.
+        ConfigError: *session* is neither a session, nor a store, nor a function; *most_open* is below 1; or
+            there are options, and no store.
     """
 
-    session: AnySession | OpenSession
-    _: KW_ONLY
-    rewrite_history: bool = False
-    tools: bool = True
-    most_open: int = MOST_OPEN
+    session: Source
+    rewrite_history: bool
+    tools: bool
 
-    def __post_init__(self) -> None:
-        self._pool = Pool(self.session, PydanticAIDialect(), most_open=self.most_open)
+    def __init__(
+        self,
+        session: Source,
+        *,
+        rewrite_history: bool = False,
+        tools: bool = True,
+        most_open: int = MOST_OPEN,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        self.session, self.rewrite_history, self.tools = session, rewrite_history, tools
+        self._pool = Pool(session, PydanticAIDialect(), most_open=most_open, options=options)
         self._sent: OrderedDict[str, Ready[ModelMessage]] = OrderedDict()  # by run: the newest request
         self._smaller: dict[str, list[ModelMessage]] = {}  # by run: what replaces a refused request
 
@@ -70,7 +81,7 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
     ) -> ModelRequestContext:
         """Replaces the history by the session's view in this request."""
         stored = list(ctx.messages)
-        async with self._pool.adoor(ctx.conversation_id) as door:
+        async with self._pool.adoor(ctx.conversation_id, named_by_host(ctx.conversation_id)) as door:
             ready = await door.aprepare(stored, request_context.messages)
         self._account(ctx, ready)
         request_context.messages = ready.messages
@@ -103,7 +114,7 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
         """
         if _Retry is None:
             raise error
-        async with self._pool.adoor(ctx.conversation_id) as door:
+        async with self._pool.adoor(ctx.conversation_id, named_by_host(ctx.conversation_id)) as door:
             ready = await door.arecover(error, self._sent[_run(ctx)])  # raises *error* if it cannot help
         self._account(ctx, ready)
         self._smaller[_run(ctx)] = ready.messages
@@ -114,7 +125,7 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
     async def after_run(self, ctx: RunContext[DepsT], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         """Gives the final answer to the session."""
         self._sent.pop(_run(ctx), None)
-        async with self._pool.adoor(ctx.conversation_id) as door:
+        async with self._pool.adoor(ctx.conversation_id, named_by_host(ctx.conversation_id)) as door:
             await door.aobserve(result.all_messages())
         return result
 
@@ -144,7 +155,7 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
 
     def _caller(self, name: str) -> Callable[..., Any]:
         async def call(ctx: RunContext[DepsT], **arguments: Any) -> str:
-            async with self._pool.adoor(ctx.conversation_id) as door:
+            async with self._pool.adoor(ctx.conversation_id, named_by_host(ctx.conversation_id)) as door:
                 return await acalled_tool(getattr(door.session, name), arguments)
 
         return call
