@@ -90,11 +90,11 @@ test-slow: install ## The same properties over 10,000 examples each; takes a whi
 	PROPTEST_CASES=$(SLOW_CASES) $(COUNTED) cargo test --workspace --release --no-fail-fast $(CARGO_FLAGS)
 	HYPOTHESIS_PROFILE=slow $(COUNTED) $(PY) -m pytest $(PYTEST_FLAGS)
 
-torture: install ## kill -9 at random moments of every write, 1,000 times, of repairs and migrations; ten minutes
-	SILTSTONE_TORTURE_RUNS=$(TORTURE_RUNS) $(PY) -m pytest -q -s tests/memory/test_torture.py tests/memory/test_migration.py
+torture: install ## kill -9 at random moments of every write, 1,000 times, and of repairs; ten minutes
+	SILTSTONE_TORTURE_RUNS=$(TORTURE_RUNS) $(PY) -m pytest -q -s tests/memory/test_torture.py
 
 torture-postgres: install ## Kill clients and servers, cut connections, delete primaries: 100, 40, 300 and 5 times
-	SILTSTONE_TORTURE_POSTGRES=long $(PY) -m pytest -q -s tests/postgres/test_torture.py tests/postgres/test_migration.py
+	SILTSTONE_TORTURE_POSTGRES=long $(PY) -m pytest -q -s tests/postgres/test_torture.py tests/postgres/test_set_up.py
 
 faults: ## Cut power in 20,000 states, refuse every call to the disk in turn, damage files; takes 15 minutes
 	SILTSTONE_POWER_CUTS=$(POWER_CUTS) SILTSTONE_REFUSALS=all \

@@ -285,7 +285,6 @@ def seen(store: Any) -> dict[str, Any]:
             "entries": [[each.entry_id, each.content] for each in store.entries(name).entries],
             "hits": sorted(hit.content for hit in store.search(name, "silt and a stone", 50)),
             "facts": [list(row[:5]) for row in store.facts(name)],
-            "waiting": [each.token for each in store.stages(name)],
         }
     found: dict[str, Any] = json.loads(json.dumps(told))
     return found

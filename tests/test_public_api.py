@@ -37,7 +37,7 @@ PROMISED = {
     "RecallFailed", "RecallInjected", "RedactionConfig", "Report", "Reranker", "Retention", "SearchDegraded",
     "SearchHit", "SecretRefusedError", "SecretsRedacted", "Session", "SessionBusyError",
     "SessionDroppedError", "SessionInfo", "SessionPage", "SiltstoneError", "SimpleMemoryStore", "Skipped",
-    "SmartTrim", "SmartTrimConfig", "SourceRange", "StageNotFoundError", "StoreBusyError",
+    "SmartTrim", "SmartTrimConfig", "SourceRange", "StoreBusyError",
     "StoreClosedError", "StoreConflictError", "StoreCorruptError", "StoreError", "StoreForkedError",
     "StoreIoError", "StoreOpenError", "StoreReplacedError", "StoreUnavailableError", "StoreVersionError",
     "SummaryRecord",

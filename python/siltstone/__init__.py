@@ -76,7 +76,6 @@ if TYPE_CHECKING:
         SessionBusyError as SessionBusyError,
         SessionDroppedError as SessionDroppedError,
         SiltstoneError as SiltstoneError,
-        StageNotFoundError as StageNotFoundError,
         StoreBusyError as StoreBusyError,
         StoreClosedError as StoreClosedError,
         StoreConflictError as StoreConflictError,
@@ -180,7 +179,7 @@ else:
             "IllegalHistoryError InternalError InvalidArgumentsError InvalidEntryError "
             "InvalidMessageError MessageRefusedError MessageTooLargeError ModelError "
             "ReadOnlyStoreError SecretRefusedError SessionBusyError SessionDroppedError "
-            "SiltstoneError StageNotFoundError StoreBusyError StoreClosedError StoreConflictError "
+            "SiltstoneError StoreBusyError StoreClosedError StoreConflictError "
             "StoreCorruptError StoreError StoreForkedError StoreIoError StoreOpenError "
             "StoreReplacedError StoreUnavailableError StoreVersionError ToolError "
             "ToolNotFoundError",

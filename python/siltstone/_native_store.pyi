@@ -25,11 +25,10 @@ __all__ = [
     "Finding",
     "Forgotten",
     "Page",
-    "Stage",
     "Store",
     "StoredEntry",
     "mirror_ids_above",
-    "mirror_tables",
+    "mirror_schema",
     "mirror_take",
     "open_mirror",
 ]
@@ -64,8 +63,6 @@ class _Target(Protocol):
     @property
     def derived(self) -> Sequence[tuple[int, str]]: ...
     @property
-    def staged(self) -> Sequence[int]: ...
-    @property
     def facts(self) -> Sequence[int]: ...
     @property
     def digests(self) -> Sequence[tuple[int, bytes]]: ...
@@ -96,16 +93,6 @@ class Page:
     entries: Final[list[StoredEntry]]
     next_offset: Final[int | None]
     damaged: Final[list[int]]
-
-@final
-class Stage:
-    """A staged batch of entries."""
-
-    token: Final[str]
-    session_id: Final[str]
-    fingerprint: Final[str]
-    entries: Final[int]
-    created_at: Final[int]
 
 @final
 class Finding:
@@ -161,7 +148,7 @@ class Store:
 
         Raises:
             StoreOpenError: not a directory, not a store, no permission; nothing was changed.
-            StoreVersionError: written by a newer version; nothing was changed.
+            StoreVersionError: another version wrote it; nothing was changed.
             ConfigError: *hash_rule* is unknown, or not the store's.
         """
 
@@ -464,38 +451,6 @@ class Store:
     def entries_from(self, session: str, messages: list[int]) -> list[int]:
         """The ids of the entries that came from one of *messages*, ascending."""
 
-    def stage(self, session: str, entries: Sequence[_NewEntry], fingerprint: str, now: int) -> str:
-        """Stages a batch of *entries*, which cannot be found yet; returns its token.
-
-        Raises:
-            StoreConflictError: the session has another batch of that fingerprint.
-        """
-
-    def finalize(self, token: str) -> list[int | None]:
-        """Makes the entries of a batch findable; returns the id of each, None for one that was not stored.
-
-        Raises:
-            StageNotFoundError: there is no batch of that token.
-        """
-
-    def abort(self, token: str) -> bool:
-        """Deletes a staged batch; returns whether there was one.
-
-        Raises:
-            StoreConflictError: it was finalized.
-        """
-
-    def reconcile(
-        self, committed: list[str], session: str | None, before: int | None
-    ) -> tuple[list[str], list[str], list[str]]:
-        """Finalizes the batches in *committed*, aborts the others; the tokens finalized, aborted, lost."""
-
-    def stages(self, session: str | None) -> list[Stage]:
-        """The staged batches."""
-
-    def staged_entries(self, session: str) -> list[StoredEntry]:
-        """The staged entries, with their staging ids."""
-
     def sessions(self, namespace: str | None, offset: int, limit: int) -> tuple[list[SessionRow], int | None]:
         """A page of the sessions in the order of their first writes, and the offset of the next page."""
 
@@ -511,7 +466,7 @@ class Store:
 
         Args:
             targets: For each session: messages by sequence number with their replacement text, entries,
-                derived texts by id with their replacement text, staged entries, facts, and digests that
+                derived texts by id with their replacement text, facts, and digests that
                 recognize the messages if they are sent again. Entries that came from one of the messages
                 are deleted too, and derived texts that cover one.
             replacement: The text that replaces a summary that covers one.
@@ -576,5 +531,9 @@ def mirror_take(store: Store, tables: list[Any], sequences: list[tuple[str, int]
 def mirror_ids_above(store: Store, high_water: int) -> None:
     """New entries of a mirror get ids above *high_water* from now on."""
 
-def mirror_tables(store: Store) -> list[tuple[str, list[tuple[str, bool]]]]:
-    """The mirrored tables; for each the names of its columns, and whether they hold text."""
+def mirror_schema() -> tuple[str, list[tuple[str, list[tuple[str, str, bool, bool]]]]]:
+    """The version of the schema, and the tables of a mirror. Tables that others refer to come first.
+
+    Each table has its columns in order: the name, the type (``INTEGER``, ``TEXT`` or ``BLOB``), whether it
+    may be NULL, and whether it is a part of the key.
+    """

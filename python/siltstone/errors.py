@@ -20,7 +20,7 @@
     │   └── InvalidArgumentsError    ValueError        arguments that the tool's schema refuses
     ├── StoreError
     │   ├── StoreOpenError           OSError           not a directory, not SQLite, no permission
-    │   │   └── StoreVersionError                      written by a newer siltstone
+    │   │   └── StoreVersionError                      written by another version of siltstone
     │   ├── StoreIoError             OSError           the disk is full, or a read or write failed
     │   ├── StoreBusyError           TimeoutError      another process held the lock for too long
     │   ├── StoreUnavailableError    TimeoutError      the database did not answer in time
@@ -35,7 +35,6 @@
     │   │                                              MessageTooLargeError
     │   ├── EntryNotFoundError       LookupError       no entry of that id
     │   ├── CompactionNotFoundError  LookupError       no compaction of that id
-    │   ├── StageNotFoundError       LookupError       no batch of that token
     │   └── SessionDroppedError      LookupError       a session that was dropped
     └── InternalError                RuntimeError      a defect of siltstone: please report it
 
@@ -72,7 +71,6 @@ __all__ = [
     "SessionBusyError",
     "SessionDroppedError",
     "SiltstoneError",
-    "StageNotFoundError",
     "StoreBusyError",
     "StoreClosedError",
     "StoreConflictError",
@@ -218,7 +216,10 @@ class StoreOpenError(StoreError, OSError):
 
 
 class StoreVersionError(StoreOpenError):
-    """The store was written by a newer siltstone. It was left untouched."""
+    """Another version of siltstone wrote the store. It was left untouched.
+
+    Carries ``path``, and both versions: ``version`` that of the store, ``supported`` that of this siltstone.
+    """
 
 
 class StoreIoError(StoreError, OSError):
@@ -287,10 +288,6 @@ class EntryNotFoundError(StoreError, LookupError):
 
 class CompactionNotFoundError(StoreError, LookupError):
     """No compaction of that id in the session. Carries ``compaction_id``."""
-
-
-class StageNotFoundError(StoreError, LookupError):
-    """No batch has that token: it was aborted, or never staged. Carries ``token``."""
 
 
 class SessionDroppedError(StoreError, LookupError):

@@ -75,8 +75,7 @@ TOKEN = "ghp_Zk3v9QpL2mXw8RtY5nBaJc7dHs1fKu4eVo6i"
 def leaky(path: Path) -> None:
     """A store with a secret in every kind of row."""
     from conversations import small
-    from siltstone import Compacted, MemoryStore, Session
-    from storing import entries
+    from siltstone import Compacted, Session
 
     def model(_: object) -> str:
         return f"They pushed with {TOKEN}."
@@ -87,8 +86,6 @@ def leaky(path: Path) -> None:
             session.append({"role": ("user", "assistant")[number % 2], "content": text})
         assert isinstance(session.compact(), Compacted)
         session.save(f"the token is {TOKEN}", "fact")
-    with MemoryStore.open(path) as store:
-        store.stage("waiting", entries(f"key {TOKEN}"), "1")
 
 
 def test_secrets_are_found_in_every_kind_of_row_and_never_told(tmp_path: Path) -> None:
@@ -98,7 +95,7 @@ def test_secrets_are_found_in_every_kind_of_row_and_never_told(tmp_path: Path) -
     assert told.exit_code == 1
     assert TOKEN not in told.output
     assert {each["table"] for each in answer["secrets"]} >= {
-        "session", "message", "entry", "derived", "fact", "staged",
+        "session", "message", "entry", "derived", "fact",
     }  # fmt: skip
     message = next(each for each in answer["secrets"] if each["table"] == "message")
     assert (message["id"], message["path"], message["start"]) == (0, "content", 10)

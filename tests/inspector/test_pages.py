@@ -227,7 +227,7 @@ def test_the_history_of_a_fact_is_shown(tmp_path: Path) -> None:
 def test_health_has_the_figures_of_the_command(place: Path, client: TestClient) -> None:
     known = told("doctor", place)
     page = shown(client, "/health?check=1")
-    for name in ("sessions", "messages", "entries", "compactions", "staged", "quarantined", "text_bytes"):
+    for name in ("sessions", "messages", "entries", "compactions", "quarantined", "text_bytes"):
         assert figure(page, name) == known[name]
     for name in ("messages", "bytes"):
         assert figure(page, f"growth_{name}") == sum(day[name] for day in known["days"]) > 0

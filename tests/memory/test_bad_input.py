@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from siltstone.errors import ConfigError, StoreError, StoreOpenError, StoreVersionError
+from siltstone.errors import ConfigError, StoreError, StoreOpenError
 from siltstone.memory import Entry
 from siltstone.stores import MemoryStore
 from storing import database, elsewhere, entries, sql
@@ -109,19 +109,6 @@ def test_what_is_not_a_store_is_named_and_left_alone(
     assert str(path) in str(caught.value)
     assert str(path) in caught.value.path  # type: ignore[attr-defined]
     assert isinstance(caught.value, OSError)
-    assert everything(tmp_path) == before
-
-
-@pytest.mark.parametrize("read_only", [False, True])
-def test_a_newer_store_is_refused_with_both_versions_and_left_alone(tmp_path: Path, read_only: bool) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        store.index("a", entries("silt"))
-    sql(tmp_path, "PRAGMA user_version = 99", "CREATE TABLE tomorrow (text)")
-    before = everything(tmp_path)
-    with pytest.raises(StoreVersionError, match=r"version 99.*up to \d") as caught:
-        MemoryStore.open(tmp_path, read_only=read_only)
-    assert str(tmp_path) in caught.value.path  # type: ignore[attr-defined]
-    assert caught.value.version == 99 > caught.value.supported >= 3  # type: ignore[attr-defined]
     assert everything(tmp_path) == before
 
 

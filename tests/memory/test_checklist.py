@@ -79,7 +79,6 @@ def test_mk_64_each_failure_has_a_class_of_its_own(tmp_path: Path) -> None:
     store = MemoryStore.open(tmp_path / "a")
     log = summary_log(store, "a")
     log.append([message()], expected_next=0, clock="")
-    store.stage("a", entries("silt"), "r1")
     (tmp_path / "file").write_text("")
     reader = MemoryStore.open(tmp_path / "a", read_only=True)
     newer, broken = tmp_path / "newer", tmp_path / "broken"
@@ -93,7 +92,6 @@ def test_mk_64_each_failure_has_a_class_of_its_own(tmp_path: Path) -> None:
     calls: dict[str, Any] = {
         "InvalidEntryError": lambda: store.search("a", "silt", limit=-1),
         "EntryNotFoundError": lambda: store.get(99),
-        "StageNotFoundError": lambda: store.finalize("no such"),
         "StoreConflictError": lambda: log.append([message()], expected_next=7, clock=""),
         "ReadOnlyStoreError": lambda: reader.index("a", entries("silt")),
         "StoreOpenError": lambda: MemoryStore.open(tmp_path / "file"),

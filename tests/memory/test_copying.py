@@ -79,8 +79,6 @@ def fill(store: Any) -> None:
         talk(session, 7)
         session.compact()
         session.undo_compaction()
-    store.stage("taken-back", [Entry("waits", (0, 1)), Entry("waits as well")], "batch-1")
-    store.stage("taken-back", [Entry("of another one")], "batch-2")
     twins = [Entry("twin", ttl=timedelta(days=1)), Entry("twin")]
     store.index("entries alone", [*twins, Entry("bad \ud800 text")])
     store.index("entries alone", [Entry("the same", (3, 4)), Entry("of 32 KiB " * 3_200, (4, 5))])
@@ -125,7 +123,6 @@ def test_everything_is_there_and_every_search_finds_the_same(source: MemoryStore
         assert (done.sessions, done.skipped, done.differing) == (5, 0, ())
         assert done.messages == source.stats().messages
         assert done.entries == source.stats().entries
-        assert done.staged == 2
         assert "gone" not in figures(target)
         (repaired,) = (each for each in target.entries("entries alone").entries if each.repaired)
         assert repaired.content == "bad \ufffd text"
@@ -147,7 +144,6 @@ def test_sessions_go_on_in_the_copy_as_they_would_have(source: MemoryStore, tmp_
                 session.compact()
                 shown = session.history(), session._core.clock.pins, [rule.text for rule in session.rules]
                 told.append((shown, len(session.log()), len(session.compactions(undone=True))))
-            assert store.finalize(store.stages("taken-back")[0].token).entry_ids != ()
         assert told[0] == told[1]
         # Messages after the copy have another time in each.
         assert evened(found(target, limit=500)) == evened(found(source, limit=500))
@@ -237,7 +233,7 @@ def _stopping(store: Any, after: int) -> Any:
             if name == "open_log":
                 return lambda session: Writes(found(session))
             if name in (
-                "append", "commit", "rewrite", "undo", "save_clock", "save_settings", "index", "stage",
+                "append", "commit", "rewrite", "undo", "save_clock", "save_settings", "index",
                 "put_facts", "restore_marks",
             ):  # fmt: skip
                 before()

@@ -111,19 +111,16 @@ def test_no_piece_of_what_was_forgotten_is_in_a_file(tmp_path: Path, kind: str, 
     compacted = erased = 0
     for step in range(120):
         secret, session = chance.choice(secrets), chance.choice(sessions)
-        does = chance.choice(("say",) * 6 + ("index", "index", "stage", "search", "compact", "undo"))
+        does = chance.choice(("say",) * 6 + ("index", "index", "search", "compact", "undo"))
         size = chance.choice((0, 3, 40, 400, 2_500))
-        if secret in gone and does in ("say", "index", "stage"):
+        if secret in gone and does in ("say", "index"):
             continue
         if does == "say":
             session.append(*said(chance, secret, size))
             told.add(secret)
-        elif does in ("index", "stage"):
+        elif does == "index":
             entry = Entry(chance.choice((secret, f"{'word ' * size}{secret}")), name=f"by {secret}")
-            if does == "index":
-                store.index(session.session_id, [entry])
-            else:
-                store.stage(session.session_id, [entry], f"fingerprint {step}")
+            store.index(session.session_id, [entry])
             told.add(secret)
         elif does == "search":
             store.search(session.session_id, secret)

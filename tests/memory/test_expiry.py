@@ -21,7 +21,7 @@ from siltstone.memory import Entry, ExpireReport, Ranker, Store, convert
 from siltstone.recall import RecallConfig
 from siltstone.session import export_everything, import_everything
 from siltstone.stores import HnswMemoryStore, MemoryStore
-from storing import contents, database, sql
+from storing import contents, database
 
 SECOND = timedelta(seconds=1)
 RANKERS: tuple[Ranker, ...] = ("lexical", "cosine", "hybrid")
@@ -113,13 +113,6 @@ def test_a_ttl_that_is_none_is_refused_and_nothing_is_stored(store: Store, ttl: 
     with pytest.raises(InvalidEntryError, match="ttl must be None, or a timedelta > 0"):
         store.index("a", [Entry("silt"), Entry("mud", ttl=ttl)])
     assert listed(store) == []
-
-
-def test_a_batch_that_waits_keeps_its_ttl(store: Store, clock: Clock) -> None:
-    token = store.stage("a", [lasting("silt", 5), lasting("mud", 50)], "r")
-    clock.now = 1_010.0
-    store.finalize(token)
-    assert contents(store.search("a", "silt mud")) == ["mud"]
 
 
 def test_a_store_for_reading_alone_does_not_find_it_and_leaves_it(tmp_path: Path, clock: Clock) -> None:
@@ -234,17 +227,6 @@ def test_a_file_of_a_session_has_the_ends_of_its_entries(tmp_path: Path, clock: 
         assert listed(store) == ["mud", "clay"]
         clock.now = 1_500.0
         assert contents(store.search("a", "silt mud clay")) == ["clay"]
-
-
-def test_a_store_of_the_version_before_keeps_its_salt(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        store.index("a", [lasting("silt", None)])
-        salt = store.open_log("a").salt()
-    later = "DROP TABLE recall", "ALTER TABLE compaction DROP COLUMN notes", "DROP INDEX entry_expiry"
-    sql(tmp_path, *later, "PRAGMA user_version = 4")
-    with MemoryStore.open(tmp_path) as store:
-        assert store.open_log("a").salt() == salt, "what was forgotten is known by it"
-        assert contents(store.search("a", "silt")) == ["silt"]
 
 
 SESSIONS = ("a", "b")

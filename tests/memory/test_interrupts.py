@@ -30,22 +30,6 @@ def index(store: Store) -> object:
     return store.index("s", BATCH)
 
 
-def stage(store: Store) -> object:
-    return store.stage("s", BATCH, "one")
-
-
-def finalize(store: Store) -> object:
-    return store.finalize(store.stage("s", BATCH, "one"))
-
-
-def abort(store: Store) -> object:
-    return store.abort(store.stage("s", BATCH, "two"))
-
-
-def reconcile(store: Store) -> object:
-    return store.reconcile([store.stage("s", BATCH, "one")])
-
-
 def expire(store: Store) -> object:
     store.index("s", BATCH)
     return store.expire("s", keep=1)
@@ -60,13 +44,12 @@ def delete(store: Store) -> object:
 
 
 def what_is_there(store: Store) -> tuple[Any, ...]:
-    """Texts, batches that wait, findings."""
+    """Texts and findings."""
     found = tuple(sorted(each.content for each in store.entries("s").entries))
-    waiting = tuple(sorted(each.fingerprint for each in store.stages()))
-    return found, waiting, tuple(store.check())
+    return found, tuple(store.check())
 
 
-CALLS = [index, stage, finalize, abort, reconcile, expire, forget, delete]
+CALLS = [index, expire, forget, delete]
 
 
 @pytest.mark.parametrize("kind", [*STORES, "postgres"])
@@ -95,7 +78,7 @@ def test_a_write_that_was_interrupted_anywhere_can_be_repeated(
             assert interrupted_at(line, lambda: call(store))
             between = what_is_there(store)
             assert set(between[0]) <= set(before[0]) | set(after[0]) | {each.content for each in BATCH}
-            assert not between[2]
+            assert not between[1]
             call(store)
             assert what_is_there(store) == after
             assert contents(store.search("s", "other")).count("other") == ("other" in after[0])

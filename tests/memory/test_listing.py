@@ -103,7 +103,7 @@ def test_drop_forgets_the_log_as_well(store: Store) -> None:
     assert len(store.search("b", "silt")) == 1
 
 
-def test_mk_68_what_is_written_to_a_dropped_session_is_accepted_as_nothing(store: Store) -> None:
+def test_what_is_written_to_a_dropped_session_is_accepted_as_nothing(store: Store) -> None:
     log = summary_log(store, "a")
     log.append([message()], expected_next=0, clock="c")
     store.index("a", entries("silt"))

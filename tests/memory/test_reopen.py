@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from siltstone import _native
 from siltstone.errors import (
     ConfigError,
     ReadOnlyStoreError,
     StoreClosedError,
+    StoreVersionError,
 )
 from siltstone.stores import MemoryStore
-from storing import compaction, contents, database, elsewhere, entries, fill, message
+from storing import compaction, contents, database, elsewhere, entries, fill, message, sql
 from summary_log import summary_log
 
 
@@ -32,6 +34,24 @@ def test_mk_60_a_store_answers_the_same_after_reopening(tmp_path: Path) -> None:
 
 def test_a_closed_store_is_one_file(tmp_path: Path) -> None:
     fill(tmp_path)
+    assert [path.name for path in database(tmp_path).parent.iterdir()] == ["memory.sqlite3"]
+
+
+@pytest.mark.parametrize(("number", "version"), [(6, "00000006"), (0x7FFFFFFF, "7fffffff")])
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_store_of_another_version_is_refused_by_name_and_left_untouched(
+    number: int, version: str, read_only: bool, tmp_path: Path
+) -> None:
+    fill(tmp_path)
+    sql(tmp_path, f"PRAGMA user_version = {number}")
+    before = database(tmp_path).read_bytes()
+    with pytest.raises(StoreVersionError, match=f"has version {version}, .*siltstone export") as caught:
+        MemoryStore.open(tmp_path, read_only=read_only)
+    own, _ = _native.mirror_schema()
+    told = caught.value.version, caught.value.supported, caught.value.path  # type: ignore[attr-defined]
+    assert told == (version, own, str(database(tmp_path)))
+    assert f"reads and writes version {own}" in str(caught.value)
+    assert database(tmp_path).read_bytes() == before
     assert [path.name for path in database(tmp_path).parent.iterdir()] == ["memory.sqlite3"]
 
 

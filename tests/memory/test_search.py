@@ -16,7 +16,7 @@ from reference import lexical, search
 from siltstone import _native
 from siltstone.memory import Entry
 from siltstone.stores import MemoryStore
-from storing import contents, entries, fill, sql
+from storing import contents, entries
 
 Rule: TypeAlias = Literal["xxh3", "poly31"]
 
@@ -393,16 +393,6 @@ def test_names_and_dates_are_found(tmp_path: Path) -> None:
         for query in ("Caroline", "8 May", "what happened in 2023"):
             assert contents(store.search("a", query))[0] == "nice", query
         assert contents(store.search("a", "Mel")) == ["fine"]
-
-
-def test_a_store_of_another_analyser_opens_and_is_analysed_anew(tmp_path: Path) -> None:
-    fill(tmp_path)
-    with MemoryStore.open(tmp_path) as store:
-        expected = store.search("a", "silt settling")
-    sql(tmp_path, "DELETE FROM meta WHERE key = 'analyser'")  # as the first version made it
-    for read_only in (True, False):
-        with MemoryStore.open(tmp_path, read_only=read_only) as store:
-            assert store.search("a", "silt settling") == expected
 
 
 @pytest.mark.slow

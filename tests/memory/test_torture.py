@@ -2,8 +2,8 @@
 
 A child works on a store at random, and says what it is about to do and what it did. It is killed; then the
 store must be in the state after what was acknowledged, or one step further, and in no other. Threads beside
-it append to sessions of their own, and so share its commits. A repair of
-what is damaged is killed in a test of its own, and a migration in ``test_migration.py``.
+it append to sessions of their own, and so share its commits. A repair of what is damaged is killed in a test
+of its own.
 
 ``SILTSTONE_TORTURE_RUNS`` says how often (``make torture``: 1,000).
 """
@@ -33,10 +33,7 @@ from storing import entries, sql, whole
 from summary_log import summary_log
 
 RUNS = int(os.environ.get("SILTSTONE_TORTURE_RUNS", "40"))
-RARE = (
-    "forget", "undo", "rewrite", "finalize", "abort", "reconcile", "expire", "renew", "repair", "drop",
-    "revive",
-)  # fmt: skip
+RARE = ("forget", "undo", "rewrite", "expire", "renew", "repair", "drop", "revive")
 BESIDE = ("b", "c", "d")  # sessions of the threads that append beside the one that does everything
 LEAST = 20  # words of a child about its steps before it may be killed, however slow the machine is
 
@@ -73,26 +70,18 @@ while True:
     number += 1
     state = log.state()
     end, head = state.next_seq, state.head and state.head.compaction_id
-    waiting = store.stages("a")
     lacking = [row for row in log.compactions() if row.redacted]
     if state.dropped:
         doable = ["revive", "index", "append"]
     else:
-        doable = ["append"] * 6 + ["index"] * 5 + ["stage"] * 5 + ["expire"] * 2 + ["repair"]
+        doable = ["append"] * 6 + ["index"] * 5 + ["expire"] * 2 + ["repair"]
         doable += (["commit"] * 6 + ["forget"] * 3 + ["drop"]) * (end > 0)
         doable += ["undo", "undo", "rewrite", "rewrite"] * bool(head)
-        doable += ["finalize", "finalize", "abort", "reconcile"] * bool(waiting)
         doable += ["renew"] * 2 * bool(lacking)
     does = chance.choice(doable)
     what = {"does": does, "number": number, "end": end}
     if does == "forget":
         what["seq"] = chance.randrange(end)
-    if does in ("finalize", "abort"):
-        batch = chance.choice(waiting)
-        what["batch"] = batch.fingerprint
-    if does == "reconcile":
-        committed = [each for each in waiting if chance.random() < 0.5]
-        what["committed"] = [each.fingerprint for each in committed]
     if does == "expire":
         what["keep"], what["before"] = chance.choice([2, 5, 9]), number - chance.randrange(1, 30)
     if does == "renew":
@@ -128,14 +117,6 @@ while True:
         store.forget(session_id="a", start=what["seq"], end=what["seq"] + 1)
     elif does == "undo":
         log.undo(expected_head=head, clock=str(number))
-    elif does == "stage":
-        assert store.stage("a", two(), str(number)) == store.stage("a", two(), str(number))
-    elif does == "finalize":
-        ids = store.finalize(batch.token).entry_ids
-    elif does == "abort":
-        store.abort(batch.token)
-    elif does == "reconcile":
-        store.reconcile([each.token for each in committed], session_id="a")
     elif does == "expire":
         store.expire("a", keep=what["keep"], before=what["before"])
     elif does == "renew":
@@ -160,8 +141,6 @@ class State:
     head: str | None = None
     #: Text, range, and the compaction that brought it.
     entries: frozenset[tuple[str, tuple[int, int], str | None]] = field(default=frozenset())
-    #: The waiting batches: the fingerprint of each, and its entries.
-    staged: tuple[tuple[str, frozenset[tuple[str, tuple[int, int], str | None]]], ...] = ()
     dropped: bool = False
 
     def after(self, step: dict[str, Any]) -> State:
@@ -175,20 +154,11 @@ class State:
             return self
         if step["does"] == "append":
             return replace(self, messages=self.messages + tuple(f"message {n}" for n in range(end, end + 3)))
-        if step["does"] in ("index", "stage"):
+        if step["does"] == "index":
             new = frozenset(
                 {(f"loose {number}", (0, 0), None), (f"mud {end} {number}", (end, end + 1), None)}
             )
-            if step["does"] == "stage":
-                return replace(self, staged=(*self.staged, (str(number), new)))
             return replace(self, entries=self.entries | new)
-        if step["does"] in ("finalize", "abort"):
-            new = dict(self.staged)[step["batch"]] if step["does"] == "finalize" else frozenset()
-            left = tuple(batch for batch in self.staged if batch[0] != step["batch"])
-            return replace(self, entries=self.entries | new, staged=left)
-        if step["does"] == "reconcile":
-            done = [new for batch, new in self.staged if batch in step["committed"]]
-            return replace(self, entries=self.entries.union(*done), staged=())
         if step["does"] == "expire":
             young = [each for each in self.entries if _age(each)[0] >= step["before"]]
             return replace(self, entries=frozenset(sorted(young, key=_age)[-step["keep"] :]))
@@ -221,14 +191,12 @@ class State:
             messages=(*self.messages[:seq], FORGOTTEN, *self.messages[seq + 1 :]),
             compactions=tuple((n, p, end, gone or seq < end) for n, p, end, gone in self.compactions),
             entries=_without(self.entries, seq),
-            staged=tuple((batch, _without(waiting, seq)) for batch, waiting in self.staged),
         )
 
     def seen(self) -> tuple[Any, ...]:
         """As a store shows it, which does not tell who brought an entry."""
         entries = sorted((text, source) for text, source, _ in self.entries)
-        waiting = [(batch, len(waiting)) for batch, waiting in self.staged]
-        return self.messages, self.compactions, self.head, entries, waiting, self.dropped
+        return self.messages, self.compactions, self.head, entries, self.dropped
 
 
 def _age(entry: tuple[str, tuple[int, int], str | None]) -> tuple[int, str]:
@@ -267,7 +235,6 @@ def look(path: Path) -> tuple[tuple[Any, ...], set[int]]:
             ),
             None if state.head is None else state.head.compaction.policy,
             sorted((entry.content, tuple(entry.source_range)) for entry in entries),
-            [(stage.fingerprint, stage.entries) for stage in store.stages("a")],
             state.dropped,
         )
         return seen, {entry.entry_id for entry in entries}
@@ -341,7 +308,7 @@ def test_after_kill_9_the_store_is_where_it_was_acknowledged_to_be_or_one_step_o
 
 def are_tried(done: Counter[str]) -> bool:
     """Whether writes of every kind were often acknowledged."""
-    often = min(done[does] for does in ("append", "index", "commit", "stage", "beside")) >= RUNS // 2
+    often = min(done[does] for does in ("append", "index", "commit", "beside")) >= RUNS // 2
     return often and min(done[does] for does in RARE) >= RUNS // 20
 
 

@@ -160,8 +160,6 @@ def test_each_write_takes_one_exchange(newest_postgres: Postgres) -> None:
                     "rewrite", log.rewrite, row, said, [Entry(f"clay {turn}", (0, 1))],
                     withdrawn=[] if head is None else [head], parent=None,
                 )  # fmt: skip
-                token = write("stage", store.stage, "s", [Entry(f"sand {turn}", (1, 2))], f"batch {turn}")
-                assert write("finalize", store.finalize, token).indexed == 1
             # The first of a session also asks for its place and for ids of entries.
             assert {name: each[1:] for name, each in taken.items()} == {name: [1, 1, 1] for name in taken}
             assert store.check() == []
@@ -176,8 +174,6 @@ def everything(store: Any) -> None:
         session.undo_compaction()
         session.pin(0)
     store.index("notes", [Entry(SECRET, name=SECRET, role=SECRET, kind=SECRET)])
-    token = store.stage("notes", [Entry(f"waits: {SECRET}")], SECRET)
-    store.finalize(token)
     store.search("notes", f"what is {SECRET}?")
     store.forget(text=SECRET, dry_run=True)
     store.delete_session("notes")

@@ -1,25 +1,19 @@
-"""The log of recalls in PostgreSQL, and tables of the version that had none."""
+"""The log of recalls in PostgreSQL."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from conversations import assistant, user
 from postgres_stores import PostgresPool
-from servers.postgres import Postgres
 from siltstone import Entry, MemoryStore, Session
-from siltstone.errors import StoreVersionError
-from siltstone.postgres import PostgresStore, setup
-from siltstone.postgres.schema import SCHEMA_VERSION, TABLES
+from siltstone.postgres import PostgresStore
 from siltstone.stores.copying import copy_store
 
-OLDER = (Path(__file__).parent / "version-1.sql").read_text(encoding="utf-8")
 SECRET = "the walrus password for the quarry is basalt-seven"
 QUESTION = "which walrus password has the quarry?"
-LATER = {"recall": None, "compaction": "notes"}  # a table, and a column, that version 1 has not
 
 
 @pytest.fixture
@@ -72,64 +66,3 @@ def test_recalls_are_copied_from_a_file_and_back(pool: PostgresPool, tmp_path: P
                 other.position, other.at, other.query, other.tokens,
             )  # fmt: skip
             assert file.get(mine.placed[0].entry_id).content == database.get(other.placed[0].entry_id).content
-
-
-def test_tables_of_the_version_before_are_refused_by_name_and_brought_up_to_date(
-    newest_postgres: Postgres,
-) -> None:
-    with newest_postgres.database() as name:
-        address = newest_postgres.address(database=name)
-        with PostgresStore.open(address, setup=True) as store:
-            store.index("s", [Entry(SECRET, created_at=1.0)])
-            with opened(store) as session:
-                session.append(user("silt"), assistant("mud"))
-            told = store.entries("s"), store.stats("s"), store.open_log("s").read(0, 9)
-        with psycopg.connect(address, autocommit=True) as connection:
-            older_tables(connection)
-            connection.execute("CREATE ROLE clerk LOGIN")
-            connection.execute("GRANT USAGE ON SCHEMA older TO clerk")
-            connection.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA older TO clerk")
-            connection.execute("GRANT USAGE ON ALL SEQUENCES IN SCHEMA older TO clerk")
-            try:
-                for read_only in (False, True):
-                    with pytest.raises(StoreVersionError, match=r"version 1, .* postgres setup"):
-                        PostgresStore.open(address, schema="older", read_only=read_only)
-                setup(connection, "older")
-                setup(connection, "older")
-                assert connection.execute("SELECT version FROM older.version").fetchone() == (SCHEMA_VERSION,)
-                with PostgresStore.open(f"{address} user=clerk", schema="older") as store:
-                    assert (store.entries("s"), store.stats("s"), store.open_log("s").read(0, 9)) == told
-                    assert store.check() == []
-                    with opened(store) as session:
-                        assert session.recalls() == []
-                        asked(session)
-                        assert len(session.recalls()) == 1
-                assert columns(connection, "older") == columns(connection, "siltstone")
-            finally:
-                connection.execute("DROP OWNED BY clerk")
-                connection.execute("DROP ROLE clerk")
-
-
-def older_tables(connection: psycopg.Connection) -> None:
-    """The rows of schema ``siltstone`` in schema ``older``, as version 1 had them."""
-    connection.execute("CREATE SCHEMA older")
-    connection.execute(OLDER)
-    for table in ("meta", "root", "step", *TABLES):
-        if LATER.get(table, "") is None:
-            continue
-        found = connection.execute(
-            "SELECT column_name FROM information_schema.columns "
-            "WHERE table_schema = 'older' AND table_name = %s",
-            [table],
-        )
-        names = ", ".join(row[0] for row in found)
-        connection.execute(f"INSERT INTO older.{table} ({names}) SELECT {names} FROM siltstone.{table}")
-
-
-def columns(connection: psycopg.Connection, schema: str) -> list[tuple[str, ...]]:
-    """What each column of the schema is called and holds, by name."""
-    return connection.execute(
-        "SELECT table_name, column_name, data_type, is_nullable, collation_name "
-        "FROM information_schema.columns WHERE table_schema = %s ORDER BY 1, 2",
-        [schema],
-    ).fetchall()

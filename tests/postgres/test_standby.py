@@ -77,7 +77,6 @@ def filled(store: Any) -> dict[str, Any]:
         assert isinstance(session.compact(), Compacted)
         session.append(user(QUESTION))
     store.put_facts("chat", [(None, "key", "said", "{}")])
-    store.stage("chat", [Entry("waits")], "one")
     return told(store)
 
 
@@ -89,7 +88,6 @@ def told(store: Any) -> dict[str, Any]:
             "recalled": session.recall(QUESTION),
             "hits": [(hit.content, hit.score.hex()) for hit in store.search("chat", QUESTION, now=4e9)],
             "facts": store.facts("chat"),
-            "waiting": [each.token for each in store.stages()],
             "sessions": store.sessions(),
             "entries": store.entries("chat", limit=1_000),
             "stats": store.stats("chat").entries,
@@ -123,13 +121,8 @@ def test_every_write_is_refused_by_name_and_changes_nothing(place: Followed) -> 
     place.arrive()
     with opened(place.read) as reader, Session.open(None, "chat", memory=reader) as session:
         log = reader.open_log("chat")
-        (token,) = (each.token for each in reader.stages())
         for call in (
             lambda: reader.index("chat", [Entry("mud")]),
-            lambda: reader.stage("chat", [Entry("mud")], "two"),
-            lambda: reader.finalize(token),
-            lambda: reader.abort(token),
-            lambda: reader.reconcile([token]),
             lambda: reader.forget(text="topic1"),
             lambda: reader.expire("chat", keep=1),
             lambda: reader.delete_session("chat"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import psycopg
 import pytest
 
 from postgres_stores import PostgresPool
@@ -122,19 +121,3 @@ def test_a_commit_whose_connection_is_cut_is_done_once(
         with PostgresStore.open(pool.pool) as other:
             assert texts(other) == FORGOTTEN
             assert other.check() == []
-
-
-def test_batches_of_several_sessions_are_settled_in_one_step(
-    store: PostgresStore, pool: PostgresPool
-) -> None:
-    kept = [store.stage(name, [Entry(f"waits for {name}")], "one") for name in NAMES]
-    lost = [store.stage(name, [Entry("goes")], "two") for name in reversed(NAMES)]
-    with psycopg.connect(pool.pool.conninfo, autocommit=True) as connection:
-        (before,) = connection.execute("SELECT pg_current_xact_id()::text::bigint").fetchone() or (0,)
-        report = store.reconcile([*kept, "nobody's"])
-        (after,) = connection.execute("SELECT pg_current_xact_id()::text::bigint").fetchone() or (0,)
-    assert after - before == 2, "one transaction, and that of the question"
-    assert (report.finalized, report.aborted, report.lost) == (tuple(kept), tuple(lost), ("nobody's",))
-    assert all(store.search(name, f"waits for {name}", 1)[0].content == f"waits for {name}" for name in NAMES)
-    assert store.stages() == []
-    assert store.check() == []

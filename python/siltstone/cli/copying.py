@@ -69,7 +69,7 @@ def _show(copied: Copied, target: Place) -> None:
     line(
         f"{shown(target)} has all {copied.sessions:,} sessions, {copied.skipped:,} of them from before: "
         f"{copied.messages:,} messages, {copied.compactions:,} compactions, {copied.entries:,} entries, "
-        f"{copied.facts:,} facts, {copied.staged:,} batches that wait; all of it was compared"
+        f"{copied.facts:,} facts; all of it was compared"
         if not copied.differing
         else f"written to meanwhile, and not the same: {', '.join(map(repr, copied.differing))}"
     )

@@ -17,7 +17,7 @@ from siltstone.stores import MemoryStore
 __all__ = ["Diagnosis", "examine"]
 
 _FIGURES = (
-    "sessions", "messages", "entries", "compactions", "staged", "quarantined", "text_bytes", "disk_bytes",
+    "sessions", "messages", "entries", "compactions", "quarantined", "text_bytes", "disk_bytes",
 )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ class Secret:
 
     Attributes:
         session: The session.
-        table: ``session`` (a title), ``message``, ``entry``, ``staged``, ``derived`` (a summary or a
+        table: ``session`` (a title), ``message``, ``entry``, ``derived`` (a summary or a
             substitute) or ``fact``.
         id: The message's sequence number, or the row's id; 0 for a session's title.
         rule: The rule that found it.
@@ -107,8 +107,6 @@ def _of_session(store: AnyStore, info: SessionInfo) -> Iterator[_Text]:
         yield name, "derived", derived.derived_id, read
     for entry in entries_of(store, name, expired=True):
         yield name, "entry", entry.entry_id, _plain(entry.content)
-    for entry in store.staged_entries(name):
-        yield name, "staged", entry.entry_id, _plain(entry.content)
     for row_id, _, _, _, body, *_ in store.facts(name):
         yield name, "fact", row_id, _fact(body)
 

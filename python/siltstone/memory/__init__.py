@@ -29,10 +29,8 @@ if TYPE_CHECKING:
         ForgetReport as ForgetReport,
         Page as Page,
         Receipt as Receipt,
-        ReconcileReport as ReconcileReport,
         SessionInfo as SessionInfo,
         SessionPage as SessionPage,
-        Stage as Stage,
         StoreStats as StoreStats,
     )
 else:
@@ -45,7 +43,6 @@ else:
             "limits": "Limits",
             "passage": "Passage",
             "recalled": "RecallCandidate RecallRecord",
-            "reports": "Finding ForgetReport Page Receipt ReconcileReport SessionInfo SessionPage Stage "
-            "StoreStats",
+            "reports": "Finding ForgetReport Page Receipt SessionInfo SessionPage StoreStats",
         },
     )

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
         ForgetReport,
         Page,
         Receipt,
-        ReconcileReport,
         SessionPage,
-        Stage,
         StoreStats,
     )
 
@@ -148,65 +146,6 @@ class Store(Protocol):
             InvalidEntryError: a limit < 1, an offset < 0, or a range with start > end.
         """
 
-    def stage(self, session_id: str, entries: Sequence[Entry], fingerprint: str) -> str:
-        """Stores *entries* durably as a batch that no search finds yet. Returns the token of the batch.
-
-        For hosts that keep their own history. A host stages the messages that leave its history, writes the
-        token into the history, and finalizes the batch. If the host stops in between, :meth:`reconcile` with
-        the tokens of its history brings the store in step again.
-
-        Args:
-            session_id: The session.
-            entries: As for :meth:`index`.
-            fingerprint: The host's own name for the batch, 1 to 1,024 bytes, such as a revision of its
-                history. Every retry must use the same name. Equal content under the same name is one batch
-                with one token, even after its end; times are not part of the content.
-
-        Raises:
-            InvalidEntryError: an entry or the fingerprint is out of bounds.
-            StoreConflictError: the session has a batch with this fingerprint and other content.
-        """
-
-    def finalize(self, token: str) -> Receipt:
-        """Makes the entries of a batch findable: all of them, durably. Calling it twice is fine.
-
-        If the session was deleted, nothing is kept, and every id of the receipt is None. An entry that the
-        session has already keeps its id, as with :meth:`index`.
-
-        Raises:
-            StageNotFoundError: the batch was aborted, or never staged.
-            StoreCorruptError: the batch is damaged: abort it, and stage it again.
-        """
-
-    def abort(self, token: str) -> bool:
-        """Deletes a waiting batch. False if no batch has that token.
-
-        Raises:
-            StoreConflictError: the batch was finalized.
-        """
-
-    def reconcile(
-        self,
-        committed: Collection[str],
-        *,
-        session_id: str | None = None,
-        before: datetime | float | None = None,
-    ) -> ReconcileReport:
-        """Brings waiting batches in step with the host's history, in one transaction.
-
-        A host calls it at its start, before it stages a batch.
-
-        Args:
-            committed: The tokens in the host's history. Waiting batches with such a token are finalized; the
-                other waiting batches are aborted.
-            session_id: Abort only batches of this session. Without it, batches of every session are aborted:
-                if other hosts share the store, name your session.
-            before: Abort only batches staged before this time: younger ones may be under way.
-        """
-
-    def stages(self, session_id: str | None = None) -> list[Stage]:
-        """The waiting batches of one session or of all, in the order in which they were staged."""
-
     def forget(
         self,
         *,
@@ -282,7 +221,7 @@ class Store(Protocol):
     def revive(self, session_id: str) -> bool:
         """Begins a deleted session again, empty. False if the session was not deleted.
 
-        A writer that had it open before the deletion cannot write to the log, and its staged batches stay
+        A writer that had it open before the deletion cannot write to the log, and STAYX
         dropped; but ``index`` accepts its entries. Stop such writers first.
         """
 
@@ -311,13 +250,13 @@ class Store(Protocol):
         """The list of all damage in the store; empty for an intact store.
 
         Checks every page and every row: checksums, counts, ids, sequences, the lineage of views, their
-        covered ranges, waiting batches, and the indexes in memory. Without *repair* nothing is changed. A
+        covered ranges, and the indexes in memory. Without *repair* nothing is changed. A
         damaged row does not end the check. Searches of this process wait meanwhile.
 
         Args:
             repair: Whether to rebuild, in one transaction, all data that follows from other data: indexes,
                 counts, fingerprints, the next id, a session's head. Entries that do not match their checksums
-                are set aside, and incomplete batches are deleted. The log cannot be rebuilt: damaged messages
+                are set aside. The log cannot be rebuilt: damaged messages
                 and compactions stay, and stay in the list. docs/design/storage.md describes the repair of
                 each kind of damage. Repaired findings have ``repaired``.
 

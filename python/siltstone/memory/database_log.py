@@ -219,7 +219,7 @@ class DatabaseLog:
         return self._first_request(expected.next_seq) or request_among(messages)
 
     def _first_request(self, length: int) -> str:
-        """The first request in a log without a title: an earlier version of siltstone stored none."""
+        """The first request in a log without a title, as a repair or a rewrite may leave it."""
         pages = (self.read(start, start + _PAGE) for start in range(0, length, _PAGE))
         found = "" if self._is_searched else request_among(row for page in pages for row in page)
         self._is_searched = True

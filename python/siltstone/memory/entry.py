@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "MAX_FINGERPRINT_BYTES",
     "RECALL_MIN_SCORE",
     "Decay",
     "Entry",
@@ -72,7 +71,6 @@ class SearchFilters(TypedDict, total=False):
 #: The score, on the scale of ``lexical``, that the best hit needs before recall shows hits to a model.
 RECALL_MIN_SCORE = 0.14
 SHOWN = 80  #: characters of a text that a repr shows
-MAX_FINGERPRINT_BYTES = 1024  #: bytes of a batch's fingerprint, as UTF-8
 
 
 class SourceRange(NamedTuple):

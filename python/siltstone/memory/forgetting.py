@@ -49,7 +49,6 @@ class Target(NamedTuple):
         session_id: The session.
         messages: Sequence numbers, and the tombstone of each as JSON text.
         entries: Ids of entries.
-        staged: Ids of waiting entries.
         derived: Ids of summaries and substitutes that meet the criteria themselves, and the new text of each.
         facts: Ids of facts.
         digests: Sequence numbers of messages, and minus the ids of summaries, each with the digest of its old
@@ -60,7 +59,6 @@ class Target(NamedTuple):
     session_id: str
     messages: Sequence[tuple[int, str]] = ()
     entries: Sequence[int] = ()
-    staged: Sequence[int] = ()
     derived: Sequence[tuple[int, str]] = ()
     facts: Sequence[int] = ()
     digests: Sequence[tuple[int, bytes]] = ()
@@ -188,13 +186,11 @@ def plan(
     store: Store,
     sessions: Sequence[str],
     criteria: Criteria,
-    staged: Callable[[str], Sequence[StoredEntry]],
     holding: Holding,
 ) -> Plan:
     """The plan for *sessions*, or for the session that *criteria* name.
 
-    *staged* gives the waiting entries of a session, with the ids of their staging rows; *holding* tells what
-    may hold a text.
+    *holding* tells what may hold a text.
     """
     if criteria.session_id is not None:
         sessions = [criteria.session_id]
@@ -202,7 +198,7 @@ def plan(
         sessions = sorted(set(_owners(store, criteria.entry_ids)))
     targets, counts, kept = [], [(0, 0, 0)], set[str]()
     for session_id in sessions:
-        target, expected, has = _of_session(store, session_id, criteria, staged(session_id), holding)
+        target, expected, has = _of_session(store, session_id, criteria, holding)
         kept |= has
         if criteria.text is not None and criteria.text in session_id:
             kept.add(session_id)
@@ -234,7 +230,7 @@ def _owners(store: Store, entry_ids: Collection[int]) -> Iterator[str]:
 
 
 def _of_session(
-    store: Store, session_id: str, criteria: Criteria, staged: Sequence[StoredEntry], holding: Holding
+    store: Store, session_id: str, criteria: Criteria, holding: Holding
 ) -> tuple[Target, tuple[int, int, int], set[str]]:
     """The target in a session; its numbers of messages, entries and summaries; the identifiers left in it."""
     log = store.open_log(session_id)
@@ -243,9 +239,8 @@ def _of_session(
     for page in _pages(store, session_id, criteria, holding):
         entries += filter(criteria.entry, page.entries)
         unreadable.update(page.damaged)
-    waiting = [entry for entry in staged if criteria.entry_ids is None and criteria.entry(entry)]
     sources: set[int] = set()
-    for entry in entries + waiting:
+    for entry in entries:
         start, end = entry.source_range
         sources.update(range(start, min(end, length)))
     rows = _candidates(log, length, criteria, sources, partial(holding.messages, session_id))
@@ -253,19 +248,18 @@ def _of_session(
     derived = log.derived([each for row in log.compactions() for each in row.derived_ids])
     tombstones = dict(messages)
     meant = {row.derived_id: _replacement(row, tombstones) for row in derived if criteria.summary(row)}
-    ids = [[entry.entry_id for entry in each] for each in (entries, waiting)]
+    ids = [entry.entry_id for entry in entries]
     # The text of a damaged entry is unreliable, so every damaged entry counts as matching.
     damaged = {*store.quarantined(session_id), *unreadable}
-    ids[0] += sorted(damaged if criteria.entry_ids is None else damaged & criteria.entry_ids)
+    ids += sorted(damaged if criteria.entry_ids is None else damaged & criteria.entry_ids)
     seqs = [seq for seq, _ in messages]
-    leaving = {*ids[0], *holding.came_from(session_id, seqs)}
-    dropped = {*ids[1], *(entry.entry_id for entry in staged if _has(entry.source_range, seqs))}
+    leaving = {*ids, *holding.came_from(session_id, seqs)}
     replaced = [
         row
         for row in derived
         if not row.redacted and (row.derived_id in meant or any(_has(span, seqs) for span in _spans(row)))
     ]
-    expected = (len(digests), len(leaving) + len(dropped), len(replaced))
+    expected = (len(digests), len(leaving), len(replaced))
     known = [(seq, digest) for seq, digest in digests if digest]
     salt = log.salt() if replaced else b""
     known += [_digest_of(row, salt) for row in replaced]
@@ -273,7 +267,7 @@ def _of_session(
         row for row in rows_of(log, 0, length if seqs else 0) if not _has((row.seq, row.seq + 1), seqs)
     )
     title = request_among(kept_rows)
-    target = Target(session_id, messages, ids[0], ids[1], list(meant.items()), digests=known, title=title)
+    target = Target(session_id, messages, ids, list(meant.items()), digests=known, title=title)
     return target, expected, kept
 
 

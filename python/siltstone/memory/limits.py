@@ -53,7 +53,7 @@ class Limits:
             text that a compaction discards is not refused, but cut into several entries.
         query_bytes: Bytes of a query, as UTF-8, 1 byte to 16 MiB.
         hits: The maximum number of hits of a search, 1..1,000,000. A larger request gets this number.
-        batch: Entries of one ``index`` or ``stage``, 1..10,000,000. A compaction indexes its discarded
+        batch: Entries of one ``index``, 1..10,000,000. A compaction indexes its discarded
             messages in one step, also above this number.
 
     Raises:

@@ -16,10 +16,8 @@ __all__ = [
     "ForgetReport",
     "Page",
     "Receipt",
-    "ReconcileReport",
     "SessionInfo",
     "SessionPage",
-    "Stage",
     "StoreStats",
 ]
 
@@ -38,40 +36,6 @@ class Receipt:
     def indexed(self) -> int:
         """The number of entries that were stored."""
         return sum(1 for entry_id in self.entry_ids if entry_id is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A staged batch of entries that waits for ``finalize``. No search finds it.
-
-    Attributes:
-        token: The token of the batch, which the host keeps.
-        session_id: The session of its entries.
-        fingerprint: The host's own name for the batch.
-        entries: The number of its entries, without blank ones.
-        created_at: The time of staging, in UTC.
-    """
-
-    token: str
-    session_id: str
-    fingerprint: str
-    entries: int
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class ReconcileReport:
-    """The result of ``reconcile``: tokens, in order.
-
-    Attributes:
-        finalized: Waiting batches in the host's history. Searches find their entries now.
-        aborted: Waiting batches that were not in the host's history. They are deleted.
-        lost: Batches in the host's history that the store does not have, or has damaged: stage them again.
-    """
-
-    finalized: tuple[str, ...]
-    aborted: tuple[str, ...]
-    lost: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +102,7 @@ class Finding:
     Attributes:
         code: The kind of damage, a stable word: ``integrity`` (SQLite's own check),
             ``foreign_key``, ``unreadable``, ``checksum``, ``fingerprint``, ``count``, ``sequence``,
-            ``allocator``, ``head``, ``parent``, ``view``, ``covers``, ``origin``, ``stage``, ``vector``,
+            ``allocator``, ``head``, ``parent``, ``view``, ``covers``, ``origin``, ``vector``,
             ``index``, ``digest``, ``namespace``, ``text`` or ``cache``.
         table: The table; empty if unknown.
         id: The id of the row; None if the damage is not in one row.
@@ -160,7 +124,7 @@ class ForgetReport:
     Attributes:
         sessions: The number of affected sessions.
         messages: The number of messages that are tombstones now.
-        entries: The number of deleted entries, including entries of waiting batches.
+        entries: The number of deleted entries.
         summaries: The number of replaced summaries.
         erased: Whether the bytes are gone from every file of the store.
         renewed: The number of summaries that a model wrote again from the remaining messages
@@ -202,7 +166,6 @@ class StoreStats:
         disk_bytes: Bytes of the files of the whole store, also for one session; 0 for a store in process
             memory.
         detail: For one session: the name of its index, and the index's sizes.
-        staged: The number of entries in waiting batches. They count nowhere else.
         quarantined: The number of entries that do not match their checksums, which no search finds: entries
             read since the store was opened (for one session: all), and entries that a repair set aside.
     """
@@ -214,5 +177,4 @@ class StoreStats:
     text_bytes: int
     disk_bytes: int
     detail: dict[str, Any] = field(default_factory=dict)
-    staged: int = 0
     quarantined: int = 0

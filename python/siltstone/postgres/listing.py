@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Any, Literal, TypeAlias
+from collections.abc import Collection
+from typing import Any, TypeAlias
 
 from siltstone import _native
 from siltstone.errors import StoreOpenError
@@ -43,14 +43,10 @@ class Listing:
             return own.decode(), spaced
         return None
 
-    def place_of(self, table: Literal["entry", "stage"], column: str, value: int | str) -> Place | None:
-        """The mirror whose *table* has a row with this value; None if there is no such row."""
-        if isinstance(value, str) and "\x00" in value:
-            return None
+    def place_of_entry(self, entry_id: int) -> Place | None:
+        """The mirror that has the entry; None if there is no such entry."""
         rows = self._rows(
-            f"SELECT r.name, r.spaced FROM {{s}}.{table} t JOIN {{s}}.root r ON r.k = t.k "
-            f"WHERE t.{column} = %s",
-            value,
+            "SELECT r.name, r.spaced FROM {s}.entry t JOIN {s}.root r ON r.k = t.k WHERE t.id = %s", entry_id
         )
         return next(((name.decode(), spaced) for name, spaced in rows), None)
 
@@ -69,26 +65,6 @@ class Listing:
             )
         return [(name.decode(), spaced) for name, spaced in rows]
 
-    def waiting(self, tokens: Collection[str]) -> list[Place]:
-        """The mirrors with batches that wait, or with one of *tokens*."""
-        rows = self._rows(
-            "SELECT r.name, r.spaced FROM {s}.root r JOIN {s}.stage t ON t.k = r.k "
-            "WHERE t.state = 0 OR t.token = ANY(%s::text[]) "
-            "GROUP BY r.k, r.name, r.spaced ORDER BY min(t.born)",
-            [token for token in tokens if "\x00" not in token],
-        )
-        return [(name.decode(), spaced) for name, spaced in rows]
-
-    def arrivals(self) -> Callable[[str], int]:
-        """A function that gives the place of a waiting batch, by its token, in the order of staging."""
-        rows = self._rows("SELECT token FROM {s}.stage WHERE state = 0 ORDER BY born")
-        order = {token: number for number, (token,) in enumerate(rows)}
-        return lambda token: order.get(token, len(order))
-
-    def tokens(self, k: int) -> set[str]:
-        """The tokens of all batches of a mirror, in every state."""
-        return {token for (token,) in self._rows("SELECT token FROM {s}.stage WHERE k = %s", k)}
-
     def sessions(self, namespace: str | None, offset: int, limit: int) -> list[SessionInfo]:
         """Sessions that were not deleted, in the order of their first writes."""
         rows = self._rows(
@@ -105,30 +81,28 @@ class Listing:
         """The first session whose settings contain the text *has*, and do not contain a non-empty *lacks*."""
         rows = self._rows(
             "SELECT name, settings FROM {s}.session WHERE settings <> '' AND dropped = 0 "
-            "AND strpos(settings, %s) > 0 AND (%s = '' OR strpos(settings, %s) = 0) ORDER BY born LIMIT 1",
-            has,
-            lacks,
-            lacks,
+            "AND position(%s::bytea IN settings) > 0 "
+            "AND (%s::bytea = '' OR position(%s::bytea IN settings) = 0) ORDER BY born LIMIT 1",
+            has.encode(),
+            lacks.encode(),
+            lacks.encode(),
         )
-        return next(((name.decode(), settings) for name, settings in rows), None)
+        return next(((name.decode(), settings.decode()) for name, settings in rows), None)
 
     def stats(self) -> StoreStats:
         """The totals of the store."""
         names = ", ".join(
             f"('{self._schema.replace(chr(39), chr(39) * 2)}.{table}')" for table in (*TABLES, "root", "step")
         )
-        ((sessions, messages, entries, compactions, size, staged, aside, disk),) = self._rows(
+        ((sessions, messages, entries, compactions, size, aside, disk),) = self._rows(
             "SELECT count(*) FILTER (WHERE next_seq > 0 OR entries > 0), coalesce(sum(next_seq), 0)::bigint, "
             "coalesce(sum(entries), 0)::bigint, coalesce(sum(compactions), 0)::bigint, "
             "(SELECT coalesce(sum(octet_length(text)), 0)::bigint FROM {s}.entry), "
-            "(SELECT coalesce(sum(held), 0)::bigint FROM {s}.stage WHERE state = 0), "
             "(SELECT count(*) FROM {s}.quarantine), "
             f"(SELECT sum(pg_total_relation_size(name::regclass))::bigint FROM (VALUES {names}) AS t (name)) "
             "FROM {s}.session"
         )
-        return StoreStats(
-            sessions, messages, entries, compactions, size, disk, staged=staged, quarantined=aside
-        )
+        return StoreStats(sessions, messages, entries, compactions, size, disk, quarantined=aside)
 
     def lacking_vectors(self) -> int:
         """How many entries have no vectors."""

@@ -33,7 +33,7 @@ BUSY: Final = 5.0  #: seconds that a write is tried again while others write
 IDS: Final = (64, BLOCK)  # ids that a mirror takes at once: the first time, and at most later
 MOST_IDS: Final = 16 * BLOCK  #: and before a call that has not been checked yet
 EMPTY: Final = 512 << 10  #: about how many bytes a mirror takes before it has rows
-_REWRITTEN: Final = ("session", "embedder", "stage")  # tables whose rows are overwritten often
+_REWRITTEN: Final = ("session", "embedder")  # tables whose rows are overwritten often
 
 _LOOKED: ContextVar[set[Mirror] | None] = ContextVar("looked", default=None)
 

@@ -4,14 +4,15 @@ A row of a table has exactly the values of the core's row in SQLite, with its ch
 and checks it when it is read. Two columns stand before them: ``k``, the key of its mirror, and ``n``, the
 version of the mirror after the last write of the row.
 
-Texts of users are ``bytea`` (UTF-8), because ``text`` refuses NUL. JSON and our own words are ``text``, not
-``jsonb``, because ``jsonb`` refuses some values that JSON allows.
+Texts are ``bytea`` (UTF-8), because ``text`` refuses NUL. ``convert_from(raw, 'UTF8')`` shows one.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from zlib import crc32
 
+from siltstone import _native
 from siltstone.errors import StoreOpenError, StoreVersionError
 
 if TYPE_CHECKING:
@@ -20,76 +21,41 @@ if TYPE_CHECKING:
 
 __all__ = ["HASH_RULES", "SCHEMA_VERSION", "TABLES", "Column", "another", "quoted", "setup", "version_of"]
 
-SCHEMA_VERSION: Final = 2
 TOKENIZER: Final = "words-1"
 HASH_RULES: Final = ("xxh3", "poly31")
 BLOCK: Final = 1_024  #: ids of entries that a store takes at once
 _LOCK: Final = 0x73746E65  # "stne": the lock by which set-ups wait for each other
 
-WHOLE, TEXT, USER, BYTES = "bigint", "text", "user", "bytes"
-
 
 class Column(NamedTuple):
-    """A column: its name, the kind of its values, and whether they may be NULL."""
+    """A column of a mirrored table.
+
+    Attributes:
+        name: Its name, as in the core.
+        kind: The type of its values in PostgreSQL: ``bigint`` or ``bytea``.
+        optional: Whether they may be NULL.
+        is_key: Whether it is a part of the table's key within a mirror.
+    """
 
     name: str
-    holds: str  #: ``bigint``, ``text`` (ours, or JSON), ``user`` (text as bytea) or ``bytes``
-    optional: bool = False
-
-    @property
-    def is_bytea(self) -> bool:
-        """Whether PostgreSQL has it as bytes."""
-        return self.holds in (USER, BYTES)
+    kind: str
+    optional: bool
+    is_key: bool
 
 
-def _table(words: str) -> tuple[Column, ...]:
-    """Parses columns: ``name`` bigint, ``:t`` text, ``:u`` a user's text, ``:b`` bytes, ``?`` may be NULL."""
-    kinds = {"": WHOLE, "t": TEXT, "u": USER, "b": BYTES}
-    columns = []
-    for word in words.split():
-        name, _, kind = word.rstrip("?").partition(":")
-        columns.append(Column(name, kinds[kind], word.endswith("?")))
-    return tuple(columns)
-
+_CORE_VERSION, _CORE_TABLES = _native.mirror_schema()
+_KINDS = {"INTEGER": "bigint", "TEXT": "bytea", "BLOB": "bytea"}
 
 TABLES: Final[dict[str, tuple[Column, ...]]] = {
-    "session": _table(
-        "id name:u name_hash namespace:u next_seq entries compactions revision epoch redactions counter "
-        "write_id dropped head? clock:t settings:t tokens first_at? last_at? title:u checksum"
-    ),
-    "message": _table("id write_id raw:t role:t dialect:t provenance:t tokens created_at checksum"),
-    "compaction": _table(
-        "id session parent? policy:u reason:u state:t covers:t view:t derived:t next_seq model:u usage:t "
-        "tokens_before tokens_after messages_before messages_after created_at checksum notes:t"
-    ),
-    "derived": _table(
-        "id session kind:t seq? level degraded redacted dialect:t covers:t raw:u created_at digest checksum"
-    ),
-    "entry": _table(
-        "id session source_start source_end role:u name:u? kind:u tags:t created_at expires_at? repaired "
-        "compaction? text:u fingerprint checksum"
-    ),
-    "stage": _table("id session token:t fingerprint:u digest state size held receipt:t created_at checksum"),
-    "staged": _table(
-        "id stage place source_start source_end role:u name:u? kind:u tags:t created_at expires_at? repaired "
-        "text:u checksum"
-    ),
-    "quarantine": _table("id session text:b found_at checksum"),
-    "embedder": _table("id name:u dimension checksum"),
-    "vector": _table("entry session revision embedder data:b checksum"),
-    "fact": _table("id session namespace:u state:u key:u body:u created_at changed_at checksum"),
-    "recall": _table("id created_at body:t checksum"),
-    "forgotten": _table("session seq digest:b checksum"),
+    table: tuple(Column(name, _KINDS[kind], optional, is_key) for name, kind, optional, is_key in columns)
+    for table, columns in _CORE_TABLES
 }
-"""The mirrored tables with their columns, in the order of the core."""
+"""The mirrored tables with their columns, as the core has them and in its order."""
 
 KEYS: Final[dict[str, tuple[str, ...]]] = {
-    table: {"vector": ("entry",), "forgotten": ("session", "seq", "digest")}.get(table, ("id",))
-    for table in TABLES
+    table: tuple(column.name for column in columns if column.is_key) for table, columns in TABLES.items()
 }
 """The key columns of each table, within a mirror."""
-
-_BORN = ("session", "stage")  # tables whose rows are listed in the order of their insertion
 
 
 def quoted(name: str) -> str:
@@ -106,17 +72,13 @@ def quoted(name: str) -> str:
 def setup(connection: psycopg.Connection[Any], schema: str = "siltstone", hash_rule: str = "xxh3") -> None:
     """Makes missing tables in *schema*. Several processes may call it at the same time.
 
-    Tables of an earlier version are upgraded, and keep all rows. An earlier siltstone that has them open then
-    gets ``StoreVersionError``.
-
     Args:
-        connection: A connection outside any transaction, of a role that may create tables. To upgrade tables,
-            the role must own them.
+        connection: A connection outside any transaction, of a role that may create tables.
         schema: The schema of the tables. It is created if it is missing.
         hash_rule: The rule of new tables by which words are hashed for ``cosine``.
 
     Raises:
-        StoreVersionError: a newer siltstone has made the tables. They stay unchanged.
+        StoreVersionError: another version of siltstone has made the tables. They stay unchanged.
     """
     name = quoted(schema)
     with connection.transaction():
@@ -130,15 +92,14 @@ def setup(connection: psycopg.Connection[Any], schema: str = "siltstone", hash_r
                 connection.execute(f"CREATE SCHEMA {name}", prepare=False)
             connection.execute(_definition(name), prepare=False)
             connection.execute(
+                f"WITH version AS (INSERT INTO {name}.version VALUES ({SCHEMA_VERSION})) "
                 f"INSERT INTO {name}.meta (key, value) VALUES ('hash_rule', %s), "
                 f"('tokenizer', '{TOKENIZER}')",
                 [hash_rule],
                 prepare=False,
             )
-        elif found > SCHEMA_VERSION:
+        elif found != SCHEMA_VERSION:
             raise another(schema, found)
-        elif found < SCHEMA_VERSION:
-            _bring_up_to_date(connection, schema)
 
 
 def version_of(connection: psycopg.Connection[Any], schema: str) -> int | None:
@@ -157,45 +118,21 @@ def version_of(connection: psycopg.Connection[Any], schema: str) -> int | None:
 
 def another(schema: str, version: int) -> StoreVersionError:
     """The error for tables that another version of siltstone has made."""
-    way = (
-        "use a newer siltstone"
-        if version > SCHEMA_VERSION
-        else "bring them up to it with PostgresStore.open(..., setup=True) or `siltstone postgres setup`"
-    )
+    found, own = (f"{each:08x}" for each in (version, SCHEMA_VERSION))
     return StoreVersionError(
-        f"the tables in schema {schema!r} have version {version}, and this siltstone knows {SCHEMA_VERSION}: "
-        f"{way}",
+        f"the tables in schema {schema!r} have version {found}, and this siltstone reads and writes version "
+        f"{own}: use the siltstone that made them, or export their sessions with that one (siltstone export "
+        "--format everything) and import them into a new schema",
         path=schema,
+        version=found,
+        supported=own,
     )
-
-
-def _bring_up_to_date(connection: psycopg.Connection[Any], schema: str) -> None:
-    """Upgrades tables from version 1 to 2: adds the table ``recall`` and the column ``compaction.notes``."""
-    name = quoted(schema)
-    statements = [
-        *_table_statements(name, "recall"),
-        f"ALTER TABLE {name}.compaction ADD COLUMN notes text COLLATE \"C\" NOT NULL DEFAULT ''",
-        f"UPDATE {name}.version SET version = {SCHEMA_VERSION}",
-    ]
-    connection.execute(";\n".join(statements), prepare=False)
-    # Roles that may use the other tables may use the new one too.
-    granted = connection.execute(
-        "SELECT r.rolname, a.privilege_type FROM pg_catalog.pg_class c, pg_catalog.aclexplode(c.relacl) a "
-        "JOIN pg_catalog.pg_roles r ON r.oid = a.grantee "
-        "WHERE c.oid = %s::regclass AND a.grantee <> c.relowner",
-        [f"{name}.fact"],
-        prepare=False,
-    )
-    for row in granted.fetchall():
-        role, privilege = row.values() if isinstance(row, dict) else row
-        connection.execute(f"GRANT {privilege} ON {name}.recall TO {quoted(role)}", prepare=False)
 
 
 def _definition(schema: str) -> str:
     statements = [
-        # Every statement of a client reads the version, so a client that is too old reads and writes nothing.
+        # Every statement of a client reads the version, so a client of another one reads and writes nothing.
         f"CREATE TABLE {schema}.version (version integer NOT NULL)",
-        f"INSERT INTO {schema}.version VALUES ({SCHEMA_VERSION})",
         f'CREATE TABLE {schema}.meta (key text COLLATE "C" PRIMARY KEY, value text COLLATE "C" NOT NULL)',
         f"CREATE SEQUENCE {schema}.entry_ids AS bigint INCREMENT BY {BLOCK} MAXVALUE {2**53}",
         f"CREATE SEQUENCE {schema}.arrivals AS bigint",
@@ -215,20 +152,15 @@ def _definition(schema: str) -> str:
         f"CREATE INDEX session_born ON {schema}.session (born)",
         f"CREATE INDEX session_settings ON {schema}.session (born) WHERE settings <> ''",
         f"CREATE INDEX entry_id ON {schema}.entry (id)",
-        f"CREATE UNIQUE INDEX stage_token ON {schema}.stage (token)",
-        f"CREATE INDEX stage_waiting ON {schema}.stage (born) WHERE state = 0",
     ]
     return ";\n".join(statements)
 
 
 def _table_statements(schema: str, table: str) -> list[str]:
     """The statements that make a mirrored table in *schema*, a quoted name."""
-    lines = ["k bigint NOT NULL", "n bigint NOT NULL"]
-    for column in TABLES[table]:
-        kind = "bytea" if column.is_bytea else column.holds
-        kind += ' COLLATE "C"' if column.holds == TEXT else ""
-        lines.append(f"{column.name} {kind}{'' if column.optional else ' NOT NULL'}")
-    if table in _BORN:
+    columns = [f"{each.name} {each.kind}{'' if each.optional else ' NOT NULL'}" for each in TABLES[table]]
+    lines = ["k bigint NOT NULL", "n bigint NOT NULL", *columns]
+    if table == "session":  # sessions are listed in the order of their insertion
         sequence = f"{schema}.arrivals".replace("'", "''")
         lines.append(f"born bigint NOT NULL DEFAULT nextval('{sequence}'::regclass)")
     lines.append(f"PRIMARY KEY (k, {', '.join(KEYS[table])})")
@@ -236,3 +168,7 @@ def _table_statements(schema: str, table: str) -> list[str]:
         f"CREATE TABLE {schema}.{table} ({', '.join(lines)})",
         f"CREATE INDEX {table}_n ON {schema}.{table} (k, n)",
     ]
+
+
+SCHEMA_VERSION: Final = crc32(f"{_CORE_VERSION} {_definition('siltstone')}".encode()) >> 1
+"""The version of the tables: a digest of their definition, and of the version of the core's rows."""

@@ -8,7 +8,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from siltstone.postgres.schema import KEYS, SCHEMA_VERSION, TABLES, TEXT, Column
+from siltstone.postgres.schema import KEYS, SCHEMA_VERSION, TABLES
 
 __all__ = ["Changed", "Changes", "Found", "Statements", "Write", "weight"]
 
@@ -117,9 +117,8 @@ class Statements:
             by_kind: dict[str, list[str]] = {"bigint": [], "text": [], "bytea": []}
             at: list[tuple[str, int]] = []
             for column in columns:
-                kind = _kind(column)
-                at.append((kind, len(by_kind[kind])))
-                by_kind[kind].append(f"t.{column.name}")
+                at.append((column.kind, len(by_kind[column.kind])))
+                by_kind[column.kind].append(f"t.{column.name}")
             offsets = {"bigint": 1, "text": 1 + self._slots["bigint"]}
             offsets["bytea"] = offsets["text"] + self._slots["text"]
             self._places.append(itemgetter(*(offsets[kind] + index for kind, index in at)))
@@ -245,7 +244,7 @@ def _upsert(schema: str, table: str, *, is_one: bool) -> str:
     columns, keys = TABLES[table], KEYS[table]
     names = [column.name for column in columns]
     others = ", ".join(f"{name} = excluded.{name}" for name in ("n", *names) if name not in keys)
-    bound = [f"%({table}_{each.name})s::{_kind(each)}" for each in columns]
+    bound = [f"%({table}_{each.name})s::{each.kind}" for each in columns]
     if is_one:
         source = f"{', '.join(bound)} FROM root"
     else:
@@ -273,12 +272,6 @@ def _bind(table: str, rows: Sequence[Row], values: dict[str, Any]) -> None:
     values.update(zip(_NAMES[table], rows[0] if len(rows) == 1 else zip(*rows, strict=True), strict=True))
 
 
-def _kind(column: Column) -> str:
-    if column.is_bytea:
-        return "bytea"
-    return "text" if column.holds == TEXT else "bigint"
-
-
 def _most(kind: str) -> int:
     """The largest number of columns of that kind in a row, at least 3."""
-    return max(3, *(sum(_kind(column) == kind for column in columns) for columns in TABLES.values()))
+    return max(3, *(sum(column.kind == kind for column in columns) for columns in TABLES.values()))

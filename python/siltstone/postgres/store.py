@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, TypeVar, 
 from siltstone import _native
 from siltstone._native import BlockOptions, BlockWriter, RecallConditions, Recalled
 from siltstone.embedding.base import Embedder
-from siltstone.errors import EntryNotFoundError, StageNotFoundError, StoreBusyError, StoreOpenError
+from siltstone.errors import EntryNotFoundError, StoreBusyError, StoreOpenError
 from siltstone.memory.base import Store
 from siltstone.memory.convert import MAX_INTEGER
 from siltstone.memory.entry import (
@@ -38,9 +38,7 @@ from siltstone.memory.reports import (
     ForgetReport,
     Page,
     Receipt,
-    ReconcileReport,
     SessionPage,
-    Stage,
     StoreStats,
 )
 from siltstone.memory.settings import SearchSettings
@@ -86,7 +84,6 @@ class PostgresStore(Store):
             lambda name, spaced: Mirror(database, name, spaced=spaced, made=self._made), mirrored
         )
         self._sessions = Routes()
-        self._batches = Routes()  # by their tokens
         self._blank = _native.Store.open_memory()  # checks arguments, as every store does
         self._stop = weakref.finalize(self, database.close)
 
@@ -241,10 +238,11 @@ class PostgresStore(Store):
         )
 
     def get(self, entry_id: int, *, expired: bool = False) -> StoredEntry:
-        mirror = None if abs(entry_id) > MAX_INTEGER else self._mirror_with("entry", "id", entry_id)
-        if mirror is None:
+        self._database.check()
+        place = None if abs(entry_id) > MAX_INTEGER else self._listing.place_of_entry(entry_id)
+        if place is None:
             raise EntryNotFoundError(f"the store has no entry {entry_id}", entry_id=entry_id)
-        return mirror.read(lambda store: store.get(entry_id, expired=expired))
+        return self._mirror(*place).read(lambda store: store.get(entry_id, expired=expired))
 
     def entries(
         self,
@@ -290,68 +288,6 @@ class PostgresStore(Store):
     def lacking_vectors(self) -> int:
         """How many entries of the store have no vectors; all entries if no embedder was ever used."""
         return self._listing.lacking_vectors()
-
-    # -- batches that wait
-
-    def stage(self, session_id: str, entries: Sequence[Entry], fingerprint: str) -> str:
-        def staged(mirror: Mirror) -> str:
-            token = mirror.run(lambda store: store.stage(session_id, entries, fingerprint), fresh=False)
-            self._batches.settle(token, mirror.place)
-            return token
-
-        return self._in_place(session_id, staged)
-
-    def finalize(self, token: str) -> Receipt:
-        place = self._batches.get(token)
-        mirror = self._mirror_with("stage", "token", token) if place is None else self._mirror(*place)
-        if mirror is None:
-            raise StageNotFoundError(
-                f"the store has no batch {token!r}: it was aborted, or never handed over", token=token
-            )
-        return mirror.run(lambda store: store.finalize(token), fresh=False)
-
-    def abort(self, token: str) -> bool:
-        mirror = self._mirror_with("stage", "token", token)
-        return mirror is not None and mirror.run(lambda store: store.abort(token))
-
-    def reconcile(
-        self,
-        committed: Collection[str],
-        *,
-        session_id: str | None = None,
-        before: datetime | float | None = None,
-    ) -> ReconcileReport:
-        tokens = list(dict.fromkeys(committed))
-        known: set[str] = set()
-        calls = []
-        arrived = self._listing.arrivals()
-        for place in self._listing.waiting(tokens):
-            mirror = self._mirror(*place)
-            there = self._listing.tokens(mirror.k)
-            known |= there
-            own = [token for token in tokens if token in there]
-            reconcile = methodcaller("reconcile", own, session_id=session_id, before=before)
-            calls.append(partial(mirror.run, reconcile))
-        done: list[ReconcileReport] = self._all_or_none(calls)
-        finalized = {token for report in done for token in report.finalized}
-        lost = {token for report in done for token in report.lost} | (set(tokens) - known)
-        return ReconcileReport(
-            tuple(token for token in tokens if token in finalized),
-            tuple(sorted((token for report in done for token in report.aborted), key=arrived)),
-            tuple(token for token in tokens if token in lost),
-        )
-
-    def stages(self, session_id: str | None = None) -> list[Stage]:
-        if session_id is not None:
-            return self._read(session_id, lambda store: store.stages(session_id))
-        places = self._listing.waiting(())
-        found = [each for place in places for each in self._mirror(*place).read(lambda store: store.stages())]
-        arrived = self._listing.arrivals()
-        return sorted(found, key=lambda stage: arrived(stage.token))
-
-    def staged_entries(self, session_id: str) -> list[StoredEntry]:
-        """The entries of the session's waiting batches. No search finds them."""
-        return self._read(session_id, lambda store: store.staged_entries(session_id))
 
     # -- forgetting
 
@@ -584,12 +520,6 @@ class PostgresStore(Store):
         """The mirror of a session, or of a namespace."""
         self._database.check()
         return self._mirrors.at((name, spaced))
-
-    def _mirror_with(self, table: Literal["entry", "stage"], column: str, value: int | str) -> Mirror | None:
-        """The mirror whose *table* has a row with this value; None if there is no such row."""
-        self._database.check()
-        place = self._listing.place_of(table, column, value)
-        return None if place is None else self._mirror(*place)
 
     def _made(self, mirror: Mirror) -> MemoryStore:
         """The store over a mirror."""

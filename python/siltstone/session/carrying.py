@@ -402,7 +402,6 @@ class _SessionImport:
         places = {text["derived_id"]: place for place, text in enumerate(texts)}
         row = NewCompaction(
             **{name: body[name] for name in _PLAIN},
-            notes=body.get("notes", ""),
             covers=_spans(body["covers"]),
             view=tuple(self._piece(piece, places) for piece in body["view"]),
             derived=tuple(_derived_from(text) for text in texts),
@@ -421,9 +420,7 @@ class _SessionImport:
         return NewRef(places[piece]) if piece in places else self._ids[piece]
 
 
-_PLAIN: Final = tuple(
-    name for name in NewCompaction.__slots__ if name not in ("covers", "view", "derived", "notes")
-)
+_PLAIN: Final = tuple(name for name in NewCompaction.__slots__ if name not in ("covers", "view", "derived"))
 
 
 def _compaction_body(log: SessionLog, row: CompactionRow) -> dict[str, Any]:

@@ -76,10 +76,6 @@ class SessionState:
 def first_state(log: SessionLog, stored: LogState, session_id: str, rule: TokenRule) -> SessionState:
     """The state of a session that is opened."""
     clock = CompactionClock.from_json(stored.clock, session_id)
-    if clock.usage is None and stored.head is not None:  # an old store, whose clocks had no sums of usage
-        from siltstone.session.rows import usage_of
-
-        clock = clock.charged(record for row in log.compactions() for record in usage_of(row.compaction))
     view = View(rule)
     view = View(rule, load(log, view, stored.head, stored.next_seq))
     return SessionState(stored.version, view, stored.head, clock, clock, stored.next_seq)

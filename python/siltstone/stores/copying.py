@@ -51,9 +51,6 @@ _TEXT: Final = (*_NEW_TEXT, "redacted")
 class CopyableStore(Store, FactRows, Protocol):
     """A store that can be copied: it has the contract, facts, and the marks of forgotten texts."""
 
-    def staged_entries(self, session_id: str) -> list[StoredEntry]:
-        """The entries of the session's waiting batches, batch by batch."""
-
     def restore_marks(
         self, session_id: str, salt: bytes, digests: Sequence[tuple[int, bytes]], redacted: Sequence[int]
     ) -> None:
@@ -70,7 +67,6 @@ class Copied:
         compactions: Their compactions and branches, including undone ones.
         entries: Their entries.
         facts: Their facts and rules.
-        staged: Their waiting batches.
         skipped: Sessions of which the target had an equal copy already.
         differing: Ids of sessions that differ afterwards, because one of the stores was written meanwhile.
     """
@@ -80,7 +76,6 @@ class Copied:
     compactions: int = 0
     entries: int = 0
     facts: int = 0
-    staged: int = 0
     skipped: int = 0
     differing: tuple[str, ...] = ()
 
@@ -95,7 +90,7 @@ def copy_store(
 
     Ids of entries and compactions are the target's own, in the same order. Other sessions of the target stay.
     A session that an interrupted copy has begun gets the rest. Not copied are tombstones of deleted sessions,
-    finalized batches, vectors (an embedder makes them again), and files that a preset keeps beside a store.
+    vectors (an embedder makes them again), and files that a preset keeps beside a store.
 
     Args:
         source: It may be open read-only. A write to it meanwhile makes the copy differ.
@@ -133,7 +128,6 @@ def copy_store(
         done.compactions += was["rows"][0]
         done.entries += was["entries"][0]
         done.facts += was["facts"][0]
-        done.staged += was["staged"][0]
     done.differing = tuple(differing)
     return done
 
@@ -197,7 +191,6 @@ def _figures(store: CopyableStore, session_id: str) -> dict[str, tuple[int, str]
         "texts": _summed(map(names.text, names.texts)),
         "entries": _summed(map(names.entry, entries_of(store, session_id))),
         "facts": _summed(map(_fact, store.facts(session_id))),
-        "staged": _summed((each.token, each.entries) for each in store.stages(session_id)),
         "recalls": _summed(_recalls(log, store, session_id, count(1))),
         "marks": _summed(sorted(map(names.mark, forgotten))),
         "salt": _summed([log.salt().hex()] if forgotten else []),
@@ -253,7 +246,6 @@ class _Session:
         self._copy_rows_and_entries()
         self._go_back()
         self._copy_facts()
-        self._copy_batches()
         self._copy_recalls()
         self._copy_marks()
         self._settle()
@@ -402,24 +394,6 @@ class _Session:
         ]
         for start in range(0, len(rows), _PAGE):
             self._target.put_facts(self._name, rows[start : start + _PAGE])
-
-    def _copy_batches(self) -> None:
-        """Copies waiting batches, with the tokens that their hosts have."""
-        have = {each.token for each in self._target.stages(self._name)}
-        entries = iter(self._source.staged_entries(self._name))
-        for batch in self._source.stages(self._name):
-            staged = [_entry(next(entries)) for _ in range(batch.entries)]
-            if batch.token in have:
-                continue
-            token = self._target.stage(self._name, staged, batch.fingerprint)
-            if token != batch.token:
-                self._target.abort(token)
-                raise ConfigError(
-                    f"batch {batch.token} of session {self._name!r} cannot be copied, since it was handed "
-                    "over with entries that are not stored: finalize or abort it first",
-                    field="session",
-                    value=self._name,
-                )
 
     def _copy_recalls(self) -> None:
         """The recalls of a session, with the ids of the entries in the target."""

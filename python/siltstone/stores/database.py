@@ -13,7 +13,6 @@ from siltstone.events import watch_operation
 from siltstone.memory.base import Store
 from siltstone.memory.convert import (
     MAX_INTEGER,
-    datetime_from,
     milliseconds,
     range_of,
     session_info,
@@ -32,9 +31,7 @@ if TYPE_CHECKING:
         ForgetReport,
         Page,
         Receipt,
-        ReconcileReport,
         SessionPage,
-        Stage,
         StoreStats,
     )
     from siltstone.memory.sayings import Sayings
@@ -145,45 +142,6 @@ class DatabaseStore(Store):
 
         return Page(tuple(map(stored_entry, page.entries)), page.next_offset, tuple(page.damaged))
 
-    def stage(self, session_id: str, entries: Sequence[Entry], fingerprint: str) -> str:
-        return self._native.stage(session_id, self._batch(entries), fingerprint, milliseconds(None))
-
-    def finalize(self, token: str) -> Receipt:
-        from siltstone.memory.reports import Receipt
-
-        receipt = Receipt(tuple(self._native.finalize(token)))
-        self._wake()
-        return receipt
-
-    def abort(self, token: str) -> bool:
-        return self._native.abort(token)
-
-    def reconcile(
-        self,
-        committed: Collection[str],
-        *,
-        session_id: str | None = None,
-        before: datetime | float | None = None,
-    ) -> ReconcileReport:
-        stamp = None if before is None else milliseconds(before)
-        done = self._native.reconcile(list(committed), session_id, stamp)
-        self._wake()
-        from siltstone.memory.reports import ReconcileReport
-
-        return ReconcileReport(*map(tuple, done))
-
-    def stages(self, session_id: str | None = None) -> list[Stage]:
-        from siltstone.memory.reports import Stage
-
-        return [
-            Stage(each.token, each.session_id, each.fingerprint, each.entries, datetime_from(each.created_at))
-            for each in self._native.stages(session_id)
-        ]
-
-    def staged_entries(self, session_id: str) -> list[StoredEntry]:
-        """The entries of the session's waiting batches, which no search finds."""
-        return [stored_entry(entry) for entry in self._native.staged_entries(session_id)]
-
     def forget(
         self,
         *,
@@ -220,7 +178,7 @@ class DatabaseStore(Store):
             identifiers=identifiers,
         )
         sessions = self._names()
-        found = plan(self, sessions, criteria, self.staged_entries, Holding(self._native))
+        found = plan(self, sessions, criteria, Holding(self._native))
         chosen = with_facts(found, self, sessions, criteria)
         if dry_run:
             return chosen.expected

@@ -43,7 +43,7 @@ class HnswMemoryStore(MemoryStore):
 
         Raises:
             StoreOpenError: not a directory, not a store, no permission. Nothing was changed.
-            StoreVersionError: written by a newer siltstone. Nothing was changed.
+            StoreVersionError: another version of siltstone wrote it. Nothing was changed.
             ConfigError: an unknown ranker, index or rule, a ranker that needs an embedder, or a store with
                 another rule than ``poly31``: open that one with ``hash_rule=None``.
         """

@@ -153,7 +153,7 @@ class MemoryStore(DatabaseStore):
         Raises:
             TypeError: an option does not exist.
             StoreOpenError: not a directory, not a store, no permission. Nothing was changed.
-            StoreVersionError: written by a newer siltstone. Nothing was changed.
+            StoreVersionError: another version of siltstone wrote it. Nothing was changed.
             ConfigError: an unknown ranker, index, rule or language, a rule or language other than the
                 store's, an invalid embedder, or an embedder other than the one that made the store's vectors.
         """

@@ -14,7 +14,7 @@ pub enum ErrorKind {
     InvalidEntry,
     /// The store cannot be opened.
     StoreOpen,
-    /// A newer version wrote the store.
+    /// Another version wrote the store.
     StoreVersion,
     /// A read or a write failed, or the disk is full.
     StoreIo,
@@ -34,8 +34,6 @@ pub enum ErrorKind {
     ReadOnlyStore,
     /// There is no entry of that id.
     EntryNotFound,
-    /// There is no batch of that token.
-    StageNotFound,
     /// The keeper of a mirror's rows refused a write. The keeper knows the reason.
     NotKept,
     /// A defect of this library.

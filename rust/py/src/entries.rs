@@ -40,7 +40,6 @@ impl<'py> FromPyObject<'_, 'py> for In<NewEntry> {
             kind: entry.kind.into(),
             created_at: entry.created_at,
             expires_at: entry.expires_at,
-            ..NewEntry::default()
         }))
     }
 }
@@ -52,7 +51,6 @@ pub(crate) struct TargetIn {
     messages: Vec<(i64, Text)>,
     entries: Vec<i64>,
     derived: Vec<(i64, Text)>,
-    staged: Vec<i64>,
     facts: Vec<i64>,
     digests: Vec<(i64, PyBackedBytes)>,
     title: Text,
@@ -73,17 +71,6 @@ class! {
         repaired: bool = held.2.repaired,
         expires_at: Option<i64> = held.2.expires_at,
         compaction: Option<i64> = held.3,
-    }
-}
-
-class! {
-    /// A waiting batch, and the id of its session.
-    Stage(held: (memory::Stage, String)) {
-        token: String = held.0.token,
-        session_id: String = held.1,
-        fingerprint: String = held.0.fingerprint,
-        entries: i64 = held.0.held,
-        created_at: i64 = held.0.created_at,
     }
 }
 
@@ -157,7 +144,6 @@ impl TargetIn {
             messages: texts(self.messages),
             entries: self.entries,
             derived: texts(self.derived),
-            staged: self.staged,
             facts: self.facts,
             digests: digests
                 .map(|(seq, digest)| (*seq, digest.to_vec()))

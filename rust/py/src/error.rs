@@ -96,7 +96,6 @@ fn class_name(kind: ErrorKind) -> &'static str {
         ErrorKind::StoreConflict => "StoreConflictError",
         ErrorKind::ReadOnlyStore => "ReadOnlyStoreError",
         ErrorKind::EntryNotFound => "EntryNotFoundError",
-        ErrorKind::StageNotFound => "StageNotFoundError",
         ErrorKind::NotKept | ErrorKind::Internal => "InternalError",
     }
 }

@@ -60,7 +60,7 @@ mod _native {
     #[pymodule_export]
     use crate::embed::{bucket, embed_batch, embed_sparse, word_hash};
     #[pymodule_export]
-    use crate::entries::{Finding, Forgotten, Page, Stage, StoredEntry};
+    use crate::entries::{Finding, Forgotten, Page, StoredEntry};
     #[pymodule_export]
     use crate::error::panic_on_purpose;
     #[pymodule_export]
@@ -68,7 +68,7 @@ mod _native {
     #[pymodule_export]
     use crate::json::{begins_alike, json_digests, json_size};
     #[pymodule_export]
-    use crate::mirror::{mirror_ids_above, mirror_tables, mirror_take, open_mirror};
+    use crate::mirror::{mirror_ids_above, mirror_schema, mirror_take, open_mirror};
     #[pymodule_export]
     use crate::outline::{
         KnownMessages, Leaving, Loose, Outline, message_items, parted, render_messages,

@@ -3,7 +3,9 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyTuple};
-use siltstone_core::memory::{Changed, Changes, Handle, Keeper, Value};
+use siltstone_core::memory::{
+    Changed, Changes, Column, Handle, Keeper, Value, mirrored_tables, schema_version,
+};
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
 use crate::error::{refuse, run_detached};
@@ -128,11 +130,17 @@ pub(crate) fn mirror_ids_above(
     store.run(py, |store| store.give_ids_above(high_water))
 }
 
-/// A table with the names of its columns, and whether each holds text.
-type TableOut = (&'static str, Vec<(String, bool)>);
+/// A table with its columns: the name, the type, whether it may be NULL, and whether it is a part of the key.
+type TableOut = (&'static str, Vec<(String, String, bool, bool)>);
 
-/// The mirrored tables, each with the names of its columns, and whether each column holds text.
+/// The version of the schema, and the mirrored tables with their columns.
 #[pyfunction]
-pub(crate) fn mirror_tables(py: Python<'_>, store: PyRef<'_, Store>) -> PyResult<Vec<TableOut>> {
-    store.run(py, siltstone_core::memory::Store::tables)
+pub(crate) fn mirror_schema(py: Python<'_>) -> PyResult<(String, Vec<TableOut>)> {
+    let tables = run_detached(py, mirrored_tables)?
+        .into_iter()
+        .map(|(table, columns)| {
+            let column = |each: Column| (each.name, each.kind, each.is_optional, each.is_key);
+            (table, columns.into_iter().map(column).collect())
+        });
+    Ok((schema_version(), tables.collect()))
 }

@@ -268,7 +268,6 @@ pub(crate) fn figures_out<'py>(py: Python<'py>, figures: &Figures) -> PyResult<B
     stats.set_item("entries", counts.entries)?;
     stats.set_item("compactions", counts.compactions)?;
     stats.set_item("text_bytes", counts.text_bytes)?;
-    stats.set_item("staged", counts.staged)?;
     stats.set_item("quarantined", figures.quarantined)?;
     stats.set_item("disk_bytes", figures.disk_bytes)?;
     let detail = PyDict::new(py);

@@ -12,7 +12,7 @@ use siltstone_core::memory::{
     self, Handle, NewCompaction, NewEntry, NewFact, NewMessage, Recall, Rewrite, SessionVersion,
 };
 
-use crate::entries::{Finding, Forgotten, Ids, Page, Stage, StoredEntry, TargetIn, ids_out};
+use crate::entries::{Finding, Forgotten, Ids, Page, StoredEntry, TargetIn, ids_out};
 use crate::error::{run_attached, run_detached};
 use crate::record::{In, Many, values};
 use crate::rows::{
@@ -559,58 +559,6 @@ impl Store {
             let rows = rows.map(|(id, numbers)| (EntryId(*id), numbers_in(numbers)));
             store.store_vectors(embedder, &rows.collect::<Vec<_>>())
         })
-    }
-
-    // Staged batches, for hosts that keep their own history.
-
-    fn stage(
-        &self,
-        py: Python<'_>,
-        session: Text,
-        entries: Vec<In<NewEntry>>,
-        fingerprint: Text,
-        now: i64,
-    ) -> PyResult<String> {
-        self.run_of(py, &session, |store, session| {
-            store.stage(session, &values(entries), &fingerprint, now)
-        })
-    }
-
-    fn finalize(&self, py: Python<'_>, token: Text) -> PyResult<Ids> {
-        self.run(py, |store| Ok(ids_out(&store.finalize(&token)?)))
-    }
-
-    fn abort(&self, py: Python<'_>, token: Text) -> PyResult<bool> {
-        self.run(py, |store| store.abort(&token))
-    }
-
-    fn reconcile(
-        &self,
-        py: Python<'_>,
-        committed: Vec<Text>,
-        session: Option<Text>,
-        before: Option<i64>,
-    ) -> PyResult<(Vec<String>, Vec<String>, Vec<String>)> {
-        let done = self.run(py, |store| {
-            let session = session.as_ref().map(session_id).transpose()?;
-            let committed: Vec<String> = committed.iter().map(|token| token.to_string()).collect();
-            store.reconcile(&committed, session.as_ref(), before)
-        })?;
-        Ok((done.finalized, done.aborted, done.lost))
-    }
-
-    fn stages(&self, py: Python<'_>, session: Option<Text>) -> PyResult<Vec<Stage>> {
-        let stages = self.run(py, |store| {
-            store.stages(session.as_ref().map(session_id).transpose()?.as_ref())
-        })?;
-        Ok(rows_out(stages))
-    }
-
-    fn staged_entries(&self, py: Python<'_>, session: Text) -> PyResult<Vec<StoredEntry>> {
-        let waiting = self.run_of(py, &session, memory::Store::staged_entries)?;
-        let waiting = waiting.into_iter();
-        let entries = waiting.map(|each| (each.id, session.to_string(), each.entry, None).into());
-        Ok(entries.collect())
     }
 
     // Sessions, and the store as a whole.

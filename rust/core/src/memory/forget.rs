@@ -7,7 +7,7 @@ use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::store::Store;
 use crate::sqlite::{
     SessionVersion, cached, departing, derived, fact, forgotten, leaving, log, meta, quarantine,
-    session, stage,
+    session,
 };
 
 /// The messages, entries and texts of one session that are to be forgotten.
@@ -22,8 +22,6 @@ pub struct Target {
     /// Ids of derived texts, each with its replacement. Derived texts that cover one of the messages are replaced as
     /// well: a substitute of a message gets the replacement of the message.
     pub derived: Vec<(i64, String)>,
-    /// Keys of waiting entries. Waiting entries that came from one of the messages are deleted as well.
-    pub staged: Vec<i64>,
     /// Ids of facts.
     pub facts: Vec<i64>,
     /// Digests of the messages. They recognise a forgotten message that is sent again.
@@ -42,7 +40,6 @@ impl Target {
             messages: Vec::new(),
             entries: Vec::new(),
             derived: Vec::new(),
-            staged: Vec::new(),
             facts: Vec::new(),
             digests: Vec::new(),
             title: String::new(),
@@ -57,7 +54,7 @@ pub struct Forgotten {
     pub sessions: i64,
     /// Messages that became tombstones.
     pub messages: i64,
-    /// Entries that were deleted, waiting and set-aside entries included.
+    /// Entries that were deleted, set-aside entries included.
     pub entries: i64,
     /// Derived texts that were replaced.
     pub derived: i64,
@@ -128,7 +125,6 @@ impl Store {
                     .map(|id| id.0)
                     .chain(target.entries.iter().copied());
                 let entries = leaving::forget(transaction, &mut row, ids)?
-                    + stage::forget(transaction, row.id, &target.staged, &seqs)?
                     + quarantine::forget(transaction, row.id, &target.entries)?;
                 let derived =
                     derived::redact(transaction, &row, &target.derived, &said, replacement)?;

@@ -3,7 +3,6 @@
 use crate::error::Result;
 use crate::memory::store::Store;
 use crate::sqlite::Changes;
-use crate::sqlite::mirror::{self, Columns};
 
 impl Store {
     /// Writes rows of others into a mirror. Searches find them, and the keeper of the rows is not told.
@@ -22,18 +21,5 @@ impl Store {
     /// The errors of a write.
     pub fn give_ids_above(&self, high_water: i64) -> Result<()> {
         self.database.writer()?.give_ids_above(high_water)
-    }
-
-    /// The tables of a mirror; tables that others refer to come first. Each has the names of its columns, and whether a
-    /// column holds text.
-    ///
-    /// # Errors
-    ///
-    /// The errors of a read.
-    pub fn tables(&self) -> Result<Vec<(&'static str, Columns)>> {
-        self.database.read(|transaction| {
-            let columns = |table| Ok((table, mirror::columns(transaction, table)?));
-            mirror::tables().map(columns).collect()
-        })
     }
 }

@@ -12,7 +12,7 @@
 //!
 //! # fn main() -> siltstone_core::Result<()> {
 //! let directory = tempfile::tempdir().unwrap();
-//! let handle = Handle::open(directory.path(), false, None)?;
+//! let handle = Handle::open(directory.path(), false, None, None)?;
 //! let (store, session) = (handle.store()?, SessionId::new("delta")?);
 //! let entry = NewEntry {
 //!     text: "Silt settles where the water is slow.".to_owned(),
@@ -68,7 +68,6 @@ mod rewrite;
 mod scope;
 mod scope_map;
 mod search;
-mod staging;
 mod store;
 mod store_path;
 mod vectors;
@@ -95,12 +94,12 @@ pub use restore::Marks;
 pub use rewrite::Rewrite;
 pub use scope::IndexSizes;
 pub use search::{Found, Hit};
-pub use staging::Reconciled;
 pub use store::Store;
 pub use vectors::Embedded;
 
 pub use crate::sqlite::{
-    Changed, Changes, Compaction, CompactionBody, Counts, Derived, DerivedKind, EmbedderRow, Fact,
-    Finding, Keeper, Message, NewCompaction, NewDerived, NewEntry, NewFact, NewMessage, RECALLS,
-    Recall, SessionVersion, Stage, StageState, StagedEntry, StoredEntry, Value,
+    Changed, Changes, Column, Compaction, CompactionBody, Counts, Derived, DerivedKind,
+    EmbedderRow, Fact, Finding, Keeper, Message, NewCompaction, NewDerived, NewEntry, NewFact,
+    NewMessage, RECALLS, Recall, SessionVersion, StoredEntry, Value, mirrored_tables,
+    schema_version,
 };

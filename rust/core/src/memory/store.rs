@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::analyse::{self, LanguageChoice};
+use crate::analyse::LanguageChoice;
 use crate::embed::hash::HashRule;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
@@ -45,8 +45,6 @@ impl Store {
         mode: Option<u32>,
     ) -> Result<Self> {
         let database = Database::open(file, read_only, mode, &birth(hash_rule))?;
-        // The store keeps texts, not terms. So a store of another analyser only needs the new analyser's name.
-        database.remember(meta::ANALYSER, analyse::ID)?;
         let caches = Caches::beside(database.file());
         let store = Self::over(database, caches)?;
         if !store.is_read_only() {
@@ -260,11 +258,10 @@ impl Store {
 }
 
 /// The settings of a new store, which say how its rows are read.
-fn birth(hash_rule: Option<HashRule>) -> [(&'static str, &'static str); 4] {
+fn birth(hash_rule: Option<HashRule>) -> [(&'static str, &'static str); 3] {
     [
         (meta::HASH_RULE, hash_rule.unwrap_or_default().name()),
         (meta::TOKENIZER, words::ID),
-        (meta::ANALYSER, analyse::ID),
         (meta::ERASURE, meta::DONE),
     ]
 }

@@ -9,8 +9,7 @@ use crate::error::{Error, ErrorKind, Field, Result};
 use crate::id::EntryId;
 use crate::sqlite::session::{self, SessionRow};
 use crate::sqlite::{
-    allocator, compactions, departing, derived, entry, fact, forgotten, log, meta, recall, stage,
-    staged, vectors,
+    allocator, compactions, departing, derived, entry, fact, forgotten, log, meta, recall, vectors,
 };
 
 /// A fault of the store.
@@ -60,10 +59,7 @@ pub(crate) fn examine(connection: &Connection) -> Examined {
         })
     });
     let messages = check.rows(connection, log::TABLE, log::SELECT_ALL, log::read_place);
-    let batches = check.rows(connection, stage::TABLE, stage::SELECT_ALL, stage::read);
-    let waiting = check.rows(connection, staged::TABLE, staged::SELECT_ALL, staged::read);
     check.ids(connection, &entries);
-    check.stages(&batches, &waiting);
     let texts = check.texts(connection);
     check.facts(connection, &sessions);
     check.checksums(connection);
@@ -278,8 +274,6 @@ fn known(table: &str) -> &'static str {
         fact::TABLE,
         forgotten::TABLE,
         recall::TABLE,
-        stage::TABLE,
-        staged::TABLE,
         vectors::TABLE,
     ];
     tables

@@ -1,5 +1,4 @@
-//! Checks that the rows of a store agree: each session with its log, its compactions and its entries, each batch with
-//! its waiting entries.
+//! Checks that the rows of a store agree: each session with its log, its compactions and its entries.
 
 use hashbrown::{HashMap, HashSet};
 
@@ -9,29 +8,9 @@ use crate::sqlite::compactions::{self, Compaction};
 use crate::sqlite::derived;
 use crate::sqlite::ranges::{self, Piece};
 use crate::sqlite::session::{self, SessionRow};
-use crate::sqlite::stage::{self, Stage, State};
-use crate::sqlite::staged::StagedEntry;
 use crate::sqlite::{entry, log};
 
 impl Check {
-    /// Checks the number of waiting entries of each batch. Only a staged batch may have any.
-    pub(super) fn stages(&mut self, batches: &[Stage], waiting: &[StagedEntry]) {
-        let mut held: HashMap<i64, i64> = HashMap::new();
-        for found in waiting {
-            *held.entry(found.stage).or_default() += 1;
-        }
-        for batch in batches {
-            let found = held.remove(&batch.id).unwrap_or_default();
-            if found != batch.held || (batch.state != State::Staged && found > 0) {
-                let message = format!(
-                    "batch {} should have {} entries that wait, and {found} can be believed",
-                    batch.token, batch.held
-                );
-                self.found("stage", stage::TABLE, Some(batch.id), message);
-            }
-        }
-    }
-
     pub(super) fn sessions(
         &mut self,
         sessions: &[SessionRow],

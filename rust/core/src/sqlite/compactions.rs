@@ -250,7 +250,7 @@ pub(super) fn read(row: &Row<'_>) -> Result<Compaction> {
 
 pub(super) fn checksum(row: &Compaction) -> Checksum {
     let body = &row.body;
-    let checksum = Checksum::of(TABLE)
+    Checksum::of(TABLE)
         .integer(row.id)
         .integer(row.session)
         .optional_integer(row.parent)
@@ -267,11 +267,6 @@ pub(super) fn checksum(row: &Compaction) -> Checksum {
         .integer(body.tokens_after)
         .integer(body.messages_before)
         .integer(body.messages_after)
-        .integer(body.created_at);
-    // Rows of earlier versions have no notes. Their checksums stay valid, because empty notes add nothing.
-    if body.notes.is_empty() {
-        checksum
-    } else {
-        checksum.text(&body.notes)
-    }
+        .integer(body.created_at)
+        .text(&body.notes)
 }

@@ -10,13 +10,13 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::commit_mark::{CommitMark, LogCopy};
 use crate::sqlite::exclusive::Exclusive;
-use crate::sqlite::migrate::{self, Found};
 use crate::sqlite::mirror::{self, Keeper};
 use crate::sqlite::place::{self, Content, Place};
 use crate::sqlite::probe::{
-    Probe, cut_log, has_log, is_unwritable, older, probe, refused, sync_log, unopened,
+    Probe, cut_log, has_log, is_unwritable, probe, refused, sync_log, unopened,
 };
 use crate::sqlite::readers::{self, Reader, Readers};
+use crate::sqlite::schema::{self, Found};
 use crate::sqlite::transaction::{Begun, Transaction};
 use crate::sqlite::write_lock::WriteLock;
 use crate::sqlite::writer::WriteConnection;
@@ -93,9 +93,6 @@ impl Database {
             return Err(unopened(file, "there is no store to read"));
         }
         if read_only {
-            if let Some(Found::Older(version)) = found {
-                return Err(older(file, version));
-            }
             return Self::open_for_reading(file, content);
         }
         // Each name of a file would have a write-ahead log of its own.
@@ -121,7 +118,7 @@ impl Database {
     pub(crate) fn in_memory(birth: &[(&str, &str)]) -> Result<Self> {
         let file = Path::new(MEMORY);
         let mut connection = connection::in_memory()?;
-        migrate::create(&mut connection, file, birth)?;
+        schema::create(&mut connection, file, birth)?;
         Ok(Self {
             file: file.to_owned(),
             connections: Connections::Memory {
@@ -155,17 +152,13 @@ impl Database {
         is_unfinished: bool,
         birth: &[(&str, &str)],
     ) -> Result<Self> {
-        let found = migrate::identify(&writer, file)?;
+        let found = schema::identify(&writer, file)?;
         if is_unfinished {
             cut_log(file, &mut writer)?;
         }
         match found {
             Found::Store => sync_log(file, &mut writer)?,
-            Found::Nothing => migrate::create(&mut writer, file, birth)?,
-            Found::Older(_) => {
-                let _exclusive = Exclusive::wait(file, "migrate")?;
-                migrate::create(&mut writer, file, birth)?;
-            }
+            Found::Nothing => schema::create(&mut writer, file, birth)?,
         }
         let reader = connection::readable(file).map_err(|error| refused(file, error))?;
         let place = Place::of(file, &reader, content)?;
@@ -192,10 +185,8 @@ impl Database {
             }
             Err(error) => return Err(refused(file, error)),
         };
-        match migrate::identify(&reader, file)? {
-            Found::Store => {}
-            Found::Nothing => return Err(unopened(file, "there is no store to read")),
-            Found::Older(version) => return Err(older(file, version)),
+        if schema::identify(&reader, file)? == Found::Nothing {
+            return Err(unopened(file, "there is no store to read"));
         }
         let place = Place::of(file, &reader, content)?;
         Ok(Self {
@@ -241,16 +232,6 @@ impl Database {
     /// The value of the setting `key`.
     pub(crate) fn meta(&self, key: &'static str) -> Result<String> {
         self.read(|transaction| meta::get(transaction, key))
-    }
-
-    /// Sets `key` to that value, unless the database is open for reading only.
-    pub(crate) fn remember(&self, key: &'static str, value: &str) -> Result<()> {
-        let is_so = || self.read(|transaction| meta::find(transaction, key));
-        if self.is_read_only() || is_so()?.as_deref() == Some(value) {
-            return Ok(());
-        }
-        self.writer()?
-            .transaction(|transaction| meta::put(transaction, key, value))
     }
 
     /// Runs `work` in a read transaction: all its reads see one state of the database.
@@ -448,9 +429,6 @@ impl<'database> Writer<'database> {
     ///
     /// The transaction takes the lock at its beginning (`IMMEDIATE`). A transaction that reads first and then writes
     /// would fail at once if another process wrote in between.
-    ///
-    /// The transaction fails if a process of a newer version has migrated the file: this process does not know the
-    /// rules of the new rows.
     pub(crate) fn transaction<T>(
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T>,
@@ -489,7 +467,7 @@ impl<'database> Writer<'database> {
     pub(super) fn run<T>(&mut self, work: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         match &mut self.held {
             Held::Memory { connection, .. } => work(&mut connection.lock()),
-            Held::File(writer, place) => writer.run(place, |connection, _| work(connection)),
+            Held::File(writer, place) => writer.run(place, work),
         }
     }
 }

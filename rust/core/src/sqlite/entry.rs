@@ -18,7 +18,7 @@ macro_rules! select {
     ($condition:literal) => {
         concat!(
             "SELECT id, session, source_start, source_end, role, name, kind, created_at, repaired, compaction,
-                    text, checksum, fingerprint, tags, expires_at
+                    text, checksum, fingerprint, expires_at
              FROM entry ",
             $condition
         )
@@ -47,8 +47,6 @@ pub struct NewEntry {
     pub kind: String,
     /// Milliseconds since 1970, UTC.
     pub created_at: i64,
-    /// A JSON list of texts. Only programs in Rust can set it; Python leaves it empty.
-    pub tags: String,
     /// The time from which searches no longer find it: milliseconds since 1970, UTC. None for an entry that never
     /// expires.
     pub expires_at: Option<i64>,
@@ -222,9 +220,9 @@ fn write(
     entry: &NewEntry,
 ) -> Result<()> {
     let mut statement = transaction.prepare_cached(
-        "INSERT INTO entry (id, session, source_start, source_end, role, name, kind, tags, created_at, expires_at,
-             repaired, compaction, text, fingerprint, checksum)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+        "INSERT INTO entry (id, session, source_start, source_end, role, name, kind, created_at, expires_at, repaired,
+             compaction, text, fingerprint, checksum)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
     )?;
     statement.execute(params![
         id.0,
@@ -234,7 +232,6 @@ fn write(
         entry.role,
         entry.name,
         entry.kind,
-        entry.tags,
         entry.created_at,
         entry.expires_at,
         entry.repaired,
@@ -443,8 +440,7 @@ pub(super) fn read(row: &Row<'_>) -> Result<StoredEntry> {
         created_at: columns.integer(7)?,
         repaired: columns.integer(8)? != 0,
         text: columns.text(10)?,
-        tags: columns.text(13)?,
-        expires_at: columns.optional_integer(14)?,
+        expires_at: columns.optional_integer(13)?,
     };
     let compaction = columns.optional_integer(9)?;
     columns.verify(checksum(id, session, compaction, &entry), 11)?;
@@ -475,22 +471,17 @@ pub(super) fn checksum(
     compaction: Option<i64>,
     entry: &NewEntry,
 ) -> Checksum {
-    let keys = Checksum::of(TABLE).integer(id).integer(session);
-    with_entry(keys, entry)
-        .optional_integer(compaction)
-        .text(&entry.text)
-}
-
-/// A checksum with the columns of an entry before its text.
-pub(super) fn with_entry(checksum: Checksum, entry: &NewEntry) -> Checksum {
-    checksum
+    Checksum::of(TABLE)
+        .integer(id)
+        .integer(session)
         .integer(entry.start)
         .integer(entry.end)
         .text(&entry.role)
         .optional_text(entry.name.as_deref())
         .text(&entry.kind)
-        .text(&entry.tags)
         .integer(entry.created_at)
         .optional_integer(entry.expires_at)
         .integer(i64::from(entry.repaired))
+        .optional_integer(compaction)
+        .text(&entry.text)
 }

@@ -1,4 +1,4 @@
-//! A lock for work that only one process may do at a time: migrating, repairing, erasing or copying a file.
+//! A lock for work that only one process may do at a time: repairing, erasing or copying a file.
 //!
 //! `SQLite` keeps single transactions apart, but this work takes several transactions. The lock is
 //! advisory. The system holds it on the directory of the file, and releases it when the process ends.
@@ -95,10 +95,10 @@ mod tests {
         let short = Duration::from_millis(30);
         let first = Exclusive::wait_for(&file, "repair", short).unwrap();
         assert!(first.0.is_some());
-        let error = Exclusive::wait_for(&file, "migrate", short).err().unwrap();
+        let error = Exclusive::wait_for(&file, "erase", short).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::StoreBusy);
-        assert!(error.to_string().starts_with("cannot migrate"), "{error}");
+        assert!(error.to_string().starts_with("cannot erase"), "{error}");
         drop(first);
-        assert!(Exclusive::wait_for(&file, "migrate", short).is_ok());
+        assert!(Exclusive::wait_for(&file, "erase", short).is_ok());
     }
 }

@@ -254,12 +254,13 @@ fn checksum(row: &Fact) -> Checksum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::schema::{BEFORE_RESHAPE, STEPS};
+    use crate::sqlite::schema;
+    use std::path::Path;
 
     #[test]
     fn facts_of_a_state_are_found_without_reading_others() {
-        let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(STEPS[BEFORE_RESHAPE]).unwrap();
+        let mut connection = Connection::open_in_memory().unwrap();
+        schema::create(&mut connection, Path::new("a.sqlite3"), &[]).unwrap();
         let plan: String = connection
             .query_row(
                 &format!("EXPLAIN QUERY PLAN {OF_STATE}"),

@@ -18,8 +18,6 @@ pub struct Counts {
     pub compactions: i64,
     /// Bytes of the entries' texts. SQLite sums their lengths without reading them.
     pub text_bytes: i64,
-    /// Entries of batches that wait for their host to commit.
-    pub staged: i64,
 }
 
 /// The counts of all sessions.
@@ -30,9 +28,6 @@ pub(crate) fn of_store(connection: &Connection) -> Result<Counts> {
                 "SELECT COALESCE(SUM(octet_length(text)), 0) FROM entry
                  WHERE session NOT IN (SELECT id FROM session WHERE dropped = 1)",
             )?
-            .query_row([], |row| row.get(0))?,
-        staged: connection
-            .prepare_cached("SELECT COALESCE(SUM(held), 0) FROM stage WHERE state = 0")?
             .query_row([], |row| row.get(0))?,
         ..Counts::default()
     };
@@ -52,17 +47,13 @@ pub(crate) fn of_store(connection: &Connection) -> Result<Counts> {
 /// The counts of one session.
 pub(crate) fn of_session(connection: &Connection, row: &SessionRow) -> Result<Counts> {
     let mut statement = connection.prepare_cached(
-        "SELECT (SELECT COALESCE(SUM(octet_length(text)), 0) FROM entry WHERE session = ?1),
-                (SELECT COALESCE(SUM(held), 0) FROM stage WHERE session = ?1 AND state = 0)",
+        "SELECT COALESCE(SUM(octet_length(text)), 0) FROM entry WHERE session = ?1",
     )?;
-    let (text_bytes, staged) =
-        statement.query_row([row.id], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(Counts {
         sessions: i64::from(row.next_seq > 0 || row.entries > 0),
         messages: row.next_seq,
         entries: row.entries,
         compactions: row.compactions,
-        text_bytes,
-        staged,
+        text_bytes: statement.query_row([row.id], |row| row.get(0))?,
     })
 }

@@ -1,4 +1,4 @@
-//! Deletes rows: the entries of an undone compaction, forgotten entries and batches, entries that are too many or
+//! Deletes rows: the entries of an undone compaction, forgotten entries, entries that are too many or
 //! too old, and all rows of a deleted session.
 
 use rusqlite::Connection;
@@ -10,7 +10,7 @@ use crate::sqlite::ranges::Range;
 use crate::sqlite::row::Columns;
 use crate::sqlite::session::{self, SessionRow};
 use crate::sqlite::transaction::Transaction;
-use crate::sqlite::{departing, meta, stage};
+use crate::sqlite::{departing, meta};
 
 /// The number of rows that are deleted between two looks at the time.
 const ROWS: i64 = 32;
@@ -127,7 +127,6 @@ pub(crate) fn drop_session(transaction: &Transaction<'_>, row: SessionRow) -> Re
         .prepare_cached("DELETE FROM fact WHERE session = ?1")?
         .execute([row.id])?;
     meta::renew(transaction, meta::FACTS)?;
-    stage::drop_all(transaction, row.id)?;
     departing::add(transaction, row.id)?;
     let tombstone = SessionRow {
         id: row.id,

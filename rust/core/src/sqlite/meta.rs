@@ -12,9 +12,6 @@ const TABLE: &str = "meta";
 pub(crate) const HASH_RULE: &str = "hash_rule";
 /// Key of the tokenizer, which splits texts into words.
 pub(crate) const TOKENIZER: &str = "tokenizer";
-/// Key of the analyser, which turns texts into terms. Stores of the first version lack it.
-pub(crate) const ANALYSER: &str = "analyser";
-
 /// Key of the languages in which texts are read. A store lacks it until a caller has chosen languages.
 pub(crate) const LANGUAGES: &str = "languages";
 

@@ -4,24 +4,24 @@
 //! Triggers of the connection record the keys of changed rows. A refusal rolls the transaction back, so the
 //! mirror has no row that the keeper lacks. [`take`] writes rows of others into the mirror, without telling the keeper.
 
+use std::path::Path;
+
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ToSql, params_from_iter};
 
 use crate::error::Result;
 use crate::sqlite::transaction::Transaction;
-use crate::sqlite::{allocator, fact, meta};
+use crate::sqlite::{allocator, connection, fact, meta, schema};
 
 /// The mirrored tables, each with its key column. Tables that others refer to come first.
 ///
 /// `forgotten` has no key of one column. Its rows are added one at a time, and are all deleted with their session.
-const TABLES: [(&str, &str); 13] = [
+const TABLES: [(&str, &str); 11] = [
     ("session", "id"),
     ("message", "id"),
     ("compaction", "id"),
     ("derived", "id"),
     ("entry", "id"),
-    ("stage", "id"),
-    ("staged", "id"),
     ("quarantine", "id"),
     ("embedder", "id"),
     ("vector", "entry"),
@@ -79,20 +79,43 @@ pub trait Keeper: Send + Sync {
     fn keep(&self, changes: &Changes) -> Result<()>;
 }
 
-/// The columns of a table in order: the name of each, and whether it holds text.
-pub(crate) type Columns = Vec<(String, bool)>;
-
-/// The columns of a mirrored table.
-pub(crate) fn columns(connection: &Connection, table: &str) -> Result<Columns> {
-    let mut statement =
-        connection.prepare_cached("SELECT name, type = 'TEXT' FROM pragma_table_info(?1)")?;
-    let found = statement.query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+/// A column of a mirrored table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// The type of its values: `INTEGER`, `TEXT` or `BLOB`.
+    pub kind: String,
+    /// Whether it may be NULL.
+    pub is_optional: bool,
+    /// Whether it is a part of the key of its table.
+    pub is_key: bool,
 }
 
-/// The mirrored tables. Tables that others refer to come first.
-pub(crate) fn tables() -> impl Iterator<Item = &'static str> {
-    TABLES.iter().map(|&(table, _)| table)
+/// The mirrored tables with their columns in order. Tables that others refer to come first.
+///
+/// # Errors
+///
+/// [`StoreIo`](crate::ErrorKind::StoreIo) where memory is exhausted.
+pub fn mirrored_tables() -> Result<Vec<(&'static str, Vec<Column>)>> {
+    let mut connection = connection::in_memory()?;
+    schema::create(&mut connection, Path::new(":memory:"), &[])?;
+    let columns = |(table, _)| Ok((table, columns(&connection, table)?));
+    TABLES.into_iter().map(columns).collect()
+}
+
+fn columns(connection: &Connection, table: &str) -> Result<Vec<Column>> {
+    let sql = "SELECT name, type, \"notnull\" OR pk > 0, pk > 0 FROM pragma_table_info(?1)";
+    let mut statement = connection.prepare_cached(sql)?;
+    let found = statement.query_map([table], |row| {
+        Ok(Column {
+            name: row.get(0)?,
+            kind: row.get(1)?,
+            is_optional: !row.get::<_, bool>(2)?,
+            is_key: row.get(3)?,
+        })
+    })?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Creates the triggers that record changed rows of the connection.
@@ -199,7 +222,7 @@ fn take_in(connection: &mut Connection, changes: &Changes) -> Result<()> {
 /// Inserts rows. A row replaces an existing row of the same key.
 fn put(transaction: &Transaction<'_>, table: &str, key: &str, rows: &[Vec<Value>]) -> Result<()> {
     let columns = columns(transaction, table)?;
-    let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
     let places: Vec<String> = (1..=names.len()).map(|place| format!("?{place}")).collect();
     let (names_in, places) = (names.join(", "), places.join(", "));
     let sql = if table == FORGOTTEN {
@@ -218,11 +241,9 @@ fn put(transaction: &Transaction<'_>, table: &str, key: &str, rows: &[Vec<Value>
     let mut statement = transaction.prepare_cached(&sql)?;
     for row in rows {
         let values = row.iter().zip(&columns);
-        statement.execute(params_from_iter(values.map(|(value, (_, is_text))| {
-            Bound {
-                value,
-                is_text: *is_text,
-            }
+        statement.execute(params_from_iter(values.map(|(value, column)| Bound {
+            value,
+            is_text: column.kind == "TEXT",
         })))?;
     }
     Ok(())

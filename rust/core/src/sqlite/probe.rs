@@ -7,9 +7,8 @@ use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::checksum::believed;
-use crate::sqlite::migrate::{self, Found};
 use crate::sqlite::place::{self, Content};
-use crate::sqlite::schema::VERSION;
+use crate::sqlite::schema::{self, Found};
 use crate::sqlite::wal::{self, Damage, State};
 use crate::sqlite::{connection, tail};
 use crate::whole_file::beside;
@@ -69,7 +68,7 @@ pub(super) fn probe(file: &Path) -> Result<Probe> {
     };
     match connection {
         Ok(connection) => {
-            let found = migrate::identify(&connection, file)?;
+            let found = schema::identify(&connection, file)?;
             if has_log(file) {
                 return Ok(Probe {
                     is_unfinished,
@@ -79,7 +78,7 @@ pub(super) fn probe(file: &Path) -> Result<Probe> {
             check_end(&connection, file)?;
             let content = match found {
                 Found::Store => believed(place::content(&connection))?.flatten(),
-                Found::Nothing | Found::Older(_) => None,
+                Found::Nothing => None,
             };
             Ok(Probe {
                 content,
@@ -156,7 +155,7 @@ pub(super) fn sync_log(file: &Path, writer: &mut Connection) -> Result<()> {
         return Ok(());
     }
     let transaction = Transaction::new(writer, TransactionBehavior::Deferred)?;
-    migrate::identify(&transaction, file)?; // SQLite opens the log with the first read
+    schema::identify(&transaction, file)?; // SQLite opens the log with the first read
     tail::sync(&transaction)
 }
 
@@ -180,13 +179,6 @@ pub(super) fn is_unwritable(error: &rusqlite::Error) -> bool {
 
 pub(super) fn refused(file: &Path, error: rusqlite::Error) -> Error {
     unopened(file, &error.to_string()).caused_by(error)
-}
-
-pub(super) fn older(file: &Path, version: usize) -> Error {
-    let why = format!(
-        "it has schema version {version}, and is brought up to {VERSION} when it is next opened for writing"
-    );
-    unopened(file, &why)
 }
 
 pub(super) fn unopened(file: &Path, why: &str) -> Error {

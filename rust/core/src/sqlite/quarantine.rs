@@ -86,14 +86,14 @@ mod tests {
     use super::*;
     use crate::sqlite::seen::Seen;
     use crate::sqlite::transaction::Begun;
-    use crate::sqlite::{connection, migrate};
+    use crate::sqlite::{connection, schema};
 
     #[test]
     fn set_aside_entries_are_counted_again_after_each_write() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.sqlite3");
         let mut writer = connection::writable(&path).unwrap();
-        migrate::create(&mut writer, &path, &[]).unwrap();
+        schema::create(&mut writer, &path, &[]).unwrap();
         let id = SessionId::new("a").unwrap();
         let key = session::find_or_create(&Transaction::on(&writer), &id);
         let key = key.unwrap().id;

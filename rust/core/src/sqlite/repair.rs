@@ -14,7 +14,6 @@ use crate::sqlite::session::{self, SessionRow};
 use crate::sqlite::transaction::Transaction;
 use crate::sqlite::{
     allocator, cached, derived, entry, leaving, log, meta, quarantine, recall, repair_vectors,
-    stage, staged,
 };
 
 /// The jump of the allocator where the highest id is not known. No store has given as many ids.
@@ -26,7 +25,6 @@ pub(super) fn repair(transaction: &Transaction<'_>, now: i64) -> Result<()> {
     leaving::take(transaction, &|| true)?;
     entries(transaction, now)?;
     texts(transaction)?;
-    batches(transaction)?;
     marks(transaction)?;
     recall::repair(transaction)?;
     ids(transaction)?;
@@ -93,31 +91,6 @@ fn marks(transaction: &Transaction<'_>) -> Result<()> {
             meta::put(transaction, key, &meta::random(transaction)?)?;
         }
     }
-    Ok(())
-}
-
-/// Deletes incomplete batches. Their host still has them, and learns of the loss when it reconciles.
-fn batches(transaction: &Transaction<'_>) -> Result<()> {
-    let mut broken = Vec::new();
-    let mut statement = transaction.prepare(stage::SELECT_ALL)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let is_whole = match believed(stage::read(row))? {
-            Some(found) => believed(stage::entries(transaction, &found))?.is_some(),
-            None => false,
-        };
-        if !is_whole {
-            broken.push(row.get::<_, i64>(0)?);
-        }
-    }
-    for id in broken {
-        staged::delete(transaction, id)?;
-        transaction.execute("DELETE FROM stage WHERE id = ?1", [id])?;
-    }
-    transaction.execute(
-        "DELETE FROM staged WHERE stage NOT IN (SELECT id FROM stage)",
-        [],
-    )?;
     Ok(())
 }
 

@@ -299,11 +299,6 @@ fn check_absent(connection: &Connection, session: &SessionId) -> Result<()> {
     Ok(())
 }
 
-/// The name of the session with that key.
-pub(crate) fn name(connection: &Connection, id: i64) -> Result<Option<String>> {
-    Ok(by_key(connection, id)?.map(|session| session.name))
-}
-
 /// The session of that key, or its tombstone.
 pub(crate) fn by_key(connection: &Connection, id: i64) -> Result<Option<SessionRow>> {
     let mut statement = connection.prepare_cached(select!("WHERE id = ?1"))?;
@@ -443,14 +438,14 @@ mod tests {
     use super::*;
     use crate::sqlite::seen;
     use crate::sqlite::transaction::Begun;
-    use crate::sqlite::{connection, migrate};
+    use crate::sqlite::{connection, schema};
 
     /// A file with a session of each name, a connection that writes it, and one that reads it.
     fn file(names: &[&str]) -> (tempfile::TempDir, Connection, Connection) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.sqlite3");
         let mut writer = connection::writable(&path).unwrap();
-        migrate::create(&mut writer, &path, &[]).unwrap();
+        schema::create(&mut writer, &path, &[]).unwrap();
         for name in names {
             find_or_create(&Transaction::on(&writer), &id(name)).unwrap();
         }

@@ -80,7 +80,11 @@ mod tests {
             },
             || {
                 assert_eq!(database.meta(meta::ERASURE).unwrap(), meta::DUE);
-                database.remember(meta::ERASURE, meta::DONE).unwrap();
+                let mut writer = database.writer().unwrap();
+                let done = |transaction: &Transaction<'_>| {
+                    meta::set(transaction, meta::ERASURE, meta::DONE)
+                };
+                writer.transaction(done).unwrap();
                 pauses.set(pauses.get() + 1);
             },
         );

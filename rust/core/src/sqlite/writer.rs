@@ -10,8 +10,8 @@ use rusqlite::{Connection, DropBehavior, TransactionBehavior};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::commit_mark::{CommitMark, LogCopy};
 use crate::sqlite::group::{End, Group};
-use crate::sqlite::migrate::{self, Found};
 use crate::sqlite::place::Place;
+use crate::sqlite::schema::{self, Found};
 use crate::sqlite::transaction::Transaction;
 use crate::sqlite::{connection, failure, tail};
 
@@ -29,7 +29,7 @@ pub(super) struct WriteConnection {
     group: Option<Group>,
     /// The mark of the commit before the transaction that began last.
     begun: Option<CommitMark>,
-    /// The mark of the last commit after which the schema and the mark of the store are known to be its own.
+    /// The mark of the last commit after which the mark of the store is known to be its own.
     checked: Option<CommitMark>,
     /// Set by a write that had its transaction for itself.
     alone: Option<(CommitMark, CommitMark)>,
@@ -131,13 +131,13 @@ impl WriteConnection {
     pub(super) fn run<T>(
         &mut self,
         place: &Place,
-        work: impl FnOnce(&mut Connection, &Path) -> Result<T>,
+        work: impl FnOnce(&mut Connection) -> Result<T>,
     ) -> Result<T> {
         self.open(place)?;
         let Some(connection) = &mut self.connection else {
             return Err(not_open());
         };
-        let outcome = work(connection, &self.file);
+        let outcome = work(connection);
         let is_unfinished = outcome
             .as_ref()
             .is_err_and(|error| is_unfinished(connection, error));
@@ -160,13 +160,12 @@ impl WriteConnection {
         place.check()?;
         let checked = self.checked;
         (self.begun, self.alone) = (None, None);
-        let (value, mark) = self.run(place, |connection, file| {
+        let (value, mark) = self.run(place, |connection| {
             let behavior = TransactionBehavior::Immediate;
             let mut begun = rusqlite::Transaction::new(connection, behavior)?;
             let mark = CommitMark::newest(&begun);
             // After a commit of its own, with none of others since, there is nothing new to check.
             if mark.is_none() || mark != checked {
-                migrate::check_version(&begun, file)?;
                 place.check_lineage(&begun)?;
             }
             let value = work(&Transaction::after(&begun, mark))?;
@@ -269,7 +268,7 @@ impl WriteConnection {
         if self.failed {
             let behavior = TransactionBehavior::Immediate;
             let transaction = rusqlite::Transaction::new(&mut connection, behavior)?;
-            if migrate::identify(&transaction, &self.file)? != Found::Store {
+            if schema::identify(&transaction, &self.file)? != Found::Store {
                 let message = format!("the store '{}' has lost its tables", self.file.display());
                 return Err(Error::new(ErrorKind::StoreCorrupt, message));
             }
@@ -337,7 +336,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("a.sqlite3");
         let mut connection = connection::writable(&file).unwrap();
-        migrate::create(&mut connection, &file, &[]).unwrap();
+        schema::create(&mut connection, &file, &[]).unwrap();
         let place = Place::of(&file, &connection, None).unwrap();
         Opened {
             _directory: directory,
