@@ -25,7 +25,8 @@ fn main() {
     }
     let directory = tempfile::tempdir_in(".").expect("room for two stores");
     for (name, batch, rounds) in [("one", 1, ROUNDS), ("batch", BATCH, ROUNDS / 5)] {
-        let handle = Handle::open(&directory.path().join(name), false, None).expect("a new store");
+        let handle =
+            Handle::open(&directory.path().join(name), false, None, None).expect("a new store");
         let store = handle.store().expect("it is open");
         let mut plain = plain(&directory.path().join(format!("{name}.sqlite3")));
         let texts = texts(11, batch * rounds, BYTES);

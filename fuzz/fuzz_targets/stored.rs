@@ -72,10 +72,10 @@ static WHOLE: LazyLock<Whole> = LazyLock::new(|| {
         store.insert(&session(), &[entry]).expect("room");
         each(store);
     };
-    let handle = Handle::open(&path, false, None).expect("a new store");
+    let handle = Handle::open(&path, false, None, None).expect("a new store");
     (0..EMPTIED).for_each(|number| write(&handle.store().expect("open"), number, &mut |_| {}));
     handle.close();
-    let handle = Handle::open(&path, false, None).expect("the store");
+    let handle = Handle::open(&path, false, None, None).expect("the store");
     let store = handle.store().expect("open");
     let mut answers = vec![ask(&store)];
     for number in EMPTIED..ALL {
@@ -105,7 +105,7 @@ fn ask(store: &Store) -> Answers {
         limit: 99,
         ..SearchOptions::default()
     };
-    let found = store.search(&a, "silt number 3", &options);
+    let found = store.find(&a, "silt number 3", None, &options);
     let page = store.page(&a, None, None, 0, 99);
     let text = |stored: StoredEntry| (stored.id.0, stored.entry.text);
     let damaged = page.as_ref().is_ok_and(|page| !page.damaged.is_empty())
@@ -120,7 +120,7 @@ fn ask(store: &Store) -> Answers {
         ],
         entries: [
             page.map(|page| page.entries.into_iter().map(text).collect()),
-            found.map(|hits| hits.into_iter().map(|hit| text(hit.stored)).collect()),
+            found.map(|found| found.hits.into_iter().map(|hit| text(hit.stored)).collect()),
         ],
         damaged,
     }
@@ -146,7 +146,7 @@ impl Answers {
 }
 
 fn read(path: &Path, read_only: bool) -> Result<Answers> {
-    let handle = Handle::open(path, read_only, None)?;
+    let handle = Handle::open(path, read_only, None, None)?;
     let store = handle.store()?;
     let answers = ask(&store);
     let _ = store.check(); // an error or a list, and no panic

@@ -17,7 +17,7 @@ fn a_search_after_opening_takes_from_the_cache_and_answers_the_same() {
     let directory = tempfile::tempdir().unwrap();
     let before = kept(directory.path());
     for read_only in [false, true] {
-        let handle = Handle::open(directory.path(), read_only, None).unwrap();
+        let handle = Handle::open(directory.path(), read_only, None, None).unwrap();
         let store = handle.store().unwrap();
         assert_eq!(answers(&store, "a"), before);
         assert_eq!(cached(&store, "a"), 600);
@@ -66,7 +66,7 @@ fn a_damaged_cache_is_deleted_and_the_rows_are_read() {
     }
     for bytes in damaged {
         fs::write(&path, &bytes).unwrap();
-        let handle = Handle::open(directory.path(), true, None).unwrap();
+        let handle = Handle::open(directory.path(), true, None, None).unwrap();
         assert_eq!(answers(&handle.store().unwrap(), "a"), before);
         handle.close();
         assert!(path.exists(), "who only reads deletes nothing");
@@ -224,8 +224,8 @@ fn search(store: &Store, ranker: Ranker) {
         ranker,
         ..SearchOptions::default()
     };
-    let hits = store.search(&session("a"), "silt and river", &options);
-    assert_eq!(hits.unwrap().len(), 5);
+    let found = store.find(&session("a"), "silt and river", None, &options);
+    assert_eq!(found.unwrap().hits.len(), 5);
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn an_index_that_was_not_needed_stays_in_the_cache_and_follows() {
     search(&store, Ranker::Cosine);
     drop(store);
     handle.close();
-    let handle = Handle::open(directory.path(), true, None).unwrap();
+    let handle = Handle::open(directory.path(), true, None, None).unwrap();
     let store = handle.store().unwrap();
     assert_eq!(cached(&store, "a"), 1_200);
     assert_eq!(answers(&store, "a"), from_rows(directory.path()));

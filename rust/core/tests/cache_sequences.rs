@@ -92,7 +92,7 @@ fn take(store: &Store, step: Step, next: &mut i64) {
                 ranker,
                 ..SearchOptions::default()
             };
-            store.search(&name, "silt and river", &options).unwrap();
+            store.find(&name, "silt and river", None, &options).unwrap();
         }
         Step::Reopen => {}
     }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::{append, compaction, entry, found, message, now, session};
-use siltstone_core::memory::Handle;
+use siltstone_core::memory::{Append, Handle};
 
 const DIRECTORY: &str = "SILTSTONE_CRASH_DIRECTORY";
 const KILLS: u64 = 20;
@@ -23,7 +23,7 @@ fn child() {
     let Some(directory) = std::env::var_os(DIRECTORY) else {
         return;
     };
-    let handle = Handle::open(Path::new(&directory), false, None).unwrap();
+    let handle = Handle::open(Path::new(&directory), false, None, None).unwrap();
     let (store, a) = (handle.store().unwrap(), session("a"));
     let mut out = std::io::stdout();
     // Whoever appends beside it shares its commits.
@@ -51,12 +51,15 @@ fn child() {
             entry(&format!("silt two {n}")),
         ];
         let committed = store
-            .commit_compaction(
+            .append_compacted(
                 &a,
                 now(&store, "a"),
+                Append {
+                    clock: &format!("{n}"),
+                    ..Append::default()
+                },
                 &compaction(&format!("summary {n}"), n),
                 &entries,
-                &format!("{n}"),
             )
             .unwrap();
         writeln!(out, "\ncommitted {} {n}", committed.compaction).unwrap();
@@ -97,7 +100,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_done() {
     let (mut highest_id, mut appended_beside) = (0, 0);
     for kill in 0..KILLS {
         let reported = run_and_kill(directory.path(), Duration::from_millis(3 * kill % 40));
-        let handle = Handle::open(directory.path(), false, None).unwrap();
+        let handle = Handle::open(directory.path(), false, None, None).unwrap();
         let (store, a) = (handle.store().unwrap(), session("a"));
         let state = store.log_state(&a).unwrap();
         let messages = store.messages(&a, 0, i64::MAX).unwrap();

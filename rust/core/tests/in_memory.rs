@@ -35,7 +35,7 @@ fn it_logs_compacts_finds_forgets_and_ends_with_its_handle() {
 
     let copy = tempfile::tempdir().unwrap();
     store.backup(&copy.path().join("copy")).unwrap();
-    let durable = Handle::open(&copy.path().join("copy"), false, None).unwrap();
+    let durable = Handle::open(&copy.path().join("copy"), false, None, None).unwrap();
     assert_eq!(found(&durable.store().unwrap(), "a", "silt").len(), 1);
     drop(store);
     handle.close();

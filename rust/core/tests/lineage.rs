@@ -31,7 +31,7 @@ fn undo(store: &Store) -> i64 {
 #[test]
 fn an_undo_takes_back_what_the_compaction_brought_and_nothing_else() {
     let directory = tempfile::tempdir().unwrap();
-    let handle = Handle::open(directory.path(), false, None).unwrap();
+    let handle = Handle::open(directory.path(), false, None, None).unwrap();
     let (store, a) = (handle.store().unwrap(), session("a"));
     store.insert(&a, &[of("silt of a caller", 0, 1)]).unwrap();
     let first = commit(&store, &[of("silt one", 1, 2)]);
@@ -75,9 +75,9 @@ fn an_undo_takes_back_what_the_compaction_brought_and_nothing_else() {
 #[test]
 fn an_index_in_another_store_notices_that_entries_left() {
     let directory = tempfile::tempdir().unwrap();
-    let handle = Handle::open(directory.path(), false, None).unwrap();
+    let handle = Handle::open(directory.path(), false, None, None).unwrap();
     let store = handle.store().unwrap();
-    let reader = Handle::open(directory.path(), true, None).unwrap();
+    let reader = Handle::open(directory.path(), true, None, None).unwrap();
     let reader = reader.store().unwrap();
     store
         .insert(&session("a"), &[entry("silt of old")])
@@ -101,7 +101,7 @@ fn an_index_in_another_store_notices_that_entries_left() {
 #[test]
 fn a_rewritten_past_is_one_step_and_what_it_leaves_is_not_found() {
     let directory = tempfile::tempdir().unwrap();
-    let handle = Handle::open(directory.path(), false, None).unwrap();
+    let handle = Handle::open(directory.path(), false, None, None).unwrap();
     let (store, a) = (handle.store().unwrap(), session("a"));
     let three = [message("{}"), message("{}"), message("{}")];
     append(&store, "a", &three, "");
@@ -202,7 +202,7 @@ fn a_rewritten_past_is_one_step_and_what_it_leaves_is_not_found() {
 #[test]
 fn entries_of_messages_that_a_rewrite_leaves_behind_go_whatever_brought_them() {
     let directory = tempfile::tempdir().unwrap();
-    let handle = Handle::open(directory.path(), false, None).unwrap();
+    let handle = Handle::open(directory.path(), false, None, None).unwrap();
     let (store, a) = (handle.store().unwrap(), session("a"));
     append(&store, "a", &[message("{}"), message("{}")], "");
     let both = [of("silt of one", 0, 1), of("silt of two", 1, 2)];
@@ -226,7 +226,7 @@ fn entries_of_messages_that_a_rewrite_leaves_behind_go_whatever_brought_them() {
 #[test]
 fn a_session_is_found_by_what_it_settled() {
     let directory = tempfile::tempdir().unwrap();
-    let handle = Handle::open(directory.path(), false, None).unwrap();
+    let handle = Handle::open(directory.path(), false, None, None).unwrap();
     let store = handle.store().unwrap();
     for (name, settings) in [("a", ""), ("b", "{\"one\": 1}"), ("c", "{\"two\": 2}")] {
         append(&store, name, &[message("{}")], "");
@@ -249,7 +249,7 @@ fn a_session_is_found_by_what_it_settled() {
 #[test]
 fn the_same_text_of_the_same_messages_is_one_entry() {
     let directory = tempfile::tempdir().unwrap();
-    let handle = Handle::open(directory.path(), false, None).unwrap();
+    let handle = Handle::open(directory.path(), false, None, None).unwrap();
     let (store, a) = (handle.store().unwrap(), session("a"));
     let batch = [
         of("silt", 0, 1),
@@ -298,7 +298,7 @@ fn the_same_text_of_the_same_messages_is_one_entry() {
 #[test]
 fn what_a_caller_indexes_stays_though_a_compaction_brought_it_first() {
     let directory = tempfile::tempdir().unwrap();
-    let handle = Handle::open(directory.path(), false, None).unwrap();
+    let handle = Handle::open(directory.path(), false, None, None).unwrap();
     let (store, a) = (handle.store().unwrap(), session("a"));
     commit(&store, &[of("silt", 0, 1)]);
     store.insert(&a, &[of("silt", 0, 1)]).unwrap();

@@ -44,8 +44,9 @@ fn found(handle: &Handle, query: &str) -> Vec<(String, u64)> {
     let hits = handle
         .store()
         .unwrap()
-        .search(&session, query, &SearchOptions::default())
-        .unwrap();
+        .find(&session, query, None, &SearchOptions::default())
+        .unwrap()
+        .hits;
     let shown = hits
         .into_iter()
         .map(|hit| (hit.stored.entry.text, hit.score.to_bits()));

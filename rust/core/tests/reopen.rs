@@ -12,7 +12,7 @@ use siltstone_core::memory::{Append, Handle, SessionVersion, Store};
 use siltstone_core::{ErrorKind, Result};
 
 fn open(path: &Path) -> Handle {
-    Handle::open(path, false, None).unwrap()
+    Handle::open(path, false, None, None).unwrap()
 }
 
 fn database(path: &Path) -> std::path::PathBuf {
@@ -97,15 +97,15 @@ fn an_id_is_never_given_twice() {
 #[test]
 fn a_store_keeps_the_hash_rule_it_was_made_with() {
     let directory = tempfile::tempdir().unwrap();
-    let made = Handle::open(directory.path(), false, Some(HashRule::Poly31)).unwrap();
+    let made = Handle::open(directory.path(), false, Some(HashRule::Poly31), None).unwrap();
     assert_eq!(open(directory.path()).hash_rule(), HashRule::Poly31);
-    let shared = Handle::open(directory.path(), false, Some(HashRule::Xxh3))
+    let shared = Handle::open(directory.path(), false, Some(HashRule::Xxh3), None)
         .err()
         .unwrap();
     assert_eq!(shared.kind(), ErrorKind::InvalidArgument);
     made.close();
     assert_eq!(open(directory.path()).hash_rule(), HashRule::Poly31);
-    let error = Handle::open(directory.path(), false, Some(HashRule::Xxh3))
+    let error = Handle::open(directory.path(), false, Some(HashRule::Xxh3), None)
         .err()
         .unwrap();
     assert!(error.to_string().contains("poly31"), "{error}");
@@ -156,7 +156,7 @@ fn a_conflict_writes_nothing() {
         let refused = [
             store.append(&a, write, new).unwrap_err(),
             store
-                .commit_compaction(&a, write, &row, &lost, "f")
+                .append_compacted(&a, write, Append::default(), &row, &lost)
                 .unwrap_err(),
             store.undo_compaction(&a, write, "g").unwrap_err(),
             store.save_clock(&a, write, "h").unwrap_err(),
@@ -194,7 +194,9 @@ fn a_refused_batch_leaves_nothing() {
 #[test]
 fn a_store_opened_for_reading_answers_and_refuses_to_write() {
     let directory = tempfile::tempdir().unwrap();
-    let error = Handle::open(directory.path(), true, None).err().unwrap();
+    let error = Handle::open(directory.path(), true, None, None)
+        .err()
+        .unwrap();
     assert_eq!(error.kind(), ErrorKind::StoreOpen);
     assert_eq!(
         fs::read_dir(directory.path()).unwrap().count(),
@@ -208,7 +210,7 @@ fn a_store_opened_for_reading_answers_and_refuses_to_write() {
         .unwrap()
         .insert(&session("a"), &[entry("silt")])
         .unwrap();
-    let reader = Handle::open(directory.path(), true, None).unwrap();
+    let reader = Handle::open(directory.path(), true, None, None).unwrap();
     let store = reader.store().unwrap();
     assert!(reader.is_read_only() && !writer.is_read_only());
     assert_eq!(found(&store, "a", "silt").len(), 1);
@@ -241,7 +243,7 @@ fn a_store_opened_for_reading_answers_and_refuses_to_write() {
 
 /// Everything that can be read of the store, and how many entries are left out of it, or the first error.
 fn read_all(path: &Path) -> Result<(String, Vec<String>, usize)> {
-    let handle = Handle::open(path, true, None)?;
+    let handle = Handle::open(path, true, None, None)?;
     let (store, a) = (handle.store()?, session("a"));
     let options = siltstone_core::memory::SearchOptions {
         limit: 1_000,
@@ -254,9 +256,9 @@ fn read_all(path: &Path) -> Result<(String, Vec<String>, usize)> {
         store.log_state(&a)?,
         store.compactions(&a)?,
         page,
-        store.search(&a, "silt", &options)?,
+        store.find(&a, "silt", None, &options)?.hits,
     );
-    let found = store.search(&a, "silt", &options)?.into_iter();
+    let found = store.find(&a, "silt", None, &options)?.hits.into_iter();
     let entries = found.map(|hit| hit.stored).chain(page.entries);
     let entries = entries.map(|stored| format!("{stored:?}")).collect();
     let damaged = store.quarantined(&a)?;

@@ -24,7 +24,7 @@ impl Drop for Finish<'_> {
 #[test]
 fn what_a_thread_inserted_it_finds_at_once_and_nobody_finds_it_elsewhere() {
     let directory = tempfile::tempdir().unwrap();
-    let handle = Handle::open(directory.path(), false, None).unwrap();
+    let handle = Handle::open(directory.path(), false, None, None).unwrap();
     let finished = AtomicBool::new(false);
     // Names that begin alike, and one of all writers together.
     let name = |writer: usize| format!("session{}", ".a".repeat(writer));
@@ -72,7 +72,7 @@ fn what_a_thread_inserted_it_finds_at_once_and_nobody_finds_it_elsewhere() {
 #[test]
 fn a_session_that_is_dropped_shows_nothing_and_takes_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let handle = Handle::open(directory.path(), false, None).unwrap();
+    let handle = Handle::open(directory.path(), false, None, None).unwrap();
     let finished = AtomicBool::new(false);
     thread::scope(|scope| {
         let (handle, finished) = (&handle, &finished);
@@ -107,7 +107,7 @@ fn a_session_that_is_dropped_shows_nothing_and_takes_nothing() {
 #[test]
 fn of_two_appends_at_the_same_place_one_wins() {
     let directory = tempfile::tempdir().unwrap();
-    let handle = Handle::open(directory.path(), false, None).unwrap();
+    let handle = Handle::open(directory.path(), false, None, None).unwrap();
     let won: usize = thread::scope(|scope| {
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {
@@ -152,7 +152,7 @@ fn handles_that_open_at_once_share_one_store() {
     let directory = tempfile::tempdir().unwrap();
     let stores: Vec<_> = thread::scope(|scope| {
         let openers: Vec<_> = (0..8)
-            .map(|_| scope.spawn(|| Handle::open(directory.path(), false, None).unwrap()))
+            .map(|_| scope.spawn(|| Handle::open(directory.path(), false, None, None).unwrap()))
             .collect();
         openers
             .into_iter()

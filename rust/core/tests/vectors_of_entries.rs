@@ -12,7 +12,7 @@ use siltstone_core::memory::{
 };
 
 fn open(path: &Path) -> Handle {
-    Handle::open(path, false, None).unwrap()
+    Handle::open(path, false, None, None).unwrap()
 }
 
 fn placed(text: &str, start: i64) -> NewEntry {
@@ -214,7 +214,7 @@ fn a_store_that_is_only_read_takes_no_embedder_but_its_own() {
         .insert(&session("a"), &[placed("river", 0)])
         .unwrap();
     handle.close();
-    let reader = Handle::open(directory.path(), true, None).unwrap();
+    let reader = Handle::open(directory.path(), true, None, None).unwrap();
     assert_eq!(
         reader.store().unwrap().use_embedder("e", 1, true).unwrap(),
         0
@@ -229,7 +229,7 @@ fn a_store_that_is_only_read_takes_no_embedder_but_its_own() {
         .unwrap();
     drop(store);
     handle.close();
-    let reader = Handle::open(directory.path(), true, None).unwrap();
+    let reader = Handle::open(directory.path(), true, None, None).unwrap();
     let store = reader.store().unwrap();
     assert_eq!(store.use_embedder("e", 1, false).unwrap(), key);
     let error = store.use_embedder("other", 1, true).unwrap_err();

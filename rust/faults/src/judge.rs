@@ -33,7 +33,7 @@ pub struct Found {
 /// The broken promise.
 pub fn judge(path: &Path, states: &[&State], highest: i64) -> Result<Found, Flaw> {
     let corrupt = |error: siltstone_core::Error| Flaw::Corrupt(format!("{error}"));
-    let handle = Handle::open(path, false, None).map_err(corrupt)?;
+    let handle = Handle::open(path, false, None, None).map_err(corrupt)?;
     let store = handle.store().map_err(corrupt)?;
     let findings = store.check().map_err(corrupt)?;
     if let Some(finding) = findings.first() {

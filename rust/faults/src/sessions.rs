@@ -153,7 +153,8 @@ impl Step {
                 let entries =
                     ["one", "two"].map(|which| entry(&format!("{which} {number}"), (end - 1, end)));
                 let row = compaction(*number, end);
-                let committed = store.commit_compaction(&a, now(store)?, &row, &entries, "c")?;
+                let committed =
+                    store.append_compacted(&a, now(store)?, Append::default(), &row, &entries)?;
                 ids = committed.entries;
             }
             Self::Undo => {
@@ -251,7 +252,9 @@ pub fn find(store: &Store) -> Result<BTreeSet<String>> {
         limit: 1_000,
         ..SearchOptions::default()
     };
-    let hits = store.search(&session("a"), "loose mud one two", &options)?;
+    let hits = store
+        .find(&session("a"), "loose mud one two", None, &options)?
+        .hits;
     Ok(hits.into_iter().map(|hit| hit.stored.entry.text).collect())
 }
 

@@ -51,7 +51,7 @@ fn found(store: &Store, name: &str, query: &str) -> Result<Answer> {
             ..SearchOptions::default()
         },
     );
-    let hits = store.search(&session, query, &options)?;
+    let hits = store.find(&session, query, None, &options)?.hits;
     let left_out = store.quarantined(&session)?.len();
     let entries = hits.iter().map(|hit| format!("{:?}", hit.stored)).collect();
     let scores = format!("{:?}", hits.iter().map(|hit| hit.score).collect::<Vec<_>>());
@@ -114,7 +114,7 @@ fn leaves_out(answer: &Result<Answer>) -> bool {
 
 /// Opens the store there and asks it.
 fn open_and_ask(path: &Path, read_only: bool) -> Result<Answers> {
-    let handle = Handle::open(path, read_only, None)?;
+    let handle = Handle::open(path, read_only, None, None)?;
     let store = handle.store()?;
     Ok(ask(&store))
 }
@@ -134,7 +134,7 @@ fn make() -> [Whole; 2] {
     let mut state = State::default();
     let mut number = 0;
     let mut work = |steps: usize, each: &mut dyn FnMut(&Store)| {
-        let handle = Handle::open(&place.path, false, None).unwrap();
+        let handle = Handle::open(&place.path, false, None, None).unwrap();
         let store = handle.store().unwrap();
         each(&store);
         for _ in 0..steps {

@@ -45,7 +45,7 @@ struct Outcome {
 }
 
 fn open(path: &Path) -> siltstone_core::Result<Handle> {
-    Handle::open(path, false, None)
+    Handle::open(path, false, None, None)
 }
 
 /// Takes the steps while `fault` is waiting. Panics where a promise is broken.

@@ -9,7 +9,7 @@
 #![cfg(unix)]
 
 use siltstone_core::Result;
-use siltstone_core::memory::{Handle, Store};
+use siltstone_core::memory::{Append, Handle, Store};
 use siltstone_faults::sessions::{compaction, entry, now, session};
 use siltstone_faults::{
     Call, Chance, Fault, Flaw, Image, Lie, Place, Recording, State, Step, Trouble, judge,
@@ -74,7 +74,7 @@ fn live(place: &Place, begin: (State, i64), mutant: Mutant, chance: &mut Chance)
     let (mut state, mut highest) = begin;
     let mut past = (vec![state.clone()], vec![highest]);
     place.disk.record(lie);
-    let handle = Handle::open(&place.path, false, None).unwrap();
+    let handle = Handle::open(&place.path, false, None, None).unwrap();
     let store = handle.store().unwrap();
     if let Mutant::Synchronous(mode) = mutant {
         place.disk.set_synchronous(mode);
@@ -131,7 +131,13 @@ fn live(place: &Place, begin: (State, i64), mutant: Mutant, chance: &mut Chance)
 /// The compaction, and then its entries.
 fn history_first(store: &Store, number: usize, state: &mut State) -> Result<Vec<i64>> {
     let (a, end) = (session("a"), i64::try_from(state.messages.len()).unwrap());
-    store.commit_compaction(&a, now(store)?, &compaction(number, end), &[], "")?;
+    store.append_compacted(
+        &a,
+        now(store)?,
+        Append::default(),
+        &compaction(number, end),
+        &[],
+    )?;
     let entries = ["one", "two"].map(|which| entry(&format!("{which} {number}"), (end - 1, end)));
     let ids = store.insert(&a, &entries)?;
     let this = state.compactions.len();
@@ -267,7 +273,7 @@ fn nothing_is_written_over_what_an_unfinished_transaction_left() {
     let (mut is_failed, mut is_cut_off, mut frames) = (false, false, 1);
     for _ in 0..4 {
         Image::default().lay(&place.files);
-        let handle = Handle::open(&place.path, false, None).unwrap();
+        let handle = Handle::open(&place.path, false, None, None).unwrap();
         let store = handle.store().unwrap();
         let mut before = State::default();
         let steps = 3;
@@ -305,7 +311,7 @@ fn nothing_is_written_over_what_an_unfinished_transaction_left() {
         }
 
         image.lay(&place.files);
-        let handle = Handle::open(&place.path, false, None).unwrap();
+        let handle = Handle::open(&place.path, false, None, None).unwrap();
         let store = handle.store().unwrap();
         place.disk.record(Lie::None);
         short.take(&store, &before).unwrap();
@@ -328,7 +334,7 @@ fn nothing_is_written_over_what_an_unfinished_transaction_left() {
 #[test]
 fn an_opening_syncs_the_commits_that_a_dead_process_had_not_synced() {
     let (place, other) = (Place::empty(), Place::empty());
-    let handle = Handle::open(&place.path, false, None).unwrap();
+    let handle = Handle::open(&place.path, false, None, None).unwrap();
     let store = handle.store().unwrap();
     Step::Visit(1, 40).take(&store, &State::default()).unwrap();
     for name in ["memory.sqlite3", "memory.sqlite3-wal"] {
@@ -338,7 +344,7 @@ fn an_opening_syncs_the_commits_that_a_dead_process_had_not_synced() {
     assert!(died > 0);
 
     other.disk.record(Lie::None);
-    let second = Handle::open(&other.path, false, None).unwrap();
+    let second = Handle::open(&other.path, false, None, None).unwrap();
     assert!(other.disk.recorded().syncs() > 0);
     assert_eq!(log_bytes(&other), died, "nothing is written for it");
     second.close();
@@ -346,7 +352,7 @@ fn an_opening_syncs_the_commits_that_a_dead_process_had_not_synced() {
     handle.close();
 
     other.disk.record(Lie::None);
-    let third = Handle::open(&other.path, false, None).unwrap();
+    let third = Handle::open(&other.path, false, None, None).unwrap();
     assert_eq!(
         other.disk.recorded().syncs(),
         0,

@@ -55,7 +55,7 @@ fn append(
 
 /// Checks that the store at `path` is whole, and gives the number of messages of each writer.
 fn found(path: &Path) -> Vec<usize> {
-    let handle = Handle::open(path, false, None).unwrap();
+    let handle = Handle::open(path, false, None, None).unwrap();
     let store = handle.store().unwrap();
     assert_eq!(store.check().unwrap(), []);
     let numbers = (0..WRITERS).map(|writer| {
@@ -76,7 +76,7 @@ fn write_at_once(place: &Place, begin: &Image) -> Recording {
     begin.lay(&place.files);
     place.disk.record(Lie::None);
     place.disk.set_sync_time(SYNC);
-    let handle = Handle::open(&place.path, false, None).unwrap();
+    let handle = Handle::open(&place.path, false, None, None).unwrap();
     let barrier = Barrier::new(WRITERS + 1);
     thread::scope(|scope| {
         for writer in 0..WRITERS {
@@ -159,7 +159,7 @@ fn whichever_call_is_refused_each_of_several_writers_is_told_of_its_own() {
     for run in 0..runs {
         Image::default().lay(&place.files);
         place.disk.set_sync_time(SYNC);
-        let handle = Handle::open(&place.path, false, None).unwrap();
+        let handle = Handle::open(&place.path, false, None, None).unwrap();
         for writer in 0..WRITERS {
             append(
                 &handle.store().unwrap(),

@@ -81,7 +81,7 @@ impl Store {
     ) -> PyResult<Self> {
         let handle = run_detached(py, || {
             let hash_rule = hash_rule.map(|name| name.parse()).transpose()?;
-            Handle::open_with(&path, read_only, hash_rule, mode)
+            Handle::open(&path, read_only, hash_rule, mode)
         })?;
         Ok(Self::of(handle))
     }

@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn sessions_that_are_searched_both_ways_take_little_beside_their_namespace() {
         let directory = tempfile::tempdir().unwrap();
-        let handle = Handle::open(directory.path(), false, None).unwrap();
+        let handle = Handle::open(directory.path(), false, None, None).unwrap();
         let store = handle.store().unwrap();
         let ids: Vec<SessionId> = (0..40)
             .map(|number| SessionId::new(&format!("s{number}")).unwrap())

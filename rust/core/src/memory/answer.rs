@@ -25,11 +25,11 @@ pub struct Answer {
 }
 
 impl Store {
-    /// As [`search`](Self::search), with the state of the store that the hits are of.
+    /// As [`find`](Self::find), with the state of the store that the hits are of.
     ///
     /// # Errors
     ///
-    /// The errors of [`search`](Self::search).
+    /// The errors of [`find`](Self::find).
     pub fn answer(
         &self,
         session: &SessionId,
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn an_answer_is_a_search_with_the_facts_of_its_state() {
         let directory = tempfile::tempdir().unwrap();
-        let handle = Handle::open(directory.path(), false, None).unwrap();
+        let handle = Handle::open(directory.path(), false, None, None).unwrap();
         let store = handle.store().unwrap();
         let [one, other] = ["one", "other"].map(|name| SessionId::new(name).unwrap());
         let options = SearchOptions::default();
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(as_json(&answer(&one).found.hits), "[]");
         store.insert(&one, &[entry(7), entry(8)]).unwrap();
         let before = answer(&one);
-        let hits = store.search(&one, "silt", &options).unwrap();
+        let hits = store.find(&one, "silt", None, &options).unwrap().hits;
         assert_eq!(before.found.hits, hits);
         assert_eq!((before.damaged, before.facts.as_deref()), (0, Some("")));
         let fact = NewFact {
@@ -130,7 +130,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let id = SessionId::new("one").unwrap();
         let count = |edit: bool| {
-            let handle = Handle::open(directory.path(), false, None).unwrap();
+            let handle = Handle::open(directory.path(), false, None, None).unwrap();
             let store = handle.store().unwrap();
             if edit {
                 store.insert(&id, &[entry(7), entry(8)]).unwrap();

@@ -29,24 +29,15 @@ impl Handle {
     /// Opens the store in the directory `path`, or makes a new one.
     ///
     /// A store that cannot be written is opened for reading only. `hash_rule` is the rule of a new store; None takes
-    /// the stored rule, or the default for a new store.
+    /// the stored rule, or the default for a new store. New files get the permissions `mode`, as for `chmod`, whatever
+    /// the umask of the process is. With None, only the owner can read and write them.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::StoreOpen`], [`ErrorKind::StoreVersion`], or [`ErrorKind::InvalidArgument`] where the
-    /// store was made with another rule.
-    pub fn open(path: &Path, read_only: bool, hash_rule: Option<HashRule>) -> Result<Self> {
-        Self::open_with(path, read_only, hash_rule, None)
-    }
-
-    /// Opens the store like [`open`](Self::open). New files get the permissions `mode`, as for `chmod`, whatever the
-    /// umask of the process is. With None, only the owner can read and write them.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`open`](Self::open), and [`ErrorKind::StoreForked`] in a forked process whose parent had a store
-    /// at work for too long when it forked.
-    pub fn open_with(
+    /// store was made with another rule; [`ErrorKind::StoreForked`] in a forked process whose parent had a store at
+    /// work for too long when it forked.
+    pub fn open(
         path: &Path,
         read_only: bool,
         hash_rule: Option<HashRule>,

@@ -13,7 +13,7 @@ use crate::sqlite::Transaction;
 use crate::sqlite::together::size;
 use crate::sqlite::{
     Compaction, Derived, Message, NewCompaction, NewEntry, NewMessage, Recall, SessionRow,
-    SessionVersion, Writer, compactions, derived, leaving, log, recall, session,
+    SessionVersion, compactions, derived, leaving, log, recall, session,
 };
 
 /// The length of the longest title, in characters.
@@ -126,21 +126,10 @@ impl Store {
     ///
     /// The errors of a read.
     pub fn version(&self, session: &SessionId) -> Result<Option<SessionVersion>> {
-        let mark = self.database.mark()?; // read before the row is, so that the row is no older
-        if let Some(known) = mark.and_then(|mark| self.rows.version(mark, session)) {
-            return Ok(Some(known));
-        }
         let row = self
             .database
             .read(|transaction| session::seen_any(transaction, session))?;
-        let Some(row) = row else {
-            return Ok(Some(SessionVersion::default()));
-        };
-        let version = (!row.dropped).then(|| row.version());
-        if let Some(mark) = mark {
-            self.rows.read(mark, Arc::unwrap_or_clone(row));
-        }
-        Ok(version)
+        Ok(version_of(row))
     }
 
     /// The state of the session's log. With a namespace, checks that the session belongs to it, and makes a new session
@@ -211,26 +200,6 @@ impl Store {
                 Some(row) => log::read(transaction, &row, start, end),
                 None => Ok(Vec::new()),
             })
-    }
-
-    /// Writes `entries`, the compaction with its texts, the new head and the clock in one transaction.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`append_compacted`](Self::append_compacted).
-    pub fn commit_compaction(
-        &self,
-        session: &SessionId,
-        write: Write,
-        compaction: &NewCompaction,
-        entries: &[NewEntry],
-        clock: &str,
-    ) -> Result<Committed> {
-        let append = Append {
-            clock,
-            ..Append::default()
-        };
-        self.append_compacted(session, write, append, compaction, entries)
     }
 
     /// Appends messages to the log, and a compaction of the log with them, with `entries`, in one
@@ -445,12 +414,8 @@ impl Store {
         size: usize,
         work: impl FnOnce(&Transaction<'_>, &mut SessionRow) -> Result<()>,
     ) -> Result<Option<SessionVersion>> {
-        let (written, writer) = self.database.write_short(size, |transaction| {
-            let known = transaction.mark();
-            let mut row = match known.and_then(|mark| self.rows.take(mark, session)) {
-                Some(row) => row,
-                None => session::find_or_create(transaction, session)?,
-            };
+        let (written, _) = self.database.write_short(size, |transaction| {
+            let mut row = session::find_or_create(transaction, session)?;
             if row.dropped {
                 return Ok(None);
             }
@@ -460,14 +425,15 @@ impl Store {
             session::save(transaction, &row)?;
             Ok(Some(row))
         })?;
-        let Some(row) = written else {
-            return Ok(None);
-        };
-        let version = row.version();
-        if let Some((before, after)) = writer.as_ref().and_then(Writer::marks) {
-            self.rows.written(before, after, row);
-        }
-        Ok(Some(version))
+        Ok(written.as_ref().map(SessionRow::version))
+    }
+}
+
+/// The version of a session with that row; None for a deleted session.
+fn version_of(row: Option<Arc<SessionRow>>) -> Option<SessionVersion> {
+    match row {
+        None => Some(SessionVersion::default()),
+        Some(row) => (!row.dropped).then(|| row.version()),
     }
 }
 

@@ -26,7 +26,7 @@
 //!     ..NewEntry::default()
 //! };
 //! store.insert(&session, &[entry])?;
-//! let hits = store.search(&session, "where does silt settle?", &SearchOptions::default())?;
+//! let hits = store.find(&session, "where does silt settle?", None, &SearchOptions::default())?.hits;
 //! assert_eq!((hits[0].stored.entry.start, hits[0].stored.entry.end), (3, 4));
 //! # Ok(())
 //! # }
@@ -52,7 +52,6 @@ mod fused;
 mod graph;
 mod handle;
 mod holding;
-mod known_rows;
 mod listing;
 mod log;
 mod mirror;

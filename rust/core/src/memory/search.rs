@@ -59,26 +59,13 @@ impl Store {
     ///
     /// Entries with nothing in common with the query are left out.
     ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidEntry`] where the query or an option is out of bounds; otherwise the errors of a read.
-    pub fn search(
-        &self,
-        session: &SessionId,
-        query: &str,
-        options: &SearchOptions,
-    ) -> Result<Vec<Hit>> {
-        Ok(self.find(session, query, None, options)?.hits)
-    }
-
-    /// Searches with the vector of the query by the store's embedder, for `Dense` and `Fused`.
-    ///
-    /// Without a vector, or with a vector of another embedder, the score is by terms.
+    /// `vector` is that of the query by the store's embedder, for `Dense` and `Fused`. Without a vector, or with a vector
+    /// of another embedder, the score is by terms.
     ///
     /// # Errors
     ///
-    /// The errors of [`search`](Self::search), and [`ErrorKind::InvalidEntry`] where the length of the vector differs
-    /// from the store's vectors.
+    /// [`ErrorKind::InvalidEntry`] where the query or an option is out of bounds, or the length of the vector differs from
+    /// the store's vectors; otherwise the errors of a read.
     pub fn find(
         &self,
         session: &SessionId,

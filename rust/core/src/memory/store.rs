@@ -10,7 +10,6 @@ use crate::id::{EntryId, SessionId};
 use crate::memory::analysed::Analysed;
 use crate::memory::caches::Caches;
 use crate::memory::check::{check, is_blank};
-use crate::memory::known_rows::KnownRows;
 use crate::memory::reading::Reading;
 use crate::memory::required_indexes::RequiredIndexes;
 use crate::memory::scope_map::ScopeMap;
@@ -29,7 +28,6 @@ pub struct Store {
     pub(super) database: Database,
     pub(super) scopes: ScopeMap,
     pub(super) caches: Caches,
-    pub(super) rows: KnownRows,
 }
 
 impl Store {
@@ -72,7 +70,6 @@ impl Store {
         Ok(Self {
             scopes: ScopeMap::new(stored_reading(&database)?),
             caches,
-            rows: KnownRows::default(),
             database,
         })
     }
@@ -311,8 +308,8 @@ mod tests {
 
     fn found(store: &Store, name: &str, query: &str) -> usize {
         let session = SessionId::new(name).unwrap();
-        let found = store.search(&session, query, &SearchOptions::default());
-        found.unwrap().len()
+        let found = store.find(&session, query, None, &SearchOptions::default());
+        found.unwrap().hits.len()
     }
 
     #[test]

@@ -8,7 +8,6 @@ use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sqlite::commit_mark::{CommitMark, LogCopy};
 use crate::sqlite::exclusive::Exclusive;
 use crate::sqlite::mirror::{self, Keeper};
 use crate::sqlite::place::{self, Content, Place};
@@ -249,17 +248,6 @@ impl Database {
         self.with_reader(|connection| work(connection))
     }
 
-    /// The mark of the newest commit. None where it is unknown, which includes every database that is not a file, or
-    /// is open for reading only.
-    pub(crate) fn mark(&self) -> Result<Option<CommitMark>> {
-        match &self.connections {
-            Connections::File {
-                writer: Some(_), ..
-            } => self.with_reader(|connection| Ok(CommitMark::newest(connection))),
-            _ => Ok(None),
-        }
-    }
-
     pub(super) fn with_reader<T>(
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T>,
@@ -354,14 +342,10 @@ impl Database {
 
     /// Whether the file at the path is still the one that was opened. If not, the connections close.
     pub(crate) fn is_current(&self) -> bool {
-        let Connections::File { place, readers, .. } = &self.connections else {
+        let Connections::File { place, .. } = &self.connections else {
             return true;
         };
-        let log_copy = || {
-            let asked = |reader: &mut Reader| Ok(LogCopy::of(&reader.connection));
-            readers.with_idle(asked).ok().flatten().flatten()
-        };
-        let is_current = place.check_content(log_copy).is_ok();
+        let is_current = place.check_content().is_ok();
         if !is_current {
             self.abandon(None);
         }
@@ -444,14 +428,6 @@ impl<'database> Writer<'database> {
                 }
                 outcome
             }
-        }
-    }
-
-    /// The marks before and after the short write that came last, if it alone was committed between.
-    pub(crate) fn marks(&self) -> Option<(CommitMark, CommitMark)> {
-        match &self.held {
-            Held::File(writer, _) => writer.marks(),
-            Held::Memory { .. } => None,
         }
     }
 

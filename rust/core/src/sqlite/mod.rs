@@ -10,7 +10,6 @@ pub(crate) mod check;
 mod check_rows;
 mod check_vectors;
 mod checksum;
-mod commit_mark;
 pub(crate) mod compactions;
 mod connection;
 pub(crate) mod database;
@@ -55,9 +54,8 @@ mod write_lock;
 mod writer;
 
 pub use check::Finding;
-pub(crate) use commit_mark::CommitMark;
 pub use compactions::{Compaction, CompactionBody, NewCompaction};
-pub(crate) use database::{Database, Writer};
+pub(crate) use database::Database;
 pub use derived::{Derived, DerivedKind, NewDerived};
 pub use entry::{NewEntry, StoredEntry};
 pub use fact::{Fact, NewFact};

@@ -16,8 +16,7 @@ use rusqlite::Connection;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::checksum::believed;
-use crate::sqlite::commit_mark::LogCopy;
-use crate::sqlite::{connection, meta};
+use crate::sqlite::{connection, meta, session};
 use crate::whole_file::beside;
 
 /// The identity of a file, which another file at the same path does not share. There is none on systems other than
@@ -36,12 +35,25 @@ struct Written {
     nanoseconds: i64,
 }
 
-/// A store's mark and the number of changes in its file, without the changes that are only in the write-ahead log. The
-/// number never falls.
+/// The mark of a store, and the changes of its sessions that are in its file, without those that are only in the
+/// write-ahead log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Content {
     lineage: String,
-    progress: i64,
+    /// The key of each session and the number of its changes, ascending. The number never falls.
+    sessions: Vec<(i64, i64)>,
+}
+
+impl Content {
+    /// Whether a session has fewer changes than in `before`. A missing session has not.
+    fn has_fewer_than(&self, before: &Self) -> bool {
+        let mut before = before.sessions.iter().peekable();
+        self.sessions.iter().any(|(session, changes)| {
+            while before.next_if(|(other, _)| other < session).is_some() {}
+            let known = before.next_if(|(other, _)| other == session);
+            known.is_some_and(|(_, known)| changes < known)
+        })
+    }
 }
 
 /// The state of a store's file at the last check.
@@ -55,25 +67,6 @@ struct Seen {
     content: Option<Content>,
     /// The log beside the file that the connections have open; None where there was no log yet.
     log: Option<Identity>,
-}
-
-impl Seen {
-    /// Whether `found` is the content of the same store, and has all that was seen.
-    fn is_older_than(&self, found: Option<&Content>) -> bool {
-        match (&self.content, found) {
-            (_, Some(found))
-                if self
-                    .lineage
-                    .as_ref()
-                    .is_some_and(|own| *own != found.lineage) =>
-            {
-                false
-            }
-            (Some(before), Some(found)) => found.progress >= before.progress,
-            (Some(_), None) => false,
-            (None, _) => true,
-        }
-    }
 }
 
 /// The place of a store that is open.
@@ -132,15 +125,16 @@ impl Place {
         Ok(())
     }
 
-    /// Checks that the file at the path is the one that was opened, and that no other store was written over it.
+    /// Checks that the file at the path is the one that was opened, and that no other store and no older copy of this one
+    /// was written over it.
     ///
-    /// `log_copy` tells how much of the log is in the file. While a copy of the log is under way, or after it broke
-    /// off, the file alone may have less than before, and the next check decides.
+    /// While the log is copied into the file, and after such a copy broke off, each page of the file has its earlier
+    /// content or a newer one. So a session may be missing, but none has fewer changes than before.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::StoreReplaced`]
-    pub(super) fn check_content(&self, log_copy: impl Fn() -> Option<LogCopy>) -> Result<()> {
+    pub(super) fn check_content(&self) -> Result<()> {
         self.check()?;
         let Some(now) = self.file.metadata().ok().as_ref().and_then(written) else {
             return Ok(());
@@ -154,31 +148,35 @@ impl Place {
         }
         // The file was written: a checkpoint of any process copied the log into it, or another store was copied over
         // it.
-        // A copy may end between a read and the question about it. So the file is read twice before it counts as
-        // another one.
-        for _ in 0..2 {
-            let Ok(found) = self.read() else {
-                return Ok(()); // another process is writing it now; the next check sees the result
-            };
-            if seen.is_older_than(found.as_ref()) {
-                seen.written = Some(now);
-                seen.content = found;
-                return Ok(());
-            }
-            let is_another = |found: &Content| {
-                seen.lineage
+        let Ok(found) = self.read(content) else {
+            return Ok(()); // another process is writing it now; the next check sees the result
+        };
+        let is_ours = match (&seen.content, &found) {
+            (_, Some(found))
+                if seen
+                    .lineage
                     .as_ref()
-                    .is_some_and(|own| *own != found.lineage)
-            };
-            if found.as_ref().is_some_and(is_another) {
-                break;
+                    .is_some_and(|own| *own != found.lineage) =>
+            {
+                false
             }
-            if log_copy().is_some_and(LogCopy::is_partial) {
-                return Ok(());
+            (Some(before), Some(found)) if found.has_fewer_than(before) => {
+                // A page that is not yet copied may hold anything. Only a row with the right checksum is believed.
+                let Ok(believed) = self.read(believed_content) else {
+                    return Ok(());
+                };
+                believed.is_some_and(|believed| !believed.has_fewer_than(before))
             }
+            (Some(_), None) => false,
+            _ => true,
+        };
+        if !is_ours {
+            drop(seen);
+            return Err(self.found_replaced());
         }
-        drop(seen);
-        Err(self.found_replaced())
+        seen.written = Some(now);
+        seen.content = found;
+        Ok(())
     }
 
     /// Checks that `connection` reads the store that was opened. Another process may have put another store in
@@ -222,8 +220,8 @@ impl Place {
         self.replaced.load(Ordering::Acquire)
     }
 
-    /// The content of the file, without the log beside it; None for a file without a mark.
-    fn read(&self) -> Result<Option<Content>> {
+    /// What `content` finds in the file, without the log beside it.
+    fn read<T>(&self, content: impl Fn(&Connection) -> Result<T>) -> Result<T> {
         const PAUSE: Duration = Duration::from_millis(5);
         let look = || content(&connection::immutable(&self.file)?);
         // Another process may be copying the log into the file, and then the file is inconsistent for a moment.
@@ -254,6 +252,32 @@ impl Place {
 
 /// The content of the file, which the connection reads without a log; None for a file without a mark.
 pub(super) fn content(connection: &Connection) -> Result<Option<Content>> {
+    with_sessions(connection, |connection| {
+        let sql = "SELECT id, revision + redactions + counter FROM session ORDER BY id";
+        let mut statement = connection.prepare(sql)?;
+        let sessions = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(sessions.collect::<rusqlite::Result<_>>()?)
+    })
+}
+
+/// The same content, without sessions whose rows have a wrong checksum.
+fn believed_content(connection: &Connection) -> Result<Option<Content>> {
+    with_sessions(connection, |connection| {
+        let mut statement = connection.prepare(session::SELECT_ALL)?;
+        let mut rows = statement.query([])?;
+        let mut sessions = Vec::new();
+        while let Some(row) = rows.next()? {
+            let row = believed(session::read(row))?;
+            sessions.extend(row.map(|row| (row.id, row.revision + row.redactions + row.counter)));
+        }
+        Ok(sessions)
+    })
+}
+
+fn with_sessions(
+    connection: &Connection,
+    sessions: impl Fn(&Connection) -> Result<Vec<(i64, i64)>>,
+) -> Result<Option<Content>> {
     let tables: i64 = connection.query_row(
         "SELECT COUNT(*) FROM sqlite_schema WHERE name IN ('meta', 'session')",
         [],
@@ -266,12 +290,8 @@ pub(super) fn content(connection: &Connection) -> Result<Option<Content>> {
     let Some(lineage) = lineage else {
         return Ok(None);
     };
-    let progress = connection.query_row(
-        "SELECT COALESCE(SUM(revision + redactions + counter), 0) FROM session",
-        [],
-        |row| row.get(0),
-    )?;
-    Ok(Some(Content { lineage, progress }))
+    let sessions = sessions(connection)?;
+    Ok(Some(Content { lineage, sessions }))
 }
 
 fn identity_of(file: &Path) -> Option<Identity> {
@@ -325,38 +345,59 @@ fn written(_: &Metadata) -> Option<Written> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::SessionId;
     use crate::sqlite::database::Database;
+    use crate::sqlite::transaction::Transaction;
 
     #[test]
-    fn a_file_with_less_than_before_is_another_one_unless_a_copy_of_the_log_is_under_way() {
+    fn a_session_with_fewer_changes_is_of_an_older_copy_and_a_missing_one_may_be_copied_later() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("a.sqlite3");
-        let birth = [(meta::LINEAGE, "mark"), (meta::ERASURE, meta::DONE)];
-        drop(Database::open(&file, false, None, &birth).unwrap());
+        let birth = [(meta::ERASURE, meta::DONE)];
+        let database = Database::open(&file, false, None, &birth).unwrap();
+        let mut writer = database.writer().unwrap();
+        for name in ["a", "b"] {
+            let id = SessionId::new(name).unwrap();
+            let begin = |transaction: &Transaction<'_>| {
+                let mut row = session::find_or_create(transaction, &id)?;
+                row.count(7);
+                session::save(transaction, &row)
+            };
+            writer.transaction(begin).unwrap();
+        }
+        drop(writer);
+        drop(database);
         let connection = connection::readable(&file).unwrap();
         let place = Place::of(&file, &connection, None).unwrap();
-        let content = |lineage: &str, progress| Content {
-            lineage: lineage.to_owned(),
-            progress,
-        };
-        let found = place.read().unwrap().unwrap();
-        let check = |before: Content, log_copy: Option<LogCopy>| {
+        let found = place.read(content).unwrap().unwrap();
+        assert_eq!(place.read(believed_content).unwrap().unwrap(), found);
+        assert_eq!(found.sessions.len(), 2);
+        let is_ours = |change: &dyn Fn(&mut Content)| {
+            let mut before = found.clone();
+            change(&mut before);
             *place.seen.lock() = Seen {
                 lineage: Some(before.lineage.clone()),
                 content: Some(before),
                 ..Seen::default()
             };
-            let checked = place.check_content(|| log_copy).is_ok();
+            let is_ours = place.check_content().is_ok();
             place.replaced.store(false, Ordering::Release);
-            checked
+            is_ours
         };
-        let [partial, whole] = [LogCopy::numbered(1, 2), LogCopy::numbered(2, 2)].map(Some);
-        let more = content(&found.lineage, found.progress + 1);
-        assert!(check(found.clone(), whole));
-        assert_eq!(
-            [partial, whole, None].map(|copy| check(more.clone(), copy)),
-            [true, false, false]
-        );
-        assert!(!check(content("another", 0), partial));
+        assert!(is_ours(&|_| {}));
+        assert!(is_ours(&|before| before.sessions[0].1 -= 1));
+        assert!(is_ours(&|before| before.sessions.push((9, 9))));
+        for place in [0, 1] {
+            assert!(!is_ours(&|before| before.sessions[place].1 += 1));
+        }
+        assert!(!is_ours(&|before| before.lineage.push('x')));
+        // A row with a wrong checksum is not believed.
+        let damage = "UPDATE session SET revision = revision - 1 WHERE name = 'b'";
+        connection::existing(&file)
+            .unwrap()
+            .execute(damage, [])
+            .unwrap();
+        assert!(is_ours(&|_| {}));
+        assert!(!is_ours(&|before| before.sessions[0].1 += 1));
     }
 }

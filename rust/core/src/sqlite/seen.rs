@@ -3,9 +3,6 @@
 //! SQLite numbers the states of a file that a connection has seen (`PRAGMA data_version`). It drops the pages in its
 //! own memory where the number has changed, and only there. So a row that was read and compared with its checksum at
 //! the same number is still that row.
-//!
-//! The mark of a commit (`commit_mark`) tells less here. A file whose log is empty has no mark, but such a file is
-//! searched too. And the mark is of the newest commit, which may be later than the state that a transaction sees.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell, RefMut};

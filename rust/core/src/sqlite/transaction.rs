@@ -7,7 +7,6 @@ use std::ops::Deref;
 use rusqlite::Connection;
 
 use crate::error::Result;
-use crate::sqlite::commit_mark::CommitMark;
 use crate::sqlite::seen::Seen;
 
 /// A connection in a transaction. Whoever began the transaction ends it; the work in it cannot.
@@ -15,27 +14,15 @@ pub(crate) struct Transaction<'connection> {
     connection: &'connection Connection,
     /// What the connection has read before; None for a connection that also writes.
     seen: Option<&'connection Seen>,
-    mark: Option<CommitMark>,
 }
 
 impl<'connection> Transaction<'connection> {
     /// The transaction that is open on `connection`.
     pub(super) fn on(connection: &'connection Connection) -> Self {
-        Self::after(connection, None)
-    }
-
-    /// The transaction that writes on `connection`, with nothing written so far, after the commit of that mark.
-    pub(super) fn after(connection: &'connection Connection, mark: Option<CommitMark>) -> Self {
         Self {
             connection,
             seen: None,
-            mark,
         }
-    }
-
-    /// The mark of the last commit before it, for a transaction that writes and has written nothing when its work begins.
-    pub(crate) fn mark(&self) -> Option<CommitMark> {
-        self.mark
     }
 
     /// The transaction that has just begun on `connection`, which only reads.
@@ -44,7 +31,6 @@ impl<'connection> Transaction<'connection> {
         Self {
             connection,
             seen: Some(seen),
-            mark: None,
         }
     }
 

@@ -8,7 +8,6 @@ use std::thread;
 use rusqlite::{Connection, DropBehavior, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sqlite::commit_mark::{CommitMark, LogCopy};
 use crate::sqlite::group::{End, Group};
 use crate::sqlite::place::Place;
 use crate::sqlite::schema::{self, Found};
@@ -27,12 +26,6 @@ pub(super) struct WriteConnection {
     failed: bool,
     /// The writes whose transaction is open while nobody holds this.
     group: Option<Group>,
-    /// The mark of the commit before the transaction that began last.
-    begun: Option<CommitMark>,
-    /// The mark of the last commit after which the mark of the store is known to be its own.
-    checked: Option<CommitMark>,
-    /// Set by a write that had its transaction for itself.
-    alone: Option<(CommitMark, CommitMark)>,
 }
 
 /// What came of a write: its result, or its panic.
@@ -53,9 +46,6 @@ impl WriteConnection {
             connection: Some(connection),
             failed: false,
             group: None,
-            begun: None,
-            checked: None,
-            alone: None,
         }
     }
 
@@ -92,7 +82,6 @@ impl WriteConnection {
                 }
                 begun => {
                     let alone = begun.and_then(|value| self.commit(place).map(|()| value));
-                    self.alone = self.begun.zip(self.checked).filter(|_| alone.is_ok());
                     return Shared::Done(Ok(alone));
                 }
             }
@@ -105,12 +94,6 @@ impl WriteConnection {
             }
             None => Shared::Done(outcome), // it took the others with it
         }
-    }
-
-    /// The marks before and after the write that came last, if it had its transaction for itself and nobody else has
-    /// committed between.
-    pub(super) fn marks(&self) -> Option<(CommitMark, CommitMark)> {
-        self.alone
     }
 
     /// Commits the transaction of the group that is open, if there is one, and tells its writers.
@@ -158,22 +141,14 @@ impl WriteConnection {
         work: impl FnOnce(&Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
         place.check()?;
-        let checked = self.checked;
-        (self.begun, self.alone) = (None, None);
-        let (value, mark) = self.run(place, |connection| {
+        self.run(place, |connection| {
             let behavior = TransactionBehavior::Immediate;
             let mut begun = rusqlite::Transaction::new(connection, behavior)?;
-            let mark = CommitMark::newest(&begun);
-            // After a commit of its own, with none of others since, there is nothing new to check.
-            if mark.is_none() || mark != checked {
-                place.check_lineage(&begun)?;
-            }
-            let value = work(&Transaction::after(&begun, mark))?;
+            place.check_lineage(&begun)?;
+            let value = work(&Transaction::on(&begun))?;
             begun.set_drop_behavior(DropBehavior::Ignore);
-            Ok((value, mark))
-        })?;
-        self.begun = mark;
-        Ok(value)
+            Ok(value)
+        })
     }
 
     /// Runs `work` in the open transaction of the group. If it fails, it alone is undone.
@@ -218,9 +193,6 @@ impl WriteConnection {
             return Err(not_open());
         };
         let committed = connection.execute_batch("COMMIT").map_err(Error::from);
-        let marks = CommitMark::newest(connection).zip(self.begun);
-        self.checked =
-            marks.and_then(|(after, before)| after.is_next_after(before).then_some(after));
         let is_unfinished = committed
             .as_ref()
             .is_err_and(|error| is_unfinished(connection, error));
@@ -229,7 +201,7 @@ impl WriteConnection {
         }
         self.recover(place, is_unfinished);
         committed?;
-        place.check_content(|| self.connection.as_ref().and_then(LogCopy::of))
+        place.check_content()
     }
 
     fn is_in_transaction(&self) -> bool {

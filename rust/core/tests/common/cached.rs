@@ -41,7 +41,7 @@ pub fn said(number: i64) -> NewEntry {
 }
 
 pub fn open(path: &Path) -> Handle {
-    Handle::open(path, false, None).unwrap()
+    Handle::open(path, false, None, None).unwrap()
 }
 
 pub fn cached(store: &Store, name: &str) -> usize {
@@ -60,7 +60,10 @@ pub fn answers(store: &Store, name: &str) -> Vec<Vec<(i64, u64)>> {
                 now: 1_800_000_000_000,
                 ..SearchOptions::default()
             };
-            let hits = store.search(&session(name), query, &options).unwrap();
+            let hits = store
+                .find(&session(name), query, None, &options)
+                .unwrap()
+                .hits;
             let hits = hits
                 .iter()
                 .map(|hit| (hit.stored.id.0, hit.score.to_bits()));

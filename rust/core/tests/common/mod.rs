@@ -82,7 +82,11 @@ pub fn append(store: &Store, name: &str, messages: &[NewMessage], clock: &str) -
 /// Compacts the session as it is now; the compaction's id.
 pub fn commit(store: &Store, name: &str, row: &NewCompaction, entries: &[NewEntry]) -> i64 {
     let write = now(store, name);
-    let done = store.commit_compaction(&session(name), write, row, entries, "c");
+    let append = Append {
+        clock: "c",
+        ..Append::default()
+    };
+    let done = store.append_compacted(&session(name), write, append, row, entries);
     done.unwrap().compaction
 }
 
@@ -92,8 +96,10 @@ pub fn found(store: &Store, name: &str, query: &str) -> Vec<(i64, String)> {
         limit: 1_000,
         ..SearchOptions::default()
     };
-    let hits = store.search(&session(name), query, &options).unwrap();
-    hits.into_iter()
+    let found = store.find(&session(name), query, None, &options).unwrap();
+    found
+        .hits
+        .into_iter()
         .map(|hit| (hit.stored.id.0, hit.stored.entry.text))
         .collect()
 }
