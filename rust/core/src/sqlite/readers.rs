@@ -88,17 +88,6 @@ impl Readers {
         work(reader)
     }
 
-    /// Runs `work` on an idle connection. None if there is none, or another thread is about to take one.
-    pub(super) fn with_idle<T>(
-        &self,
-        work: impl FnOnce(&mut Reader) -> Result<T>,
-    ) -> Result<Option<T>> {
-        let Some(mut lease) = self.idle() else {
-            return Ok(None);
-        };
-        lease.reader.as_mut().map(work).transpose()
-    }
-
     /// Closes idle connections, and waits until `deadline` for the busy ones, which close when they are given back.
     /// True if all are closed by then. A connection that is busy for longer closes later.
     pub(super) fn close(&self, deadline: Instant) -> bool {
@@ -115,20 +104,6 @@ impl Readers {
             }
         }
         true
-    }
-
-    fn idle(&self) -> Option<Lease<'_>> {
-        let mut pool = self.pool.try_lock()?;
-        if pool.busy >= MOST {
-            return None;
-        }
-        let reader = Some(pool.idle.pop()?);
-        pool.busy += 1;
-        Some(Lease {
-            readers: self,
-            reader,
-            generation: pool.generation,
-        })
     }
 
     fn lease(&self) -> Lease<'_> {
