@@ -444,12 +444,13 @@ class AdapterContract:
                 assert broken_tool_groups(self.read(sent)) == 0
             assert any("Question 5" in message.text for message in self.read(later.sent[-1]))
 
+    @pytest.mark.parametrize("unrelated", ["first", "always"])
     def test_a_host_that_sends_the_newest_message_alone_has_all_of_them_in_the_session(
-        self, is_async: bool
+        self, unrelated: str, is_async: bool
     ) -> None:
         if not self.case.knows_beginnings:
             pytest.skip("a loop needs unrelated='always'")
-        session = opened(policy=None, model=None)
+        session = opened(policy=None, model=None, unrelated=unrelated)
         words = ["Hi", "yes", "yes", "no"] * 10
         sent = []
         for word in words:

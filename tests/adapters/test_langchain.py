@@ -367,6 +367,34 @@ def test_a_checkpoint_on_disk_goes_on_in_another_process(tmp_path: Path) -> None
             assert session.compactions() == []
 
 
+def test_a_call_that_a_killed_process_left_open_is_answered_in_the_next_request(tmp_path: Path) -> None:
+    sqlite = pytest.importorskip("langgraph.checkpoint.sqlite", reason="needs langgraph-checkpoint-sqlite")
+
+    def killed(topic: str) -> str:
+        """The process dies in its tool."""
+        raise KeyboardInterrupt(topic)
+
+    dying = StructuredTool.from_function(killed, name="look_up", description="Looks a topic up.")
+    options: dict[str, Any] = {"path": tmp_path, "memory": True, "policy": None, "model": None}
+    place = str(tmp_path / "state.sqlite")
+    with sqlite.SqliteSaver.from_conn_string(place) as saver, opened(**options) as session:
+        hook = SiltstoneMiddleware(session)
+        agent, _ = clerk([Call(("salt", "tin"))], [hook], checkpointer=saver, tools=[dying])
+        with pytest.raises(KeyboardInterrupt):
+            agent.invoke(said("Where is the salt?"), on("1"))
+    with sqlite.SqliteSaver.from_conn_string(place) as saver, opened(**options) as session:
+        hook = SiltstoneMiddleware(session)
+        agent, run = clerk([Say("On the quay."), Say("Yes.")], [hook], checkpointer=saver)
+        for text in ("Are you there?", "And now?"):
+            agent.invoke(said(text), on("1"))
+            history = read_history(CASE.neutral(run.sent[-1]))
+            assert broken_tool_groups(history) == 0
+            assert sum(message.role == "tool" for message in history) == 2
+            assert [message.text for message in history if message.role == "user"][-1] == text
+        assert sum(each["role"] == "user" for each in session.log()) == 3
+        assert session.compactions() == []
+
+
 def test_a_run_without_a_thread_is_refused_where_there_is_a_session_for_each() -> None:
     agent, _ = clerk([Say("No.")], [SiltstoneMiddleware(lambda _: opened())], checkpointer=None)
     with pytest.raises(ConfigError, match="named no conversation"):
