@@ -359,17 +359,15 @@ class HostList:
         for known in (said, in_view, of_run):
             if self.common(host, known) == len(known):
                 return list(known)
-        rest = self._after_greeting(host, of_run)
-        if rest is not None and self.common(host[rest[0] :], of_run[rest[1] :]) == len(of_run) - rest[1]:
-            return [*of_run[: rest[0]], *of_run[rest[1] :]]
+        if (known := self._with_another_greeting(host, of_run)) is not None:
+            return known
         if shared := self._end_by_object(host, said):
             return list(said[-shared:])
         begins = self.common(host, of_run)
         if begins == len(host):
             return None  # it was set back
-        first = next(iter(self._seen.values()), None)
-        is_whole = first is not None and bool(host) and host[0].raw is first.raw
-        if not is_whole and (shared := self._end_of(host, said)):
+        shared = self._end_of(host, said)
+        if shared and not self._begins_as_before(host, begins, shared, len(of_run)):
             return list(said[-shared:])
         if not begins:
             return None
@@ -378,13 +376,34 @@ class HostList:
             return [*of_run[:begins], *of_run[-shared:]]
         return self._with_gaps(host, of_run, begins)
 
-    def _after_greeting(self, host: Sequence[Seen], said: Sequence[int]) -> tuple[int, int] | None:
-        """The places of the first requests in *host* and *said*, if what is before them may differ."""
+    def _with_another_greeting(self, host: Sequence[Seen], said: Sequence[int]) -> list[int] | None:
+        """:meth:`followed`, if only what is before the first request differs from *said*.
+
+        What the host still has of it keeps its message; the rest is the newest form of messages between.
+        """
         first = next((place for place, each in enumerate(host) if each.is_request), None)
         known = next((place for place, seq in enumerate(said) if self._roles[seq] == "request"), None)
-        if first is None or known is None or first > known or not known:
+        if first is None or not known or self.common(host[first:], said[known:]) < len(said) - known:
             return None
-        return first, known
+        found, at = list[int](), 0
+        for number, each in enumerate(host[:first]):
+            same = next((place for place in range(at, known) if self._stands_at(each, said[place])), at)
+            if same >= known - (first - number - 1):
+                return None  # more is before the request than was
+            found.append(said[same])
+            at = same + 1
+        return [*found, *said[known:]]
+
+    def _begins_as_before(self, host: Sequence[Seen], begins: int, ends: int, length: int) -> bool:
+        """Whether *host* is a whole list that was edited, and no list whose beginning was left out.
+
+        Its first *begins* messages are the first of the run, which has *length* messages, and its first
+        *ends* messages are the last of the line, since texts are repeated. The list before decides.
+        """
+        first = next(iter(self._seen.values()), None)
+        if first is None:
+            return begins >= ends
+        return host[0].raw is first.raw or (begins > 0 and len(self._seen) >= length)
 
     def _end_by_object(self, host: Sequence[Seen], said: Sequence[int]) -> int:
         """:meth:`_end_of`, if *host* has the last object of the list before: what follows it is new."""
