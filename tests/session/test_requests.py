@@ -23,6 +23,7 @@ from siltstone import (
     ThresholdCompactor,
 )
 from siltstone.compaction import SmartTrimConfig
+from siltstone.messages import validate_history
 from siltstone.testing import ScriptedModel
 from speaking import DIALECTS, Dialect, Speaker
 
@@ -240,10 +241,10 @@ def test_a_result_that_answers_no_call_is_refused_before_it_is_written(dialect: 
         assert len(session.log()) == 3
 
 
-def test_a_result_after_other_messages_is_refused_with_what_to_do() -> None:
+def test_a_result_after_other_messages_is_kept_and_the_request_is_legal() -> None:
     say = Speaker("openai.chat")
-    with Session.open(None, "s", memory=SimpleMemoryStore()) as session:
+    with Session.open(None, "s", memory=SimpleMemoryStore(), context_window=4_000) as session:
         session.append(say.request("Go."), say.call("a", "ls"), say.request("Are you there?"))
-        with pytest.raises(IllegalHistoryError, match=r"late-result.*right after their call"):
-            session.append(say.result("a", "x"))
-        assert len(session.log()) == 3
+        session.append(say.result("a", "the late answer"))
+        assert len(session.log()) == 4
+        assert validate_history(session.prepare().messages) == []

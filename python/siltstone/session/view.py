@@ -48,7 +48,6 @@ _WITHOUT_CONTEXT = frozenset({"unanswered-call", "reasoning-alone"})
 _REMEDIES = {
     "orphan-result": "append the assistant's message with the call before it, or leave the result out",
     "duplicate-result": "append one result for each call",
-    "late-result": "append results right after their call; a later one can be said in a user message",
     "result-type": "append the output that belongs to the type of the call",
 }
 
@@ -229,6 +228,7 @@ class View:
         """Checks that results at the end of *items*, which are to follow this view, answer calls that wait.
 
         Results before the end had a life elsewhere: they are taken as they came, and requests leave them out.
+        A result that comes late, after other messages, is taken too: a log that lacks it would be worse.
 
         Raises:
             IllegalHistoryError: a result has no call that waits for it. Carries ``findings``, whose positions
