@@ -39,6 +39,7 @@ from siltstone import (
     ThresholdCompactor,
     Tool,
     UsageRecord,
+    events,
 )
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ def on_event(
     | CacheBroken
     | ContextCritical
     | HistoryBranched
+    | events.HistoryContinued
+    | events.OverheadTooLarge
     | EntriesQuarantined
     | MemoryExpired
     | siltstone.ForgottenReturned

@@ -6,15 +6,17 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from siltstone.errors import StoreOpenError
 from siltstone.figures.reading import require_session
 from siltstone.memory.limits import DEFAULTS, Limits
 from siltstone.memory.opening import is_database
-from siltstone.postgres import PostgresStore
 from siltstone.session import Session
 from siltstone.stores import MemoryStore
+
+if TYPE_CHECKING:
+    from siltstone.postgres import PostgresStore  # needs psycopg
 
 __all__ = ["AnyStore", "Place", "find_store", "open_place", "opened", "opened_session", "parts_of", "shown"]
 

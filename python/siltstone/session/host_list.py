@@ -359,8 +359,8 @@ class HostList:
         for known in (said, in_view, of_run):
             if self.common(host, known) == len(known):
                 return list(known)
-        if (known := self._with_another_greeting(host, of_run)) is not None:
-            return known
+        if (greeted := self._with_another_greeting(host, of_run)) is not None:
+            return greeted
         if shared := self._end_by_object(host, said):
             return list(said[-shared:])
         begins = self.common(host, of_run)
