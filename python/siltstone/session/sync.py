@@ -163,7 +163,8 @@ class Session(BaseSession):
         Raises:
             InvalidMessageError: not a message, or one over the size limit. Nothing was written.
             IllegalHistoryError: the messages end with a tool result that answers no call: the call is not
-                there, or has a result, or other messages came between. Nothing was written.
+                there, or has a result. Nothing was written. A result that comes late, after other messages,
+                is taken.
             StoreConflictError: another worker appended to the session since this one last wrote to it.
                 Nothing was written; call :meth:`reload`, and append again.
             StoreError: the store could not write. Nothing was written.
