@@ -5,7 +5,7 @@ which never raise: a high one followed by a low one is their code point, and any
 Sizes are those of the text as it is. A panic of the core is raised as ``siltstone.errors.InternalError``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal, TypeAlias, final
 
 from siltstone._native_indexes import Bm25Index, DocumentedBm25, Flat, HashedTfIndex, Hnsw
@@ -24,6 +24,7 @@ from siltstone._native_store import (
     mirror_take,
     open_mirror,
 )
+from siltstone.messages import MaterialItem
 
 __all__ = [
     "AnswerLimit",
@@ -52,6 +53,7 @@ __all__ = [
     "Recalled",
     "Redactor",
     "SearchOptions",
+    "Selection",
     "SessionRow",
     "Store",
     "StoredEntry",
@@ -177,6 +179,25 @@ def condense(text: str, earlier: list[tuple[str, str]]) -> str:
     *earlier* has handles and texts that the reader has seen: lines of these become references. Time is
     linear in all texts.
     """
+
+@final
+class Selection:
+    """The lines of a summary request's material, each text once, in the order of how telling they are.
+
+    Sizes are in code points, or else in bytes. Safe to use from many threads.
+    """
+
+    def __new__(cls, items: Iterable[MaterialItem], code_points: bool) -> Selection: ...
+    @property
+    def earlier_size(self) -> int:
+        """The size of all lines of earlier summaries."""
+
+    def within(self, room: int) -> str:
+        """A summary of the best lines, in order and with their speakers, at most *room* in size.
+
+        A line that mostly says again what better lines say is left out. The text is empty only if there is
+        no room for a character.
+        """
 
 @final
 class KnownMessages:

@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from compacting import Raw, assistant, exchange, run, system, user
+from reference.salience import RECENCY, score
+from reference.units import read_items
 from siltstone.compaction import SUMMARY_PREFIX, CompactionConfig, ThresholdCompactor, Trigger
 from siltstone.compaction.prompts import framed
 from siltstone.compaction.render import RequestMessages, items_of, render
@@ -19,9 +21,6 @@ from siltstone.errors import ConfigError
 from siltstone.llm import CompletionRequest
 from siltstone.messages import SummaryMessage, broken_tool_groups, read_history
 from siltstone.models import ExtractiveModel
-from siltstone.models.salience import RECENCY, score
-from siltstone.models.selection import Measure, Picks
-from siltstone.models.units import read_texts
 from siltstone.tokens import estimate_tokens
 from strategies import histories, texts
 
@@ -134,19 +133,16 @@ def test_an_earlier_summary_leaves_a_quarter_of_the_room_to_what_is_new():
 def test_a_line_that_says_again_what_was_chosen_is_left_out_though_there_is_room():
     again = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel"]
     lines = [" ".join(again[at:] + again[:at]) for at in (0, 3, 5)] + ["india juliet kilo lima"]
-    material = [{"role": "assistant", "content": line} for line in lines]
-    picks = Picks(Measure("blocks"), 10_000)
-    picks.take(score(read_texts(material, leave_out="")))
-    assert picks.text.splitlines() == [f"Assistant: {lines[0]}", f"Assistant: {lines[3]}"]
+    said = summary([assistant(line) for line in lines] * 9)
+    assert [line in said for line in lines] == [False, False, True, True], (
+        "the newest of those that say the same"
+    )
 
 
 def test_the_ends_of_an_item_weigh_more_than_its_middle():
-    material = [
-        {"role": "assistant", "content": "one two\nthree four\nfive six"},
-        {"role": "user", "content": "x"},
-    ]
+    items = items_of(read_history([assistant("one two\nthree four\nfive six"), user("x")]), SUMMARY_PREFIX)
     first, middle, last = (
-        each.salience / (1 + RECENCY * each.at / 4) for each in score(read_texts(material, leave_out=""))[:3]
+        each.salience / (1 + RECENCY * each.at / 4) for each in score(read_items(items, leave_out=""))[:3]
     )
     assert first == pytest.approx(1.2 * middle)
     assert last == pytest.approx(1.1 * middle)

@@ -6,7 +6,7 @@
 //! - [`memory`]: a store, with the indexes of each session;
 //! - [`index`];
 //! - [`embed`], [`bm25`], [`outline`];
-//! - [`json`], [`vector`], `top_k`, [`fusion`], `postings`, `sqlite`, [`analyse`], [`redact`], [`recall`];
+//! - [`json`], [`vector`], `top_k`, [`fusion`], `postings`, `sqlite`, [`analyse`], [`extract`], [`redact`], [`recall`];
 //! - [`id`], [`condense`], [`documented`], [`grep`], [`tokens`], [`tokenize`], [`index_file`];
 //! - `error`, [`fork`], [`simd`], [`cache`], `whole_file`.
 //!
@@ -28,6 +28,7 @@ pub mod condense;
 pub mod documented;
 pub mod embed;
 mod error;
+pub mod extract;
 pub mod fork;
 pub mod fusion;
 pub mod grep;

@@ -21,6 +21,7 @@ mod entries;
 mod error;
 mod exact;
 mod explain;
+mod extract;
 mod fork;
 mod interpreter;
 mod json;
@@ -65,6 +66,8 @@ mod _native {
     use crate::error::panic_on_purpose;
     #[pymodule_export]
     use crate::exact::HashedTfIndex;
+    #[pymodule_export]
+    use crate::extract::Selection;
     #[pymodule_export]
     use crate::json::{begins_alike, json_digests, json_size};
     #[pymodule_export]

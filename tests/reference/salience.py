@@ -3,7 +3,8 @@
 ``salience = (sum of the weights of its words) / sqrt(words + DAMPING) * cues * speaker * place``
 
 with ``weight(w) = ln((1 + N) / df(w))**2 * ln(1 + df(w))`` over the N units: a word in all of them says
-nothing, a word in one is rare but ties to nothing, a word in several is what the material is about.
+nothing, a word in one is rare but ties to nothing, a word in several is what the material is about. A weight
+is a whole number of 2^-20, so that a sum is the same in every order.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 
-from siltstone._native import words
-from siltstone.models.units import Unit
+from reference.tokenize import words
+from reference.units import Unit
 
 __all__ = ["Scored", "score"]
 
@@ -31,7 +32,8 @@ _SPEAKERS = {
     "Tool result": 0.7,
 }
 
-# Kinds of lines that tend to be needed again, and their weights.
+# Kinds of lines that tend to be needed again, and their weights in hundredths. Letters are those of ASCII, so
+# that an English word next to a Chinese one is found.
 _FAILURES = (
     r"(?i:\b(?:error|exception|traceback|fail(?:s|ed|ure|ing)?|panic|refused|denied|timed? ?out|bug)\b)"
 )
@@ -52,13 +54,13 @@ _PATHS = (
 )
 _IDENTIFIERS = r"\b\w+_\w+|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\w\(\)|\b[A-Z]{2,}[-_]?\d+"
 _CUES = (
-    (0.25, re.compile(_FAILURES)),
-    (0.25, re.compile(_DECISIONS)),
-    (0.25, re.compile(_OPEN_TASKS)),
-    (0.25, re.compile(_IN_CJK)),
-    (0.2, re.compile(_PATHS)),
-    (0.15, re.compile(r"\d")),
-    (0.15, re.compile(_IDENTIFIERS)),
+    (25, re.compile(_FAILURES, re.ASCII)),
+    (25, re.compile(_DECISIONS, re.ASCII)),
+    (25, re.compile(_OPEN_TASKS, re.ASCII)),
+    (25, re.compile(_IN_CJK)),
+    (20, re.compile(_PATHS, re.ASCII)),
+    (15, re.compile(r"\d")),
+    (15, re.compile(_IDENTIFIERS, re.ASCII)),
 )
 
 
@@ -69,18 +71,20 @@ class Scored:
     at: int
     unit: Unit
     salience: float
-    weights: dict[str, float]
+    weights: dict[str, int]
 
 
 def score(units: Sequence[Unit]) -> list[Scored]:
-    """Each of *units* with its salience, in order. Near-linear in the length of the text."""
+    """Each of *units* with its salience, in order."""
     bags = [frozenset(words(unit.text)) for unit in units]
-    document_frequency = Counter(word for bag in bags for word in bag)
     total = len(units)
-    weight = {word: log((1 + total) / df) ** 2 * log(1 + df) for word, df in document_frequency.items()}
+    weight = {
+        word: _weight(total, frequency)
+        for word, frequency in Counter(word for bag in bags for word in bag).items()
+    }
     scored = []
     for at, (unit, bag) in enumerate(zip(units, bags, strict=True)):
-        weights = {word: weight[word] for word in sorted(bag)}  # a set has no order, and floats need one
+        weights = {word: weight[word] for word in bag}
         base = sum(weights.values()) / sqrt(len(bag) + DAMPING)
         place = (1.2 if unit.is_first else 1.1 if unit.is_last else 1.0) * (1 + RECENCY * at / total)
         salience = base * _cues(unit.text) * _SPEAKERS.get(unit.speaker, 1.0) * place
@@ -88,5 +92,10 @@ def score(units: Sequence[Unit]) -> list[Scored]:
     return scored
 
 
+def _weight(total: int, frequency: int) -> int:
+    rarity = log((1 + total) / frequency)
+    return int(rarity * rarity * log(1 + frequency) * 2**20)
+
+
 def _cues(text: str) -> float:
-    return 1.0 + sum(weight for weight, pattern in _CUES if pattern.search(text))
+    return (100 + sum(weight for weight, pattern in _CUES if pattern.search(text))) / 100

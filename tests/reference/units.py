@@ -1,26 +1,25 @@
 """The material of a summary request in pieces that can be selected, each with its speaker.
 
-A policy gives the parts of the messages, and these are taken as they are. The messages of a request without
-parts are plain texts. An earlier summary is a text as well, and may be one that :class:`ExtractiveModel` has
-written: then its lines begin with the names of their speakers.
+An earlier summary may be a selection itself: then its lines begin with the names of their speakers.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
-from siltstone.messages.material_item import SPEAKERS, MaterialItem
+from reference.tokenize import lower, repaired, words
 
-__all__ = ["Unit", "read_items", "read_texts"]
+__all__ = ["LONGEST_UNIT", "Unit", "read_items"]
 
 LONGEST_UNIT = 300  # code points: longer lines are cut between words, so that a choice stays fine-grained
 LONGEST_LINE = 120  # code points: up to here a line is one unit, longer ones are parted into sentences
 
 _SELECTED = re.compile(r"(User|Assistant|System|Tool|Tool call|Tool result|Tool error|Context|Earlier): ")
-_SPEAKERS = {str(role): name for role, name in SPEAKERS.items()}
+_SPEAKERS = {"system": "System", "developer": "System", "assistant": "Assistant", "tool": "Tool"}
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？；])")
 
 
@@ -53,27 +52,14 @@ class _Item:
     continues: bool = False
 
 
-def read_items(items: Iterable[MaterialItem], leave_out: str) -> list[Unit]:
+def read_items(items: Iterable[Any], leave_out: str) -> list[Unit]:
     """The units of *items* in order, each text once; the line *leave_out* is no material."""
-    return _units((each for item in items for each in _spoken(item)), leave_out)
-
-
-def read_texts(messages: Iterable[Mapping[str, Any]], leave_out: str) -> list[Unit]:
-    """The same of messages whose contents are plain texts: each is said by the message's role."""
-    items = (
-        _Item(_SPEAKERS.get(str(message.get("role")), "User"), str(message.get("content", "")))
-        for message in messages
-    )
-    return _units(items, leave_out)
-
-
-def _units(items: Iterable[_Item], leave_out: str) -> list[Unit]:
     units: list[Unit] = []
-    seen = {leave_out.casefold()}
-    for number, item in enumerate(items):
+    seen = {_key(leave_out)}
+    for number, item in enumerate(chain.from_iterable(map(_spoken, items))):
         texts = []
         for text in _pieces(item):
-            if (key := text.casefold()) not in seen:
+            if (key := _key(text)) not in seen:
                 seen.add(key)
                 texts.append(text)
         last = len(texts) - 1
@@ -84,27 +70,26 @@ def _units(items: Iterable[_Item], leave_out: str) -> list[Unit]:
     return units
 
 
-def _spoken(item: MaterialItem) -> Iterator[_Item]:
+def _key(text: str) -> str:
+    return "".join(map(lower, text))
+
+
+def _spoken(item: Any) -> Iterator[_Item]:
     """*item* under the name of who speaks; an earlier summary by the names that its lines have."""
+    text = repaired(item.text)
+    continues = item.shown is not None and item.shown.startswith("  ")
     match item.kind:
         case "text":
-            yield _Item(SPEAKERS[item.role], item.text, continues=item.continues)
+            yield _Item(_SPEAKERS.get(item.role, "User"), text, continues=continues)
         case "tool_call":
-            yield _Item("Tool call", _called(item), continues=item.continues)
+            called = f"{repaired(item.name) or '-'}({text}" + (")" if item.shown is None else "")
+            yield _Item("Tool call", text if continues else called, continues=continues)
         case "tool_result":
-            speaker = "Tool error" if item.is_error else "Tool result"
-            yield _Item(speaker, item.text, continues=item.continues)
+            yield _Item("Tool error" if item.is_error else "Tool result", text, continues=continues)
         case "context":
-            yield _Item("Context", item.text, continues=item.continues)
+            yield _Item("Context", text, continues=continues)
         case "summary":
-            yield from _selected(item.text)
-
-
-def _called(item: MaterialItem) -> str:
-    """A call as its line has it; of one that is cut in two, the half that this is."""
-    if item.continues:
-        return item.text
-    return f"{item.name or '-'}({item.text}" + (")" if item.shown is None else "")
+            yield from _selected(text)
 
 
 def _selected(summary: str) -> Iterator[_Item]:
@@ -122,14 +107,14 @@ def _selected(summary: str) -> Iterator[_Item]:
 
 
 def _pieces(item: _Item) -> Iterator[str]:
-    """Lines, sentences of long lines, and stretches of long sentences; blank ones left out."""
+    """Lines, sentences of long lines, and stretches of long sentences; those without a word left out."""
     text = item.text.replace("\\n", "\n") if item.speaker == "Tool call" else item.text
     for line in text.split("\n"):
         line = " ".join(line.split())
         sentences = _SENTENCE.split(line) if len(line) > LONGEST_LINE else [line]
         for sentence in sentences:
             for piece in _stretches(sentence):
-                if any(map(str.isalnum, piece)):
+                if words(piece):
                     yield piece
 
 
