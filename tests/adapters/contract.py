@@ -13,6 +13,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import pytest
@@ -65,9 +66,18 @@ class Hang:
 Reply = Say | Call | Refuse | Hang
 
 
+class ProcessKilled(BaseException):
+    """The process of an agent dies."""
+
+
 def look_up(topic: str) -> str:
     """The tool of the agent."""
     return f"{topic}: " + f"crates of {topic} stand on the quay. " * 8
+
+
+def killed(topic: str) -> str:
+    """The tool of an agent whose process dies in it."""
+    raise ProcessKilled(topic)
 
 
 def signature(thought: str) -> str:
@@ -121,14 +131,25 @@ class Case(ABC):
 
     #: Whether a list without history tells the adapter that the host begins anew.
     knows_beginnings = True
+    #: Whether the host keeps an answer before its calls have results.
+    keeps_open_calls = True
     #: Whether the host keeps the list, so that two of them can go on with one session.
     keeps_list = True
     #: What other middleware may do to a request before siltstone sees it, and no further than this request.
     may_change = ("copies", "adds")
     #: What other middleware makes of the messages of a request; None if there is none.
     change: Callable[[list[Any]], list[Any]] | None = None
+    #: What makes the system prompt anew, as the framework allows it; None: it is ``SYSTEM``.
+    clock: Callable[[], str] | None = None
+    #: What the agent has as its tool.
+    tool: Callable[[str], str] = staticmethod(look_up)
     #: The reader and writer of the framework's messages; None if its messages are dicts that a session reads.
     dialect: Any = None
+
+    @property
+    def told(self) -> str:
+        """The system prompt of the next request."""
+        return SYSTEM if self.clock is None else self.clock()
 
     @abstractmethod
     def play(
@@ -161,6 +182,10 @@ class Case(ABC):
     @abstractmethod
     def reload(self, state: Any) -> Any:
         """*state* as another process has it, that has read it from a disk."""
+
+    def whole(self, run: Run) -> Any:
+        """The state of a host that sends its whole list with each request, in another process."""
+        return self.reload(run.state)
 
     def form(self, message: Any) -> Any:
         """All that the framework keeps of a message, as a value to compare."""
@@ -474,6 +499,93 @@ class AdapterContract:
         causes = raised.value, raised.value.__cause__, raised.value.__context__
         assert any(isinstance(each, siltstone.HistoryConflictError) for each in causes)
         assert session.log() == logged
+
+    def test_a_system_prompt_with_the_time_in_it_is_sent_as_it_is_now(
+        self, is_async: bool, tmp_path: Any
+    ) -> None:
+        """The process is restarted half way. The messages are those that an agent without a clock sends."""
+        clocked, times = copy.copy(self.case), count()
+        clocked.clock = lambda: f"{SYSTEM} It is {next(times):03} minutes past noon."
+        script, inputs = conversation(6)
+        played = []
+        for case in (self.case, clocked):
+            options = {"path": tmp_path, "memory": True, "name": str(case.clock), "policy": None}
+            runs, state = list[Run](), None
+            for half in (0, 3):
+                with opened(**options) as session:
+                    turns = script[2 * half : 2 * half + 6], inputs[half : half + 3]
+                    runs.append(case.play(session, *turns, is_async=is_async, state=state))
+                    state = case.reload(runs[-1].state)
+                    assert session.compactions() == []
+                    length = len(session.log())
+            sent = [case.neutral(each) for run in runs for each in run.sent]
+            played.append((sent, length))
+        assert played[0] == played[1]
+        systems = [each for run in runs for each in run.systems]
+        assert systems == sorted(systems)
+        assert len(set(systems)) >= len(inputs)
+
+    def test_complete_lists_with_a_session_for_each_request_are_followed(
+        self, is_async: bool, tmp_path: Any
+    ) -> None:
+        """As of a server, whose user then edits the first message, and goes on with that."""
+        if not self.case.keeps_list:
+            pytest.skip("the host has no list of its own")
+        options = {"path": tmp_path, "memory": True, "policy": None, "unrelated": "branch"}
+        script, inputs = conversation(4)
+        edited = [*script, Say("Tin."), Say("Salt.")], [*inputs, "Which quay has tin?", "And the other?"]
+        branches = []
+        state: Any = None
+        for number, text in enumerate(edited[1]):
+            state = None if number == len(inputs) else state
+            with opened(**options) as session:
+                replies = edited[0][2 * number : 2 * number + 2] if number < 4 else [edited[0][4 + number]]
+                run = self.case.play(session, replies, [text], is_async=is_async, state=state)
+                state = self.case.whole(run)
+                branches.append(len(session.compactions()))
+                said = [message.text for message in self.read(run.sent[-1]) if message.role == "user"]
+                assert [each for each in said if each] == edited[1][number // 4 * 4 : number + 1]
+                for sent in run.sent:
+                    self.case.check(sent)
+        assert branches == [0, 0, 0, 0, 1, 1]
+
+    @pytest.mark.parametrize("is_kept", [True, False], ids=["its list was kept", "its list is lost"])
+    def test_a_call_that_a_killed_process_left_open_is_answered_in_the_next_request(
+        self, is_kept: bool, is_async: bool, tmp_path: Any
+    ) -> None:
+        options: dict[str, Any] = {"path": tmp_path, "memory": True, "policy": None, "model": None}
+        dying, run = copy.copy(self.case), Run()
+        dying.tool = killed
+        with opened(**options) as session:
+            before, _ = self.play(2, True, session)
+            with pytest.raises(ProcessKilled):
+                asyncio.run(
+                    dying.start(session, [Call(("salt", "tin"))], "Where is salt?", before.state, run)
+                )
+            logged = session.log()
+        state = self.case.reload(run.state) if is_kept else None
+        known = [part for each in read_history(logged) for part in each.parts if part.kind == "tool_call"]
+        open_calls = 2 if is_kept and self.case.keeps_open_calls else len(known) - 4
+        with opened(**options) as session:
+            later = self.case.play(
+                session,
+                [Say("On the quay."), Say("Yes.")],
+                ["Are you there?", "And now?"],
+                is_async=is_async,
+                state=state,
+            )
+            assert session.log()[: len(logged)] == logged
+            assert not any(each.reason == "branch" for each in session.compactions())
+        for sent in later.sent:
+            self.case.check(sent)
+            history = self.read(sent)
+            assert broken_tool_groups(history) == 0
+            assert "Where is salt?" in [message.text for message in history if message.role == "user"]
+            calls = {part.call_id for each in history for part in each.parts if part.kind == "tool_call"}
+            told = [part for each in history for part in each.parts if part.kind == "tool_result"]
+            assert {part.call_id for part in told} == calls
+            assert len(calls) == 4 + open_calls
+            assert sum("nterrupted" in part.text for part in told) == open_calls
 
     @pytest.mark.parametrize("failure", [RuntimeError("no"), "", "I'm sorry, I can't help with that."])
     def test_a_summariser_that_fails_changes_nothing_and_ends_no_run(

@@ -6,7 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -123,9 +123,11 @@ def _contents(reply: Any, sent: int) -> list[Content]:
     ]
 
 
-def an_agent(session: Any, script: Sequence[Reply], run: Run, **options: Any) -> Agent[Any]:
+def an_agent(
+    session: Any, script: Sequence[Reply], run: Run, asks: Callable[[str], str] = look_up, **options: Any
+) -> Agent[Any]:
     memory = SiltstoneMiddleware(session)
-    tool = FunctionTool(name="look_up", description="Looks a topic up.", func=look_up)
+    tool = FunctionTool(name="look_up", description="Looks a topic up.", func=asks)
     middleware = [*options.pop("before", ()), memory]
     return Agent(
         Scripted(script, run),
@@ -144,6 +146,17 @@ class Changes(ChatMiddleware):
 
     async def process(self, context: ChatContext, call_next: Any) -> None:
         context.messages = self.change(list(context.messages))
+        await call_next()
+
+
+class Tells(ChatMiddleware):
+    """Other middleware, which tells the time in the instructions."""
+
+    def __init__(self, clock: Callable[[], str]) -> None:
+        self.clock = clock
+
+    async def process(self, context: ChatContext, call_next: Any) -> None:
+        context.options = {**(context.options or {}), "instructions": self.clock()}
         await call_next()
 
 
@@ -169,7 +182,9 @@ class AgentFrameworkCase(Case):
         state: Any = None,
     ) -> Run:
         run = Run()
-        others = [] if self.change is None else [Changes(self.change)]
+        others: list[Any] = [] if self.change is None else [Changes(self.change)]
+        if self.clock is not None:
+            others.append(Tells(self.clock))
         agent = an_agent(session, script, run, before=others)
         chat = agent.create_session() if state is None else state
 
@@ -184,7 +199,8 @@ class AgentFrameworkCase(Case):
         return run
 
     async def start(self, session: Any, script: Sequence[Reply], text: str, state: Any, run: Run) -> None:
-        agent = an_agent(session, script, run)
+        dies = self.tool is not look_up
+        agent = an_agent(session, script, run, self.tool, require_per_service_call_history_persistence=dies)
         run.state = agent.create_session() if state is None else state
         await agent.run(text, session=run.state)
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,14 +120,16 @@ def async_client(session: Any, server: Server) -> anthropic.AsyncAnthropic:
     return anthropic.AsyncAnthropic(api_key="none", max_retries=0, http_client=http, middleware=middleware)
 
 
-def asked(session: Any, messages: list[Any]) -> dict[str, Any]:
+def asked(session: Any, messages: list[Any], system: str = SYSTEM) -> dict[str, Any]:
     look = {"name": "look_up", "description": "Looks up.", "input_schema": {"type": "object"}}
     tools = [look, *SiltstoneMiddleware(session).tools]
-    common: dict[str, Any] = {"model": "scripted", "max_tokens": 100, "system": SYSTEM}
+    common: dict[str, Any] = {"model": "scripted", "max_tokens": 100, "system": system}
     return {**common, "messages": messages, "tools": tools}
 
 
-def answered(session: Any, message: Any, messages: list[Any]) -> str | None:
+def answered(
+    session: Any, message: Any, messages: list[Any], asks: Callable[..., str] = look_up
+) -> str | None:
     """Appends the model's answer, and the results of its calls; the text where it called nothing."""
     content = [block.model_dump(mode="json", exclude_none=True) for block in message.content]
     messages.append({"role": "assistant", "content": content})
@@ -137,7 +139,7 @@ def answered(session: Any, message: Any, messages: list[Any]) -> str | None:
     results = []
     for call in calls:
         own = call.name != "look_up"
-        text = dispatch(session.tools, call.name, call.input) if own else look_up(**call.input)
+        text = dispatch(session.tools, call.name, call.input) if own else asks(**call.input)
         results.append({"type": "tool_result", "tool_use_id": call.id, "content": text})
     messages.append({"role": "user", "content": results})
     return None
@@ -173,7 +175,8 @@ class AnthropicCase(Case):
                 messages.append({"role": "user", "content": text})
                 said = None
                 while said is None:
-                    said = answered(session, sdk.messages.create(**asked(session, messages)), messages)
+                    answer = sdk.messages.create(**asked(session, messages, self.told))
+                    said = answered(session, answer, messages, self.tool)
                 run.answers.append(said)
             session.observe(messages)
         run.stored, run.state = messages, messages
@@ -187,18 +190,17 @@ class AnthropicCase(Case):
                 messages.append({"role": "user", "content": text})
                 said = None
                 while said is None:
-                    answer = await sdk.messages.create(**asked(session, messages))
-                    said = answered(session, answer, messages)
+                    answer = await sdk.messages.create(**asked(session, messages, self.told))
+                    said = answered(session, answer, messages, self.tool)
                 run.answers.append(said)
         observed = session.observe(messages)
         if asyncio.iscoroutine(observed):
             await observed
 
     async def start(self, session: Any, script: Sequence[Reply], text: str, state: Any, run: Run) -> None:
-        messages = [] if state is None else list(state)
+        messages = run.state = [] if state is None else list(state)
         server = Server(script, run, _turns(messages))
         await self._loop_async(session, server, [text], messages, run)
-        run.state = messages
 
     def neutral(self, messages: Sequence[Any]) -> list[dict[str, Any]]:
         return [json.loads(json.dumps(each)) for each in messages]

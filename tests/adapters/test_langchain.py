@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("langchain", reason="langchain is not installed; nox -s adapter has it")
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
+from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, dynamic_prompt
 from langchain_core.callbacks import get_usage_metadata_callback
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
@@ -168,8 +168,10 @@ class LangChainCase(Case):
 
     def agent(self, session: Any, script: Sequence[Reply], run: Run, saver: Any) -> Any:
         model = Scripted(replies=iter(script), run=run)
-        tool = StructuredTool.from_function(look_up, name="look_up", description="Looks a topic up.")
-        others = [] if self.change is None else [Changes(self.change)]
+        tool = StructuredTool.from_function(self.tool, name="look_up", description="Looks a topic up.")
+        others: list[Any] = [] if self.change is None else [Changes(self.change)]
+        if (clock := self.clock) is not None:
+            others.append(dynamic_prompt(lambda _: clock()))
         middleware = [*others, SiltstoneMiddleware(session, **self.options)]
         return create_agent(
             model, tools=[tool], system_prompt=SYSTEM, middleware=middleware, checkpointer=saver
@@ -185,10 +187,11 @@ class LangChainCase(Case):
         state: Any = None,
     ) -> Run:
         run, saver = Run(), InMemorySaver() if state is None else state
-        agent = self.agent(session, script, run, saver)
+        before = saver if isinstance(saver, list) else []
+        agent = self.agent(session, script, run, None if before else saver)
         with get_usage_metadata_callback() as counted:
             for text in inputs:
-                said = {"messages": [("user", text)]}
+                said = {"messages": [*before, ("user", text)]}
                 done = asyncio.run(agent.ainvoke(said, _THREAD)) if is_async else agent.invoke(said, _THREAD)
                 run.answers.append(done["messages"][-1].text)
         run.tokens = sum(each["input_tokens"] for each in counted.usage_metadata.values())
@@ -219,6 +222,10 @@ class LangChainCase(Case):
 
     def form(self, message: Any) -> Any:
         return type(message), message.model_dump()
+
+    def whole(self, run: Run) -> Any:
+        serde = JsonPlusSerializer()
+        return serde.loads_typed(serde.dumps_typed(run.stored))
 
     def reload(self, state: Any) -> Any:
         fresh, serde = InMemorySaver(), JsonPlusSerializer()
@@ -365,34 +372,6 @@ def test_a_checkpoint_on_disk_goes_on_in_another_process(tmp_path: Path) -> None
             assert len(run.sent[0]) == 2 * life + 1
             assert len(session.log()) == 2 * life + 2
             assert session.compactions() == []
-
-
-def test_a_call_that_a_killed_process_left_open_is_answered_in_the_next_request(tmp_path: Path) -> None:
-    sqlite = pytest.importorskip("langgraph.checkpoint.sqlite", reason="needs langgraph-checkpoint-sqlite")
-
-    def killed(topic: str) -> str:
-        """The process dies in its tool."""
-        raise KeyboardInterrupt(topic)
-
-    dying = StructuredTool.from_function(killed, name="look_up", description="Looks a topic up.")
-    options: dict[str, Any] = {"path": tmp_path, "memory": True, "policy": None, "model": None}
-    place = str(tmp_path / "state.sqlite")
-    with sqlite.SqliteSaver.from_conn_string(place) as saver, opened(**options) as session:
-        hook = SiltstoneMiddleware(session)
-        agent, _ = clerk([Call(("salt", "tin"))], [hook], checkpointer=saver, tools=[dying])
-        with pytest.raises(KeyboardInterrupt):
-            agent.invoke(said("Where is the salt?"), on("1"))
-    with sqlite.SqliteSaver.from_conn_string(place) as saver, opened(**options) as session:
-        hook = SiltstoneMiddleware(session)
-        agent, run = clerk([Say("On the quay."), Say("Yes.")], [hook], checkpointer=saver)
-        for text in ("Are you there?", "And now?"):
-            agent.invoke(said(text), on("1"))
-            history = read_history(CASE.neutral(run.sent[-1]))
-            assert broken_tool_groups(history) == 0
-            assert sum(message.role == "tool" for message in history) == 2
-            assert [message.text for message in history if message.role == "user"][-1] == text
-        assert sum(each["role"] == "user" for each in session.log()) == 3
-        assert session.compactions() == []
 
 
 def test_a_run_without_a_thread_is_refused_where_there_is_a_session_for_each() -> None:

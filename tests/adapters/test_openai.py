@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,14 +95,16 @@ def asked(create: Any, messages: list[Any]) -> dict[str, Any]:
     return {"model": "scripted", "messages": messages, "tools": [look, *create.tools()]}
 
 
-def answered(session: Any, completion: Any, messages: list[Any]) -> str | None:
+def answered(
+    session: Any, completion: Any, messages: list[Any], asks: Callable[..., str] = look_up
+) -> str | None:
     """Appends the model's answer, and the results of its calls; the text where it called nothing."""
     message = completion.choices[0].message
     messages.append(message.model_dump(exclude_none=True))
     for call in message.tool_calls or ():
         name, arguments = call.function.name, call.function.arguments
         own = name != "look_up"
-        text = dispatch(session.tools, name, arguments) if own else look_up(**json.loads(arguments))
+        text = dispatch(session.tools, name, arguments) if own else asks(**json.loads(arguments))
         messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
     return None if message.tool_calls else message.content
 
@@ -137,7 +139,8 @@ class OpenAICase(Case):
                 messages.append({"role": "user", "content": text})
                 said = None
                 while said is None:
-                    said = answered(session, create(**asked(create, messages)), messages)
+                    messages[0] = {"role": "system", "content": self.told}
+                    said = answered(session, create(**asked(create, messages)), messages, self.tool)
                 run.answers.append(said)
             session.observe(messages)
         run.stored, run.state = messages[1:], messages
@@ -152,17 +155,18 @@ class OpenAICase(Case):
                 messages.append({"role": "user", "content": text})
                 said = None
                 while said is None:
-                    said = answered(session, await create(**asked(create, messages)), messages)
+                    messages[0] = {"role": "system", "content": self.told}
+                    answer = await create(**asked(create, messages))
+                    said = answered(session, answer, messages, self.tool)
                 run.answers.append(said)
         observed = session.observe(messages)
         if asyncio.iscoroutine(observed):
             await observed
 
     async def start(self, session: Any, script: Sequence[Reply], text: str, state: Any, run: Run) -> None:
-        messages = _begun(state)
+        messages = run.state = _begun(state)
         server = Server(script, run, _turns(messages))
         await self._loop_async(session, server, [text], messages, run)
-        run.state = messages
 
     def neutral(self, messages: Sequence[Any]) -> list[dict[str, Any]]:
         return [json.loads(json.dumps(each)) for each in messages]

@@ -118,13 +118,16 @@ class AgentsCase(Case):
     #: Each call is an item of its own, and so is a thought.
     messages_of_a_turn = 6
     keeps_list = False
+    #: The Runner stores an answer together with the results of its calls.
+    keeps_open_calls = False
     messages_of_a_thought = 1
 
     def agent(self, memory: SiltstoneSession, model: Model) -> Any:
-        tool = function_tool(look_up, name_override="look_up")
+        tool = function_tool(self.tool, name_override="look_up")
+        clock = self.clock
         return Agent(
             name="clerk",
-            instructions=SYSTEM,
+            instructions=SYSTEM if clock is None else lambda _context, _agent: clock(),
             model=RecoveringModel(model, memory),
             tools=[tool, *memory.tools],
         )

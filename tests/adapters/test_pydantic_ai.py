@@ -16,7 +16,7 @@ import pytest
 
 pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed; nox -s adapter has it")
 
-from pydantic_ai import Agent, exceptions
+from pydantic_ai import Agent, Tool, capture_run_messages, exceptions
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import (
@@ -54,7 +54,6 @@ from adapters.contract import (
     conversation,
     interrupted,
     leaves_the_loop_free,
-    look_up,
     opened,
     signature,
     through_the_log,
@@ -137,15 +136,19 @@ class PydanticAICase(Case):
 
     def agent(self, session: Any, script: Sequence[Reply], run: Run) -> Any:
         scripted = Scripted(script, run)
-        return Agent(
+        agent = Agent(
             FunctionModel(scripted, stream_function=scripted.stream, model_name="scripted"),
             capabilities=[
                 *([] if self.change is None else [Changes(self.change)]),
                 SiltstoneCapability(session, **self.options),
             ],
-            tools=[look_up],
-            **{self.prompt: SYSTEM},
+            tools=[Tool(self.tool, name="look_up")],
+            **({self.prompt: SYSTEM} if self.clock is None else {}),
         )
+        if self.clock is not None:
+            dynamic: dict[str, Any] = {"dynamic": True} if self.prompts else {}
+            getattr(agent, self.prompt)(**dynamic)(self.clock)
+        return agent
 
     def play(
         self,
@@ -183,7 +186,8 @@ class PydanticAICase(Case):
         run.stored = run.state = result.all_messages()
 
     async def start(self, session: Any, script: Sequence[Reply], text: str, state: Any, run: Run) -> None:
-        self._ran(await self.agent(session, script, run).run(text, message_history=state), run)
+        with capture_run_messages() as run.state:
+            self._ran(await self.agent(session, script, run).run(text, message_history=state), run)
 
     def neutral(self, messages: Sequence[Any]) -> list[dict[str, Any]]:
         return [said for each in messages for said in _neutral(each)]

@@ -18,6 +18,7 @@ pytest.importorskip("strands", reason="strands is not installed; nox -s adapter 
 from pydantic import TypeAdapter
 from strands import Agent, tool
 from strands.agent.conversation_manager import NullConversationManager
+from strands.hooks import MessageAddedEvent
 from strands.middleware import InvokeModelStage
 from strands.models import Model
 from strands.session import FileSessionManager
@@ -109,7 +110,13 @@ def _events(reply: Any, sent: int) -> Any:
     yield {"metadata": {"usage": used, "metrics": {"latencyMs": 1}}}
 
 
-def an_agent(session: Any, script: Sequence[Reply], run: Run, messages: Any = None, **options: Any) -> Agent:
+def an_agent(
+    session: Any,
+    script: Sequence[Reply],
+    run: Run,
+    messages: Any = None,
+    **options: Any,
+) -> Agent:
     chosen: dict[str, Any] = {"conversation_manager": NullConversationManager(), **options}
     return Agent(
         Scripted(script, run),
@@ -142,6 +149,10 @@ class StrandsCase(Case):
     ) -> Run:
         run = Run()
         agent = an_agent(session, script, run, state)
+        if (clock := self.clock) is not None:
+            agent.add_middleware(
+                InvokeModelStage.Input, lambda context: context.replace(system_prompt=clock())
+            )
         if (change := self.change) is not None:
             agent.add_middleware(
                 InvokeModelStage.Input, lambda context: context.replace(messages=change(context.messages))
@@ -155,8 +166,14 @@ class StrandsCase(Case):
 
     async def start(self, session: Any, script: Sequence[Reply], text: str, state: Any, run: Run) -> None:
         agent = an_agent(session, script, run, state)
+        if self.tool is not look_up:  # no error of a tool ends a run, so the process dies just before
+            agent.add_hook(self._dies, MessageAddedEvent)
         run.state = agent.messages
         await agent.invoke_async(text)
+
+    def _dies(self, event: MessageAddedEvent) -> None:
+        if event.message["role"] == "assistant":
+            self.tool("salt")
 
     def neutral(self, messages: Sequence[Any]) -> list[dict[str, Any]]:
         return [each for message in messages for each in _neutral(message)]

@@ -60,6 +60,20 @@ def played(messages: list[dict[str, Any]], **settings: Any) -> Iterator[tuple[in
         yield len(messages), session.prepare()
 
 
+def test_reasoning_in_the_blocks_of_another_dialect_stops_no_repair() -> None:
+    """LangChain has Claude's thoughts as they are, beside calls in the form of OpenAI."""
+    thought = [{"type": "thinking", "thinking": "Hm.", "signature": "s"}, {"type": "text", "text": "Go on."}]
+    call = {"id": "c", "type": "function", "function": {"name": "sh", "arguments": "{}"}}
+    said = [user("Go."), {"role": "assistant", "content": thought}, user("Build A.")]
+    said += [{"role": "assistant", "content": None, "tool_calls": [call]}, user("Are you there?")]
+    with Session.open(None, "x", memory=SimpleMemoryStore(), policy=None) as session:
+        session.append(*said)
+        sent = session.prepare().messages
+        assert [*sent[:4], *sent[5:]] == said
+        assert sent[4]["role"] == "tool"
+        assert "Interrupted" in sent[4]["content"]
+
+
 @pytest.mark.parametrize("settings", [{}, {"keep_user_messages": True}])
 def test_words_beside_results_are_the_request_in_flight(settings: dict[str, Any]) -> None:
     raws = [user("Build A and deploy it to /prod."), *steps(0, 20, STEERING), *steps(20, 70)]

@@ -50,9 +50,10 @@ _MEDIA: Final = {"image-url": "image", "audio-url": "audio", "video-url": "video
 class PydanticAIDialect(HostDialect[ModelMessage]):
     """Messages of pydantic-ai in Anthropic's dialect, with the parts that are sent to a model.
 
-    A request may hold a system prompt, a summary and texts of the user together. They leave a history
-    separately, so each is a piece. Timestamps, usage, ids of runs and ``metadata`` belong to the host, and
-    stay with the host's object, and with its form in the log.
+    A request may hold a system prompt, a summary, results of tools and texts of the user together. They leave
+    a history separately, so each is a piece. The framework also merges two requests in a row, when it is
+    given its messages again: the pieces stay the same. Timestamps, usage, ids of runs and ``metadata`` belong
+    to the host, and stay with the host's object, and with its form in the log.
     """
 
     name = "pydantic-ai"
@@ -124,11 +125,11 @@ def _said_by(part: Any) -> Any:
 
 
 def _runs(message: ModelRequest) -> Iterable[tuple[str, list[Any]]]:
-    """The parts of *message* as runs of one kind: ``rule``, ``summary`` or ``said``."""
+    """The parts of *message* as runs: system prompts, results of tools, or a single other part."""
     kind, run = "", list[Any]()
     for part in message.parts:
         of = _kind(part)
-        if run and (of != kind or of == "summary"):
+        if run and (of != kind or of in ("summary", "said")):
             yield kind, run
             run = []
         kind = of
@@ -142,9 +143,16 @@ def _kind(part: Any) -> str:
         return "summary"
     if isinstance(part, SystemPromptPart):
         return "rule" if getattr(part, "scope", "conversation") == "conversation" else "said"
-    if part.part_kind in ("user-prompt", "tool-return", "retry-prompt", "retry-feedback", "speech"):
+    if _is_result(part):
+        return "results"
+    if part.part_kind in ("user-prompt", "retry-prompt", "retry-feedback", "speech"):
         return "said"
     return "rule"  # instructions, and changes of tools and capabilities: the framework reads them again
+
+
+def _is_result(part: Any) -> bool:
+    """Whether *part* answers a call."""
+    return part.part_kind == "tool-return" or (part.part_kind == "retry-prompt" and bool(part.tool_name))
 
 
 def _request_piece(kind: str, parts: Sequence[Any]) -> dict[str, Any]:
@@ -153,7 +161,7 @@ def _request_piece(kind: str, parts: Sequence[Any]) -> dict[str, Any]:
         return {"role": "system", "content": "\n\n".join(texts)}
     if kind == "summary":
         return {"role": "user", "content": parts[0].content or ""}
-    if len(parts) == 1 and isinstance(parts[0], UserPromptPart) and isinstance(parts[0].content, str):
+    if isinstance(parts[0], UserPromptPart) and isinstance(parts[0].content, str):
         return {"role": "user", "content": parts[0].content}
     return {"role": "user", "content": [block for part in parts for block in _request_block(part)]}
 
@@ -162,7 +170,7 @@ def _request_block(part: Any) -> Iterable[dict[str, Any]]:
     if isinstance(part, UserPromptPart):
         for item in [part.content] if isinstance(part.content, str) else part.content:
             yield from _user_block(item)
-    elif part.part_kind == "tool-return" or (part.part_kind == "retry-prompt" and part.tool_name):
+    elif _is_result(part):
         yield _result(part)
     elif part.part_kind in ("retry-prompt", "retry-feedback"):
         yield _said(part.model_response())

@@ -72,14 +72,18 @@ def sendable(history: Sequence[Message]) -> Repaired | None:
 
     As :func:`repair`, and so that nothing waits: the calls of the last answer get an artificial result too.
     Results without a call, and second results, are left out instead of quoted, because the log has them. They
-    are quoted if nothing else is left, or if an answer of the assistant would begin a history of Anthropic. A
-    history of several dialects is left alone: nobody can send it as it is.
+    are quoted if nothing else is left, or if an answer of the assistant would begin a history of Anthropic.
+
+    The calls and results decide the dialect: a framework may have blocks of another one in its messages, such
+    as the reasoning of a model. If they are of several dialects, the history is left alone: nobody can send
+    it as it is.
     """
-    dialect = dialect_of(history)
+    tied = [message for message in history if _is_tied(message)]
+    dialect = dialect_of(tied or history)
     found = validate_history(history, dialect, pending_ok=False)
     mender = _MENDERS[dialect]
     if not any(_is_healed(mender, history, each) for each in found) or any(
-        each.rule == "foreign" for each in found
+        each.rule == "foreign" and _is_tied(history[each.position]) for each in found
     ):
         return None
     repaired = _repaired(list(history), dialect, pending_ok=False)
@@ -112,6 +116,11 @@ def _repaired(given: list[RawMessage | Message], dialect: Dialect | None, *, pen
             faults.setdefault(each.position, []).append(each)
         messages = mender.mend(messages, read, faults)
     return Repaired(messages, tuple(sorted(healed, key=lambda each: each.position)))
+
+
+def _is_tied(message: Message) -> bool:
+    """Whether *message* has a call or a result."""
+    return any(part.kind in ("tool_call", "tool_result") for part in message.parts)
 
 
 def _is_healed(mender: ModuleType, read: Sequence[Message | None], finding: Finding) -> bool:
