@@ -123,6 +123,46 @@ def test_a_list_of_an_earlier_run_is_refused_and_nothing_is_written(store: Store
     assert other.observe(copied([*talk(50, 2, "Valve"), user("Go on there.")])) == 1
 
 
+@pytest.mark.parametrize("is_anew", [False, True], ids=["the same process", "another process"])
+def test_a_list_of_all_runs_with_another_first_message_takes_the_place_of_all(
+    store: Store, is_anew: bool
+) -> None:
+    opened(store).observe(copied(FIRST))
+    session = opened(store)
+    session.observe(copied(talk(50, 2, "Valve")))
+    session.observe(copied(host := session.history()))
+    session = opened(store) if is_anew else session
+    edited = [user("Pump 0 is broken."), *host[1:], user("Which one is broken?")]
+    session.observe(copied(edited))
+    assert session.history() == edited
+    session.observe(copied([*edited, assistant("Pump 0.")]))
+    assert session.history() == [*edited, assistant("Pump 0.")]
+    assert [record.reason for record in session.compactions()] == ["branch"]
+
+
+def test_a_list_of_an_earlier_run_with_another_first_message_is_refused_too(store: Store) -> None:
+    session = opened(store)
+    session.observe(copied(FIRST))
+    session.new_run()
+    session.observe(copied(run := talk(50, 2, "Valve")))
+    before = session.log()
+    with pytest.raises(HistoryConflictError, match="an earlier run"):
+        session.observe(copied([user("Pump 0 is broken."), *FIRST[1:], user("Which one is broken?")]))
+    assert session.log() == before
+    session.observe(copied([user("Valve 50 is broken."), *run[1:]]))
+    assert session.history() == [*FIRST, user("Valve 50 is broken."), *run[1:]], "the list of this run"
+
+
+def test_an_exchange_that_each_run_has_makes_no_list_one_of_all_runs(store: Store) -> None:
+    hello = [user("Hi"), assistant("Hello.")]
+    session = opened(store)
+    session.observe(copied([*hello, *FIRST]))
+    session.new_run()
+    session.observe(copied([*talk(50, 1, "Valve"), *hello]))
+    session.observe(copied([user("Valve 50 is broken."), assistant("Oh."), *hello]))
+    assert session.history() == [*hello, *FIRST, user("Valve 50 is broken."), assistant("Oh."), *hello]
+
+
 def test_a_loop_that_begins_again_says_so(store: Store) -> None:
     session = opened(store)
     session.observe(copied(FIRST))

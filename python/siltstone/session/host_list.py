@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import islice, takewhile
+from itertools import islice, pairwise, takewhile
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from siltstone.memory.log import Derived, LogRow
@@ -460,6 +460,12 @@ class HostList:
         """Whether *said* has the first two messages of *host* in a row."""
         wanted = [each.stands_for for each in host]
         return max(_runs(wanted, [self._digests[seq] for seq in said]), default=0) > 1
+
+    def neighbours(self, host: Sequence[Seen], said: Sequence[int]) -> set[tuple[bytes, bytes]]:
+        """The pairs of messages that stand next to each other both in *host* and in *said*."""
+        return set(pairwise(each.stands_for for each in host)) & set(
+            pairwise(self._digests[seq] for seq in said)
+        )
 
     def shared(self, host: Sequence[Seen], said: Sequence[int]) -> tuple[int, int]:
         """The length of the beginning of *host* that *said* has in a row, and its end in *said*.

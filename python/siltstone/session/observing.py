@@ -183,7 +183,14 @@ def _kept_in_branch(
         if of_line[1] > len(said) - len(of_run):  # the list is the whole line, up to a place in this run
             known, (start, end) = said, of_line
     is_earlier = end < len(known) and known[end] < run
-    if is_earlier or (not start and host.goes_on_before(seen, host.said(within(line, 0, run)))):
+    if run and not start:
+        before = said[: len(said) - len(of_run)]
+        is_earlier |= host.goes_on_before(seen, before)
+        together = host.neighbours(seen, said)
+        if covered is None and together > host.neighbours(seen, of_run):  # it has messages of earlier runs
+            is_earlier |= together == host.neighbours(seen, before)
+            known, end = said, 0  # if it has those of this run too, only its first message is another
+    if is_earlier:
         raise HistoryConflictError(
             f"the list of {len(raws)} messages goes on with an earlier run of the host, and the current run "
             f"begins at message {run} of session {core.session_id!r}: two lists use one session; nothing "
