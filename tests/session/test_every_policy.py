@@ -337,6 +337,44 @@ def test_with_too_much_beside_them_the_messages_still_fit_the_window(name: str) 
     assert 4 < made < 60
 
 
+@pytest.mark.parametrize(("window", "overhead", "large"), [(32_768, 29_000, 3_000), (8_192, 6_000, 1_500)])
+@pytest.mark.parametrize("name", ["nothing due", "threshold", "window", "worker"])
+def test_a_jump_of_the_conversation_leaves_room_for_what_is_sent_beside_it(
+    name: str, window: int, overhead: int, large: int
+) -> None:
+    """Long results, of which no policy hears before they are there."""
+    never = ThresholdCompactor(CompactionConfig(auto_compact_threshold=window))
+    policy = never if name == "nothing due" else POLICIES[name]()
+    with Session.open(
+        None,
+        "s",
+        memory=SimpleMemoryStore(),
+        policy=policy,
+        model=Counting(),
+        context_window=window,
+        background=False,
+    ) as session:
+        reported(session, 2, overhead)
+        for number in range(6):
+            session.append(*exchange(f"c{number}", filler(large)))
+            prepared = session.prepare()
+            assert prepared.tokens + overhead <= window
+            assert session.plan().compacts is False
+            session.append(assistant("It holds."), usage={"input_tokens": prepared.tokens + overhead})
+        assert {each.policy for each in session.compactions()} >= {"emergency"}
+
+
+def test_what_was_learned_beside_the_messages_refuses_no_request() -> None:
+    """A question that is too long for the room beside the tools is sent: the tools may have left."""
+    with Session.open(
+        None, "s", memory=SimpleMemoryStore(), model=Counting(), context_window=10_000
+    ) as session:
+        reported(session, 2, 9_000)
+        session.append(question := user(filler(1_500)))
+        assert session.prepare().messages[-1] == question
+        assert session.prepare().tokens > 1_000
+
+
 def test_what_is_sent_beside_the_messages_is_learned_anew_when_it_changes() -> None:
     with Session.open(
         None, "s", memory=SimpleMemoryStore(), model=Counting(), context_window=10_000

@@ -72,7 +72,7 @@ def boundary(
     outcomes = landed(core, policy) if core.background.job is not None else []
     state = core.follow()
     at, window, request = state.clock.boundary, core.context_window, _tokens(core, state, policy)
-    fits = window is None or request <= window
+    fits = window is None or request + _unreserved(core, state, policy) <= window
     if not fits:
         check_view(core, state, policy)
     trigger = asked or due(core, state, policy, request_bytes, tells=True)
@@ -88,7 +88,7 @@ def boundary(
         _tell_triggered(core, policy, trigger)
         outcomes.append((yield from compaction(core, policy, trigger, at)))
         _tell_ended(core, policy, outcomes[-1])
-    if outcomes or _fitting(core, core.state, policy) is None:
+    if outcomes or not fits or _fitting(core, core.state, policy) is None:
         outcomes += yield from within_window(core, policy, at)
     state, is_noted = passed(core, policy)
     return (yield from _fitted(core, policy, at, state, outcomes, is_noted=is_noted))
@@ -258,7 +258,8 @@ def forecast(core: SessionCore, policy: Compactor | None, asked: Trigger | None 
         return idle
     trigger = asked or due(core, state, policy)
     if trigger is None and core.context_window is not None:
-        fit = rescue(view.tokens, policy, core.context_window, core.reserved_tokens)
+        beside = core.reserved_tokens + _unreserved(core, state, policy)
+        fit = rescue(view.tokens, policy, core.context_window, beside)
         policy, trigger = fit or (policy, None)
     if trigger is None:
         return replace(idle, reason="not_due")
@@ -277,13 +278,15 @@ def check_view(core: SessionCore, state: SessionState, policy: Compactor) -> Non
 
 def can_hold(core: SessionCore, policy: Compactor | None, window: int) -> bool:
     """Whether the messages that must stay fit in *window* tokens. The session learns no smaller limit."""
+    return policy is not None and _has_room(core, core.follow(), policy, window, core.reserved_tokens)
+
+
+def _has_room(core: SessionCore, state: SessionState, policy: Compactor, window: int, beside: int) -> bool:
+    """Whether the messages that must stay fit in *window*, with *beside* tokens beside them."""
     from siltstone.engine import check_room
 
-    if policy is None:
-        return False
-    state = core.follow()
     view = state.view.recounted(policy.token_rule)
-    trigger = _completed(core, state, policy, Trigger("overflow", reserved_tokens=core.reserved_tokens))
+    trigger = _completed(core, state, policy, Trigger("overflow", reserved_tokens=beside))
     try:
         check_room(view.messages(), window, policy.token_rule, trigger, request_rule_of(policy))
     except ContextOverflowError:
@@ -301,6 +304,17 @@ def _tokens(core: SessionCore, state: SessionState, policy: Compactor | None) ->
     """The tokens of the request of *state*: its view as it is sent, and the reserved tokens."""
     sent = state.view.sendable()
     return (sent if policy is None else sent.recounted(policy.token_rule)).tokens + core.reserved_tokens
+
+
+def _unreserved(core: SessionCore, state: SessionState, policy: Compactor) -> int:
+    """The tokens that are proven to be sent beside the request of *state* too.
+
+    What was learned refuses no request: without room for the messages that must stay, it counts as 0.
+    """
+    window, more = core.context_window, core.unreserved(state)
+    if not more or window is None or _tokens(core, state, policy) + more <= window:
+        return more
+    return more if _has_room(core, state, policy, window, _fixed(core, state) + more) else 0
 
 
 def _fixed(core: SessionCore, state: SessionState) -> int:
@@ -410,18 +424,21 @@ def attempted(
 def within_window(core: SessionCore, policy: Compactor, at: int) -> Steps[list[Outcome]]:
     """The emergency fit: compacts until the request fits the window, whatever the policy did.
 
+    What the provider's counts prove to be sent beside the messages has its room too, where it can.
+
     Raises:
         ContextOverflowError: the request is still larger than the window.
     """
     outcomes: list[Outcome] = []
     for _ in range(RESCUES):
         window, state = core.context_window, core.follow()
-        tokens = _tokens(core, state, policy)
+        more = _unreserved(core, state, policy)
+        tokens = _tokens(core, state, policy) + more
         if window is None or tokens <= window:
             return outcomes
         from siltstone.engine import rescue
 
-        fixed = _fixed(core, state)
+        fixed = _fixed(core, state) + more
         fit = rescue(tokens - fixed, policy, window, fixed)
         if fit is None:
             return outcomes

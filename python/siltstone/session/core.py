@@ -200,6 +200,15 @@ class SessionCore:
             return learned if given is None else given
         return min(given, learned)
 
+    def unreserved(self, state: SessionState) -> int:
+        """Tokens beside the messages that the provider's counts prove, and that nobody has reserved.
+
+        0 for a window that a refusal has told: it was measured with all that was sent.
+        """
+        if self.given_window is None or self.context_window != self.given_window:
+            return 0
+        return max(0, state.clock.fixed_tokens - self.reserved_tokens)
+
     @property
     def usage(self) -> UsageRecord:
         """The sum of siltstone's own model calls, including earlier processes."""

@@ -143,7 +143,7 @@ class Recalling:
         room = None
         if window is not None:
             most = window if self._limiter is None else self._limiter.most_tokens(window)
-            room = most - core.reserved_tokens - prepared.tokens - self._around
+            room = most - core.reserved_tokens - core.unreserved(state) - prepared.tokens - self._around
         block = self._recall.block(
             history, context_window=window, room=room, version=state.version.redactions
         )
