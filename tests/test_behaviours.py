@@ -1,4 +1,4 @@
-"""Does every row that was promised have its tests, and do the pages say which?"""
+"""Does every row that was promised have a test that is named after it, and does the page say which?"""
 
 from __future__ import annotations
 
@@ -8,88 +8,6 @@ from collections import defaultdict
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-PAGE = TESTS.parent / "docs" / "design" / "compaction.md"
-
-#: The rows: numbers between these are not used.
-NUMBERS = [*range(1, 17), *range(20, 38), *range(40, 44), *range(50, 67), *range(69, 81)]
-_ROW = re.compile(r"^\| MK-(\d\d) \| ([DCN]) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
-_NAMED = re.compile(r"test_mk_(\d\d)_")
-
-
-def named() -> dict[int, list[str]]:
-    """The files that have tests of each row, in order."""
-    files: defaultdict[int, set[str]] = defaultdict(set)
-    for path in TESTS.rglob("test_*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            found = (
-                _NAMED.match(node.name) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else None
-            )
-            if found:
-                files[int(found[1])].add(path.relative_to(TESTS).as_posix())
-    return {number: sorted(found) for number, found in files.items()}
-
-
-def test_every_row_has_a_test_that_is_named_after_it():
-    files = named()
-    assert [f"MK-{number:02}" for number in NUMBERS if number not in files] == []
-
-
-def test_the_page_lists_every_row_once_and_the_files_that_hold_it():
-    """A new test of a row, or one that moved, is a new word in the page."""
-    files = named()
-    listed = [(int(number), where) for number, _, _, where in _ROW.findall(PAGE.read_text("utf-8"))]
-    expected = [(number, ", ".join(f"`{file}`" for file in files[number])) for number in NUMBERS]
-    assert listed == expected
-
-
-def test_the_figures_of_the_page_are_those_of_its_table():
-    text = PAGE.read_text("utf-8")
-    kinds = [kind for _, kind, _, _ in _ROW.findall(text)]
-    said = f"{len(kinds)} rows: {kinds.count('D')} D, {kinds.count('C')} C, {kinds.count('N')} N."
-    assert said in text
-
-
-ARCHIVE_PAGE = TESTS.parent / "docs" / "design" / "knowledge.md"
-
-#: The rows of the archive and of what is known.
-ARCHIVE_ROWS = [
-    *(f"OC-{number}" for number in (*range(21, 32), *range(41, 56), 57, 59, 61, 62, 63, 72, *range(78, 82))),
-    *(f"RU-{number}" for number in (*range(30, 36), 40, 61, 63)),
-]
-_ARCHIVE_ROW = re.compile(r"^\| ((?:OC|RU)-\d\d) \| ([DCN]) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
-_ROWS_OF_A_TEST = re.compile(r"test_((?:(?:oc|ru)_\d\d_)+)")
-
-
-def files_of_rows() -> dict[str, list[str]]:
-    """The files that have tests of each row, in order; a test may be of several."""
-    files: defaultdict[str, set[str]] = defaultdict(set)
-    for path in TESTS.rglob("test_*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                continue
-            found = _ROWS_OF_A_TEST.match(node.name)
-            for letters, number in re.findall(r"(oc|ru)_(\d\d)", found[1]) if found else ():
-                files[f"{letters.upper()}-{number}"].add(path.relative_to(TESTS).as_posix())
-    return {row: sorted(found) for row, found in files.items()}
-
-
-def test_every_row_of_the_archive_has_tests_and_the_page_says_which():
-    files = files_of_rows()
-    assert [row for row in ARCHIVE_ROWS if row not in files] == []
-    listed = {row: where for row, _, _, where in _ARCHIVE_ROW.findall(ARCHIVE_PAGE.read_text("utf-8"))}
-    assert list(listed) == ARCHIVE_ROWS
-    said = [(row, file) for row, where in listed.items() for file in re.findall(r"`([^`]+)`", where)]
-    assert {row for row, _ in said} == set(ARCHIVE_ROWS)
-    assert [(row, file) for row, file in said if file not in files[row]] == []
-
-
-def test_the_figures_of_the_archive_s_page_are_those_of_its_table():
-    text = ARCHIVE_PAGE.read_text("utf-8")
-    kinds = [kind for _, kind, _, _ in _ARCHIVE_ROW.findall(text)]
-    said = f"{len(kinds)} rows: {kinds.count('D')} D, {kinds.count('C')} C, {kinds.count('N')} N."
-    assert said in text
-
-
 DOCUMENTED = TESTS.parent / "docs" / "systems" / "rows.md"
 
 #: The documented rows of the five systems.
@@ -112,31 +30,48 @@ ROWS = {
         81, 82, 83,
     ],
 }  # fmt: skip
-_ANY = re.compile(r"(?<=_)(mk|sb|ru|wf|oc)_(\d\d)(?=_)")
+
+#: Rows that no system documents: established behaviour that is kept, and known defects that must not occur.
+OURS = {
+    "MK": [
+        3, 6, *range(8, 17), 21, 22, 23, *range(25, 38), 40, 41, 42, 43, 51, *range(54, 60), *range(61, 67),
+        69, 72, 75, *range(77, 81),
+    ],
+    "SB": [*range(5, 8), *range(10, 14), *range(20, 25), 31, 32, 33, 34, *range(40, 45), *range(50, 61)],
+    "RU": [*range(2, 14), 21, 22, 31, 33, 34, *range(50, 55)],
+    "WF": [3, 7, *range(10, 14), 16, 17, 18, *range(20, 32)],
+    "OC": [8, 10, 11, 13, 14, 15, 23, *range(25, 29), 30, 42, 43, 44, *range(46, 52), 55, 56, 57, 59, 63, 64],
+}  # fmt: skip
+_NAMED = re.compile(r"_(mk|sb|ru|wf|oc)((?:_\d\d)+)(?=_)")
 _PROMISE = re.compile(r"^\| ((?:MK|SB|RU|WF|OC)-\d\d) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 
 
-def named_after_any() -> dict[str, set[str]]:
-    """The files that have tests of each row of any system."""
+def listed(rows: dict[str, list[int]]) -> list[str]:
+    return [f"{family}-{number:02}" for family, numbers in rows.items() for number in numbers]
+
+
+def named() -> dict[str, set[str]]:
+    """The files that have tests of each row; a test may be of several."""
     files: defaultdict[str, set[str]] = defaultdict(set)
     for path in TESTS.rglob("test_*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
-                for family, number in _ANY.findall(node.name):
-                    files[f"{family.upper()}-{number}"].add(path.relative_to(TESTS).as_posix())
+                for family, numbers in _NAMED.findall(node.name):
+                    for number in numbers[1:].split("_"):
+                        files[f"{family.upper()}-{number}"].add(path.relative_to(TESTS).as_posix())
     return files
 
 
-def test_every_documented_row_of_the_five_systems_has_a_test():
-    expected = [f"{family}-{number:02}" for family, numbers in ROWS.items() for number in numbers]
-    files = named_after_any()
-    assert [row for row in expected if row not in files] == []
-    assert [row for row, _, _ in _PROMISE.findall(DOCUMENTED.read_text("utf-8"))] == expected
+def test_every_row_has_a_test_that_is_named_after_it():
+    files = named()
+    assert [row for row in [*listed(ROWS), *listed(OURS)] if row not in files] == []
 
 
-def test_the_page_of_documented_rows_names_the_files_that_hold_them():
-    files = named_after_any()
-    for row, _, where in _PROMISE.findall(DOCUMENTED.read_text("utf-8")):
+def test_the_page_has_every_documented_row_and_the_files_that_hold_it():
+    files = named()
+    promises = _PROMISE.findall(DOCUMENTED.read_text("utf-8"))
+    assert [row for row, _, _ in promises] == listed(ROWS)
+    for row, _, where in promises:
         told = re.findall(r"`([^`]+)`", where)
         assert told, row
         assert set(told) <= files[row], row

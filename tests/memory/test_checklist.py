@@ -1,4 +1,4 @@
-"""Rows of the store's checklist that no other file tests by name; docs/design/storage.md lists them all."""
+"""Rows of the store that no other file tests by name."""
 
 from __future__ import annotations
 
