@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from branching import copied
 from conversations import Raw, assistant, user
 from postgres_stores import over_postgres
-from siltstone import AsyncSession, MemoryStore, Session, SimpleMemoryStore
+from siltstone import AsyncSession, MemoryStore, Session, SimpleMemoryStore, ThresholdCompactor
 from siltstone.errors import ConfigError, HistoryConflictError
 from siltstone.events import HistoryBranched, HistoryContinued
 from siltstone.memory import Store
@@ -308,6 +309,29 @@ def test_marks_of_a_cache_that_move_are_never_more_than_the_host_set(store: Stor
         assert sent[-len(host) :] == marked(host)
         assert str(sent).count("ephemeral") == str(marked(host)).count("ephemeral")
         host.append(said("assistant", "Yes."))
+
+
+@pytest.mark.parametrize("when", ["before the cut", "after it"])
+def test_a_cut_result_with_a_mark_of_a_cache_is_known_in_the_view_that_a_host_took_over(
+    store: Store, when: str
+) -> None:
+    result = {"type": "tool_result", "tool_use_id": "c", "content": "A line of the log.\n" * 3_000}
+    mark = {"cache_control": {"type": "ephemeral"}}
+    call = {"type": "tool_use", "id": "c", "name": "read", "input": {}}
+    said = [user("Read."), {"role": "assistant", "content": [call]}]
+    cut = {"role": "user", "content": [{**result, **(mark if when == "before the cut" else {})}]}
+    session = opened(store, policy=ThresholdCompactor())
+    session.observe([*said, cut])
+    host = session.prepare().history
+    assert "cut" in str(host[2])
+    host = json.loads(json.dumps(host))
+    for number in range(4):
+        host[2]["content"][0].pop("cache_control", None)
+        host[2]["content"][0].update(mark if when == "after it" and number % 2 == 0 else {})
+        session = opened(store, policy=ThresholdCompactor()) if number == 2 else session
+        host.append(assistant(f"Read, {number}.") if number % 2 == 0 else user("And?"))
+        assert session.observe(copied(host)) == 1
+    assert not any(record.reason == "branch" for record in session.compactions())
 
 
 # A list whose beginning was left out.

@@ -48,6 +48,7 @@ __all__ = [
     "has_cache_marks",
     "is_rule",
     "leading",
+    "unmarked_text",
     "without_cache_marks",
 ]
 
@@ -75,8 +76,12 @@ def message_digest(text: str) -> bytes:
 
     A host that uses a provider's cache moves these marks from turn to turn, and has not changed the message.
     """
-    text = without_own_key(text)
-    return digest(encode(without_cache_marks(decode(text))) if f'"{_CACHE_MARK}"' in text else text)
+    return digest(unmarked_text(without_own_key(text)))
+
+
+def unmarked_text(text: str) -> str:
+    """The JSON *text* of a message without cache marks."""
+    return encode(without_cache_marks(decode(text))) if f'"{_CACHE_MARK}"' in text else text
 
 
 class Seen(NamedTuple):
@@ -578,7 +583,7 @@ class HostList:
     def _derived_text(self, raw: RawMessage) -> str:
         """The text by which to look for *raw* among the derived texts of the log; empty if it can be none."""
         logged = raw if self.clean is None else self.clean(raw)
-        summary, text = _summary_text(raw), encode(logged)
+        summary, text = _summary_text(raw), unmarked_text(encode(logged))
         if summary.startswith(_SUMMARY_MARK):
             return summary
         return "" if message_digest(text) in self._known else summary or text

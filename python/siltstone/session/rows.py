@@ -32,6 +32,7 @@ from siltstone.messages import (
     read_summary,
 )
 from siltstone.session.deciding import RuleSpan
+from siltstone.session.host_list import unmarked_text
 from siltstone.session.range_set import RangeSet
 from siltstone.session.redacting import Redacting
 from siltstone.session.view import Item
@@ -59,12 +60,14 @@ __all__ = [
 
 
 def derived_row(item: Item, *, degraded: bool) -> NewDerived:
-    """A summary or a substitute as a new row of the log."""
+    """A summary or a substitute as a new row of the log, which has no cache marks: a host moves them."""
     message = item.message
     if message.provenance == "compaction_summary":
         level = message.raw.level if isinstance(message.raw, SummaryMessage) else 1
         return NewDerived("summary", message.text, covers=message.covers, level=level, degraded=degraded)
-    return NewDerived("substitute", encode(message.raw), seq=message.seq, dialect=message.dialect)
+    return NewDerived(
+        "substitute", unmarked_text(encode(message.raw)), seq=message.seq, dialect=message.dialect
+    )
 
 
 def derived_item(row: Derived) -> Message:
