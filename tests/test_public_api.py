@@ -27,7 +27,7 @@ PROMISED = {
     "ContextWarning", "ConversionLossError", "Dataset", "DatasetError", "Decay", "DropDuplicateReads",
     "DuplicatesConfig", "Embedder", "EmbeddingError", "EmbeddingFailed", "Emergency",
     "EntriesQuarantined", "Entry", "EntryNotFoundError", "ExtractionFailed", "ExtractiveModel", "Fact",
-    "FactsUpdated", "Failed", "Finding", "FlatIndex", "ForgetReport", "ForgottenReturned",
+    "FactsUpdated", "Failed", "Finding", "ForgetReport", "ForgottenReturned",
     "FunctionEmbedder", "Guidance", "HashedTfIndex", "HistoryBranched", "HistoryConflictError",
     "HnswIndex", "HnswMemoryStore", "HnswParams", "IllegalHistoryError", "InternalError",
     "InvalidArgumentsError", "InvalidEntryError", "InvalidMessageError", "KnowledgeConfig", "Limits",

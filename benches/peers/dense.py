@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from dense_search import EF_CONSTRUCTION, Flat, Graph, Hnswlib, M, Nearest, Usearch
+from dense_search import EF_CONSTRUCTION, Graph, Hnswlib, M, Nearest, Usearch
 from measure import K, fill, quickest
 from siltstone import _native
 
@@ -57,7 +57,6 @@ def main() -> None:
         "siltstone i8": lambda: Graph(dim),
         "siltstone f16": lambda: Graph(dim, "f16"),
         "siltstone f32": lambda: Graph(dim, "f32"),
-        "siltstone flat": lambda: Flat(dim),
         "hnswlib f32": lambda: Hnswlib(dim, len(rows)),
         "usearch i8": lambda: Usearch(dim, "i8"),
         "usearch f32": lambda: Usearch(dim, "f32"),

@@ -52,20 +52,6 @@ class Graph:
         self.ef = ef
 
 
-class Flat(Graph):
-    """``FlatIndex``: exact, whatever ``ef``."""
-
-    def __init__(self, dim: int) -> None:
-        self.name, self.ef = "siltstone FlatIndex", EF
-        self.index: Any = siltstone.FlatIndex(dim)
-
-    def ask(self, query: Any) -> Sequence[int]:
-        return self.index.search(query, K)[0]  # type: ignore[no-any-return]
-
-    def ask_all(self) -> Callable[[], Any]:
-        return lambda: self.index.search_batch(self._queries, K)
-
-
 class Hnswlib(Graph):
     def __init__(self, dim: int, capacity: int) -> None:
         self.name, self.ef = "hnswlib f32", EF

@@ -9,8 +9,8 @@ use siltstone_core::bm25::{Bm25Index, Bm25Params, Document, Query};
 use siltstone_core::embed::hash::HashRule;
 use siltstone_core::embed::hashed_tf::counts;
 use siltstone_ann::space::{Float16, Float32, Int8, Space, Sparse};
-use siltstone_ann::{FlatRows, Hnsw, HnswParams, Plan};
-use siltstone_core::index::{HashedTfIndex, VectorIndex};
+use siltstone_ann::{Hnsw, HnswParams, Plan};
+use siltstone_core::index::HashedTfIndex;
 use xxhash_rust::xxh3::xxh3_64;
 
 const DIMENSION: usize = 3;
@@ -33,11 +33,7 @@ const HEADER: usize = 12;
 const CHECKSUM: usize = 8;
 
 /// A file of each kind, as it is written.
-static FILES: LazyLock<[Vec<u8>; 7]> = LazyLock::new(|| {
-    let flat = FlatRows::new(DIMENSION).expect("a dimension");
-    flat.add(ROWS.iter().map(<[f32; DIMENSION]>::as_slice))
-        .expect("rows");
-    flat.remove(&[1]).expect("it is there");
+static FILES: LazyLock<[Vec<u8>; 6]> = LazyLock::new(|| {
     let sparse = Hnsw::<Sparse>::new(4_096, params()).expect("a dimension");
     sparse.add(&TEXTS.map(row)).expect("rows");
     let mut exact = HashedTfIndex::default();
@@ -52,7 +48,6 @@ static FILES: LazyLock<[Vec<u8>; 7]> = LazyLock::new(|| {
     let hnsw = [graph::<Float32>(), graph::<Float16>(), graph::<Int8>()];
     let [float32, float16, int8] = hnsw;
     [
-        flat.to_bytes(),
         float32,
         float16,
         int8,
@@ -97,7 +92,7 @@ fuzz_target!(|data: &[u8]| {
         file.extend(data);
     }
     let kind = usize::from(kind & 0x7F) % FILES.len();
-    if kind < 5 {
+    if kind < 4 {
         let checksum = xxh3_64(&file);
         file.extend(checksum.to_le_bytes());
     } else {
@@ -105,22 +100,15 @@ fuzz_target!(|data: &[u8]| {
         renew(&mut file);
     }
     match kind {
-        0 => {
-            if let Ok(index) = FlatRows::from_bytes(&file) {
-                let _ = index.search(&vec![0.5; index.dimension()], 9);
-                let again = FlatRows::from_bytes(&index.to_bytes()).expect("it was written");
-                assert_eq!(again.len(), index.len());
-            }
-        }
-        1 => dense::<Float32>(&file),
-        2 => dense::<Float16>(&file),
-        3 => dense::<Int8>(&file),
-        4 => {
+        0 => dense::<Float32>(&file),
+        1 => dense::<Float16>(&file),
+        2 => dense::<Int8>(&file),
+        3 => {
             if let Ok(index) = Hnsw::<Sparse>::from_bytes(&file) {
                 both(&index, &row(TEXTS[0]));
             }
         }
-        5 => {
+        4 => {
             let accept = |label: &str| (label == "label").then_some(());
             if let Ok((index, ())) = HashedTfIndex::from_bytes(&file, accept) {
                 index.for_each_near(&row(TEXTS[0]), |near| near.distance);

@@ -120,7 +120,6 @@ if TYPE_CHECKING:
     from siltstone.index import (
         Bm25Index as Bm25Index,
         Bm25Params as Bm25Params,
-        FlatIndex as FlatIndex,
         HashedTfIndex as HashedTfIndex,
         HnswIndex as HnswIndex,
         HnswParams as HnswParams,
@@ -190,7 +189,7 @@ else:
             "MemoryIndexed RecallFailed RecallInjected SearchDegraded SecretsRedacted UsageRecord "
             "UserMessagesSummarised WindowLearned",
             "hooks": "Guidance",
-            "index": "Bm25Index Bm25Params FlatIndex HashedTfIndex HnswIndex HnswParams",
+            "index": "Bm25Index Bm25Params HashedTfIndex HnswIndex HnswParams",
             "knowledge": "Fact KnowledgeConfig",
             "llm": "Completion CompletionRequest",
             "memory": "Decay Entry Finding ForgetReport Limits SearchHit SessionInfo SessionPage SourceRange",

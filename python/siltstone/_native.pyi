@@ -8,7 +8,7 @@ Sizes are those of the text as it is. A panic of the core is raised as ``siltsto
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal, TypeAlias, final
 
-from siltstone._native_indexes import Bm25Index, DocumentedBm25, Flat, HashedTfIndex, Hnsw
+from siltstone._native_indexes import Bm25Index, DocumentedBm25, HashedTfIndex, Hnsw
 from siltstone._native_recall import BlockOptions, BlockWriter, RecallConditions, RecallContext, Recalled
 from siltstone._native_rows import Compaction, Derived, LogRow, LogState, SessionRow
 from siltstone._native_search import AnswerLimit, Asked, Found, SearchOptions, answer
@@ -36,12 +36,10 @@ __all__ = [
     "Derived",
     "DocumentedBm25",
     "Finding",
-    "Flat",
     "Forgotten",
     "Found",
     "HashedTfIndex",
     "Hnsw",
-    "KnownMessages",
     "Leaving",
     "LogRow",
     "LogState",
@@ -63,7 +61,6 @@ __all__ = [
     "answer",
     "begins_alike",
     "best_window",
-    "bm25_scores",
     "bucket",
     "build_profile",
     "condense",
@@ -200,16 +197,6 @@ class Selection:
         """
 
 @final
-class KnownMessages:
-    """A cache of the messages of the last list, with at most 32 MB of terms. Safe to use from many threads.
-
-    A message is recognized by the text and number objects that it is made of, which the cache holds. A
-    message that was changed in place counts as another message.
-    """
-
-    def __new__(cls) -> KnownMessages: ...
-
-@final
 class Loose:
     """The groups of a history that may leave it.
 
@@ -238,14 +225,14 @@ class Loose:
         """The texts of the groups that have one, in the order of their first messages."""
 
     def by_relevance(self, query: str, k1: float, b: float) -> Leaving:
-        """Orders the groups by the :func:`bm25_scores` of their texts: the lowest score leaves first.
+        """Orders the groups by the scores that a ``Bm25Index`` of their texts gives: the lowest leaves first.
 
         Of equal scores the oldest leaves first; groups without a text leave last, the oldest first.
 
         Args:
             query: The query that they are scored for.
-            k1: As in :func:`bm25_scores`.
-            b: As in :func:`bm25_scores`.
+            k1: As in ``Bm25Params``.
+            b: As in ``Bm25Params``.
 
         Raises:
             ConfigError: *k1* or *b* is out of its bounds.
@@ -261,20 +248,6 @@ class Loose:
 @final
 class Leaving:
     """Groups in the order in which they leave."""
-
-    @staticmethod
-    def of_known(
-        known: KnownMessages,
-        outline: Outline,
-        raws: list[Any],
-        fixed: list[int],
-        shown: Callable[[int], str],
-        held: tuple[str, Callable[[int], bool]],
-        query: str,
-        k1: float,
-        b: float,
-    ) -> Leaving:
-        """As :meth:`Loose.by_relevance` of a :class:`Loose`; known messages are not read again."""
 
     def until(
         self, units: tuple[str, list[int]] | list[int], most: int, spared: int | None
@@ -293,15 +266,6 @@ class Leaving:
 
 def parted(raws: list[Any], gone: list[int]) -> tuple[list[Any], list[Any]]:
     """The items of *raws* that are not at the positions *gone* (ascending), and those that are."""
-
-def bm25_scores(texts: list[str], query: str, k1: float, b: float) -> list[float]:
-    """The scores of *texts* for one query, as a ``Bm25Index`` of these texts gives them.
-
-    The score is 0 for a text without a common term with *query*.
-
-    Raises:
-        ConfigError: *k1* or *b* is out of its bounds.
-    """
 
 def matching_lines(text: str, pattern: str) -> list[int]:
     """The numbers of the lines of *text* in which the regular expression *pattern* matches, from 0.
@@ -377,8 +341,6 @@ class Outline:
             (``tool_call``, ``tool_result``, ``other``, ``reference``), the call's id and the tool's name.
         is_request: Called with each text of a user beside results, of messages that the core reads, until it
             returns True; the text then begins a turn.
-        known: The cache of another list; it then caches this one. Known messages are not read again, so the
-            two functions have to answer as before.
     """
 
     def __new__(
@@ -388,7 +350,6 @@ class Outline:
             [int], tuple[str, str, bool, bool, bool, int, list[tuple[str, str | None, str | None]]]
         ],
         is_request: Callable[[str], bool],
-        known: KnownMessages | None = None,
     ) -> Outline: ...
     def __len__(self) -> int: ...
     # Positions, ascending: of the messages that were left to Python, of rules, of summaries, of messages

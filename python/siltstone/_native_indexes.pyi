@@ -6,7 +6,7 @@ The other names of the compiled module are in ``_native.pyi``, which exports the
 from collections.abc import Sequence
 from typing import Any, final
 
-__all__ = ["Bm25Index", "DocumentedBm25", "Flat", "HashedTfIndex", "Hnsw"]
+__all__ = ["Bm25Index", "DocumentedBm25", "HashedTfIndex", "Hnsw"]
 
 @final
 class DocumentedBm25:
@@ -21,68 +21,24 @@ class DocumentedBm25:
         """The best texts with *least* or more different words of the query: place, score; ties by place."""
 
 @final
-class Flat:
-    """Exact search over rows of floats. The public class is ``siltstone.FlatIndex``, which is built on it.
+class Hnsw:
+    """A graph over rows. The public class is ``siltstone.HnswIndex``, which is built on it.
 
     Safe to use from many threads; every method lets other threads run. Arrays are C-contiguous buffers of
     float32. Values out of bounds raise ``ConfigError``.
     """
 
-    def __new__(cls, dim: int) -> Flat: ...
+    def __new__(cls, dim: int, storage: str, params: tuple[int, int, int, int, int]) -> Hnsw: ...
     @staticmethod
-    def load(path: str) -> Flat:
+    def load(path: str) -> Hnsw:
         """Reads the file *path*. Raises as :meth:`from_bytes`, and ``StoreIoError``."""
 
     def save(self, path: str) -> None:
         """Writes the file *path*, whole or not at all."""
 
     @staticmethod
-    def from_bytes(file: bytes) -> Flat:
-        """The index of a file in memory; ``StoreOpenError``, ``StoreVersionError``, ``StoreCorruptError``."""
-
-    def to_bytes(self) -> bytes:
-        """The bytes that :meth:`save` writes."""
-
-    def add(self, vectors: Any) -> tuple[int, int]:
-        """Adds rows of float32, all finite; returns the first of their ids, and the end of the range."""
-
-    def remove(self, ids: Sequence[int]) -> None:
-        """Removes all of the rows, or none; ``EntryNotFoundError`` for an id that is not there."""
-
-    def search(self, queries: Any, k: int) -> tuple[bytearray, bytearray]:
-        """The nearest rows of each query: ids (uint64) and distances (float32), native byte order.
-
-        There are ``min(k, len(self))`` places for each query; places without a row have the id 2**64 - 1
-        and the distance infinity.
-        """
-
-    def __len__(self) -> int: ...
-    @property
-    def dim(self) -> int:
-        """The length of a row, in numbers."""
-
-    @property
-    def rows(self) -> int:
-        """How many rows were ever added."""
-
-@final
-class Hnsw:
-    """A graph over rows. The public class is ``siltstone.HnswIndex``, which is built on it.
-
-    Threads, arrays and errors are as for :class:`Flat`.
-    """
-
-    def __new__(cls, dim: int, storage: str, params: tuple[int, int, int, int, int]) -> Hnsw: ...
-    @staticmethod
-    def load(path: str) -> Hnsw:
-        """Reads the file *path*. Raises as :meth:`Flat.load`."""
-
-    def save(self, path: str) -> None:
-        """Writes the file *path*, whole or not at all."""
-
-    @staticmethod
     def from_bytes(file: bytes) -> Hnsw:
-        """The index of a file that is in memory. Raises as :meth:`Flat.from_bytes`."""
+        """The index of a file in memory; ``StoreOpenError``, ``StoreVersionError``, ``StoreCorruptError``."""
 
     def to_bytes(self) -> bytes:
         """The bytes that :meth:`save` writes."""
@@ -94,10 +50,14 @@ class Hnsw:
         """Adds rows of counts, or of numbers proportional to counts, in CSR form (int64, int32, float32)."""
 
     def remove(self, ids: Sequence[int]) -> None:
-        """Removes all of the rows, or none. Raises as :meth:`Flat.remove`."""
+        """Removes all of the rows, or none; ``EntryNotFoundError`` for an id that is not there."""
 
     def search(self, queries: Any, k: int, ef: int | None, plan: str | None) -> tuple[bytearray, bytearray]:
-        """The same as :meth:`Flat.search`. *plan* is ``"scan"``, ``"graph"``, or None for the faster one."""
+        """The nearest rows of each query: ids (uint64) and distances (float32), native byte order.
+
+        There are ``min(k, len(self))`` places for each query; places without a row have the id 2**64 - 1
+        and the distance infinity. *plan* is ``"scan"``, ``"graph"``, or None for the faster one.
+        """
 
     def search_sparse(
         self, indptr: Any, indices: Any, values: Any, k: int, ef: int | None, plan: str | None

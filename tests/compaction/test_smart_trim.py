@@ -17,7 +17,7 @@ from playing import Play, shown
 from siltstone import Compacted, ConfigError, Skipped, SmartTrim, SmartTrimConfig, estimate_tokens
 from siltstone.compaction import CompactionContext, Trigger, smart_trim
 from siltstone.compaction.query import recent_query
-from siltstone.index.bm25 import bm25_scores
+from siltstone.index import Bm25Index
 from siltstone.messages import History, RecalledMessage, SummaryMessage, broken_tool_groups
 from siltstone.messages.prefixes import without_prefixes
 
@@ -356,32 +356,15 @@ def test_oc_82_a_query_without_any_hit_trims_by_time(config: SmartTrimConfig):
     assert kept(smart_trim(raws, limit, config), raws) == list(range(3, 11))
 
 
-@given(st.lists(st.tuples(st.integers(1, 12), st.integers(1, 900)), min_size=1, max_size=6))
-def test_a_trim_that_knows_what_it_was_shown_before_trims_as_one_that_does_not(turns: list[tuple[int, int]]):
-    policy, raws = SmartTrim(), [system("Rules."), *exchange("a", "out"), *talk(8, "pasta", 9)]
-    for number, (count, limit) in enumerate(turns):
-        raws += talk(count, f"topic{number % 2}", 5)
-        knowing, plain = policy.trim(raws, limit), smart_trim(raws, limit)
-        assert kept(knowing, raws) == kept(plain, raws)
-        assert (knowing.tokens, knowing.reason) == (plain.tokens, plain.reason)
-        if number % 3 == 2:
-            raws = list(knowing.retained)
-
-
-def test_a_message_that_was_changed_in_its_place_is_read_anew():
-    raws = [*talk(12), user("Where is the silt?")]
-    policy, limit = SmartTrim(), tokens(raws, SmartTrimConfig()) - 1
-    assert kept(policy.trim(raws, limit), raws) == list(range(1, 13))
-    raws[0]["content"] += " silt"
-    assert kept(policy.trim(raws, limit), raws) == [0, *range(2, 13)]
-
-
-def test_many_messages_are_read_by_several_threads_and_scored_as_one_would():
+def test_many_messages_are_scored_as_an_index_of_them_would():
     raws = [*talk(3_000, words=90), user("Where is number 1234 of the weather?")]
     limit = tokens(raws, SmartTrimConfig()) // 2
-    assert len({tuple(kept(smart_trim(raws, limit), raws)) for _ in range(3)}) == 1
     texts = [str(raw["content"]) for raw in raws[:-6]]
-    scores = bm25_scores(texts, recent_query(History(raws)))
+    index, scores = Bm25Index(), [0.0] * len(texts)
+    index.add(texts)
+    ids, found = index.search(recent_query(History(raws)), len(texts))
+    for at, score in zip(ids.tolist(), found.tolist(), strict=True):
+        scores[at] = score
     order = sorted(range(len(texts)), key=scores.__getitem__)
     gone = sorted(set(range(len(raws))).difference(kept(smart_trim(raws, limit), raws)))
     assert gone == sorted(order[: len(gone)])

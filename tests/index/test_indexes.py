@@ -1,4 +1,4 @@
-"""FlatIndex and HnswIndex over arrays: right answers, clear errors, files that are checked."""
+"""HnswIndex over arrays: right answers, clear errors, files that are checked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
 import siltstone
-from siltstone import FlatIndex, HnswIndex, HnswParams
+from siltstone import HashedTfIndex, HnswIndex, HnswParams
 from siltstone.errors import (
     ConfigError,
     EntryNotFoundError,
@@ -24,12 +24,10 @@ from siltstone.errors import (
 )
 
 NO_ID = 2**64 - 1
-DENSE = ["flat", "i8", "f16", "f32"]
+DENSE = ["i8", "f16", "f32"]
 
 
 def make(kind, dim=8, **params):
-    if kind == "flat":
-        return FlatIndex(dim)
     return HnswIndex(dim, HnswParams(**params), kind)
 
 
@@ -71,21 +69,21 @@ def test_the_nearest_rows_come_first_and_ties_by_id(kind, rows, query, k):
     index = make(kind, 5)
     assert index.add(rows).tolist() == list(range(len(rows)))
     expected = by_brute_force(rows, query, k)
-    for plan in [{}] if kind == "flat" else [{"plan": "scan"}, {"plan": "graph", "ef": 50}]:
+    for plan in ({"plan": "scan"}, {"plan": "graph", "ef": 50}):
         ids, distances = index.search(query, k, **plan)
         assert (ids.dtype, distances.dtype) == (np.uint64, np.float32)
         assert (ids.tolist(), distances.tolist()) == (expected[0], expected[1])
 
 
 @given(st.data())
-def test_a_flat_index_is_exact_over_any_floats(data):
+def test_a_scan_is_exact_over_any_floats(data):
     dim = data.draw(st.integers(1, 70))
     floats = st.floats(-(2.0**100), 2.0**100, width=32)
     rows = data.draw(arrays(np.float32, (30, dim), elements=floats))
     query = data.draw(arrays(np.float32, dim, elements=floats))
-    index = FlatIndex(dim)
+    index = HnswIndex(dim)
     index.add(rows)
-    ids, distances = index.search(query, 5)
+    ids, distances = index.search(query, 5, plan="scan")
     expected = by_brute_force(rows, query, 5)
     assert len(ids) == len(expected[0])
     # The last bits of a float64 sum depend on its order; a float32 beside it at most.
@@ -209,11 +207,10 @@ def test_wrong_arguments_of_a_search_are_refused(kind):
             index.search(np.ones(8), k)
     with pytest.raises(ConfigError, match=r"shape \(8,\), got \(1, 8\)"):
         index.search(np.ones((1, 8)), 1)
-    if kind != "flat":
-        with pytest.raises(ConfigError, match="ef must be >= 1, got 0"):
-            index.search(np.ones(8), 1, ef=0)
-        with pytest.raises(ConfigError, match="plan must be 'auto', 'scan' or 'graph', got \"best\""):
-            index.search(np.ones(8), 1, plan="best")
+    with pytest.raises(ConfigError, match="ef must be >= 1, got 0"):
+        index.search(np.ones(8), 1, ef=0)
+    with pytest.raises(ConfigError, match="plan must be 'auto', 'scan' or 'graph', got \"best\""):
+        index.search(np.ones(8), 1, plan="best")
 
 
 def test_parameters_are_validated():
@@ -222,9 +219,8 @@ def test_parameters_are_validated():
         with pytest.raises(ConfigError, match=f"{field} must be .* got"):
             HnswParams(**{field: value})
     for dim in (0, 65_537, -1, 2.0):
-        for kind in ("flat", "i8"):
-            with pytest.raises(ConfigError, match="dim must be"):
-                make(kind, dim)
+        with pytest.raises(ConfigError, match="dim must be"):
+            HnswIndex(dim)
     with pytest.raises(ConfigError, match="storage must be"):
         HnswIndex(8, storage="i4")
     with pytest.raises(ConfigError, match="dim must be 4096"):
@@ -248,7 +244,7 @@ def test_a_loaded_index_answers_and_goes_on_as_the_one_that_was_saved(kind, tmp_
     assert [path.name for path in tmp_path.iterdir()] == ["index"]
 
 
-@pytest.mark.parametrize("kind", ["flat", "i8", "sparse"])
+@pytest.mark.parametrize("kind", ["i8", "sparse"])
 def test_a_file_that_is_not_what_was_written_is_refused(kind, tmp_path):
     index = make(kind, 4096 if kind == "sparse" else 8)
     texts = [f"silt {number} river {number % 3}" for number in range(30)]
@@ -268,10 +264,9 @@ def test_a_file_that_is_not_what_was_written_is_refused(kind, tmp_path):
     path.write_bytes(file[:8] + b"\x02" + file[9:])
     with pytest.raises(StoreVersionError, match="version 2"):
         load(index, path)
-    other = HnswIndex if kind == "flat" else FlatIndex
     path.write_bytes(file)
     with pytest.raises(StoreOpenError):
-        other.load(path)
+        HashedTfIndex.load(path)
     with pytest.raises(StoreIoError, match="could not read"):
         load(index, tmp_path / "nothing")
     with pytest.raises(StoreIoError, match="could not write"):
@@ -283,7 +278,7 @@ def test_rows_of_counts_are_found_by_their_exact_distances():
     index = HnswIndex(4096, storage="sparse")
     index.add(siltstone.embed_sparse(texts[:200]))
     index.add(siltstone.embed_batch(texts[200:]))
-    dense = FlatIndex(4096)
+    dense = HnswIndex(4096)
     dense.add(siltstone.embed_batch(texts))
     for query in ("silt word5", texts[250], "delta delta river"):
         row = siltstone.embed_sparse([query])
@@ -291,7 +286,9 @@ def test_rows_of_counts_are_found_by_their_exact_distances():
         assert (ids.tolist(), distances.tolist()) == tuple(
             part.tolist() for part in index.search(siltstone.embed(query), 300, plan="scan")
         )
-        np.testing.assert_allclose(distances, dense.search(siltstone.embed(query), 300)[1], atol=1e-6)
+        np.testing.assert_allclose(
+            distances, dense.search(siltstone.embed(query), 300, plan="scan")[1], atol=1e-6
+        )
     with pytest.raises(ConfigError, match="counts"):
         index.add(np.random.default_rng(0).random((1, 4096)))
     with pytest.raises(ConfigError, match="negative"):
@@ -315,7 +312,6 @@ def test_the_plan_follows_the_size_and_can_be_forced():
     }  # fmt: skip
     exact = index.search(rows[0], 20, plan="scan")
     assert index.search(rows[0], 20, ef=1501, plan="graph")[0].tolist() == exact[0].tolist()
-    assert FlatIndex(3).stats() == {"index": "flat", "entries": 0, "removed": 0, "dim": 3, "plan": "scan"}
 
 
 def test_the_same_rows_make_the_same_graph(tmp_path):

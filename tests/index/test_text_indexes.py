@@ -23,26 +23,12 @@ from siltstone.errors import (
     StoreOpenError,
     StoreVersionError,
 )
-from siltstone.index import bm25_scores
 
 TEXTS = ["silt settles in slow water", "the kettle is on", "slow slow water", "", "silt"]
 NO_ID = 2**64 - 1
 
 words = st.sampled_from(["silt", "river", "delta", "slow", "mud", "kettle", "sea", "漢字", "?"])
 texts = st.lists(words, max_size=8).map(" ".join)
-
-
-@given(
-    st.lists(st.text(st.sampled_from("silt water slow kettle the 水 ")) | st.text(max_size=12), max_size=20),
-    st.text(max_size=30),
-)
-def test_scores_for_one_question_are_those_of_an_index(texts: list[str], query: str):
-    index = Bm25Index()
-    index.add(texts)
-    expected = [0.0] * len(texts)
-    for at, score in zip(*(each.tolist() for each in index.search(query, max(len(texts), 1))), strict=True):
-        expected[at] = score
-    assert bm25_scores(texts, query) == expected
 
 
 @pytest.fixture(params=[HashedTfIndex, Bm25Index])

@@ -41,17 +41,9 @@ def inserted(count: int) -> Any:
     return lambda: store._native.insert_entries("s", iter(entries), 1)
 
 
-def read_again(count: int) -> Any:
-    """A call that reads *count* messages, of which a memory knows the outline of the first."""
-    known = _native.KnownMessages()
-    History(RAWS[:1], known=known)
-    return lambda: History(RAWS[:count], known=known)
-
-
 CALLS: dict[str, Callable[[int], Callable[[], object]]] = {
     "entries are stored": inserted,
     "messages are outlined": lambda count: lambda: History(RAWS[:count]),
-    "a list that has grown is outlined": read_again,
     "messages are written as lines": lambda count: lambda: _native.render_messages(RAWS, 0, count),
     "messages are written as items": lambda count: lambda: _native.message_items(RAWS, 0, count),
     "lines are counted": lambda count: lambda: _native.rendered_tokens(RAWS, 0, count, "blocks"),

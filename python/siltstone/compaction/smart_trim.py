@@ -19,7 +19,7 @@ from siltstone.errors import ConfigError
 from siltstone.llm import Flow
 from siltstone.messages import History, Message, RawMessage, as_history
 from siltstone.messages.message import SAID
-from siltstone.messages.outline import KnownMessages, Leaving, Loose, parted
+from siltstone.messages.outline import Leaving, Loose, parted
 from siltstone.messages.recalled_block import OPEN, is_recalled
 from siltstone.tokens import TokenRule, rule
 
@@ -62,18 +62,11 @@ class SmartTrim:
 
     A second trim of the same history does nothing. If the protected messages alone are over the limit,
     another policy or the emergency fit has to act.
-
-    The policy keeps the word hashes of the last history that it read, at most 32 MB. So the next trim of the
-    same conversation reads only new and changed messages.
     """
 
     def __init__(self, config: SmartTrimConfig | None = None) -> None:
         self.config = config or SmartTrimConfig()
         self._token_rule = rule(self.config.estimator)
-        self._known = KnownMessages()
-
-    def __reduce__(self) -> tuple[type[SmartTrim], tuple[SmartTrimConfig]]:
-        return type(self), (self.config,)
 
     @classmethod
     def documented(cls, config: SmartTrimConfig | None = None) -> SmartTrim:
@@ -157,7 +150,7 @@ class SmartTrim:
             return Skip("no_room", f"a window of {trigger.context_window} tokens leaves a history nothing")
         limit -= trigger.reserved_tokens
         read = as_history(history)
-        run = _Trim(read, self.config, self._token_rule, limit, trigger, self._known)
+        run = _Trim(read, self.config, self._token_rule, limit, trigger)
         reason = run.reason()
         if not reason:
             kept = run.kept_opened(share_of(limit, self.config.target_share)) - superseded(read, trigger)
@@ -169,15 +162,12 @@ class SmartTrim:
     def trim(self, messages: Sequence[RawMessage], safe_limit: int) -> Trimmed:
         """Trims a list of *messages* to *safe_limit* tokens, without a session. The list is not changed.
 
-        It gives the same result as ``smart_trim``. If the list has grown since the last call, only new and
-        changed messages are read.
+        It gives the same result as ``smart_trim`` with the policy's settings.
 
         Raises:
             InvalidMessageError: one of *messages* is not a message.
         """
-        read = History(messages, known=self._known)
-        run = _Trim(read, self.config, self._token_rule, safe_limit, Trigger("manual"), self._known)
-        return run.trimmed(messages)
+        return smart_trim(messages, safe_limit, self.config)
 
     def _limit(self, window: int) -> int | None:
         """The safe limit; None if the window is too small for one.
@@ -212,7 +202,7 @@ def smart_trim(
         InvalidMessageError: one of *messages* is not a message.
     """
     config = config or SmartTrimConfig()
-    run = _Trim(History(messages), config, rule(config.estimator), safe_limit, Trigger("manual"), None)
+    run = _Trim(History(messages), config, rule(config.estimator), safe_limit, Trigger("manual"))
     return run.trimmed(messages)
 
 
@@ -226,10 +216,9 @@ class _Trim:
         token_rule: TokenRule,
         limit: int,
         trigger: Trigger,
-        known: KnownMessages | None,
     ) -> None:
         self._read, self._config, self._rule, self._limit = read, config, token_rule, limit
-        self._trigger, self._known = trigger, known
+        self._trigger = trigger
         self._units = read.units(token_rule)
 
     @property
@@ -274,13 +263,10 @@ class _Trim:
         """The groups that may leave, in the order of leaving; groups without text come last."""
         read = self._read
         recalled = OPEN, lambda at: is_recalled(read[at])
-        about = read.outline, read.raws, list(self._protected()), self._rendered, recalled
+        loose = Loose(read.outline, read.raws, list(self._protected()), self._rendered, recalled)
         if self._config.documented:
-            loose = Loose(*about)
             return loose.by_scores(bm25(self._query, [tokens(text) for text in loose.texts()]))
-        if self._known is None:
-            return Loose(*about).by_relevance(self._query, _K1, _B)
-        return Leaving.of_known(self._known, *about, self._query, _K1, _B)
+        return loose.by_relevance(self._query, _K1, _B)
 
     def _left_out(self, ranked: Leaving, target: int, spared: int | None = None) -> tuple[list[int], int]:
         """The positions that must leave, ascending, and the tokens of the rest.

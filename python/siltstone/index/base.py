@@ -1,4 +1,4 @@
-"""The common parts of indexes over texts and over rows of floats."""
+"""The common parts of indexes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from siltstone import _native
     from siltstone.index.arrays import Ids, Scores
 
-__all__ = ["RowIndex", "TextIndex"]
+__all__ = ["Index", "TextIndex"]
 
 
 class Index:
@@ -96,37 +96,3 @@ class TextIndex(Index):
 
     def __len__(self) -> int:
         return self._core.len()
-
-
-class RowIndex(Index):
-    """An index over rows of floats; subclasses define how it adds and searches."""
-
-    _core: _native.Flat | _native.Hnsw
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the index to *path*: the whole file, or it stays as it was. Removed rows are not in it.
-
-        Raises:
-            StoreIoError: the file cannot be written.
-        """
-        self._core.save(os.fspath(path))
-
-    @property
-    def dim(self) -> int:
-        """The length of a row, in numbers."""
-        return self._core.dim
-
-    def remove(self, ids: Iterable[int] | int) -> None:
-        """Removes all of the rows, or none. They are not found from then on.
-
-        Raises:
-            EntryNotFoundError: an id was never returned, or was removed before.
-        """
-        self._core.remove(as_ids(ids, "row"))
-
-    def _figures(self, kind: str, rows: int, **others: Any) -> dict[str, Any]:
-        """The common figures: how many of *rows* are left, and how many were removed."""
-        return {"index": kind, "entries": len(self), "removed": rows - len(self), **others}
-
-    def __len__(self) -> int:
-        return len(self._core)

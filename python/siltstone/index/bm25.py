@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 from siltstone import _native
 from siltstone.errors import ConfigError
 from siltstone.index.base import TextIndex
-from siltstone.index.texts import check_text, check_texts
 
 if TYPE_CHECKING:
     from siltstone.index.arrays import Ids, Scores
 
-__all__ = ["Bm25Index", "Bm25Params", "bm25_scores"]
+__all__ = ["Bm25Index", "Bm25Params"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +38,6 @@ class Bm25Params:
             raise ConfigError(message, field="k1", value=self.k1)
         if not 0 <= self.b <= 1:
             raise ConfigError(f"b must be in 0..1, got {self.b!r}", field="b", value=self.b)
-
-
-def bm25_scores(texts: Sequence[str], query: str, params: Bm25Params | None = None) -> list[float]:
-    """The score of each of *texts* for *query*, in order; 0 for a text without a common term.
-
-    The scores are equal, to the last bit, to those of a :class:`Bm25Index` of the same texts. They take a
-    fraction of the time of building one: for texts that are searched only once.
-
-    Raises:
-        ConfigError: *texts* is a single str.
-    """
-    params = Bm25Params() if params is None else params
-    chosen = check_texts(texts, "texts")
-    return _native.bm25_scores(chosen, check_text(query, "query"), params.k1, params.b)
 
 
 class Bm25Index(TextIndex):

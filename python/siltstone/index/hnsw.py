@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from siltstone import _native
 from siltstone.errors import ConfigError
-from siltstone.index.arrays import as_k, first_row, serial, table
-from siltstone.index.base import RowIndex
+from siltstone.index.arrays import as_ids, as_k, first_row, serial, table
+from siltstone.index.base import Index
 from siltstone.index.vectors import as_query, as_rows
 
 if TYPE_CHECKING:
@@ -71,12 +72,14 @@ class HnswParams:
                 )
 
 
-class HnswIndex(RowIndex):
+class HnswIndex(Index):
     """Approximate cosine search over rows of floats, by a graph (HNSW).
 
-    Distances and ids are as for :class:`FlatIndex`. If ``k`` rows are left, ``k`` are found. Every search
-    with a large enough ``ef`` can reach every row, after any inserts and removals (docs/design/hnsw.md has
-    the proof). The same inserts give the same graph.
+    Distances are cosine distances: 0 for the same direction, 1 for a right angle, 2 for the opposite
+    direction; ties by id. A row of zeros has an id and is never found. Ids are serial from 0 and never
+    reused. If ``k`` rows are left, ``k`` are found. Every search with a large enough ``ef`` can reach every
+    row, after any inserts and removals (docs/design/hnsw.md has the proof). The same inserts give the same
+    graph.
 
     Safe to use from many threads: a search does not wait for writers, and searches the rows that were there
     when it began. Small indexes are scanned, which is faster there and exact: see ``plan``.
@@ -106,6 +109,19 @@ class HnswIndex(RowIndex):
             )
         numbers = (params.m, params.ef_construction, params.ef_search, params.max_layer, params.seed)
         self._core = _native.Hnsw(dim, storage, numbers)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the index to *path*: the whole file, or it stays as it was. Removed rows are not in it.
+
+        Raises:
+            StoreIoError: the file cannot be written.
+        """
+        self._core.save(os.fspath(path))
+
+    @property
+    def dim(self) -> int:
+        """The length of a row, in numbers."""
+        return self._core.dim
 
     @property
     def params(self) -> HnswParams:
@@ -145,7 +161,7 @@ class HnswIndex(RowIndex):
         Raises:
             EntryNotFoundError: an id was never returned, or was removed before.
         """
-        super().remove(ids)
+        self._core.remove(as_ids(ids, "row"))
 
     def search(
         self, query: ArrayLike | SparseRows, k: int = 10, ef: int | None = None, *, plan: Plan = "auto"
@@ -200,8 +216,19 @@ class HnswIndex(RowIndex):
         ``storage``, ``layers``, and ``plan``: the plan of a query that does not choose one.
         """
         rows, lingering, layers, plan = self._core.figures()
-        own = {"lingering": lingering, "dim": self.dim, "storage": self.storage, "layers": layers}
-        return self._figures("hnsw", rows, **own, plan=plan)
+        return {
+            "index": "hnsw",
+            "entries": len(self),
+            "removed": rows - len(self),
+            "lingering": lingering,
+            "dim": self.dim,
+            "storage": self.storage,
+            "layers": layers,
+            "plan": plan,
+        }
+
+    def __len__(self) -> int:
+        return len(self._core)
 
     def __repr__(self) -> str:
         return f"<HnswIndex of {len(self)} rows of {self.dim}, storage {self.storage!r}>"

@@ -16,7 +16,6 @@ from operator import sub
 from typing import Any, Protocol, TypeAlias, overload
 
 from siltstone._native import (
-    KnownMessages,
     Leaving,
     Loose,
     Outline,
@@ -34,7 +33,6 @@ from siltstone.messages.turns import is_request, opens_turn
 
 __all__ = [
     "History",
-    "KnownMessages",
     "Leaving",
     "Loose",
     "Measure",
@@ -79,8 +77,6 @@ class History(Sequence[Message]):
         raws: The caller's messages.
         first_seq: The number of the first message.
         rule: Decides which text beside tool results is a request.
-        known: The memory of earlier readings of the list, with the same rule. Unchanged messages in it are
-            not read again. Afterwards it also knows this list.
 
     Attributes:
         raws: The same messages, in a new list.
@@ -98,7 +94,6 @@ class History(Sequence[Message]):
         *,
         first_seq: int = 0,
         rule: RequestRule = is_request,
-        known: KnownMessages | None = None,
     ) -> None:
         self.raws: list[RawMessage] = list(raws)
         self.rule = rule
@@ -108,7 +103,7 @@ class History(Sequence[Message]):
         self._reader = SummaryReader(self.raws, self._numbers)
         self._numbered = 0  # the number of positions that have their sequence numbers
         self._runs: list[tuple[int, int]] = []  # for each run of numbers: its first position and first number
-        self.outline = Outline(self.raws, self._describe, self._is_request, known)
+        self.outline = Outline(self.raws, self._describe, self._is_request)
         self._number(len(self.raws))
 
     @classmethod

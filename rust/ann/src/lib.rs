@@ -1,11 +1,10 @@
 //! Nearest-neighbour search without a store: a graph over rows of floats or counts ([`Hnsw`], and [`AnyHnsw`] where
-//! the storage is chosen by name), and a scan of all rows ([`FlatRows`]).
+//! the storage is chosen by name). A small index is scanned.
 //!
 //! The store knows only a trait of this crate: [`GRAPH`] is the graph that a search of a store may ask for.
 //! docs/design/hnsw.md tells which parts of the paper are kept, and which parts are added.
 
 mod any;
-mod flat;
 mod frame;
 mod growth;
 mod hnsw;
@@ -18,7 +17,6 @@ pub mod space;
 mod store_graph;
 
 pub use any::{AnyHnsw, Bounds};
-pub use flat::FlatRows;
 pub use hnsw::{Figures, Hnsw, HnswParams, storage_of};
 pub use plan::{Plan, SCANNED, SCANNED_ROWS};
 pub use store_graph::GRAPH;

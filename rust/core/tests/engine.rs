@@ -5,7 +5,7 @@
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use siltstone_core::SparseRow;
-use siltstone_core::index::{HashedTfIndex, Neighbor, VectorIndex, distance};
+use siltstone_core::index::{HashedTfIndex, Neighbor, distance};
 use siltstone_core::simd::Level;
 
 /// The changes of an index, in order.
@@ -108,7 +108,10 @@ proptest! {
                 prop_assert_eq!(bits(&found), bits(best), "{}", level);
             }
             let mut all = Vec::new();
-            index.for_each_match(&query, &mut |neighbor| all.push(neighbor));
+            index.for_each_near(&query, |neighbor| {
+                all.push(neighbor);
+                f64::INFINITY
+            });
             prop_assert!(all.is_sorted_by_key(|neighbor| neighbor.id));
             all.sort_by(|one, other| other.cmp(one));
             prop_assert_eq!(bits(&all), bits(&expected));

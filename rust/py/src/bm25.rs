@@ -7,7 +7,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes, PyList};
 use siltstone_core::Result as CoreResult;
 use siltstone_core::analyse;
-use siltstone_core::bm25::{Bm25Index as Index, Bm25Params, Document, Query, Scored, scores};
+use siltstone_core::bm25::{Bm25Index as Index, Bm25Params, Document, Query, Scored};
 use siltstone_core::index_file;
 
 use crate::arrays::{Found, Table, check_room, known, row_to_bytes};
@@ -131,21 +131,6 @@ impl Bm25Index {
             })
         })
     }
-}
-
-/// The scores of `texts` for one query. They equal the scores of an index of these texts, but no index is built.
-#[pyfunction]
-pub(crate) fn bm25_scores(
-    texts: &Bound<'_, PyList>,
-    query: Text,
-    k1: f64,
-    b: f64,
-) -> PyResult<Vec<f64>> {
-    let (py, texts) = (texts.py(), borrow_all(texts)?);
-    run_detached(py, || {
-        let params = Bm25Params::new(k1, b)?;
-        Ok(scores(&texts, &Query::of(&query), params))
-    })
 }
 
 fn pair(best: &Scored) -> (u32, [u8; 8]) {

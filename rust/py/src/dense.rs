@@ -1,4 +1,4 @@
-//! The classes `Flat` and `Hnsw`: indexes over rows of floats. They take buffers, and return bytes.
+//! The class `Hnsw`: an index over rows of floats. It takes buffers, and returns bytes.
 
 use std::path::PathBuf;
 
@@ -6,89 +6,12 @@ use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use siltstone_ann::space::rows;
-use siltstone_ann::{AnyHnsw, Bounds, FlatRows, HnswParams};
+use siltstone_ann::{AnyHnsw, Bounds, HnswParams};
 use siltstone_core::index::Neighbor;
 use siltstone_core::index_file;
 
 use crate::arrays::{Found, Matrix, Table, known};
 use crate::error::{run_detached, to_exception};
-
-/// An index that compares a query with all rows.
-#[pyclass(frozen, module = "siltstone._native")]
-pub(crate) struct Flat(FlatRows);
-
-#[pymethods]
-impl Flat {
-    #[new]
-    fn new(py: Python<'_>, dim: usize) -> PyResult<Self> {
-        run_detached(py, || FlatRows::new(dim)).map(Self)
-    }
-
-    #[staticmethod]
-    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        run_detached(py, || index_file::load(&path, FlatRows::from_bytes)).map(Self)
-    }
-
-    #[staticmethod]
-    fn from_bytes(py: Python<'_>, file: PyBackedBytes) -> PyResult<Self> {
-        run_detached(py, || FlatRows::from_bytes(&file)).map(Self)
-    }
-
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        run_detached(py, || index_file::write(&path, &self.0.to_bytes()))
-    }
-
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let file = run_detached(py, || Ok(self.0.to_bytes()))?;
-        Ok(PyBytes::new(py, &file))
-    }
-
-    fn add(&self, py: Python<'_>, vectors: PyBuffer<f32>) -> PyResult<(u32, u32)> {
-        let values = vectors.to_vec(py)?;
-        let ids = run_detached(py, || {
-            let rows = rows(&values, self.0.dimension(), "vectors")?;
-            self.0.add(rows)
-        })?;
-        Ok((ids.start, ids.end))
-    }
-
-    fn remove(&self, py: Python<'_>, ids: Vec<u64>) -> PyResult<()> {
-        run_detached(py, || self.0.remove(&known(&ids, "row", |_| true)?))
-    }
-
-    fn search<'py>(
-        &self,
-        py: Python<'py>,
-        queries: PyBuffer<f32>,
-        k: usize,
-    ) -> PyResult<Found<'py>> {
-        let values = queries.to_vec(py)?;
-        let k = k.min(self.0.len());
-        let found = run_detached(py, || {
-            let mut table = table(k);
-            for query in rows(&values, self.0.dimension(), "queries")? {
-                table.push(self.0.search(query, k).iter().map(pair));
-            }
-            Ok(table)
-        })?;
-        Ok(found.cross(py))
-    }
-
-    fn __len__(&self) -> usize {
-        self.0.len()
-    }
-
-    #[getter]
-    fn dim(&self) -> usize {
-        self.0.dimension()
-    }
-
-    #[getter]
-    fn rows(&self) -> u32 {
-        self.0.rows()
-    }
-}
 
 /// An approximate index: a graph over rows.
 #[pyclass(frozen, module = "siltstone._native")]

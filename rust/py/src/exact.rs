@@ -10,7 +10,7 @@ use siltstone_core::Result as CoreResult;
 use siltstone_core::embed::hash::HashRule;
 use siltstone_core::embed::hashed_tf::with_counts;
 use siltstone_core::embed::rows::CountRows;
-use siltstone_core::index::{HashedTfIndex as Index, Neighbor, VectorIndex};
+use siltstone_core::index::{HashedTfIndex as Index, Neighbor};
 use siltstone_core::index_file;
 use siltstone_core::simd::Level;
 

@@ -53,9 +53,9 @@ mod _native {
     #[pymodule_export]
     use crate::asked::Asked;
     #[pymodule_export]
-    use crate::bm25::{Bm25Index, bm25_scores};
+    use crate::bm25::Bm25Index;
     #[pymodule_export]
-    use crate::dense::{Flat, Hnsw};
+    use crate::dense::Hnsw;
     #[pymodule_export]
     use crate::documented::DocumentedBm25;
     #[pymodule_export]
@@ -74,8 +74,7 @@ mod _native {
     use crate::mirror::{mirror_ids_above, mirror_schema, mirror_take, open_mirror};
     #[pymodule_export]
     use crate::outline::{
-        KnownMessages, Leaving, Loose, Outline, message_items, parted, render_messages,
-        rendered_tokens,
+        Leaving, Loose, Outline, message_items, parted, render_messages, rendered_tokens,
     };
     #[pymodule_export]
     use crate::reading::{best_window, condense, matching_lines};

@@ -4,7 +4,6 @@
 
 use std::cell::Cell;
 use std::mem;
-use std::ops::Range;
 
 use parking_lot::{Mutex, const_mutex};
 
@@ -85,12 +84,12 @@ struct Date {
 }
 
 impl Analyser {
-    /// Adds the hashes of the terms of `text`, read as English, to `terms`, in order. Returns whether the text has
-    /// content words.
-    pub(super) fn read_all(&mut self, text: &str, terms: &mut Vec<u64>) -> bool {
-        let says = self.read(text, terms);
+    /// The hashes of the terms of `text`, read as English, in order.
+    pub(super) fn read_all(&mut self, text: &str) -> Vec<u64> {
+        let mut terms = Vec::new();
+        self.read(text, &mut terms);
         self.shrink_after(text);
-        says
+        terms
     }
 
     /// Adds the hashes of the terms of `text` to `terms`, in order, and those of the characters inside of its words
@@ -188,26 +187,13 @@ impl Analyser {
         &self.date.insert(date).terms
     }
 
-    /// Adds the hashes of those terms of a cluster of `text`, read as English, that say something, in order.
-    pub(super) fn read_cluster(&mut self, text: &str, range: Range<usize>, terms: &mut Vec<u64>) {
-        let mut found = Found::new(terms, None, false);
-        let place = self.reader(Language::English);
-        let reader = &mut self.readers[place];
-        reader.look_one_up(text, &Cluster::of(text, range.clone()), &mut found);
-        found.flush();
-        self.shrink_after(&text[range]);
-    }
-
-    /// Whether the text says something.
-    fn read(&mut self, text: &str, terms: &mut Vec<u64>) -> bool {
+    fn read(&mut self, text: &str, terms: &mut Vec<u64>) {
         let before = terms.len();
         self.find(Language::English, text, Found::new(terms, None, false));
-        let says = terms.len() > before;
-        if !says {
+        if terms.len() == before {
             // A text of function words alone has these as terms.
             self.find(Language::English, text, Found::new(terms, None, true));
         }
-        says
     }
 
     /// Frees the buffers after an unusually long text.

@@ -22,18 +22,6 @@ pub(super) fn long_key(bytes: &[u8], start: usize, end: usize) -> Option<[u64; 3
     })
 }
 
-/// The bytes `start..end` as one number, padded with zeros; None for more than eight bytes, and for none.
-///
-/// Two different stretches without a NUL never have the same key.
-#[inline]
-pub(super) fn exact_key(bytes: &[u8], start: usize, end: usize) -> Option<u64> {
-    let unused = EIGHT
-        .checked_sub(end - start)
-        .filter(|&unused| unused < EIGHT)?;
-    let read = u64::from_le_bytes(first_bytes(&bytes[start..]));
-    Some(read << (unused * 8) >> (unused * 8))
-}
-
 /// The bytes `start..end` as two numbers, for up to 16 bytes. A plain word has the key of its lower case.
 ///
 /// A plain word has only letters and digits, all in lower case except that the first may be a capital: analysis

@@ -25,7 +25,6 @@ mod normal;
 mod order;
 mod passages;
 mod reader;
-mod sieve;
 mod stop;
 mod terms;
 mod window;
@@ -40,10 +39,7 @@ pub use detect::{language_in, language_of};
 pub use fields::{Fields, Speaker, for_each_passage};
 pub use language::{LANGUAGES, Language, Languages};
 pub use normal::{Normalizer, hash};
-pub use sieve::sift;
-pub use terms::{
-    Alternatives, alternatives, for_each_term_in, terms, terms_into, with_sorted_terms,
-};
+pub use terms::{Alternatives, alternatives, for_each_term_in, terms, with_sorted_terms};
 pub use wording::is_about_asker;
 pub(crate) use wording::is_asking;
 

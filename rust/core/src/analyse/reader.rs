@@ -59,14 +59,6 @@ impl Reader {
         self.scanner = Scanner::of(self.language);
     }
 
-    /// Finds the terms of one cluster, in order.
-    pub(super) fn look_one_up(&mut self, text: &str, cluster: &Cluster, found: &mut Found<'_>) {
-        match self.memo.word(cluster.key) {
-            Some(told) => found.push(told),
-            None => self.learn(text, cluster, found),
-        }
-    }
-
     /// Finds the terms of at most [`AT_ONCE`] clusters, in order.
     #[inline(never)]
     pub(super) fn look_up(&mut self, text: &str, clusters: &[Cluster], found: &mut Found<'_>) {

@@ -81,16 +81,7 @@ pub fn alternatives(text: &str, languages: Languages) -> Vec<Alternatives> {
 /// The hashes of the terms of `text`, read as English, in order.
 #[must_use]
 pub fn terms(text: &str) -> Vec<u64> {
-    let mut found = Vec::new();
-    let _ = terms_into(text, &mut found);
-    found
-}
-
-/// Adds the hashes of the terms of `text` to `found`, in order: for callers that read many texts.
-///
-/// Returns whether the text has content words; if it has none, its stop words are added.
-pub fn terms_into(text: &str, found: &mut Vec<u64>) -> bool {
-    with_kept(|analyser| analyser.read_all(text, found))
+    with_kept(|analyser| analyser.read_all(text))
 }
 
 /// Calls `read` with the hashes of the terms of `text`, in ascending order: for callers that count them.

@@ -1,5 +1,6 @@
 //! An inverted index: for each term, the passages that have it.
 
+use std::ops::Deref;
 use std::sync::OnceLock;
 
 use hashbrown::HashSet;
@@ -8,7 +9,7 @@ use crate::bm25::lists::FREQUENT;
 use crate::bm25::norms::{Norms, Short, short};
 use crate::bm25::params::Bm25Params;
 use crate::bm25::score::Collection;
-use crate::bm25::terms::Document;
+use crate::bm25::terms::{Document, Query};
 use crate::postings::{Hashes, Postings};
 
 /// Passages, numbered from 0 in the order they were added.
@@ -161,4 +162,26 @@ impl Bm25Index {
             words: self.words,
         }
     }
+}
+
+/// The score of each of `texts` for `query`, 0 to 1: the score that an index of these texts gives.
+///
+/// ```
+/// use siltstone_core::bm25::{Bm25Params, Query, scores};
+///
+/// let texts = ["silt settles where water is slow", "the kettle is on"];
+/// let found = scores(&texts, &Query::of("Where does silt settle?"), Bm25Params::default());
+/// assert!(found[0] > 0.0 && found[1] == 0.0);
+/// ```
+#[must_use]
+pub fn scores(texts: &[impl Deref<Target = str>], query: &Query, params: Bm25Params) -> Vec<f64> {
+    let mut index = Bm25Index::new(params);
+    for text in texts {
+        index.add(&Document::of(text));
+    }
+    let mut scores = vec![0.0; texts.len()];
+    for found in index.search(query, texts.len()) {
+        scores[found.id as usize] = found.score;
+    }
+    scores
 }

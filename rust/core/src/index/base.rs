@@ -1,9 +1,6 @@
-//! The contract of an exact index: it finds every row that shares a bucket with the query, with its exact distance.
+//! A row that was found, and its distance.
 
 use std::cmp::Ordering;
-
-use crate::top_k::TopK;
-use crate::vector::SparseRow;
 
 /// A row that was found, and its distance from the query.
 ///
@@ -38,30 +35,6 @@ impl PartialEq for Neighbor {
 }
 
 impl Eq for Neighbor {}
-
-/// Rows of counts, numbered from 0 in the order they were added.
-pub trait VectorIndex {
-    /// Adds a row and gives its number. A zero row gets a number too, but is never found.
-    fn add(&mut self, row: &SparseRow) -> u32;
-
-    /// The number of rows that were added.
-    fn len(&self) -> usize;
-
-    /// Whether no row was added.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Calls `visit` once for each row that shares a bucket with `query`, in ascending order of number.
-    fn for_each_match(&self, query: &SparseRow, visit: &mut dyn FnMut(Neighbor));
-
-    /// The `limit` nearest rows that share a bucket with `query`, the nearest first, ties by number.
-    fn search(&self, query: &SparseRow, limit: usize) -> Vec<Neighbor> {
-        let mut nearest = TopK::new(limit);
-        self.for_each_match(query, &mut |neighbor| nearest.offer(neighbor));
-        nearest.into_best_first()
-    }
-}
 
 /// `1 - dot / sqrt(|a|^2 * |b|^2)`: one division and one root of exact integers. So it is the same on every
 /// machine, and 0 for equal rows.

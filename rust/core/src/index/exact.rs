@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 
 use crate::postings::{Buckets, Postings};
 use crate::simd::scan::{GROUP, root};
+use crate::vector::SparseRow;
 
 /// The number of rows in a block from which a bucket gets a column. Measured: a column is cheaper from here on.
 pub(super) const FREQUENT: usize = 512;
@@ -18,7 +19,7 @@ pub(super) const LARGE: f32 = 16_777_216.0;
 /// The exact index: inverted lists over the buckets, with counts. Dot products are sums of integers.
 ///
 /// ```
-/// use siltstone_core::index::{HashedTfIndex, VectorIndex};
+/// use siltstone_core::index::HashedTfIndex;
 /// use siltstone_core::SparseRow;
 ///
 /// let row = |counts: &[(u16, u32)]| counts.iter().copied().collect::<SparseRow>();
@@ -91,6 +92,24 @@ impl HashedTfIndex {
     /// Merges added and removed rows into the postings now. Otherwise each added row merges a little.
     pub fn settle(&mut self) {
         self.postings.settle();
+    }
+
+    /// The number of rows that were added.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.postings.len()
+    }
+
+    /// Whether no row was added.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds a row and gives its number. A zero row gets a number too, but is never found.
+    pub fn add(&mut self, row: &SparseRow) -> u32 {
+        let counts: Vec<_> = row.iter().collect();
+        self.add_counts(&counts)
     }
 
     /// Adds a row of these buckets and counts, each bucket once, in any order.

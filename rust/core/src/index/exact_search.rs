@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::mem;
 
-use crate::index::base::{Neighbor, VectorIndex, distance_of};
+use crate::index::base::{Neighbor, distance_of};
 use crate::index::exact::HashedTfIndex;
 use crate::postings::{BLOCK, Fresh, Overflow, Tail, count, entry};
 use crate::simd::Level;
@@ -41,6 +41,13 @@ thread_local! {
 }
 
 impl HashedTfIndex {
+    /// The `limit` nearest rows that share a bucket with `query`, the nearest first, ties by number.
+    #[must_use]
+    pub fn search(&self, query: &SparseRow, limit: usize) -> Vec<Neighbor> {
+        let counts: Vec<_> = query.iter().collect();
+        self.search_counts(&counts, limit)
+    }
+
     /// Calls `visit` with each row that shares a bucket with `query` and is near enough, in ascending order
     /// of number.
     ///
@@ -51,7 +58,7 @@ impl HashedTfIndex {
         Search::run(self, &counts, None, visit);
     }
 
-    /// Like [`search`](VectorIndex::search), for these buckets and counts: each bucket once, in any order.
+    /// Like [`search`](Self::search), for these buckets and counts: each bucket once, in any order.
     #[must_use]
     pub fn search_counts(&self, counts: &[(u16, u32)], limit: usize) -> Vec<Neighbor> {
         let mut nearest: TopK<Neighbor> = TopK::new(limit);
@@ -64,29 +71,6 @@ impl HashedTfIndex {
             });
         }
         nearest.into_best_first()
-    }
-}
-
-impl VectorIndex for HashedTfIndex {
-    fn add(&mut self, row: &SparseRow) -> u32 {
-        let counts: Vec<_> = row.iter().collect();
-        self.add_counts(&counts)
-    }
-
-    fn len(&self) -> usize {
-        self.postings.len()
-    }
-
-    fn for_each_match(&self, query: &SparseRow, visit: &mut dyn FnMut(Neighbor)) {
-        self.for_each_near(query, |neighbor| {
-            visit(neighbor);
-            f64::INFINITY
-        });
-    }
-
-    fn search(&self, query: &SparseRow, limit: usize) -> Vec<Neighbor> {
-        let counts: Vec<_> = query.iter().collect();
-        self.search_counts(&counts, limit)
     }
 }
 

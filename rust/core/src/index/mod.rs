@@ -1,5 +1,5 @@
-//! Search among rows of counts and of floats. `exact` uses inverted lists, `dense` scans the vectors of entries,
-//! and `flat` is the slow reference for the others. `graph` is the interface of a store to a graph over rows of
+//! Search among rows of counts and of floats. `exact` uses inverted lists, `dense` scans the vectors of
+//! entries. `graph` is the interface of a store to a graph over rows of
 //! counts; the graph itself is in the crate `siltstone-ann`, like all search among rows without a store.
 
 mod arrays;
@@ -7,12 +7,10 @@ mod base;
 mod dense;
 mod exact;
 mod exact_search;
-mod flat;
 mod graph;
 mod removal;
 
-pub use base::{Neighbor, VectorIndex, distance};
+pub use base::{Neighbor, distance};
 pub use dense::{DenseIndex, DenseScan, Near};
 pub use exact::HashedTfIndex;
-pub use flat::FlatIndex;
 pub use graph::{GraphIndex, NewGraph};

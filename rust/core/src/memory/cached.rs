@@ -6,7 +6,7 @@ use crate::analyse;
 use crate::bm25::{Bm25Params, LexicalIndex};
 use crate::cache::{Reader, Writer};
 use crate::id::EntryId;
-use crate::index::{HashedTfIndex, VectorIndex};
+use crate::index::HashedTfIndex;
 use crate::memory::expiry::Expiry;
 use crate::memory::reading::Reading;
 use crate::memory::required_indexes::RequiredIndexes;

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::EntryId;
-use crate::index::{DenseScan, VectorIndex};
+use crate::index::DenseScan;
 use crate::memory::analysed::Analysed;
 use crate::memory::cached::Snapshot;
 use crate::memory::graph::Graph;

@@ -8,7 +8,7 @@ use crate::embed::hash::HashRule;
 use crate::embed::hashed_tf::counts;
 use crate::fusion::{self, Decay};
 use crate::id::EntryId;
-use crate::index::{Near, VectorIndex};
+use crate::index::Near;
 use crate::memory::fused::{Sides, nearest};
 use crate::memory::options::{Fusion, QueryVector, Ranker, SearchIndex, SearchOptions};
 use crate::memory::scope::Scope;
@@ -284,8 +284,9 @@ impl Scope {
     /// Every entry is scored, so the best score does not depend on the limit.
     fn sides(&self, query: &Query, row: &SparseRow) -> BTreeMap<u32, Parts> {
         let mut found: BTreeMap<u32, Parts> = BTreeMap::new();
-        self.cosine.for_each_match(row, &mut |neighbor| {
+        self.cosine.for_each_near(row, |neighbor| {
             found.entry(neighbor.id).or_default().cosine = 1.0 - neighbor.distance;
+            f64::INFINITY
         });
         let own = self.lexical.own(query);
         let most = own.iter().copied().fold(0.0, f64::max);

@@ -1,12 +1,10 @@
 //! The outline of a history: the roles, the groups and turns, and the size of each message.
 
-use std::mem;
-
 use super::groups::Groups;
 use super::items::{ItemKind, each_item};
 use super::keys::Keys;
 use super::lines::{Line, Lines, Tie};
-use super::measure::{Measure, Measured, Units, measured};
+use super::measure::{Measure, Units, measured};
 use super::turns::{Turn, Turns};
 use super::value::Value;
 
@@ -33,75 +31,6 @@ pub trait Other {
     ///
     /// The caller's own.
     fn is_request(&mut self, text: &str) -> Result<bool, Self::Error>;
-}
-
-/// Builds an outline: messages are added in order.
-#[derive(Debug, Default)]
-pub struct Sketch {
-    lines: Lines,
-    units: Vec<Units>,
-    others: Vec<usize>,
-    /// A buffer for the ties of the current message.
-    ties: Vec<Tie>,
-}
-
-impl Sketch {
-    /// Room for `count` messages.
-    #[must_use]
-    pub fn with_capacity(count: usize) -> Self {
-        Self {
-            lines: Lines::with_capacity(count),
-            units: Vec::with_capacity(count),
-            ..Self::default()
-        }
-    }
-
-    /// Adds a message. `other` describes it if this reader cannot read it. `None` if `other` was asked.
-    ///
-    /// # Errors
-    ///
-    /// The errors of `other`.
-    pub fn add<V: Value, O: Other>(
-        &mut self,
-        message: &V,
-        keys: &mut Keys,
-        other: &mut O,
-    ) -> Result<Option<(Measured, &[Tie])>, O::Error> {
-        let (position, mut ties) = (self.lines.len(), mem::take(&mut self.ties));
-        ties.clear();
-        let read = measured(message, keys, &mut ties);
-        let was_asked = read.is_none_or(|read| read.has_words_beside_results);
-        if let Some(mut read) = read {
-            if read.has_words_beside_results {
-                read.line.opens_turn = has_request(message, other)?;
-            }
-            self.push(&read, &ties);
-        } else {
-            ties.clear();
-            let line = other.describe(position, keys, &mut ties)?;
-            self.others.push(position);
-            self.lines.push(line, &ties);
-            self.units.push(Units::default());
-        }
-        self.ties = ties;
-        Ok(read.filter(|_| !was_asked).map(|read| (read, &*self.ties)))
-    }
-
-    /// Adds a message that was read before, with its ties.
-    pub fn push(&mut self, read: &Measured, ties: &[Tie]) {
-        self.lines.push(read.line, ties);
-        self.units.push(read.units);
-    }
-
-    /// The outline of the added messages. `keys` is the number of keys of their ties.
-    #[must_use]
-    pub fn outline(self, keys: usize) -> Outline {
-        Outline {
-            units: self.units,
-            others: self.others,
-            ..Outline::new(self.lines, keys)
-        }
-    }
 }
 
 /// Whether a text of the message is a request; the texts after the first request are not asked about.
@@ -135,11 +64,32 @@ impl Outline {
         messages: impl ExactSizeIterator<Item = Result<V, O::Error>>,
         other: &mut O,
     ) -> Result<Self, O::Error> {
-        let (mut sketch, mut keys) = (Sketch::with_capacity(messages.len()), Keys::default());
-        for message in messages {
-            sketch.add(&message?, &mut keys, other)?;
+        let count = messages.len();
+        let (mut lines, mut keys) = (Lines::with_capacity(count), Keys::default());
+        let (mut units, mut others) = (Vec::with_capacity(count), Vec::new());
+        let mut ties = Vec::new();
+        for (position, message) in messages.enumerate() {
+            let message = message?;
+            ties.clear();
+            let (line, size) = if let Some(mut read) = measured(&message, &mut keys, &mut ties) {
+                if read.has_words_beside_results {
+                    read.line.opens_turn = has_request(&message, other)?;
+                }
+                (read.line, read.units)
+            } else {
+                ties.clear();
+                others.push(position);
+                let line = other.describe(position, &mut keys, &mut ties)?;
+                (line, Units::default())
+            };
+            lines.push(line, &ties);
+            units.push(size);
         }
-        Ok(sketch.outline(keys.count()))
+        Ok(Self {
+            units,
+            others,
+            ..Self::new(lines, keys.count())
+        })
     }
 
     /// The outline of `lines`, without sizes. `keys` is how many keys their ties have.

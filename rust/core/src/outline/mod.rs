@@ -19,7 +19,7 @@ mod render;
 mod turns;
 mod value;
 
-pub use history::{Other, Outline, Sketch};
+pub use history::{Other, Outline};
 pub use items::{Item, ItemKind, each_item};
 pub use keys::{Key, Keys};
 pub use lines::{Line, Lines, Provenance, Role, Tie};

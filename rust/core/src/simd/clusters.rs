@@ -42,7 +42,8 @@ impl Clusters {
     /// Calls `visit` with the range of each cluster of `text`, in order.
     #[inline]
     pub fn for_each(&mut self, text: &str, mut visit: impl FnMut(Range<usize>)) {
-        self.for_each_runs(text, |runs| match runs {
+        self.find(text.as_bytes());
+        self.edges.for_each_runs(&self.masks, |runs| match runs {
             Runs::Reaching(run) => visit(run),
             Runs::Behind(first, runs) => {
                 for &[start, end] in runs {
@@ -50,13 +51,6 @@ impl Clusters {
                 }
             }
         });
-    }
-
-    /// Calls `visit` with the clusters of `text`, many at once, in order.
-    #[inline]
-    pub fn for_each_runs(&mut self, text: &str, visit: impl FnMut(Runs<'_>)) {
-        self.find(text.as_bytes());
-        self.edges.for_each_runs(&self.masks, visit);
     }
 
     /// Fills `masks`: a bit for each byte, set where it belongs to a cluster. The last bit is clear.

@@ -10,13 +10,11 @@ pub mod classify;
 pub mod clusters;
 pub mod columns;
 pub mod edges;
-pub mod key_table;
 pub mod lanes;
 pub mod level;
 pub mod prefetch;
 pub mod reach;
 pub mod scan;
-pub mod words;
 pub mod xxh3;
 
 pub use level::{Level, Path, Unsupported};

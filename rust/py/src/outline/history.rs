@@ -7,7 +7,6 @@ use siltstone_core::outline::{
     Keys, Line, Measure, Other, Outline as Inner, Provenance, Role, Tie,
 };
 
-use super::known::KnownMessages;
 use super::value::Plain;
 use crate::error::run_attached;
 use crate::text::with_bytes;
@@ -34,38 +33,27 @@ type LineIn<'py> = (
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct Outline {
     pub(super) inner: Inner,
-    /// The stamp of the memory with which its messages were read; 0 for none.
-    pub(super) stamp: u64,
 }
 
 #[pymethods]
 impl Outline {
     #[new]
-    #[pyo3(signature = (raws, describe, is_request, known=None))]
     fn new(
         raws: &Bound<'_, PyList>,
         describe: &Bound<'_, PyAny>,
         is_request: &Bound<'_, PyAny>,
-        known: Option<&KnownMessages>,
     ) -> PyResult<Self> {
         run_attached(raws.py(), || {
             let mut other = Described {
                 describe,
                 is_request,
             };
-            if let Some(known) = known {
-                let mut memory = known.take();
-                let inner = memory.outline(raws, &mut other)?;
-                let stamp = memory.stamp();
-                known.put(memory);
-                return Ok(Self { inner, stamp });
-            }
             let messages = (0..raws.len()).map(|position| {
                 turns::at_step(raws.py(), position)?;
                 raws.get_item(position).map(Plain)
             });
             let inner = Inner::read(messages, &mut other)?;
-            Ok(Self { inner, stamp: 0 })
+            Ok(Self { inner })
         })
     }
 

@@ -1,12 +1,10 @@
 //! Reads Python messages: their outline, and their text for a summariser.
 
 mod history;
-mod known;
 mod render;
 mod trim;
 mod value;
 
 pub(crate) use self::history::Outline;
-pub(crate) use self::known::KnownMessages;
 pub(crate) use self::render::{message_items, render_messages, rendered_tokens};
 pub(crate) use self::trim::{Leaving, Loose, parted};

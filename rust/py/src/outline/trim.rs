@@ -3,11 +3,10 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
-use siltstone_core::bm25::{Bm25Params, KnownTerms, Query, scores};
+use siltstone_core::bm25::{Bm25Params, Query, scores};
 use siltstone_core::outline::{Field, Leaving as InnerLeaving, Loose as InnerLoose, Rendering};
 
 use super::history::{Outline, UnitsIn};
-use super::known::KnownMessages;
 use super::value::{Plain, is_space, name};
 use crate::error::{run_attached, run_detached};
 use crate::text::{Text, exactly};
@@ -105,60 +104,6 @@ pub(crate) struct Leaving {
 
 #[pymethods]
 impl Leaving {
-    /// The same order as by `Loose.by_relevance`, computed with the terms that `known` has.
-    #[staticmethod]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "those of `Loose` and of its order"
-    )]
-    fn of_known(
-        known: &KnownMessages,
-        outline: &Bound<'_, Outline>,
-        raws: &Bound<'_, PyList>,
-        fixed: Vec<usize>,
-        shown: &Bound<'_, PyAny>,
-        held: Held<'_>,
-        query: Text,
-        k1: f64,
-        b: f64,
-    ) -> PyResult<Self> {
-        let (py, history, (opening, is_held)) = (raws.py(), &outline.get().inner, held);
-        let mut reader = Reader::of(outline, raws, shown)?;
-        let mut memory = known.take();
-        let groups = run_attached(py, || {
-            if !memory.is_of(outline.get().stamp) {
-                memory.follow(raws)?;
-            }
-            let groups = history.loose(fixed);
-            let members = groups.iter().flat_map(|&first| history.members(first));
-            memory.learn(py, members, &opening, |at| {
-                let may_be_held = reader.may_begin(at, &opening)?;
-                Ok((reader.message(at)?, may_be_held))
-            })?;
-            history.without_held(groups, |request| {
-                let may_be = memory.said(request).is_some_and(|said| said.may_be_held);
-                Ok::<_, PyErr>(may_be && is_held.call1((request,))?.extract()?)
-            })
-        })?;
-        let inner = run_detached(py, || {
-            let (params, query) = (Bm25Params::new(k1, b)?, Query::of(&query));
-            let mut loose = InnerLoose::default();
-            for first in groups {
-                let mut members = history.members(first);
-                let is_blank = |at| memory.said(at).is_none_or(|said| said.is_blank);
-                loose.push(first, members.all(is_blank));
-            }
-            let texts = loose.speaking().iter().map(|&first| {
-                let said = history.members(first).filter_map(|at| memory.said(at));
-                said.map(|said| &said.terms)
-            });
-            Ok(loose.leaving(&KnownTerms::scores(texts, &query, params)))
-        })?;
-        known.put(memory);
-        let outline = outline.clone().unbind();
-        Ok(Self { outline, inner })
-    }
-
     /// The positions that leave, ascending, until at most `most` units are left; and the number of units left.
     fn until(
         &self,
