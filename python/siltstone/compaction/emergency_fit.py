@@ -8,6 +8,7 @@ it is the newest. A mechanical summary replaces all groups that left, and quotes
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 from siltstone.compaction.base import Compaction, Substitute, Trigger
 from siltstone.compaction.checks import LEAST_RESULT
@@ -15,10 +16,11 @@ from siltstone.compaction.clamp import clamp, clamped_alone
 from siltstone.compaction.mechanical import mechanical_summary, roomiest_note
 from siltstone.compaction.prompts import SUMMARY_PREFIX, framed
 from siltstone.compaction.rewrite import covered, rewrite, summary_message
-from siltstone.compaction.select import Selection, closed, must_stay, parted
+from siltstone.compaction.select import Selection, must_stay, parted
 from siltstone.compaction.validate import validate
 from siltstone.errors import ContextOverflowError
 from siltstone.messages import (
+    Group,
     Message,
     RequestRule,
     as_history,
@@ -121,11 +123,11 @@ class _Fit:
         self._trigger = trigger or Trigger("overflow")
         self.units = [token_rule.units(message) for message in history]
         self._rule, self._prefix = token_rule, summary_prefix
-        self._groups = groups(history)
         self._substitutes: dict[int, Substitute] = {}
         read = as_history(history, request_rule)
         self._request = read.outline.requests[-1] if read.outline.in_flight else None
-        self._fixed = closed(self._groups, must_stay(read, self._trigger.pins, task=task))
+        spans = read.outline.closed(sorted(must_stay(read, self._trigger.pins, task=task)))
+        self._fixed = {at for span in spans for at in range(*span)}
 
     def cut(self) -> Compaction | None:
         """The history with its largest results cut; None if that is not enough.
@@ -168,6 +170,10 @@ class _Fit:
             self._let_words_stand_alone()
         if self._least > self.window:
             raise _overflow(self._least + reserved_tokens, context_window)
+
+    @cached_property
+    def _groups(self) -> list[Group]:
+        return groups(self.history)
 
     @property
     def _least(self) -> int:

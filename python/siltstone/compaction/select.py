@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from siltstone.compaction.base import Substitute, rules_in_force
-from siltstone.messages import Excerpt, Group, History, Message, RequestRule, as_history, is_request
+from siltstone.messages import Excerpt, History, Message, RequestRule, as_history, is_request
 from siltstone.messages.message import RULE_ROLES, SAID
 from siltstone.tokens import TokenRule
 
-__all__ = ["Room", "Selection", "closed", "must_stay", "parted", "select"]
+__all__ = ["Room", "Selection", "must_stay", "parted", "select"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,14 +187,6 @@ def _excerpts(history: History, kept: Sequence[tuple[int, int]]) -> Selection:
     starts, ends = [0, *(end for _, end in kept)], [*(start for start, _ in kept), len(history)]
     gaps = [(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
     return Selection(Excerpt(history, kept), Excerpt(history, gaps))
-
-
-def closed(grouped: Sequence[Group], kept: set[int]) -> set[int]:
-    """*kept*, extended to whole groups, so that no call loses its result."""
-    for group in grouped:
-        if len(group.positions) > 1 and not kept.isdisjoint(group.positions):
-            kept.update(group.positions)
-    return kept
 
 
 def parted(history: Sequence[Message], kept: set[int]) -> Selection:

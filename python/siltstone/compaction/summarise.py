@@ -134,13 +134,15 @@ def _in_two(items: list[MaterialItem], piece: int, brief: Brief, calls: Calls) -
 
     The first summarises the older items, and the second brings that summary up to date by the newest ones.
     """
-    newest = _newest(items, piece - brief.cap - HEAD, brief.token_rule)
-    if calls.left != 1 and newest and _newest(items, piece, brief.token_rule) < len(items):
-        older = yield from fitted(items[: len(items) - newest], piece, brief.token_rule)
+    sizes = _sizes(items, brief.token_rule)
+    newest = _newest(sizes, piece - brief.cap - HEAD)
+    if calls.left != 1 and newest and _newest(sizes, piece) < len(items):
+        end = len(items) - newest
+        older = yield from _fitted(items[:end], sizes[:end], piece)
         text = yield from calls.ask(_listed(older, brief.cap, brief, PART_NOTE))
         summary = earlier_summary(_covers(older), clip(text, brief.cap, brief.token_rule))
-        items = [summary, *items[len(items) - newest :]]
-    shown = yield from fitted(items, piece, brief.token_rule)
+        items, sizes = [summary, *items[end:]], [*_sizes([summary], brief.token_rule), *sizes[end:]]
+    shown = yield from _fitted(items, sizes, piece)
     return _clipped((yield from calls.ask(_listed(shown, brief.cap, brief, ""))), brief)
 
 
@@ -150,14 +152,18 @@ def fitted(items: list[MaterialItem], tokens: int, token_rule: TokenRule) -> Flo
     Raises:
         CompactionError: the flow is driven without the extractive model.
     """
-    if _newest(items, tokens, token_rule) == len(items):
+    return (yield from _fitted(items, _sizes(items, token_rule), tokens))
+
+
+def _fitted(items: list[MaterialItem], sizes: list[int], tokens: int) -> Flow[list[MaterialItem]]:
+    """The same of items whose lines have these *sizes*."""
+    if _newest(sizes, tokens) == len(items):
         return items
-    newest = items[len(items) - _newest(items, tokens // 2, token_rule) :]
-    older = items[: len(items) - len(newest)]
-    room = tokens - sum(token_rule.count_text(item.line) + 1 for item in newest) - HEAD
+    end = len(items) - _newest(sizes, tokens // 2)
+    older, newest = items[:end], items[end:]
     request = CompletionRequest(
         RequestMessages(len(older), partial(lines, older), ""),
-        max(1, room),
+        max(1, tokens - sum(sizes[end:]) - HEAD),
         "selection",
         rank=LAST_RESORT,
         material=older,
@@ -169,13 +175,18 @@ def fitted(items: list[MaterialItem], tokens: int, token_rule: TokenRule) -> Flo
     return [earlier_summary(_covers(older), completion.text), *newest]
 
 
-def _newest(items: Sequence[MaterialItem], tokens: int, token_rule: TokenRule) -> int:
-    """The number of the newest *items* whose lines fit *tokens*."""
-    for count, item in enumerate(reversed(items)):
-        tokens -= token_rule.count_text(item.line) + 1
+def _sizes(items: Iterable[MaterialItem], token_rule: TokenRule) -> list[int]:
+    """The tokens of the line of each item, with its line break."""
+    return [token_rule.count_text(item.line) + 1 for item in items]
+
+
+def _newest(sizes: Sequence[int], tokens: int) -> int:
+    """The number of the newest items whose lines, of these *sizes*, fit *tokens*."""
+    for count, size in enumerate(reversed(sizes)):
+        tokens -= size
         if tokens < 0:
             return count
-    return len(items)
+    return len(sizes)
 
 
 def _covers(items: Iterable[MaterialItem]) -> tuple[Range, ...]:

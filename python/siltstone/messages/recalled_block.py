@@ -44,15 +44,16 @@ def may_be_recalled(raw: RawMessage) -> bool:
     """Whether *raw* may be a recalled block, by a quick look; :func:`is_recalled` decides."""
     if isinstance(raw, RecalledMessage):
         return True
-    if not isinstance(raw, Mapping):
+    if type(raw) is not dict and not isinstance(raw, Mapping):  # a dict is told at once
         return hasattr(raw, "model_dump")
     if raw.get("role") != "user":
         return False
     content = raw.get("content")
-    texts = [content] if isinstance(content, str) else content if isinstance(content, Sequence) else ()
+    if isinstance(content, str):
+        return OPEN in content
     return any(
         OPEN in (each if isinstance(each, str) else str(each.get("text") or ""))
-        for each in texts
+        for each in (content if isinstance(content, Sequence) else ())
         if isinstance(each, str | Mapping)
     )
 

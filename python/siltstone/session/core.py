@@ -630,7 +630,10 @@ class SessionCore:
     def infer_clock(self) -> None:
         """Counts the boundaries of a log that was written without a session, and stores the number."""
         state = self.state
-        history = (message for message, _ in self.rows.messages(0, state.end))
+        if state.head is None:  # nothing has left the view
+            history = (item.message for item in state.view)
+        else:
+            history = (message for message, _ in self.rows.messages(0, state.end))
         clock = replace(state.clock, boundary=CompactionClock.inferred(history).boundary)
         if clock == state.stored:
             return

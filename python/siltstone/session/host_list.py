@@ -625,9 +625,10 @@ def _runs(wanted: Sequence[bytes], text: Sequence[bytes]) -> list[int]:
 
 def _summary_text(raw: RawMessage) -> str:
     """The text of a message that may be a summary of siltstone; empty for any other."""
-    fields = raw if isinstance(raw, Mapping) else {}
-    content = fields.get("content")
-    return content if fields.get("role") == "user" and isinstance(content, str) else ""
+    if type(raw) is not dict and not isinstance(raw, Mapping):  # a dict is told at once
+        return ""
+    content = raw.get("content")
+    return content if raw.get("role") == "user" and isinstance(content, str) else ""
 
 
 def is_rule(raw: RawMessage) -> bool:
@@ -641,7 +642,9 @@ def leading(raws: Sequence[RawMessage]) -> int:
 
 
 def _role(raw: RawMessage) -> Any:
-    return raw.get("role") if isinstance(raw, Mapping) else getattr(raw, "role", None)
+    if type(raw) is dict or isinstance(raw, Mapping):  # a dict is told at once
+        return raw.get("role")
+    return getattr(raw, "role", None)
 
 
 def _kind(role: Any, text: str) -> str:
