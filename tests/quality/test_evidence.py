@@ -71,8 +71,7 @@ def test_in_an_agent_s_session_extractive_summaries_keep_clearly_more(
     assert in_context(ours) >= least, found
     assert in_context(ours) >= max(map(in_context, others)) + ahead, found
     assert of_lost(ours) >= max(map(of_lost, others)) + more, found
-    one = 1 / ours.questions  # a search beside the summaries finds nearly all of it, whoever wrote them
-    assert with_search(ours) >= max(0.9, max(map(with_search, others)) - one), found
+    assert with_search(ours) >= max(0.9, max(map(with_search, others))), found
 
 
 def in_sessions(survival: ModuleType, data_dir: Path, tmp_path: Path, window: int) -> dict[str, Any]:

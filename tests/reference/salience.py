@@ -20,7 +20,7 @@ from reference.units import Unit
 
 __all__ = ["Scored", "score"]
 
-DAMPING = 5  # words: keeps one- and two-word lines from winning by their shortness
+DAMPING = 2  # words: keeps one- and two-word lines from winning by their shortness
 RECENCY = 0.3  # by how much the newest unit outweighs the oldest, all else equal
 
 _SPEAKERS = {
@@ -28,7 +28,7 @@ _SPEAKERS = {
     "Assistant": 1.25,
     "Earlier": 1.25,
     "Tool error": 1.2,
-    "Tool call": 0.8,
+    "Tool call": 0.7,
     "Tool result": 0.7,
 }
 

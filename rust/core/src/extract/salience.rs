@@ -10,7 +10,7 @@ use super::cues;
 use super::units::{Unit, Units};
 
 /// Words: keeps lines of one and two words from winning by their shortness.
-const DAMPING: f64 = 5.0;
+const DAMPING: f64 = 2.0;
 /// By how much the newest unit outweighs the oldest, all else equal.
 const RECENCY: f64 = 0.3;
 /// Of a weight of 1.

@@ -76,8 +76,7 @@ impl Speaker {
             Self::User => 1.6,
             Self::Assistant | Self::Earlier => 1.25,
             Self::ToolError => 1.2,
-            Self::ToolCall => 0.8,
-            Self::ToolResult => 0.7,
+            Self::ToolCall | Self::ToolResult => 0.7,
             Self::System | Self::Tool | Self::Context => 1.0,
         }
     }
