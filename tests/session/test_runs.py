@@ -334,6 +334,28 @@ def test_a_cut_result_with_a_mark_of_a_cache_is_known_in_the_view_that_a_host_to
     assert not any(record.reason == "branch" for record in session.compactions())
 
 
+def test_a_mark_of_a_cache_makes_no_message_of_a_forgotten_one(store: Store) -> None:
+    """The host has taken over the history with the tombstone."""
+    result = {"type": "tool_result", "tool_use_id": "c", "content": "The code is 4711."}
+    call = {"type": "tool_use", "id": "c", "name": "read", "input": {}}
+    session = opened(store)
+    session.observe(
+        [
+            user("Read."),
+            {"role": "assistant", "content": [call]},
+            {"role": "user", "content": [result]},
+        ]
+    )
+    session.forget(text="4711")
+    host = json.loads(json.dumps(session.history()))
+    host[2]["content"][0]["cache_control"] = {"type": "ephemeral"}
+    session.observe([*host, assistant("Read.")])
+    kinds = [item.message.provenance for item in session._core.view]
+    assert kinds == [item.message.provenance for item in opened(store)._core.view]
+    assert "placeholder" in kinds
+    assert session.history()[2] == host[2]
+
+
 # A list whose beginning was left out.
 
 

@@ -389,7 +389,8 @@ class _Current:
             return item
         if message.seq in self._alike and not _differ_in_marks_alone(raw, known):
             return item  # the host's object was changed in place, and is still the same message
-        return view.measured(read_message(raw, message.seq), item.created_at, item.derived_id)
+        shown = read_message(raw, message.seq, provenance=message.provenance)
+        return view.measured(shown, item.created_at, item.derived_id)
 
 
 def _differ_in_marks_alone(one: RawMessage, other: RawMessage) -> bool:
