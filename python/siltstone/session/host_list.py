@@ -207,6 +207,7 @@ class HostList:
     _summaries: dict[str, RangeSet] = field(default_factory=dict)  # known summary texts, to their messages
     _asked: set[bytes] = field(default_factory=set)  # digests of texts that were looked up in the log already
     _seen: dict[int, Seen] = field(default_factory=dict)  # by id() of the object, which Seen keeps alive
+    _texts: dict[int, str] = field(default_factory=dict)  # the JSON of the list at hand, by id()
 
     def learned(self, rows: Iterable[LogRow]) -> HostList:
         """The value with the next messages of the log."""
@@ -227,6 +228,7 @@ class HostList:
 
         A message of the log is looked up only if it begins like a summary, since a user may quote one.
         """
+        self._texts.clear()
         texts = dict.fromkeys(self._derived_text(raw) for raw in raws if id(raw) not in self._seen)
         return [text for text in texts if text and digest(text) not in self._asked]
 
@@ -570,20 +572,22 @@ class HostList:
 
     def _looked_at(self, place: int, raw: RawMessage) -> Seen:
         logged = raw if self.clean is None else self.clean(raw)
-        own = message_digest(encode(logged))
+        text = self._texts.pop(id(raw), None) or encode(logged)
+        own = message_digest(text)
         was = self._former.get(canonical_digest(logged, self._salt), ()) if self._former else ()
         seq = self._substitutes.get(own)
         if seq is None and was and own not in self._known:
             seq = was[0]
         stands_for = own if seq is None else self._digests[seq]
         is_tied = bool(was) and any(identifiers(tombstone(decode(encode(raw)))))
-        is_request = _kind(_role(raw), encode(logged)) == "request"
+        is_request = _kind(_role(raw), text) == "request"
         return Seen(place, raw, own, stands_for, is_request, was, is_tied)
 
     def _derived_text(self, raw: RawMessage) -> str:
         """The text by which to look for *raw* among the derived texts of the log; empty if it can be none."""
         logged = raw if self.clean is None else self.clean(raw)
-        summary, text = _summary_text(raw), unmarked_text(encode(logged))
+        text = self._texts[id(raw)] = encode(logged)
+        summary, text = _summary_text(raw), unmarked_text(text)
         if summary.startswith(_SUMMARY_MARK):
             return summary
         return "" if message_digest(text) in self._known else summary or text
