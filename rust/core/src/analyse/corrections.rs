@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::language::Language;
 use super::normal::{Normalizer, hash};
-use super::stop::{are_english_stop_word, is_stop_word};
+use super::stop::is_stop_word;
 use super::terms::for_each_word;
 
 /// The length of words that are corrected, in letters: a shorter word is near too many others, and a longer one is
@@ -37,16 +37,19 @@ pub fn corrections(
     let Some(alphabet) = word.chars().next().and_then(alphabet) else {
         return found;
     };
-    // Nearly all words are plain. They are edited and stemmed as bytes, without a string for each edit.
+    // Nearly all words are plain. They are edited as bytes, without a string for each edit.
     if alphabet == LATIN && word.bytes().all(|letter| letter.is_ascii_lowercase()) {
         let alphabet: Vec<u8> = (b'a'..=b'z').collect();
         for_each_edit(word.as_bytes(), &alphabet, |edited| {
+            let Ok(edited) = str::from_utf8(edited) else {
+                return;
+            };
             for normalizer in normalizers {
-                let term = normalizer.term_of_plain(edited);
+                let normal = normalizer.normal(edited);
+                let term = hash(&normal);
                 // Few are asked for, so this comes first.
-                if is_asked(term) && !are_english_stop_word(edited) {
-                    let edited = String::from_utf8_lossy(edited);
-                    found.push((term, normalizer.normal(&edited).into_owned()));
+                if is_asked(term) && !is_stop_word(edited) {
+                    found.push((term, normal.into_owned()));
                 }
             }
         });
@@ -57,13 +60,11 @@ pub fn corrections(
     for_each_edit(&letters, &alphabet, |edited| {
         text.clear();
         text.extend(edited);
-        if is_stop_word(&text) {
-            return;
-        }
         for normalizer in normalizers {
             let normal = normalizer.normal(&text);
             let term = hash(&normal);
-            if is_asked(term) {
+            // Few are asked for, so this comes first.
+            if is_asked(term) && !is_stop_word(&text) {
                 found.push((term, normal.into_owned()));
             }
         }

@@ -12,7 +12,6 @@ mod corrections;
 mod date;
 mod detect;
 mod ends;
-mod english;
 pub mod fields;
 mod fold;
 mod function_words;

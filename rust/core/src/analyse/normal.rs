@@ -6,13 +6,14 @@ use frostem::{Algorithm, Stemmer};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::ends::may_have_stem;
-use super::english::{LONGEST, Stem};
 use super::irregular::base;
 use super::language::Language;
 
+/// The longest word that is stemmed, in letters.
+const LONGEST: usize = 40;
+
 /// The Snowball stemmers: one for the language in Latin letters (for English, only words of ASCII letters are
-/// stemmed, by `english.rs`), and those of the languages that are recognized by their script. Other words are their own
-/// normal form.
+/// stemmed), and those of the languages that are recognized by their script. Other words are their own normal form.
 pub struct Normalizer {
     language: Language,
     latin: Stemmer,
@@ -106,30 +107,12 @@ impl Normalizer {
         self.normal_by_script(word)
     }
 
-    /// The term of a word of at most [`LONGEST`] letters `a` to `z`: the hash of its normal form.
-    pub(super) fn term_of_plain(&self, word: &[u8]) -> u64 {
-        let word = match self.language {
-            Language::English => base(word).map_or(word, str::as_bytes),
-            _ => word,
-        };
-        if !may_have_stem(self.language, word) {
-            return xxh3_64(word);
-        }
-        match self.language {
-            Language::English | Language::Vietnamese => xxh3_64(Stem::of(word).letters()),
-            _ => hash(&self.stem(&String::from_utf8_lossy(word))),
-        }
-    }
-
     /// The stem of a plain word. Most are their own stem, and skip the stemmer.
     fn stem_if_any<'a>(&self, word: &'a str) -> Cow<'a, str> {
         if !may_have_stem(self.language, word.as_bytes()) {
             return Cow::Borrowed(word);
         }
-        match self.language {
-            Language::English | Language::Vietnamese => english_stem(word),
-            _ => self.stem(word),
-        }
+        self.stem(word)
     }
 
     /// The stem of a word of Latin letters, by Snowball.
@@ -157,17 +140,6 @@ impl Normalizer {
     }
 }
 
-/// The English stem of a plain word; it is borrowed where it is a beginning of the word, as most stems are.
-fn english_stem(word: &str) -> Cow<'_, str> {
-    let stem = Stem::of(word.as_bytes());
-    let letters = stem.letters();
-    if word.as_bytes().starts_with(letters) {
-        Cow::Borrowed(&word[..letters.len()])
-    } else {
-        Cow::Owned(letters.iter().copied().map(char::from).collect())
-    }
-}
-
 /// The term of a normal form: the 64-bit hash that represents it everywhere.
 #[must_use]
 pub fn hash(normal: &str) -> u64 {
@@ -176,23 +148,7 @@ pub fn hash(normal: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-    use crate::analyse::LANGUAGES;
-
-    proptest! {
-        #[test]
-        fn the_term_of_a_plain_word_is_that_of_its_normal_form(
-            word in prop_oneof!["[a-z]{1,12}", "(went|mother|kids|rivers?|haus)(s|es|en|ing|er|ungen)?"],
-        ) {
-            for language in LANGUAGES.into_iter().chain([Language::English]) {
-                let normalizer = Normalizer::of(language);
-                let term = normalizer.term_of_plain(word.as_bytes());
-                prop_assert_eq!(term, hash(&normalizer.normal(&word)), "{}", language.code());
-            }
-        }
-    }
 
     #[test]
     fn forms_of_a_word_meet() {

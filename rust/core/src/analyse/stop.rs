@@ -93,13 +93,7 @@ pub(super) fn is_stop_word(word: &str) -> bool {
 
 /// Whether a word in lower case is an English stop word.
 pub(super) fn is_english_stop_word(word: &str) -> bool {
-    are_english_stop_word(word.as_bytes())
-}
-
-/// The same for the bytes of a word.
-pub(super) fn are_english_stop_word(word: &[u8]) -> bool {
-    static KNOWN: LazyLock<FxHashSet<&[u8]>> =
-        LazyLock::new(|| STOP_WORDS.into_iter().map(str::as_bytes).collect());
+    static KNOWN: LazyLock<FxHashSet<&str>> = LazyLock::new(|| STOP_WORDS.into_iter().collect());
     word.len() <= LONGEST && KNOWN.contains(word)
 }
 
