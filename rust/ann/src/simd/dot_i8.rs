@@ -37,11 +37,8 @@ pub fn dot_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec<i32
     dots.reserve(ids.len());
     match query.level.path() {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: such a query is made for processors with VNNI only; all rows have whole registers.
-        _ if query.has_bytes => unsafe { vnni_each(query, rows, ids, dots) },
-        #[cfg(target_arch = "x86_64")]
         // SAFETY: there is no `Level` for instructions that the processor lacks; all rows have whole registers.
-        Path::Avx2 | Path::Avx512 => unsafe { avx2_each(query, rows, ids, dots) },
+        Path::Avx2 => unsafe { avx2_each(query, rows, ids, dots) },
         _ => portable_each(query, rows, ids, dots),
     }
 }
@@ -193,67 +190,6 @@ unsafe fn avx2_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec
     // SAFETY: as above.
     together(rows, ids, dots, four, |row| unsafe {
         avx2(query, [row])[0]
-    });
-}
-
-/// Multiplies bytes by bytes. The instruction takes one side without a sign: 128 is added to all bytes of the rows.
-///
-/// # Safety
-///
-/// The processor has `avx512f`, `avx512bw` and `avx512vnni`, and rows have as many words as the query, a multiple of
-/// 32.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn vnni<const N: usize>(query: &Query, rows: [&[u16]; N]) -> [__m512i; N] {
-    let shift = _mm512_set1_epi16(i16::MIN); // of the second byte; the first one has it
-    let mut sums = [_mm512_setzero_si512(); N];
-    let mut place = 0;
-    while place < query.bytes.len() {
-        // SAFETY: all are of one length, a multiple of 32: 32 words lie at `place` in each.
-        let load = |words: *const u16| unsafe { _mm512_loadu_si512(words.add(place).cast()) };
-        let bytes = load(query.bytes.as_ptr());
-        for (sum, row) in sums.iter_mut().zip(rows) {
-            *sum = _mm512_dpbusd_epi32(*sum, _mm512_xor_si512(load(row.as_ptr()), shift), bytes);
-        }
-        place += WORDS;
-    }
-    sums
-}
-
-/// Four rows at a time, whose lanes are added up together.
-///
-/// # Safety
-///
-/// That of [`vnni`].
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn vnni_four(query: &Query, rows: [&[u16]; 4]) -> [i32; 4] {
-    // SAFETY: the caller's.
-    let halves = unsafe { vnni(query, rows) }.map(|sum| {
-        let high = _mm512_extracti64x4_epi64::<1>(sum);
-        _mm256_add_epi32(_mm512_castsi512_si256(sum), high)
-    });
-    let pairs = _mm256_hadd_epi32(
-        _mm256_hadd_epi32(halves[0], halves[1]),
-        _mm256_hadd_epi32(halves[2], halves[3]),
-    );
-    let all = _mm_sub_epi32(halved(pairs), _mm_set1_epi32(query.biases[0]));
-    let mut dots = [0; 4];
-    // SAFETY: there is room for four.
-    unsafe { _mm_storeu_si128(dots.as_mut_ptr().cast(), all) };
-    dots
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn vnni_each(query: &Query, rows: &Rows<u16>, ids: &[u32], dots: &mut Vec<i32>) {
-    // SAFETY: the caller checked that rows are as long as the query, and that it is made for these instructions.
-    let four = |rows| unsafe { vnni_four(query, rows) };
-    // SAFETY: as above.
-    together(rows, ids, dots, four, |row| unsafe {
-        _mm512_reduce_add_epi32(vnni(query, [row])[0]) - query.biases[0]
     });
 }
 

@@ -16,13 +16,8 @@
 //!
 //! The last term is known in advance. The sum of 512 bytes always fits in 32 bits, so that is how many are added up
 //! before the division by 256.
-//!
-//! Processors with VNNI multiply bytes. One of the two sides must then be without a sign: 128 is added to the second
-//! byte of the row as well, and the query keeps its bytes as they are.
 
 use siltstone_core::simd::Level;
-#[cfg(target_arch = "x86_64")]
-use siltstone_core::simd::Path;
 
 /// Rows are padded with zeros to a multiple of so many bytes.
 pub const LANES: usize = 64;
@@ -58,14 +53,10 @@ fn word(first: i8, second: i8) -> u16 {
 #[derive(Clone, Debug)]
 pub struct Query {
     pub(super) level: Level,
-    /// Whether it is for VNNI: it has `bytes`, and neither `seconds` nor `mixed`.
-    pub(super) has_bytes: bool,
-    /// The bytes, two in each word.
-    pub(super) bytes: Vec<u16>,
     /// `q_second` of each word, and `256 * q_first - q_second`.
     pub(super) seconds: Vec<i16>,
     pub(super) mixed: Vec<i16>,
-    /// The addend of the rows' shift: in the sum of all bytes for VNNI, else in the sum of each part.
+    /// The addend of the rows' shift in the sum of each part.
     pub(super) biases: Vec<i32>,
 }
 
@@ -75,8 +66,6 @@ impl Query {
     pub fn new(level: Level) -> Self {
         Self {
             level,
-            has_bytes: false,
-            bytes: Vec::new(),
             seconds: Vec::new(),
             mixed: Vec::new(),
             biases: Vec::new(),
@@ -86,17 +75,9 @@ impl Query {
     /// Sets the query to a row, as [`packed`] makes one, for the kernels of `level`.
     pub fn set(&mut self, level: Level, row: &[u16]) {
         self.level = level;
-        self.has_bytes = multiplies_bytes(level);
         self.biases.clear();
-        self.bytes.clear();
         self.seconds.clear();
         self.mixed.clear();
-        if self.has_bytes {
-            self.bytes.extend(row.iter().map(|word| word ^ 0x80));
-            let sum: i32 = row.iter().map(|&word| first(word) + second(word)).sum();
-            self.biases.push(i32::from(SHIFT) * sum);
-            return;
-        }
         self.seconds
             .extend(row.iter().map(|&word| word.cast_signed() >> 8));
         self.mixed.extend(row.iter().map(|&word| {
@@ -109,27 +90,8 @@ impl Query {
 
     /// Its length, in words.
     pub(super) fn len(&self) -> usize {
-        if self.has_bytes {
-            self.bytes.len()
-        } else {
-            self.seconds.len()
-        }
+        self.seconds.len()
     }
-}
-
-/// Whether the kernel of `level` multiplies bytes: AVX-512 with VNNI, which some processors with AVX-512 lack.
-#[cfg(target_arch = "x86_64")]
-fn multiplies_bytes(level: Level) -> bool {
-    level.path() == Path::Avx512 && is_x86_feature_detected!("avx512vnni")
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn multiplies_bytes(_: Level) -> bool {
-    false
-}
-
-fn second(word: u16) -> i32 {
-    i32::from(word.cast_signed() >> 8)
 }
 
 fn first(word: u16) -> i32 {

@@ -104,40 +104,9 @@ pub fn set_columns(level: Level, sums: &mut Sums, entries: usize, columns: &[(&C
     let some = entries.div_ceil(GROUP);
     match level.path() {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level of this path is made only where the processor has AVX-512.
-        Path::Avx512 => unsafe { with_avx512(&mut sums.as_chunks_mut().0[..some], columns) },
-        #[cfg(target_arch = "x86_64")]
         // SAFETY: a level of this path is made only where the processor has AVX2.
         Path::Avx2 => unsafe { with_avx2(&mut sums.as_chunks_mut().0[..some], columns) },
         _ => portable(&mut sums.as_chunks_mut().0[..some], columns),
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn with_avx512(groups: &mut [[u16; GROUP]], columns: &[(&Column, u16)]) {
-    let low = _mm512_set1_epi16(MAX_COUNT.cast_signed());
-    for (number, sums) in groups.iter_mut().enumerate() {
-        let mut runs = [_mm512_setzero_si512(); GROUP / WORDS];
-        for (column, weight) in columns {
-            let words = &column.0.as_chunks::<WORDS>().0[number];
-            let weight = _mm512_set1_epi16(weight.cast_signed());
-            // SAFETY: 32 words are the 64 bytes that are read.
-            let words = unsafe { _mm512_loadu_si512(words.as_ptr().cast()) };
-            let quarters = [
-                _mm512_and_si512(words, low),
-                _mm512_and_si512(_mm512_srli_epi16::<4>(words), low),
-                _mm512_and_si512(_mm512_srli_epi16::<8>(words), low),
-                _mm512_srli_epi16::<12>(words),
-            ];
-            for (run, counts) in runs.iter_mut().zip(quarters) {
-                *run = _mm512_add_epi16(*run, _mm512_mullo_epi16(counts, weight));
-            }
-        }
-        for (sums, run) in sums.as_chunks_mut::<WORDS>().0.iter_mut().zip(runs) {
-            // SAFETY: 32 sums are the 64 bytes that are written.
-            unsafe { _mm512_storeu_si512(sums.as_mut_ptr().cast(), run) };
-        }
     }
 }
 

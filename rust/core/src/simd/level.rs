@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::sync::OnceLock;
 
-/// The environment variable that forces a path: `portable`, `avx2` or `avx512`. An empty value counts as unset.
+/// The environment variable that forces a path: `portable` or `avx2`. An empty value counts as unset.
 pub const VARIABLE: &str = "SILTSTONE_SIMD";
 
 /// A set of instructions that this processor has. There is no value for instructions that it lacks, so a kernel
@@ -30,19 +30,15 @@ pub enum Path {
     Portable,
     /// `avx2`, `fma`, `f16c`, `bmi1`, `bmi2`, `lzcnt`, `popcnt`: x86-64-v3.
     Avx2,
-    /// The same and `avx512f`, `avx512bw`, `avx512cd`, `avx512dq`, `avx512vl`: x86-64-v4. A kernel that gains less
-    /// than a tenth by these uses the AVX2 path.
-    Avx512,
 }
 
 impl Path {
-    const ALL: [Self; 3] = [Self::Portable, Self::Avx2, Self::Avx512];
+    const ALL: [Self; 2] = [Self::Portable, Self::Avx2];
 
     fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
             Self::Avx2 => "avx2",
-            Self::Avx512 => "avx512",
         }
     }
 
@@ -54,10 +50,6 @@ impl Path {
         match self {
             Self::Portable => true,
             Self::Avx2 => has!("avx2" "fma" "f16c" "bmi1" "bmi2" "lzcnt" "popcnt"),
-            Self::Avx512 => {
-                Self::Avx2.is_supported()
-                    && has!("avx512f" "avx512bw" "avx512cd" "avx512dq" "avx512vl")
-            }
         }
     }
 
@@ -230,7 +222,7 @@ mod tests {
         let refused = choose(Some(OsStr::new("sse9"))).unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "SILTSTONE_SIMD must be one of 'portable', 'avx2', 'avx512', got 'sse9'"
+            "SILTSTONE_SIMD must be one of 'portable', 'avx2', got 'sse9'"
         );
         assert_eq!(refused.value(), "sse9");
         for path in Path::ALL.into_iter().filter(|path| !path.is_supported()) {

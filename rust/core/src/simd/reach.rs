@@ -24,7 +24,7 @@ pub fn reach(level: Level, sums: &[f32; BLOCK], least: f32, masks: &mut Masks) {
     match level.path() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a level of this path is made only where the processor has AVX2.
-        Path::Avx2 | Path::Avx512 => unsafe { with_avx2(sums, least, masks) },
+        Path::Avx2 => unsafe { with_avx2(sums, least, masks) },
         #[cfg(target_arch = "x86_64")]
         Path::Portable => with_sse2(sums, least, masks),
         #[cfg(not(target_arch = "x86_64"))]
