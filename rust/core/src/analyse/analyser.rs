@@ -11,7 +11,6 @@ use super::choice::LanguageChoice;
 use super::date;
 use super::detect::language_in;
 use super::language::Language;
-use super::order::Order;
 use super::passages::{has_character, passages};
 use super::reader::{AT_ONCE, Cluster, Found, Inside, Reader};
 use crate::simd::clusters::Clusters;
@@ -66,7 +65,6 @@ pub(super) struct Analyser {
     clusters: Clusters,
     /// One reader for each language that was met.
     readers: Vec<Reader>,
-    order: Order,
     /// Buffers, kept for their capacity: the terms of the current text, its characters inside of words, the terms
     /// of the name and the date, and the terms of a passage.
     text: Vec<u64>,
@@ -130,7 +128,7 @@ impl Analyser {
         let mut terms = mem::take(&mut self.text);
         terms.clear();
         self.read(text, &mut terms);
-        self.order.sort(&mut terms);
+        terms.sort_unstable();
         let made = read(&terms);
         self.text = terms;
         self.shrink_after(text);
@@ -166,7 +164,7 @@ impl Analyser {
             let in_passage =
                 |&(at, term): &Inside| has_character(&passage, at, terms.len()).then_some(term);
             self.passage.extend(inside.iter().filter_map(in_passage));
-            self.order.sort(&mut self.passage);
+            self.passage.sort_unstable();
             visit(&self.passage, words, language);
         }
         (self.text, self.beside, self.inside) = (terms, beside, inside);

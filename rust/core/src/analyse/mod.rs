@@ -21,7 +21,6 @@ mod key;
 mod language;
 mod memo;
 mod normal;
-mod order;
 mod passages;
 mod reader;
 mod stop;
