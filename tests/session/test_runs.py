@@ -359,6 +359,19 @@ def test_a_mark_of_a_cache_makes_no_message_of_a_forgotten_one(store: Store) -> 
 # A list whose beginning was left out.
 
 
+@pytest.mark.parametrize("own", [True, False], ids=["its own objects", "copies"])
+def test_a_list_that_is_sent_again_after_an_undo_is_the_same_branch_again(store: Store, own: bool) -> None:
+    """Its first text is also the last one of the line, and was forgotten."""
+    session = opened(store)
+    session.observe([user("Tin."), user("Salt."), user("Tin.")])
+    session.forget(text="Tin.")
+    host = [user("Tin."), user("Changed."), user("Tin.")]
+    for _ in range(2):
+        session.observe(host if own else copied(host))
+        assert [raw["content"] for raw in session.history()] == ["[forgotten]", "Changed."]
+        session.undo_compaction()
+
+
 @pytest.mark.parametrize("keep", [3, 4, 6, 11])
 @pytest.mark.parametrize("own", [True, False], ids=["its own objects", "copies"])
 def test_the_newest_messages_of_a_host_continue_its_last_list(store: Store, keep: int, own: bool) -> None:

@@ -410,6 +410,9 @@ class HostList:
         first = next(iter(self._seen.values()), None)
         if first is None:
             return begins >= ends
+        before = [each.digest for each in self._seen.values()]
+        if len(before) > ends and [each.digest for each in host[: len(before)]] == before:
+            return True  # the line has changed since the list before, by an undo
         return host[0].raw is first.raw or (begins > 0 and len(self._seen) >= length)
 
     def _end_by_object(self, host: Sequence[Seen], said: Sequence[int]) -> int:
