@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from siltstone.compaction.base import Compactor
-from siltstone.compaction.registry import POLICIES, make_policy, nearest, policy_names
+from siltstone.compaction.checks import nearest
+from siltstone.compaction.registry import POLICIES, make_policy, policy_names
 from siltstone.errors import ConfigError
 
 __all__ = ["FILE", "Settings", "find_settings", "read_settings"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from math import inf
 from typing import Any, NoReturn
 
@@ -18,6 +19,7 @@ __all__ = [
     "is_int",
     "is_number",
     "names",
+    "nearest",
     "one_of",
     "pause",
     "positive",
@@ -132,3 +134,12 @@ def refuse(field: str, bound: str, value: object) -> NoReturn:
         ConfigError: always.
     """
     raise ConfigError(f"{field} must be {bound}, got {value!r}", field=field, value=value)
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """A half sentence that names the known word nearest to *word*, or all of them."""
+    close = get_close_matches(word.lower().replace("-", "_"), [each.replace("-", "_") for each in known], 1)
+    if not close:
+        return f"; known are {', '.join(known)}"
+    found = next(each for each in known if each.replace("-", "_") == close[0])
+    return f"; did you mean {found!r}?"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
 from typing import Any, Final
 
 from siltstone.compaction import checks
@@ -31,7 +30,7 @@ from siltstone.compaction.window_config import WindowConfig
 from siltstone.compaction.worker import WorkerCompactor
 from siltstone.errors import ConfigError
 
-__all__ = ["POLICIES", "make_policy", "nearest", "policy_names", "settings_of", "settings_table"]
+__all__ = ["POLICIES", "make_policy", "policy_names", "settings_of", "settings_table"]
 
 IN_CODE: Final = frozenset({"curator", "in_use", "is_summary", "request_rule"})
 """Settings that are functions: a file cannot give them."""
@@ -185,7 +184,9 @@ def make_policy(
             continue
         if key in IN_CODE and key in (each.name for each in fields(kind.settings)):
             raise ConfigError(f"{key} is a function and is given in code", field=key, value=given[key])
-        raise ConfigError(f"{name} has no setting {key!r}{nearest(key, known)}", field=key, value=given[key])
+        raise ConfigError(
+            f"{name} has no setting {key!r}{checks.nearest(key, known)}", field=key, value=given[key]
+        )
     more = {key: given.pop(key, default) for key, default in kind.more.items()}
     for key, value in more.items():
         if not isinstance(value, str) or not value.strip():
@@ -206,20 +207,11 @@ def make_policy(
     )
 
 
-def nearest(word: str, known: Sequence[str]) -> str:
-    """A half sentence that names the known word nearest to *word*, or all of them."""
-    close = get_close_matches(word.lower().replace("-", "_"), [each.replace("-", "_") for each in known], 1)
-    if not close:
-        return f"; known are {', '.join(known)}"
-    found = next(each for each in known if each.replace("-", "_") == close[0])
-    return f"; did you mean {found!r}?"
-
-
 def _kind(name: str) -> PolicyKind:
     kind = POLICIES.get(name)
     if kind is None:
         raise ConfigError(
-            f"there is no policy {name!r}{nearest(name, policy_names())}", field="policy", value=name
+            f"there is no policy {name!r}{checks.nearest(name, policy_names())}", field="policy", value=name
         )
     return kind
 
@@ -234,7 +226,9 @@ def settings_table(name: str, given: Mapping[str, Any], form: Any = None) -> Any
     known = [each.name for each in fields(kind)]
     for key, value in given.items():
         if key not in known:
-            raise ConfigError(f"{name} has no setting {key!r}{nearest(key, known)}", field=key, value=value)
+            raise ConfigError(
+                f"{name} has no setting {key!r}{checks.nearest(key, known)}", field=key, value=value
+            )
     return replace(kind() if form is None else form, **given)
 
 

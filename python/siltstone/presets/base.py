@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 from siltstone.archive import ContextArchive
 from siltstone.compaction import checks
 from siltstone.compaction.base import Compactor
-from siltstone.compaction.registry import nearest
+from siltstone.compaction.checks import nearest
 from siltstone.errors import ConfigError
 from siltstone.memory.base import Store
 from siltstone.memory.log import SessionLog

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from siltstone.compaction.registry import nearest
+from siltstone.compaction.checks import nearest
 from siltstone.errors import ConfigError
 from siltstone.presets.background_stack import spacebot
 from siltstone.presets.base import Preset, System

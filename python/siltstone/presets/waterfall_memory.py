@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, ClassVar, Final
 
 from siltstone.compaction import checks
-from siltstone.compaction.registry import nearest
+from siltstone.compaction.checks import nearest
 from siltstone.compaction.waterfall import WaterfallCompactor
 from siltstone.compaction.waterfall_config import WaterfallConfig
 from siltstone.errors import ConfigError
