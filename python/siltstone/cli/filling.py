@@ -30,10 +30,10 @@ def draw(bands: dict[str, int], full: ContextBreakdown, window: int | None) -> N
     room = max(_LEAST_BAR, min(_BAR, output.width - widest - _FIGURES))
     if output.is_terminal:
         line(_sentence(full, window), "bold")
-    for name, tokens in shown.items():
-        share = min(1.0, tokens / whole) if whole else 0.0
+    for name, count in shown.items():
+        share = min(1.0, count / whole) if whole else 0.0
         bar = f"{_bar(share, room, free=name == 'free')}  " if output.is_terminal else ""
-        line(f"{name:<{widest}}  {bar}{tokens:>9,}  {share:>6.1%}", _style(name))
+        line(f"{name:<{widest}}  {bar}{count:>9,}  {share:>6.1%}", _style(name))
 
 
 def _sentence(full: ContextBreakdown, window: int | None) -> str:

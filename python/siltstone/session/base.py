@@ -80,8 +80,8 @@ class BaseSession:
     def memory_instructions(self) -> str:
         """Optional text for the system prompt: when to use which of ``tools``, and the rules.
 
-        The rules come from corrections and preferences: see :meth:`record_denial`. ``siltstone.tools.skill``
-        writes such a text for other tools.
+        The rules come from corrections and preferences: see :meth:`record_denial`. For other tools,
+        ``siltstone.tools.skill`` writes such a text.
         """
         return self._calls.instructions()
 

@@ -106,9 +106,9 @@ def records_of(store: Store, session_id: str) -> Iterator[Record]:
         yield Record("message", session_id, dict(zip(_MESSAGE, _of_message(row), strict=True)))
     told: set[int] = set()
     before: RangeSet = ()
-    for compaction in reversed(list(ancestors(log, state.head))):
-        yield Record("compaction", session_id, _compaction_body(log, compaction))
-        covers = union(compaction.compaction.covers)
+    for made in reversed(list(ancestors(log, state.head))):
+        yield Record("compaction", session_id, _compaction_body(log, made))
+        covers = union(made.compaction.covers)
         for span in minus(covers, before):
             for entry in entries_of(store, session_id, span):
                 if entry.entry_id not in told:
