@@ -17,12 +17,13 @@ try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
+CAN_LOCK = fcntl is not None  #: whether this system locks a folder; Windows does not
 
 __all__ = [
+    "CAN_LOCK",
     "LOCK_SECONDS",
     "Loaded",
     "Stamp",
-    "fcntl",
     "line_of",
     "locked",
     "make_folder",

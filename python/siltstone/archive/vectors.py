@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from siltstone.archive.lines import Stamp, fcntl, release_lock, replaced, stamp_of, take_lock
+from siltstone.archive.lines import CAN_LOCK, Stamp, release_lock, replaced, stamp_of, take_lock
 from siltstone.errors import ConfigError
 
 __all__ = [
@@ -124,7 +124,7 @@ def append_vectors(
         ConfigError: a vector of another dimension, or an id of more than 65,535 bytes.
         OSError: the file cannot be written.
     """
-    if fcntl is None:  # without a lock, another process could append at the same time
+    if not CAN_LOCK:  # without a lock, another process could append at the same time
         return False
     rows = [_row(name, values, dimension) for name, values in vectors.items()]
     if stamp_of(path) is None:

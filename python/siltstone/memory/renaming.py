@@ -26,8 +26,8 @@ _PREFIX: Final = re.compile(  # prefixes of providers' ids: some require them, a
 def with_partners(tombstones: Tombstones, chosen: Iterable[int], text: str | None) -> set[int]:
     """*chosen*, and every message that shares an id with them; with *text*, only ids that contain it."""
     having = defaultdict[str, list[int]](list)
-    for seq, tombstone in tombstones.items():
-        for kind, value in identifiers(tombstone):
+    for seq, raw in tombstones.items():
+        for kind, value in identifiers(raw):
             if kind == "id" and _is_meant(value, text):
                 having[value].append(seq)
     found, waiting = set(chosen), list(chosen)
@@ -44,12 +44,12 @@ def new_names(tombstones: Tombstones, chosen: AbstractSet[int], text: str | None
 
     A tool name that alone ties a call to its result stays if a message outside *chosen* has it too.
     """
-    taken = {value for tombstone in tombstones.values() for _, value in identifiers(tombstone)}
+    taken = {value for raw in tombstones.values() for _, value in identifiers(raw)}
     tying = {
         value
-        for seq, tombstone in tombstones.items()
+        for seq, raw in tombstones.items()
         if seq not in chosen
-        for kind, value in identifiers(tombstone)
+        for kind, value in identifiers(raw)
         if kind == "tying name"
     }
     numbers, names = count(1), dict[str, str]()
