@@ -2,6 +2,7 @@
 
     python scripts/sizes.py            the tree that it stands in
     python scripts/sizes.py REVISION   the tree of a revision, for a comparison
+    python scripts/sizes.py --check    whether the tree is within the budgets of sizes.toml
 
 A blank line is not counted. A line with code and a comment is code. The tests of a Rust file are its
 ``#[cfg(test)]`` items; all other tests are files below a folder ``tests``.
@@ -16,7 +17,8 @@ import subprocess
 import sys
 import tarfile
 import tokenize
-from collections import defaultdict
+import tomllib
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -155,9 +157,71 @@ def table(revision: str | None = None) -> str:
     return "\n".join(rows)
 
 
+def over_budget() -> list[str]:
+    """A sentence for each budget of ``sizes.toml`` that the tree exceeds, and for each room without one."""
+    budgets = tomllib.loads((ROOT / "sizes.toml").read_text("utf-8"))
+    sums: dict[str, Counter[str]] = defaultdict(Counter)
+    for path, source in files(None):
+        name = room(path) or ""
+        counted = lines(path, source)
+        code = counted.tests if name == "tests" else counted.code
+        for key in {name, name.partition(":")[0]}:
+            sums[key].update(lines=code, files=1)
+    faults = [f"{name} has no budget in sizes.toml" for name in sums if name not in budgets["rooms"]]
+    for name, budget in budgets["rooms"].items():
+        faults += [
+            f"{name} has {sums[name][unit]:,} {unit}, more than its budget of {most:,}"
+            for unit, most in budget.items()
+            if sums[name][unit] > most
+        ]
+    alone, named = single_importers(), set(budgets["single_importer"])
+    faults += [
+        f"{path} is imported by {alone[path]} alone, and sizes.toml does not name it"
+        for path in alone.keys() - named
+    ]
+    faults += [
+        f"{path} stands in sizes.toml as a file with one importer, and is none"
+        for path in named - alone.keys()
+    ]
+    return sorted(faults)
+
+
+def single_importers() -> dict[str, str]:
+    """Each Python file of the package that only one other file of its room imports: that file."""
+    package = ROOT / "python"
+    modules = {_module(path.relative_to(package)): path for path in package.rglob("*.py")}
+    importers: dict[str, set[str]] = defaultdict(set)
+    for name, path in modules.items():
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                found = [f"{node.module}.{alias.name}" for alias in node.names]
+                found = [each if each in modules else node.module for each in found]
+            elif isinstance(node, ast.Import):
+                found = [alias.name for alias in node.names]
+            else:
+                continue
+            for each in found:
+                importers[each].add(name)
+    return {
+        name: next(iter(by))
+        for name, by in importers.items()
+        if name in modules
+        and len(by - {name}) == 1
+        and modules[name].name != "__init__.py"
+        and name.split(".")[:2] == next(iter(by)).split(".")[:2]
+        and name.count(".") > 1
+    }
+
+
+def _module(path: Path) -> str:
+    return ".".join(part for part in path.with_suffix("").parts if part != "__init__")
+
+
 def _row(name: str, counted: Lines) -> str:
     return f"| {name} | {counted.code:,} | {counted.comments:,} | {counted.tests:,} |"
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--check"]:
+        sys.exit("\n".join(over_budget()))
     print(table(*sys.argv[1:2]))

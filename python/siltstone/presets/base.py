@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from siltstone.archive import ContextArchive
 from siltstone.compaction import checks
 from siltstone.compaction.base import Compactor
 from siltstone.compaction.checks import nearest
@@ -20,6 +19,9 @@ from siltstone.memory.log import SessionLog
 from siltstone.memory.opening import open_documented_store, open_store
 from siltstone.messages import RawMessage
 from siltstone.presets.reading import Table, read_text
+
+if TYPE_CHECKING:
+    from siltstone.archive import ContextArchive
 
 __all__ = ["Live", "Preset", "System", "check_known", "chosen"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -56,6 +55,8 @@ def toml(text: str) -> Table:
     Raises:
         ConfigError: it is not TOML.
     """
+    import tomllib  # most sessions read none
+
     try:
         return tomllib.loads(text)
     except ValueError as error:
