@@ -17,7 +17,7 @@ import httpx2
 
 from siltstone import CompactionConfig, Session, ThresholdCompactor
 from siltstone.adapters.anthropic import SiltstoneMiddleware
-from siltstone.tools import dispatch
+from siltstone.tools.base import dispatch
 
 PORTS = ["Antwerp", "Bilbao", "Cork", "Delfzijl", "Esbjerg", "Faro"]
 QUESTION = "On which quay does the crate of the port of Antwerp stand?"

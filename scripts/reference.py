@@ -24,7 +24,7 @@ MODULES = (
     "siltstone.config", "siltstone.errors", "siltstone.events", "siltstone.knowledge", "siltstone.memory",
     "siltstone.messages", "siltstone.models", "siltstone.postgres",
     "siltstone.presets", "siltstone.redaction", "siltstone.telemetry",
-    "siltstone.testing", "siltstone.tools", "siltstone.windows",
+    "siltstone.testing", "siltstone.tools", "siltstone.limits",
 )  # fmt: skip
 SECTIONS = ("Args", "Attributes", "Returns", "Raises", "Yields")
 STYLE = (

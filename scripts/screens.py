@@ -17,8 +17,8 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.terminal_theme import MONOKAI
 
 from siltstone import CompactionConfig, Session, ThresholdCompactor
-from siltstone.cli import looking, timeline
-from siltstone.cli.console import output
+from siltstone.cli import show
+from siltstone.cli.stores import output
 
 FOLDER = Path(__file__).parent.parent / "docs" / "screens"
 COLUMNS = 80
@@ -73,17 +73,17 @@ def main() -> int:
         drawn(
             "context",
             f"siltstone context {STORE} chat-1 --window 2000",
-            looking.context,
+            show.context,
             store,
             "chat-1",
             window=2_000,
             estimator="blocks",
         )
-        drawn("timeline", f"siltstone timeline {STORE} chat-1", timeline.timeline, store, "chat-1")
+        drawn("timeline", f"siltstone timeline {STORE} chat-1", show.timeline, store, "chat-1")
         drawn(
             "diff",
             f"siltstone compactions {STORE} chat-1 --diff {second}",
-            looking.compactions,
+            show.compactions,
             store,
             "chat-1",
             diff=second,
@@ -91,7 +91,7 @@ def main() -> int:
         drawn(
             "explain",
             f'siltstone search {STORE} chat-1 "service of valve 7" --limit 2 --explain',
-            looking.search,
+            show.search,
             store,
             "chat-1",
             "service of valve 7",

@@ -8,7 +8,7 @@ from typing import Any
 from conversations import Raw, turns
 from siltstone import CompactionConfig, Session, ThresholdCompactor
 from siltstone.memory import Store
-from siltstone.session.range_set import numbers
+from siltstone.session.state import numbers
 from siltstone.testing import ScriptedModel
 
 POLICY = ThresholdCompactor(

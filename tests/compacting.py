@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from siltstone import llm
-from siltstone.compaction import Compaction, CompactionConfig, Compactor, Skip, ThresholdCompactor, Trigger
+from siltstone.compaction import Compaction, Compactor, Skip, Trigger
 from siltstone.llm import CompletionRequest
 from siltstone.messages import Message, SubstituteMessage, groups, read_history
+from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 from siltstone.tokens import rule
 
 Raw = dict[str, Any]

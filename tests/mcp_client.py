@@ -14,7 +14,7 @@ from typing import Any
 from mcp.client.stdio import stdio_client
 
 from mcp import ClientSession, StdioServerParameters
-from siltstone.mcp.versions import MAJOR
+from siltstone.mcp.server import MAJOR
 
 COMMAND = [sys.executable, "-m", "siltstone", "mcp"]
 TOKEN = "a-token-of-the-tests"

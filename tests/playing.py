@@ -10,11 +10,10 @@ from typing import Any
 
 from siltstone import llm
 from siltstone.compaction import Compaction, CompactionContext, Compactor, Trigger
-from siltstone.engine import attempt
+from siltstone.engine import Compacted, Failed, Outcome, attempt
 from siltstone.events import Event
 from siltstone.llm import CompletionRequest
 from siltstone.messages import Message, in_flight, opens_turn, read_message
-from siltstone.outcome import Compacted, Failed, Outcome
 
 
 class Play:

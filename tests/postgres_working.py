@@ -238,7 +238,7 @@ def _no_uuid() -> None:
 
 def _bare_sequence() -> None:
     """A fault: a write takes its number from a sequence, in any order of commits, and compares no version."""
-    from siltstone.postgres.statements import Statements
+    from siltstone.postgres.schema import Statements
 
     whole = Statements.write
 

@@ -28,8 +28,9 @@ from siltstone.messages import (
     read_history,
     read_message,
 )
-from siltstone.presets import Preset, preset
-from siltstone.vault import Vault
+from siltstone.presets import preset
+from siltstone.systems.base import Preset
+from siltstone.systems.waterfall.vault import Vault
 
 SESSION = "recorded"
 EVERY = frozenset({"waterfall"})  #: systems whose schedule counts messages: a boundary after each of them

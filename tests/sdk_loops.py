@@ -10,7 +10,7 @@ import anthropic
 import openai
 
 from siltstone import CompletionRequest, Session, Tool
-from siltstone.tools import Format, dispatch
+from siltstone.tools.base import Format, dispatch
 
 __all__ = ["AGENTS", "Agent", "AnthropicAgent", "ChatAgent", "ResponsesAgent", "summariser"]
 

@@ -22,8 +22,8 @@ from loopback import Provider, Refusal, provider
 from loopback_answers import Said
 from sdk_loops import AGENTS, Agent, AnthropicAgent, summariser
 from siltstone import Session, Tool
+from siltstone.limits import is_context_overflow
 from siltstone.messages import read_history
-from siltstone.overflow import is_context_overflow
 
 DECLARED = 16_000  #: tokens of the window, as the session is told
 RESERVED = 2_850  #: of them, for the definitions of tools, the system prompt, and 2,048 of an answer

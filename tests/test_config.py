@@ -21,9 +21,8 @@ from siltstone import (
     WindowCompactor,
     WorkerCompactor,
 )
-from siltstone.compaction import WaterfallConfig
-from siltstone.compaction.registry import IN_CODE, make_policy, policy_names, settings_of
-from siltstone.config import find_settings, read_settings
+from siltstone.config import IN_CODE, find_settings, make_policy, policy_names, read_settings, settings_of
+from siltstone.systems.waterfall.config import WaterfallConfig
 
 
 def written(folder: Path, text: str, name: str = "siltstone.toml") -> Path:

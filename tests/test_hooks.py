@@ -26,7 +26,7 @@ from siltstone import (
     plan,
 )
 from siltstone.compaction.base import Compaction, CompactionError, Trigger
-from siltstone.compaction.hook_answers import guided, injected
+from siltstone.compaction.validate import guided, injected
 from siltstone.hooks import HookError
 from siltstone.messages import InjectedMessage, in_flight, indexable_text, read_history, turns
 from siltstone.testing import RecordingHook, ScriptedModel

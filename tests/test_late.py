@@ -43,13 +43,13 @@ def test_a_name_that_a_file_shares_can_be_called(room, name):
 
 def test_a_room_takes_what_is_set_on_it(monkeypatch):
     monkeypatch.setattr(siltstone.messages, "turns", len)
-    assert siltstone.messages.turns is len
+    assert siltstone.messages.groups is len
 
 
 def test_a_room_keeps_its_files_where_they_share_no_name():
-    import siltstone.messages.history
+    import siltstone.messages.own_messages
 
-    assert siltstone.messages.history.__name__ == "siltstone.messages.history"
+    assert siltstone.messages.own_messages.__name__ == "siltstone.messages.own_messages"
 
 
 def test_an_unknown_name_of_a_room_is_refused():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from siltstone import ModelError
-from siltstone.overflow import ProviderLimit, is_context_overflow, provider_limit
+from siltstone.limits import ProviderLimit, is_context_overflow, provider_limit
 
 OVERFLOWS = [
     # OpenAI and those who speak like it

@@ -22,8 +22,8 @@ from siltstone import (
     ThresholdCompactor,
     compact,
 )
+from siltstone.limits import is_context_overflow
 from siltstone.messages import Dialect, repair, validate_history, well_formed
-from siltstone.overflow import is_context_overflow
 from strategies import HISTORIES
 
 openai = pytest.importorskip("openai", reason="openai is not installed; it comes with the group sdk")

@@ -23,6 +23,6 @@ def test_the_opening_imports_no_optional_room_no_numpy_and_no_event_loop(tmp_pat
         [sys.executable, "-c", OPENING, str(tmp_path)], capture_output=True, text=True, check=True
     )
     modules = set(done.stdout.split())
-    assert {"siltstone.session.sync", "siltstone.stores.memory"} <= modules
+    assert {"siltstone.session.session", "siltstone.stores.memory"} <= modules
     assert not modules & {f"siltstone.{room}" for room in OPTIONAL}
     assert not modules & {"asyncio", "numpy", "sqlite3", "tempfile"}

@@ -22,8 +22,7 @@ from siltstone import (
 )
 from siltstone.messages import read_history
 from siltstone.models import ExtractiveModel
-from siltstone.tokenizer import MESSAGE_TOKENS
-from siltstone.tokens import IMAGE_TOKENS
+from siltstone.tokens import IMAGE_TOKENS, MESSAGE_TOKENS
 from strategies import histories, texts
 from strategies_values import PIXEL
 

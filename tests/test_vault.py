@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-import siltstone.vault as vault_room
+import siltstone.systems.waterfall.vault as vault_room
 from siltstone import ConfigError
-from siltstone.vault import Vault, VaultMemory, VaultSummary, folder_name
+from siltstone.systems.waterfall.vault import Vault, VaultMemory, VaultSummary, folder_name
 
 AT = datetime(2026, 2, 15, 18, 49, 2, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ import pytest
 
 import siltstone
 from siltstone.adapters.openai import prepared
-from siltstone.windows import UNKNOWN_WINDOW, window_of
+from siltstone.limits import UNKNOWN_WINDOW, window_of
 
 TABLE = Path(siltstone.__file__).with_name("windows.tsv")
 

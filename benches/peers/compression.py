@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from siltstone import CompressToolOutput, Session, SimpleMemoryStore
-from siltstone.cli.transcript import read_transcripts
+from siltstone.cli.transcripts import read_transcripts
 from siltstone.messages import condensed, encode, read_message
 from siltstone.tokens import rule
 

@@ -25,8 +25,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from siltstone import SmartTrim, SmartTrimConfig, estimate_tokens
-from siltstone.compaction import smart_trim
 from siltstone.messages import condensed
+from siltstone.systems.openclaw import smart_trim
 
 SEED = 20261122
 SIZES = (1_000, 10_000, 100_000)

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from siltstone import Session, ThresholdCompactor, _native
-from siltstone.compaction import CompactionConfig
+from siltstone.systems.meerkat import CompactionConfig
 
 SIZES = (1_000, 10_000)
 CALLS = 200

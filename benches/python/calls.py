@@ -32,7 +32,7 @@ from siltstone import (
     compact,
     plan,
 )
-from siltstone.compaction import CompactionConfig
+from siltstone.systems.meerkat import CompactionConfig
 
 ENTRIES = 10_000
 MESSAGES = 1_000

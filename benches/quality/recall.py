@@ -17,9 +17,9 @@ import siltstone
 from harness import run
 from record import commit, machine
 from siltstone import Dataset, ExtractiveModel, RecallConfig, Session, ThresholdCompactor
-from siltstone.compaction.render import render
+from siltstone.compaction.material import render
 from siltstone.evaluation import Conversation
-from siltstone.evaluation.abstention import off_topic
+from siltstone.evaluation.report import off_topic
 from siltstone.messages import RecalledMessage, read_history
 from siltstone.tokens import estimate_tokens
 from survival import FIRST_HITS, LEAST, Calls, Rarity, answerable, as_messages, calls_of, said

@@ -15,8 +15,7 @@ import siltstone
 from contenders import DEFAULT
 from siltstone import Report
 from siltstone.evaluation import RECORDED
-from siltstone.evaluation.measures import mean
-from siltstone.evaluation.report import SESSION_CUTOFFS
+from siltstone.evaluation.report import SESSION_CUTOFFS, mean
 from targets import Results, targets
 
 CHECKOUT = Path(__file__).parent.parent.parent

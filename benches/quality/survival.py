@@ -22,8 +22,8 @@ from typing import Any
 
 from siltstone import Dataset, ExtractiveModel, Session, ThresholdCompactor
 from siltstone._native import words
+from siltstone.compaction.material import items_of, lines, render
 from siltstone.compaction.prompts import PROMPT
-from siltstone.compaction.render import items_of, lines, render
 from siltstone.evaluation import Conversation, Turn, data_place
 from siltstone.llm import Completion, CompletionRequest
 from siltstone.messages import RecalledMessage, read_history

@@ -13,7 +13,7 @@ from typing import Any
 
 from siltstone import ExtractiveModel, Session, ThresholdCompactor, presets
 from siltstone.evaluation import load_dataset
-from siltstone.evaluation.measures import percentile
+from siltstone.evaluation.report import percentile
 from siltstone.llm import CompletionRequest
 from survival import (
     Survival,

@@ -3,7 +3,7 @@
 python benches/quality/thresholds.py [--record DIR]
 
 A question can be answered if a part of its evidence is among ten hits. Questions about something else are
-those of other conversations of the set, without their names (`siltstone.evaluation.abstention`), 300 a
+those of other conversations of the set, without their names (`siltstone.evaluation.report`), 300 a
 conversation, drawn with a seed.
 """
 
@@ -20,7 +20,7 @@ from statistics import fmean
 from assistant import assistant_set
 from harness import run
 from siltstone import Dataset, MemoryStore
-from siltstone.evaluation.abstention import off_topic
+from siltstone.evaluation.report import off_topic
 
 LIMIT = 10
 OFF_TOPIC = 300  #: questions a conversation

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from siltstone.compaction import (
         Chain as Chain,
         Checkpoint as Checkpoint,
-        ChronicleConfig as ChronicleConfig,
         ClearConfig as ClearConfig,
         ClearToolResults as ClearToolResults,
-        CompactionConfig as CompactionConfig,
         CompactionContext as CompactionContext,
         CompactionError as CompactionError,
         Compactor as Compactor,
@@ -32,17 +30,7 @@ if TYPE_CHECKING:
         DropDuplicateReads as DropDuplicateReads,
         DuplicatesConfig as DuplicatesConfig,
         Emergency as Emergency,
-        SmartTrim as SmartTrim,
-        SmartTrimConfig as SmartTrimConfig,
-        ThresholdCompactor as ThresholdCompactor,
-        TieredCompactor as TieredCompactor,
-        TieredConfig as TieredConfig,
         Trigger as Trigger,
-        WaterfallCompactor as WaterfallCompactor,
-        WaterfallConfig as WaterfallConfig,
-        WindowCompactor as WindowCompactor,
-        WindowConfig as WindowConfig,
-        WorkerCompactor as WorkerCompactor,
     )
     from siltstone.embedding import (
         Embedder as Embedder,
@@ -53,7 +41,15 @@ if TYPE_CHECKING:
         embed_batch as embed_batch,
         embed_sparse as embed_sparse,
     )
-    from siltstone.engine import acompact as acompact, compact as compact, plan as plan
+    from siltstone.engine import (
+        Compacted as Compacted,
+        Failed as Failed,
+        Plan as Plan,
+        Skipped as Skipped,
+        acompact as acompact,
+        compact as compact,
+        plan as plan,
+    )
     from siltstone.errors import (
         CompactionNotFoundError as CompactionNotFoundError,
         ConfigError as ConfigError,
@@ -137,10 +133,9 @@ if TYPE_CHECKING:
         SessionPage as SessionPage,
         SourceRange as SourceRange,
     )
-    from siltstone.memory.reranking import Reranker as Reranker
+    from siltstone.memory.hits import Reranker as Reranker
     from siltstone.messages import MaterialItem as MaterialItem
     from siltstone.models import ExtractiveModel as ExtractiveModel
-    from siltstone.outcome import Compacted as Compacted, Failed as Failed, Plan as Plan, Skipped as Skipped
     from siltstone.recall import RecallConfig as RecallConfig
     from siltstone.redaction import RedactionConfig as RedactionConfig
     from siltstone.session import (
@@ -157,22 +152,33 @@ if TYPE_CHECKING:
         MemoryStore as MemoryStore,
         SimpleMemoryStore as SimpleMemoryStore,
     )
-    from siltstone.tokenizer import TokenizerRule as TokenizerRule
-    from siltstone.tokens import estimate_tokens as estimate_tokens
-    from siltstone.tools import Tool as Tool
+    from siltstone.systems.meerkat import (
+        CompactionConfig as CompactionConfig,
+        ThresholdCompactor as ThresholdCompactor,
+    )
+    from siltstone.systems.openclaw import SmartTrim as SmartTrim, SmartTrimConfig as SmartTrimConfig
+    from siltstone.systems.rustant import WindowCompactor as WindowCompactor, WindowConfig as WindowConfig
+    from siltstone.systems.spacebot.config import (
+        ChronicleConfig as ChronicleConfig,
+        TieredConfig as TieredConfig,
+    )
+    from siltstone.systems.spacebot.tiered import TieredCompactor as TieredCompactor
+    from siltstone.systems.spacebot.worker import WorkerCompactor as WorkerCompactor
+    from siltstone.systems.waterfall.config import WaterfallConfig as WaterfallConfig
+    from siltstone.systems.waterfall.policy import WaterfallCompactor as WaterfallCompactor
+    from siltstone.tokens import TokenizerRule as TokenizerRule, estimate_tokens as estimate_tokens
+    from siltstone.tools.base import Tool as Tool
 else:
     __getattr__, __dir__, __all__ = names_of(
         __name__,
         {
             "_native": "__version__",
-            "compaction": "Chain Checkpoint ChronicleConfig ClearConfig ClearToolResults CompactionConfig "
-            "CompactionContext CompactionError Compactor CompressConfig CompressToolOutput "
-            "DropDuplicateReads DuplicatesConfig Emergency SmartTrim SmartTrimConfig "
-            "ThresholdCompactor TieredCompactor TieredConfig Trigger WaterfallCompactor "
-            "WaterfallConfig WindowCompactor WindowConfig WorkerCompactor",
+            "compaction": "Chain Checkpoint ClearConfig ClearToolResults CompactionContext CompactionError "
+            "Compactor CompressConfig CompressToolOutput DropDuplicateReads DuplicatesConfig "
+            "Emergency Trigger",
             "embedding": "Embedder FunctionEmbedder MiniLMEmbedder TableEmbedder embed embed_batch "
             "embed_sparse",
-            "engine": "acompact compact plan",
+            "engine": "Compacted Failed Plan Skipped acompact compact plan",
             "errors": "CompactionNotFoundError ConfigError ContextOverflowError ConversionLossError "
             "DatasetError EmbeddingError EntryNotFoundError HistoryConflictError "
             "IllegalHistoryError InternalError InvalidArgumentsError InvalidEntryError "
@@ -184,26 +190,32 @@ else:
             "ToolNotFoundError",
             "evaluation": "Dataset Report evaluate",
             "events": "ArchiveFailed CacheBroken CompactionCompleted CompactionFailed CompactionStarted "
-            "CompactionTriggered ContextCritical ContextWarning EmbeddingFailed EntriesQuarantined "
-            "ExtractionFailed FactsUpdated ForgottenReturned HistoryBranched MemoryExpired "
-            "MemoryIndexed RecallFailed RecallInjected SearchDegraded SecretsRedacted UsageRecord "
-            "UserMessagesSummarised WindowLearned",
+            "CompactionTriggered ContextCritical ContextWarning EmbeddingFailed "
+            "EntriesQuarantined ExtractionFailed FactsUpdated ForgottenReturned HistoryBranched "
+            "MemoryExpired MemoryIndexed RecallFailed RecallInjected SearchDegraded "
+            "SecretsRedacted UsageRecord UserMessagesSummarised WindowLearned",
             "hooks": "Guidance",
             "index": "Bm25Index Bm25Params HashedTfIndex HnswIndex HnswParams",
             "knowledge": "Fact KnowledgeConfig",
             "llm": "Completion CompletionRequest",
             "memory": "Decay Entry Finding ForgetReport Limits SearchHit SessionInfo SessionPage SourceRange",
-            "memory.reranking": "Reranker",
+            "memory.hits": "Reranker",
             "messages": "MaterialItem",
             "models": "ExtractiveModel",
-            "outcome": "Compacted Failed Plan Skipped",
             "recall": "RecallConfig",
             "redaction": "RedactionConfig",
             "session": "Answer AsyncSession CompactionRecord Prepared Retention Session SummaryRecord",
             "stores": "HnswMemoryStore MemoryStore SimpleMemoryStore",
-            "tokenizer": "TokenizerRule",
-            "tokens": "estimate_tokens",
-            "tools": "Tool",
+            "systems.meerkat": "CompactionConfig ThresholdCompactor",
+            "systems.openclaw": "SmartTrim SmartTrimConfig",
+            "systems.rustant": "WindowCompactor WindowConfig",
+            "systems.spacebot.config": "ChronicleConfig TieredConfig",
+            "systems.spacebot.tiered": "TieredCompactor",
+            "systems.spacebot.worker": "WorkerCompactor",
+            "systems.waterfall.config": "WaterfallConfig",
+            "systems.waterfall.policy": "WaterfallCompactor",
+            "tokens": "TokenizerRule estimate_tokens",
+            "tools.base": "Tool",
         },
     )
     del TYPE_CHECKING, names_of  # they are no names of the package

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias
 from siltstone._native import Redactor as _Rules, redaction_rules
 from siltstone.errors import ConfigError, SecretRefusedError
 from siltstone.messages import RawMessage
-from siltstone.messages.plain import as_fields
+from siltstone.messages.message import as_fields
 
 __all__ = ["Action", "RedactionConfig", "Redactor", "SecretFinding", "SecretRule", "redact", "rule_names"]
 

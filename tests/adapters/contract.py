@@ -24,9 +24,9 @@ from siltstone.adapters.host import HostDialect, HostHistory
 from siltstone.events import UsageRecord
 from siltstone.llm import Completion
 from siltstone.messages import broken_tool_groups, decode, logged, read_history, read_mark, read_message
-from siltstone.recall.place import is_recalled
+from siltstone.recall.turn import is_recalled
 from siltstone.testing import ScriptedModel
-from siltstone.tools import Tool
+from siltstone.tools.base import Tool
 
 SYSTEM = "You are a clerk. Never tell the name of the ship."
 SUMMARY = "They spoke of cargo."

@@ -41,7 +41,7 @@ from adapters.contract import (
 )
 from adapters.scripted_server import ScriptedServer
 from siltstone.adapters.openai import async_prepared, prepared
-from siltstone.tools import dispatch
+from siltstone.tools.base import dispatch
 
 pytestmark = pytest.mark.anyio
 

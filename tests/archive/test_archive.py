@@ -14,24 +14,27 @@ import pytest
 from hypothesis import given, strategies as st
 
 from siltstone import ConfigError, Entry, MemoryStore
-from siltstone.archive import (
-    Record,
-    Said,
-    Segment,
+from siltstone.archive.files import (
     SegmentArchive,
+    append_vectors,
     dedup_key,
     merge_vectors,
+    read_vectors,
+    stamp_of,
+    write_vectors,
+)
+from siltstone.archive.live import Said
+from siltstone.archive.records import (
+    Record,
+    Segment,
     read_everything,
     read_knowledge,
     read_segments,
-    read_vectors,
     segment_of,
     write_everything,
     write_knowledge,
     write_segments,
-    write_vectors,
 )
-from siltstone.archive.vectors import append_vectors, stamp_of
 from siltstone.knowledge import Fact, new_fact
 
 DAY = 86_400_000

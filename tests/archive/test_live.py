@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from siltstone import ConfigError
-from siltstone.archive import Archived, ContextArchive, Said, read_segments, read_vectors, segment_of
-from siltstone.archive.lines import line_of
-from siltstone.archive.records import segment_fields
+from siltstone.archive.files import read_vectors
+from siltstone.archive.live import Archived, ContextArchive, Said
+from siltstone.archive.records import line_of, read_segments, segment_fields, segment_of
 from siltstone.documented import hash_vector
 from siltstone.knowledge import Fact
 from siltstone.redaction import redact

@@ -11,8 +11,10 @@ from types import ModuleType
 
 import pytest
 
-from siltstone.archive import ContextArchive, Said, files, lines, read_segments, read_vectors, vectors
-from siltstone.archive.lines import locked
+from siltstone.archive import files, files as vectors, records as lines
+from siltstone.archive.files import read_vectors
+from siltstone.archive.live import ContextArchive, Said
+from siltstone.archive.records import locked, read_segments
 from siltstone.knowledge import new_fact
 
 NOW = 1_800_000_000_000
@@ -197,7 +199,7 @@ def test_what_a_killed_process_left_of_a_file_leaves_with_the_next_rewrite(tmp_p
     killed = f"""
 import os, signal
 from pathlib import Path
-from siltstone.archive.lines import replaced
+from siltstone.archive.records import replaced
 for name in ("segments.jsonl", "vectors.bin", "knowledge.jsonl"):
     if not os.fork():
         with replaced(Path({str(tmp_path)!r}) / name) as file:

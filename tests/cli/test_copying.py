@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from conversations import small, turns
 from siltstone import Entry, MemoryStore, Session
-from siltstone.cli import copying
+from siltstone.cli import edit
 from siltstone.cli.app import app
-from siltstone.stores.copying import Copied
+from siltstone.stores.transfer import Copied
 from siltstone.testing import ScriptedModel
 
 
@@ -51,7 +51,7 @@ def test_a_session_that_was_written_to_meanwhile_is_named(
     def copied(*_: Any, **__: Any) -> Copied:
         return Copied(sessions=2, differing=("chat",))
 
-    monkeypatch.setattr(copying, "copy_store", copied)
+    monkeypatch.setattr(edit, "copy_store", copied)
     assert "not the same: 'chat'" in told("copy", source, tmp_path / "to", code=1)
 
 

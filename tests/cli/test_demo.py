@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from siltstone.cli.demo.show import HEIGHT, picture
+from siltstone.cli.demo import HEIGHT, picture
 
 
 def demo(store: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

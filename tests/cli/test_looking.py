@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from conversations import assistant, exchange, small, turns, user
 from siltstone import Compacted, Session
 from siltstone.cli.app import app
-from siltstone.cli.looking import hit_text
-from siltstone.cli.transcript import read_transcripts
-from siltstone.messages.wording import is_hidden
+from siltstone.cli.show import hit_text
+from siltstone.cli.transcripts import read_transcripts
+from siltstone.messages.text import is_hidden
 from siltstone.testing import ScriptedModel
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from siltstone.cli.probes import MOST, Probe, Retention, probes_of, retention
+from siltstone.cli.replay import MOST, Probe, Retention, probes_of, retention
 
 TEXT = """The build took 184,512 milliseconds on the second machine.
 It is written to /srv/data/out/report.json every night.

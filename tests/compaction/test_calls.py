@@ -9,13 +9,14 @@ import pytest
 
 from compacting import SHORT, Window, exchange, filler, long, policy, run
 from siltstone import Compacted, Failed, Guidance, Plan, acompact, compact, llm, plan
-from siltstone.compaction import CompactionConfig, CompactionError, ThresholdCompactor, Trigger
+from siltstone.compaction import CompactionError, Trigger
 from siltstone.compaction.prompts import PROMPT
 from siltstone.errors import ModelError
 from siltstone.events import UsageRecord
 from siltstone.llm import Completion, CompletionRequest
 from siltstone.messages import read_history
 from siltstone.models import ExtractiveModel
+from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 from siltstone.testing import RecordingHook, ScriptedModel
 
 # -- attempts and chains -------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from siltstone import (
     compact,
 )
 from siltstone.compaction import CompactionContext, Skip, ToolResult, Trigger, loads_what_is_used
-from siltstone.compaction.in_place import InPlace
+from siltstone.compaction.results import InPlace
 from siltstone.messages import SubstituteMessage, read_history, validate_history
 from siltstone.testing import ScriptedModel
 from siltstone.tokens import rule

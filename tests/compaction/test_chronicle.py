@@ -20,12 +20,11 @@ from siltstone import (
     TieredConfig,
 )
 from siltstone.compaction import Trigger
-from siltstone.compaction.chronicle_run import view_budget
-from siltstone.compaction.chronicle_state import ChronicleState, listed
-from siltstone.compaction.chronicle_text import titled
-from siltstone.compaction.registry import make_policy
-from siltstone.compaction.tiered_prompts import CHECKPOINT_PROMPT
+from siltstone.config import make_policy
 from siltstone.messages import broken_tool_groups, summary_level, unmarked
+from siltstone.systems.spacebot.chronicle import titled, view_budget
+from siltstone.systems.spacebot.config import CHECKPOINT_PROMPT
+from siltstone.systems.spacebot.run import ChronicleState, listed
 
 WINDOW = 32_000
 

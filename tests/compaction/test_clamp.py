@@ -21,9 +21,8 @@ from siltstone import (
     compact,
 )
 from siltstone.compaction import Compaction, CompactionError, Trigger, validate
-from siltstone.compaction.clamp import clamp_result
-from siltstone.compaction.emergency_fit import WORDS, check_room
-from siltstone.compaction.select import select
+from siltstone.compaction.emergency import WORDS, check_room
+from siltstone.compaction.rewrite import clamp_result, select
 from siltstone.errors import ContextOverflowError
 from siltstone.messages import (
     SubstituteMessage,

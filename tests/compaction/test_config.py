@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from siltstone import TieredConfig, WaterfallConfig, WindowConfig
-from siltstone.compaction import SUMMARY_PREFIX, CompactionConfig
+from siltstone.compaction import SUMMARY_PREFIX
 from siltstone.errors import ConfigError
+from siltstone.systems.meerkat import CompactionConfig
 
 
 def test_the_documented_defaults():

@@ -12,13 +12,11 @@ from compacting import SHORT, assert_lawful
 from siltstone import llm
 from siltstone.compaction import (
     Compaction,
-    CompactionConfig,
     CompactionContext,
     CompactionError,
     Compactor,
     Emergency,
     Skip,
-    ThresholdCompactor,
     Trigger,
     validate,
 )
@@ -26,6 +24,7 @@ from siltstone.errors import ContextOverflowError
 from siltstone.llm import Completion, CompletionRequest
 from siltstone.messages import History, Message, broken_tool_groups, encode, read_history
 from siltstone.models import ExtractiveModel
+from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 from strategies import histories, texts
 
 ESTIMATORS = st.sampled_from(["blocks", "bytes/4", "chars/3"])

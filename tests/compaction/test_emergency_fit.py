@@ -26,7 +26,7 @@ from siltstone.compaction import (
     Trigger,
     fit,
 )
-from siltstone.compaction.registry import make_policy
+from siltstone.config import make_policy
 from siltstone.errors import ConfigError, ContextOverflowError
 from siltstone.messages import broken_tool_groups, read_history
 from siltstone.testing import ScriptedModel

@@ -25,13 +25,11 @@ from compacting import (
 from siltstone import llm
 from siltstone.compaction import Compaction, Compactor, Emergency, Skip, Trigger, validate
 from siltstone.compaction.base import CompactionError
-from siltstone.compaction.rewrite import rewrite
-from siltstone.compaction.select import Selection
-from siltstone.engine import attempt
+from siltstone.compaction.rewrite import Selection, rewrite
+from siltstone.engine import Failed, attempt
 from siltstone.errors import ContextOverflowError
 from siltstone.llm import Flow
 from siltstone.messages import Message, broken_tool_groups, read_history
-from siltstone.outcome import Failed
 from siltstone.tokens import TokenRule, rule
 from strategies import histories
 

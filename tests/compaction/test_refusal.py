@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from siltstone.compaction.refusal import is_refusal
+from siltstone.compaction.prompts import is_refusal
 
 REFUSALS = [
     "I'm sorry, but I can't help with that.",

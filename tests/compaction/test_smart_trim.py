@@ -15,11 +15,11 @@ from hypothesis import given, strategies as st
 from compacting import Raw, assistant, exchange, filler, run, system, user
 from playing import Play, shown
 from siltstone import Compacted, ConfigError, Skipped, SmartTrim, SmartTrimConfig, estimate_tokens
-from siltstone.compaction import CompactionContext, Trigger, smart_trim
-from siltstone.compaction.query import recent_query
+from siltstone.compaction import CompactionContext, Trigger
 from siltstone.index import Bm25Index
 from siltstone.messages import History, RecalledMessage, SummaryMessage, broken_tool_groups
-from siltstone.messages.prefixes import without_prefixes
+from siltstone.messages.text import without_prefixes
+from siltstone.systems.openclaw import recent_query, smart_trim
 
 DOCUMENTED = SmartTrimConfig(documented=True, estimator="chars/3-utf16")
 BOTH = pytest.mark.parametrize("config", [SmartTrimConfig(), DOCUMENTED], ids=["ours", "documented"])

@@ -16,9 +16,8 @@ from siltstone import Compacted, Failed, compact, plan
 from siltstone.compaction import (
     Trigger,
 )
-from siltstone.compaction.material import Material, at_most
+from siltstone.compaction.material import Material, at_most, lines, render
 from siltstone.compaction.prompts import MERGE_NOTE, PART_NOTE, PROMPT
-from siltstone.compaction.render import lines, render
 from siltstone.llm import CompletionRequest
 from siltstone.messages import Excerpt, History, Message, SummaryMessage, read_history
 from siltstone.testing import RecordingHook, ScriptedModel

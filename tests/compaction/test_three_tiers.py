@@ -10,10 +10,10 @@ from compacting import system
 from playing import said
 from shapes import ask, call, result, say
 from siltstone import MemoryStore, Session, WindowCompactor, WindowConfig
-from siltstone.compaction import tiers
 from siltstone.errors import StoreError, StoreOpenError
 from siltstone.messages import encode, read_history, repair, validate_history
-from siltstone.messages.repairs.fence import NO_RESULT
+from siltstone.messages.dialects.base import NO_RESULT
+from siltstone.systems.rustant import tiers
 
 POLICY = WindowCompactor(WindowConfig(working_limit=3, retry_delay=0))
 

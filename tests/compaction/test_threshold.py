@@ -21,19 +21,12 @@ from compacting import (
     turn,
     user,
 )
-from siltstone.compaction import (
-    PROMPT,
-    SUMMARY_PREFIX,
-    CompactionConfig,
-    CompactionError,
-    Skip,
-    ThresholdCompactor,
-    Trigger,
-)
+from siltstone.compaction import PROMPT, SUMMARY_PREFIX, CompactionError, Skip, Trigger
 from siltstone.errors import ModelError
 from siltstone.events import UsageRecord
 from siltstone.llm import Completion
 from siltstone.messages import SummaryMessage, groups, marked, read_history, unmarked
+from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 from siltstone.testing import ScriptedModel
 
 

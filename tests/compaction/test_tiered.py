@@ -11,9 +11,9 @@ from compacting import assistant, exchange, filler, system, user
 from playing import Play, shown
 from siltstone import Compacted, Failed, Skipped, TieredCompactor, TieredConfig
 from siltstone.compaction import Trigger
-from siltstone.compaction.tiered_prompts import SUMMARY_PROMPT, WORKER_PROMPT
 from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted, ExtractionFailed
 from siltstone.messages import Message, broken_tool_groups, summary_level, unmarked
+from siltstone.systems.spacebot.config import SUMMARY_PROMPT, WORKER_PROMPT
 
 WINDOW = 4_000
 

@@ -11,9 +11,9 @@ from hypothesis import given, strategies as st
 from compacting import assistant, exchange, user
 from siltstone import ConfigError, TieredCompactor, TieredConfig, estimate_tokens
 from siltstone.compaction import CompactionContext
-from siltstone.compaction.share import reached_at, share_of
-from siltstone.compaction.tiered_config import FALLBACK_WINDOW
+from siltstone.compaction.checks import reached_at, share_of
 from siltstone.config import read_settings
+from siltstone.systems.spacebot.config import FALLBACK_WINDOW
 from siltstone.tokens import rule
 
 

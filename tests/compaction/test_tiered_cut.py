@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from compacting import assistant, exchange, user
-from siltstone.compaction.tiered_cut import aligned_cut
 from siltstone.messages import groups, read_history
+from siltstone.systems.spacebot.run import aligned_cut
 from strategies import HISTORIES
 
 
@@ -42,7 +42,7 @@ def test_sb_03_fractions_are_rounded_down_with_one_at_least_and_two_that_stay(
 
 @given(st.integers(3, 20_000))
 def test_sb_03_fractions_are_those_of_whole_numbers(count: int):
-    from siltstone.compaction.tiered_cut import cut_positions
+    from siltstone.systems.spacebot.run import cut_positions
 
     assert cut_positions(count, [], 0.3, 2) == min(max(1, count * 3 // 10), count - 2)
     assert cut_positions(count, [], 0.7, 2) == min(max(1, count * 7 // 10), count - 2)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from siltstone.compaction import CompactionConfig, CompactionContext, ThresholdCompactor
+from siltstone.compaction import CompactionContext
 from siltstone.errors import ConfigError
+from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 
 OVER = 100_000  # the default threshold
 POLICY = ThresholdCompactor()

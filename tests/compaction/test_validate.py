@@ -9,19 +9,13 @@ import pytest
 
 from compacting import Raw, assistant, exchange, filler, run, system, turn, user
 from siltstone import Compacted, compact
-from siltstone.compaction import (
-    SUMMARY_PREFIX,
-    Compaction,
-    CompactionConfig,
-    CompactionError,
-    ThresholdCompactor,
-    validate,
-)
+from siltstone.compaction import SUMMARY_PREFIX, Compaction, CompactionError, validate
 from siltstone.compaction.prompts import framed
 from siltstone.compaction.rewrite import covered, summary_message
 from siltstone.events import UsageRecord
 from siltstone.messages import Message, outline
 from siltstone.messages.read import read_message
+from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 
 RAWS: list[Raw] = [
     system("Rules."),

@@ -7,19 +7,11 @@ from typing import Any
 import pytest
 
 from compacting import SHORT, outcome, run, system, turn, user
-from siltstone.compaction import (
-    Compaction,
-    CompactionConfig,
-    CompactionError,
-    Compactor,
-    Emergency,
-    Skip,
-    ThresholdCompactor,
-    Trigger,
-)
+from siltstone.compaction import Compaction, CompactionError, Compactor, Emergency, Skip, Trigger
 from siltstone.compaction.validate import validate
 from siltstone.errors import ConfigError
 from siltstone.messages import KeyedSystemMessage, read_history, unmarked
+from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 from siltstone.testing import ScriptedModel
 
 

@@ -12,10 +12,10 @@ from hypothesis import given, strategies as st
 from compacting import exchange
 from playing import Play, committed, said, shown
 from siltstone import Compacted, ConfigError, Failed, Skipped, WaterfallCompactor
-from siltstone.compaction import CompactionContext, Trigger, WaterfallConfig
-from siltstone.compaction.waterfall_prompts import combining, slice_of
-from siltstone.compaction.waterfall_state import WaterfallState
+from siltstone.compaction import CompactionContext, Trigger
 from siltstone.messages import SummaryMessage, read_history, unmarked
+from siltstone.systems.waterfall.config import WaterfallConfig, combining, slice_of
+from siltstone.systems.waterfall.policy import WaterfallState
 
 OLDER = "# Older Summary:"
 

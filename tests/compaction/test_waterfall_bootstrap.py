@@ -8,11 +8,11 @@ import pytest
 
 from playing import Play, said
 from siltstone import Compacted, Skipped, WaterfallCompactor
-from siltstone.compaction import Trigger, WaterfallConfig
+from siltstone.compaction import Trigger
 from siltstone.compaction.prompts import framed
 from siltstone.compaction.rewrite import summary_message
-from siltstone.compaction.waterfall_prompts import RECENT_PREFIX, slice_of
-from siltstone.compaction.waterfall_state import WaterfallState
+from siltstone.systems.waterfall.config import RECENT_PREFIX, WaterfallConfig, slice_of
+from siltstone.systems.waterfall.policy import WaterfallState
 
 
 def play() -> Play:

@@ -11,8 +11,8 @@ from hypothesis import given, strategies as st
 
 from playing import said
 from siltstone import Session, WaterfallCompactor
-from siltstone.compaction import WaterfallConfig
 from siltstone.messages import encode, read_history
+from siltstone.systems.waterfall.config import WaterfallConfig
 
 
 @given(st.integers(0, 1 << 32))

@@ -6,7 +6,7 @@ import pytest
 
 from playing import Play
 from siltstone import Compacted, CompletionRequest, ExtractiveModel, MaterialItem, WaterfallCompactor
-from siltstone.compaction import WaterfallConfig
+from siltstone.systems.waterfall.config import WaterfallConfig
 
 
 def test_a_slice_larger_than_the_summarisers_window_is_told_whole_in_portions():

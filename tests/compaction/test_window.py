@@ -12,18 +12,11 @@ from hypothesis import given, strategies as st
 from compacting import assistant, exchange, filler, system, user
 from playing import Play, committed, said, shown
 from siltstone import Compacted, ConfigError, ExtractiveModel, Failed, Session, Skipped, WindowCompactor
-from siltstone.compaction import (
-    CompactionContext,
-    Trigger,
-    WindowConfig,
-    breakdown,
-    context_alert,
-    smart_fallback_summary,
-    tiers,
-)
+from siltstone.compaction import CompactionContext, Trigger, breakdown, context_alert, smart_fallback_summary
 from siltstone.compaction.breakdown import level_of_ratio
 from siltstone.events import ContextCritical, ContextWarning
 from siltstone.messages import groups, read_history, unmarked
+from siltstone.systems.rustant import WindowConfig, tiers
 
 
 def play(model: Any = None, window: int | None = None, **settings: Any) -> Play:

@@ -11,8 +11,8 @@ from compacting import assistant, exchange, filler, outcome, run, system, user
 from playing import Play, shown
 from siltstone import Compacted, Session, SimpleMemoryStore, Skipped, TieredConfig, WorkerCompactor
 from siltstone.compaction import CompactionContext, Skip, Trigger
-from siltstone.compaction.worker import NOTHING, recap
 from siltstone.messages import broken_tool_groups, read_history, unmarked
+from siltstone.systems.spacebot.worker import NOTHING, recap
 
 WINDOW = 4_000
 

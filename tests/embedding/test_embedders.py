@@ -173,7 +173,7 @@ def test_a_pickle_is_never_run(tmp_path: Path) -> None:
 
 
 def test_minilm_without_its_packages_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("siltstone.embedding.minilm.find_spec", lambda _name: None)
+    monkeypatch.setattr("siltstone.embedding.pretrained.find_spec", lambda _name: None)
     with pytest.raises(ConfigError, match=r"pip install 'siltstone\[minilm\]'"):
         MiniLMEmbedder()
 
@@ -187,7 +187,7 @@ def test_minilm_refuses_a_file_that_is_not_there_and_a_package_that_changed(
         MiniLMEmbedder(tmp_path / "gone.onnx")
     with pytest.raises(ConfigError, match="threads must be at least 1, got 0"):
         MiniLMEmbedder(threads=0)
-    monkeypatch.setattr("siltstone.embedding.minilm.MODEL_SHA256", "0" * 64)
+    monkeypatch.setattr("siltstone.embedding.pretrained.MODEL_SHA256", "0" * 64)
     with pytest.raises(ConfigError, match="must have sha256 0000"):
         MiniLMEmbedder()
 

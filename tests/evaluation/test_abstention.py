@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from siltstone.evaluation import Conversation, Dataset, Question, Turn
-from siltstone.evaluation.abstention import off_topic, without_names
+from siltstone.evaluation.report import off_topic, without_names
 
 
 @pytest.mark.parametrize(

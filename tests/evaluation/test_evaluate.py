@@ -13,7 +13,7 @@ import pytest
 from siltstone import Dataset, Entry, MemoryStore, Report, SimpleMemoryStore, StoreError, evaluate
 from siltstone.errors import ConfigError, DatasetError, StoreClosedError
 from siltstone.evaluation import Conversation, Question, Turn, load_dataset
-from siltstone.evaluation.protocols import Measurable
+from siltstone.evaluation.run import Measurable
 
 
 @dataclass(frozen=True)

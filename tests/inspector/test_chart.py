@@ -11,9 +11,8 @@ from hypothesis import given, strategies as st
 from conversations import turns
 from inspecting import figure, inspected, shown, told
 from siltstone import Compacted, CompactionConfig, Session, ThresholdCompactor
-from siltstone.figures.difference import why
-from siltstone.figures.turns import Mark, TurnTokens
-from siltstone.inspector.chart import chart, level
+from siltstone.figures import Mark, TurnTokens, why
+from siltstone.inspector.sessions import chart, level
 from siltstone.testing import ScriptedModel
 
 END = 1_000

@@ -18,7 +18,7 @@ import pytest
 from inspecting import make_store, started
 from siltstone import MemoryStore, Session
 from siltstone.inspector import Subject
-from siltstone.inspector.live import Watch
+from siltstone.inspector.app import Watch
 
 
 def refused(*arguments: object) -> str:

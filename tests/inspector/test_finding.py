@@ -11,8 +11,8 @@ from hypothesis import given, strategies as st
 
 from inspecting import inspected, shown
 from siltstone import Entry, MemoryStore
-from siltstone.inspector.words import marked
-from siltstone.memory.passage import Passage
+from siltstone.inspector.format import marked
+from siltstone.memory.hits import Passage
 
 EVIL = '<mark>walrus</mark> "><script>alert(1)</script> Walruses & a \u202ewalrus\u202c <b>'
 

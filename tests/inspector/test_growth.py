@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from siltstone import Entry, SimpleMemoryStore
-from siltstone.figures.growth import growth, keeping
+from siltstone.figures import growth, keeping
 from siltstone.memory.log import NewMessage
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)

@@ -20,7 +20,7 @@ from servers.postgres import Postgres
 from siltstone import Compacted, Session
 from siltstone.cli.stores import open_place
 from siltstone.inspector import Access, Subject, inspector_app
-from siltstone.inspector.live import Watch, stamp
+from siltstone.inspector.app import Watch, stamp
 from siltstone.memory.base import Store
 from siltstone.testing import ScriptedModel
 

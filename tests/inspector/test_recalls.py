@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from conversations import assistant, user
 from inspecting import figure, figures, inspected, shown, told
 from siltstone import Entry, MemoryStore, RecallConfig, Session
-from siltstone.inspector.finding import RECALLS
+from siltstone.inspector.search import RECALLS
 
 SECRET = "the walrus password for the quarry is basalt-seven"
 LEFT = "a walrus was seen at the quarry, without its password"

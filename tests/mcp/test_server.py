@@ -20,7 +20,7 @@ from conversations import small, turns
 from mcp_client import TOKEN, CallError, http_server, over_http, over_stdio, reached, told
 from siltstone import Compacted, ConfigError, MemoryStore, Session, StoreOpenError
 from siltstone.mcp import Access, open_memory
-from siltstone.mcp.serving import TokenGate
+from siltstone.mcp.server import TokenGate
 from siltstone.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio

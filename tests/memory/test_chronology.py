@@ -12,8 +12,8 @@ from hypothesis import given, strategies as st
 
 from siltstone.errors import ConfigError
 from siltstone.memory import Entry, SearchHit, SourceRange
-from siltstone.memory.chronology import in_time, looked_at
 from siltstone.memory.convert import datetime_from
+from siltstone.memory.hits import in_time, looked_at
 from siltstone.session import Session
 from siltstone.stores import MemoryStore, SimpleMemoryStore
 from storing import contents
@@ -92,7 +92,7 @@ def test_many_hits_of_one_message_are_chosen_without_a_scan_for_each(monkeypatch
         next(steps)
         return heapreplace(heap, item)
 
-    monkeypatch.setattr("siltstone.memory.chronology.heapreplace", counted)
+    monkeypatch.setattr("siltstone.memory.hits.heapreplace", counted)
     hits = [hit(1 - at / 10_000, 10 if at % 2 else at) for at in range(5_000)]
     assert len(in_time(hits, 2_500)) == 2_500
     assert next(steps) < 10 * len(hits)

@@ -19,8 +19,8 @@ from branching import conversation, copied
 from conversations import assistant, exchange, small, user
 from siltstone import Compacted, ConfigError, Entry, MemoryStore, Session, SimpleMemoryStore, StoreError
 from siltstone.knowledge import KnowledgeConfig
-from siltstone.stores import copying
-from siltstone.stores.copying import copy_store
+from siltstone.stores import transfer
+from siltstone.stores.transfer import copy_store
 from siltstone.testing import ScriptedModel
 
 CONFIG = KnowledgeConfig(knowledge_extraction=False, min_entries=1)
@@ -111,7 +111,7 @@ def source(tmp_path: Path) -> Iterator[MemoryStore]:
 
 def figures(store: Any) -> dict[str, Any]:
     names = [info.session_id for info in store.sessions(limit=100).sessions]
-    return {name: copying._figures(store, name) for name in names}
+    return {name: transfer._figures(store, name) for name in names}
 
 
 def test_everything_is_there_and_every_search_finds_the_same(source: MemoryStore, tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_a_copy_that_was_stopped_before_any_write_goes_on(source: MemoryStore) -
 KILLED = """
 import sys
 from siltstone import MemoryStore
-from siltstone.stores.copying import copy_store
+from siltstone.stores.transfer import copy_store
 with MemoryStore.open(sys.argv[1], read_only=True) as source, MemoryStore.open(sys.argv[2]) as target:
     print("begins", flush=True)
     copy_store(source, target)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from siltstone.errors import InvalidEntryError
-from siltstone.knowledge.topics import entities_of, has_entity, named
+from siltstone.knowledge.search import entities_of, has_entity, named
 from siltstone.memory import Entry
 from siltstone.stores import MemoryStore, SimpleMemoryStore
-from siltstone.stores.tagged import Tags
+from siltstone.stores.simple import Tags
 from storing import contents
 
 WORDS = ["silt", "river", "delta", "kettle", "slow"]

@@ -9,8 +9,7 @@ from hypothesis import example, given, strategies as st
 from hostile_texts import hostile
 from shapes import call, result
 from siltstone import Entry, MemoryStore, Session, SimpleMemoryStore, ThresholdCompactor
-from siltstone.memory.forgetting import Criteria
-from siltstone.memory.holding import Holding
+from siltstone.memory.forgetting import Criteria, Holding
 from siltstone.memory.log import LogRow
 from strategies import texts
 

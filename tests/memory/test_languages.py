@@ -9,7 +9,7 @@ import pytest
 from reference import lexical
 from siltstone.errors import ConfigError, ReadOnlyStoreError
 from siltstone.memory import Entry
-from siltstone.memory.languages import LANGUAGES
+from siltstone.memory.limits import LANGUAGES
 from siltstone.session import Session
 from siltstone.stores import MemoryStore
 

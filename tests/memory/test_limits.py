@@ -12,7 +12,6 @@ from hypothesis import given, strategies as st
 
 from postgres_stores import over_postgres
 from siltstone import Session
-from siltstone.compaction import CompactionConfig, ThresholdCompactor
 from siltstone.errors import (
     ConfigError,
     InvalidEntryError,
@@ -23,6 +22,7 @@ from siltstone.errors import (
 from siltstone.memory import Entry, Limits, Store
 from siltstone.models import ExtractiveModel
 from siltstone.stores import HnswMemoryStore, MemoryStore, SimpleMemoryStore
+from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 from storing import compaction, contents, entries, message
 from summary_log import summary_log
 

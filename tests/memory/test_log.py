@@ -15,8 +15,7 @@ from postgres_stores import over_postgres
 from siltstone import _native
 from siltstone.errors import InvalidEntryError, StoreConflictError
 from siltstone.memory import Entry, Store, log as store_log
-from siltstone.memory.convert import compaction_from_row
-from siltstone.memory.written import compaction_to_row
+from siltstone.memory.convert import compaction_from_row, compaction_to_row
 from siltstone.stores import MemoryStore, SimpleMemoryStore
 from storing import compaction, entries, message
 from strategies import texts

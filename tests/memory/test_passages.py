@@ -118,7 +118,7 @@ def test_a_search_that_nobody_asks_for_passages_makes_none(
     def refuse(*_: object) -> None:
         raise AssertionError("a passage was made")
 
-    monkeypatch.setattr("siltstone.memory.passage.best_passage", refuse)
+    monkeypatch.setattr("siltstone.memory.hits.best_passage", refuse)
     assert hit_of(tmp_path, "a kettle", "kettle").content == "a kettle"
 
 

@@ -8,7 +8,7 @@ import json
 import pytest
 from hypothesis import example, given, strategies as st
 
-from siltstone.messages.escapes import DEEPEST, holds
+from siltstone.messages.text import DEEPEST, holds
 from strategies import texts
 
 KEY = '-----BEGIN KEY-----\nMII"q\\B/\té\U0001f511\n-----END KEY-----\n'

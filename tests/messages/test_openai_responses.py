@@ -19,7 +19,7 @@ from siltstone.messages import (
     read_message,
     turns,
 )
-from siltstone.messages.dialects.pairs import CALLS, OUTPUTS
+from siltstone.messages.dialects.base import CALLS, OUTPUTS
 from siltstone.tokens import IMAGE_TOKENS, estimate_tokens
 from strategies import PIXEL
 

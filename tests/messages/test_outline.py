@@ -15,8 +15,8 @@ from hypothesis import given, strategies as st
 
 from compacting import exchange, user
 from siltstone._native import Outline, render_messages, rendered_tokens
+from siltstone.compaction.material import render
 from siltstone.compaction.prompts import SUMMARY_PREFIX
-from siltstone.compaction.render import render
 from siltstone.compaction.rewrite import covered, joined
 from siltstone.errors import InvalidMessageError, SiltstoneError
 from siltstone.messages import (

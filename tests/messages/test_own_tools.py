@@ -17,7 +17,8 @@ from siltstone.messages import (
     names_own_tool,
     read_history,
 )
-from siltstone.tools import context_compact, memory_search
+from siltstone.tools.context import context_compact
+from siltstone.tools.memory import memory_search
 
 SECRET = "quoted-by-our-own-tool"
 names = st.builds(

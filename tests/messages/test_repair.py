@@ -12,15 +12,15 @@ from shapes import ask, call, result, results, say, thought, use
 from siltstone.messages import (
     RepairedMessage,
     broken_tool_groups,
+    legality as repairs,
+    legality as validators,
     opens_turn,
     read_history,
     read_message,
     repair,
-    repairs,
     validate_history,
-    validators,
 )
-from siltstone.messages.repairs.fence import NO_RESULT, TAG, without_our_tags
+from siltstone.messages.dialects.base import NO_RESULT, TAG, without_our_tags
 from strategies import HISTORIES, histories
 
 Raw = dict[str, Any]

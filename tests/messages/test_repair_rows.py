@@ -12,7 +12,7 @@ from shapes import ask, call, result, results, say, use
 from siltstone import Compacted, TieredCompactor, TieredConfig
 from siltstone.compaction import Trigger
 from siltstone.messages import broken_tool_groups, repair, validate_history
-from siltstone.messages.repairs.fence import NO_RESULT, TAG
+from siltstone.messages.dialects.base import NO_RESULT, TAG
 
 Raw = dict[str, Any]
 PAIRED = [

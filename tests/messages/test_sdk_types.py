@@ -12,9 +12,9 @@ from hypothesis import given, strategies as st
 
 from shapes import ask, result
 from siltstone import Emergency, ThresholdCompactor, compact
-from siltstone.compaction import CompactionConfig
 from siltstone.errors import ContextOverflowError
 from siltstone.messages import repair
+from siltstone.systems.meerkat import CompactionConfig
 from strategies import anthropic_histories, openai_histories, responses_histories
 
 DIALECTS = {

@@ -9,9 +9,9 @@ from hypothesis import given, strategies as st
 
 from shapes import ask, call, result, results, say, thought, use
 from siltstone import Emergency, ThresholdCompactor, compact
-from siltstone.compaction import CompactionConfig
 from siltstone.errors import ContextOverflowError, InvalidMessageError
 from siltstone.messages import Finding, read_history, validate_history
+from siltstone.systems.meerkat import CompactionConfig
 from strategies import anthropic_histories, histories, openai_histories, responses_histories
 
 Raw = dict[str, Any]

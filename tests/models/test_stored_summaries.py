@@ -15,16 +15,13 @@ import pytest
 
 from compacting import Raw, assistant, exchange, system, user
 from siltstone import Completion, CompletionRequest, ExtractiveModel, Session, SimpleMemoryStore
-from siltstone.compaction import (
-    CompactionConfig,
-    Compactor,
-    ThresholdCompactor,
-    TieredCompactor,
-    TieredConfig,
-    WaterfallCompactor,
-    WaterfallConfig,
-    WindowCompactor,
-)
+from siltstone.compaction import Compactor
+from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
+from siltstone.systems.rustant import WindowCompactor
+from siltstone.systems.spacebot.config import TieredConfig
+from siltstone.systems.spacebot.tiered import TieredCompactor
+from siltstone.systems.waterfall.config import WaterfallConfig
+from siltstone.systems.waterfall.policy import WaterfallCompactor
 
 STORED = Path(__file__).parents[1] / "data" / "summaries.json"
 

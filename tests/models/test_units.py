@@ -11,9 +11,8 @@ from compacting import assistant, exchange, user
 from reference.tokenize import lower, repaired
 from reference.units import LONGEST_UNIT, Unit, read_items
 from siltstone.compaction import SUMMARY_PREFIX
-from siltstone.compaction.material import Material
+from siltstone.compaction.material import Material, items_of
 from siltstone.compaction.prompts import framed
-from siltstone.compaction.render import items_of
 from siltstone.messages import MaterialItem, SummaryMessage, read_history
 from siltstone.tokens import rule
 from strategies import histories

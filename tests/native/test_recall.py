@@ -14,7 +14,7 @@ from conversations import user
 from reference import recall as twin
 from siltstone import Entry, MemoryStore, Session, tokens
 from siltstone.recall import Detail, FactLine, RecallBlock, RecallConfig, build_block
-from siltstone.recall.block import block_options, lines, safe, written
+from siltstone.recall.turn import block_options, lines, safe, written
 from siltstone.session import recalling
 
 RULES = ["bytes/4", "chars/3", "chars/3-utf16", "blocks", "bytes_total", "flat_tools"]

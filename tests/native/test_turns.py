@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from siltstone import SimpleMemoryStore, _native
-from siltstone.memory.written import NewEntry
+from siltstone.memory.convert import NewEntry
 from siltstone.messages import History
 
 MANY = 1_024

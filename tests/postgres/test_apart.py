@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from siltstone.errors import StoreClosedError
-from siltstone.postgres import apart
-from siltstone.postgres.apart import Apart, NotInTimeError
+from siltstone.postgres import protocol
+from siltstone.postgres.protocol import Apart, NotInTimeError
 
 LONG = 60.0
 
@@ -90,7 +90,7 @@ def test_a_call_that_an_interrupt_leaves_behind_ends_before_the_next_begins(thre
 def test_a_call_that_was_not_begun_in_time_is_never_made(
     threads: Apart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "GRACE", 0.05)
+    monkeypatch.setattr(protocol, "GRACE", 0.05)
     free, done = threading.Event(), []
     interrupted(threads, free.wait)
     with pytest.raises(NotInTimeError) as caught:
@@ -104,7 +104,7 @@ def test_a_call_that_was_not_begun_in_time_is_never_made(
 def test_a_call_that_does_not_end_in_time_names_its_thread(
     threads: Apart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "GRACE", 0.05)
+    monkeypatch.setattr(protocol, "GRACE", 0.05)
     where = threads.run(threading.get_ident, LONG)
     free = threading.Event()
     with pytest.raises(NotInTimeError) as caught:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from conversations import small, turns, user
 from servers import Postgres, running
 from siltstone import Entry, Session
-from siltstone.cli import benching
+from siltstone.cli import bench
 from siltstone.cli.app import app
 from siltstone.errors import ConfigError, ReadOnlyStoreError
 from siltstone.testing import ScriptedModel
@@ -186,8 +186,8 @@ def test_a_server_of_mcp_serves_a_session_of_a_database(url: str) -> None:
 def test_bench_measures_where_it_is_told_to_and_leaves_nothing_there(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    timed = benching._timed
-    monkeypatch.setattr(benching, "_timed", lambda call, **given: timed(call, **{**given, "repeats": 2}))
+    timed = bench._timed
+    monkeypatch.setattr(bench, "_timed", lambda call, **given: timed(call, **{**given, "repeats": 2}))
     here = answer("bench", "--messages", 100, "--store", tmp_path)["microseconds"]
     there = answer("bench", "--messages", 100, "--store", url)["microseconds"]
     assert there.keys() == here.keys() > {"append, on disk", "search, best 5"}

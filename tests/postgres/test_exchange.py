@@ -22,7 +22,7 @@ from siltstone import Entry
 from siltstone.errors import StoreUnavailableError
 from siltstone.memory.log import NewMessage
 from siltstone.postgres import PostgresStore
-from siltstone.postgres.exchange import PREPARED, LateError, ask
+from siltstone.postgres.protocol import PREPARED, LateError, ask
 
 ECHO = (
     "SELECT %(whole)s::bigint, %(said)s::text, %(raw)s::bytea, %(is_so)s::boolean, %(mark)s::uuid::text, "

@@ -27,7 +27,7 @@ from siltstone.errors import (
     StoreUnavailableError,
 )
 from siltstone.memory import Entry
-from siltstone.postgres import PostgresStore, database, exchange
+from siltstone.postgres import PostgresStore, database, protocol as exchange
 from siltstone.testing import ScriptedModel
 
 

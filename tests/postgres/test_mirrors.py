@@ -14,7 +14,7 @@ from conversations import user
 from postgres_stores import PostgresPool
 from siltstone import Entry, MemoryStore, Session
 from siltstone.embedding import FunctionEmbedder
-from siltstone.postgres import PostgresStore, mirrors, store as postgres_store
+from siltstone.postgres import PostgresStore, mirror as mirrors, store as postgres_store
 from siltstone.postgres.mirror import EMPTY
 from storing import contents
 

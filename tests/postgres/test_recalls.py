@@ -10,7 +10,7 @@ from conversations import assistant, user
 from postgres_stores import PostgresPool
 from siltstone import Entry, MemoryStore, Session
 from siltstone.postgres import PostgresStore
-from siltstone.stores.copying import copy_store
+from siltstone.stores.transfer import copy_store
 
 SECRET = "the walrus password for the quarry is basalt-seven"
 QUESTION = "which walrus password has the quarry?"

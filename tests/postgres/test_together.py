@@ -13,7 +13,7 @@ from siltstone import Entry
 from siltstone.errors import StoreBusyError, StoreIoError
 from siltstone.postgres import PostgresStore, mirror
 from siltstone.postgres.database import Database
-from siltstone.postgres.statements import Write
+from siltstone.postgres.schema import Write
 
 NAMES = ("one", "two", "three")
 

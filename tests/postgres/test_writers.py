@@ -15,7 +15,7 @@ from postgres_stores import PostgresPool
 from siltstone import Compacted, MemoryStore, Session
 from siltstone.errors import StoreConflictError
 from siltstone.memory import Entry, Receipt
-from siltstone.postgres import PostgresStore, statements
+from siltstone.postgres import PostgresStore, schema as statements
 from siltstone.testing import ScriptedModel
 from storing import contents, entries, message
 from summary_log import summary_log

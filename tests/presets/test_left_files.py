@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from siltstone import ConfigError, Entry, MemoryStore, Session, StoreIoError, presets
-from siltstone.archive import read_segments, read_vectors
+from siltstone.archive.files import read_vectors
+from siltstone.archive.records import read_segments
 
 WINDOW = 16_000
 

@@ -24,10 +24,11 @@ from siltstone import (
     ThresholdCompactor,
     presets,
 )
-from siltstone.archive import Said, read_vectors
+from siltstone.archive.files import read_vectors
+from siltstone.archive.live import Said
 from siltstone.cli.app import app
-from siltstone.presets import System, preset, preset_names
-from siltstone.presets.registry import SYSTEMS
+from siltstone.presets import SYSTEMS, preset, preset_names
+from siltstone.systems.base import System
 
 MEERKAT = """\
 [compaction]

@@ -8,7 +8,7 @@ from typing import Any
 
 from playing_presets import waterfall_of
 from siltstone import Session, presets
-from siltstone.vault import Vault, VaultMemory, VaultSummary
+from siltstone.systems.waterfall.vault import Vault, VaultMemory, VaultSummary
 
 
 def test_the_vault_has_every_message_and_both_summaries_of_the_last_run(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from siltstone.recall import (
     query_of,
     without_recalled,
 )
-from siltstone.recall.block import safe
+from siltstone.recall.turn import safe
 
 NOON = datetime(2026, 2, 10, 14, 31, tzinfo=UTC)
 

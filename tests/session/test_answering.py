@@ -21,7 +21,7 @@ from siltstone import (
 )
 from siltstone.errors import InvalidArgumentsError, StoreClosedError
 from siltstone.events import Watched, watch
-from siltstone.tools import memory_search
+from siltstone.tools.memory import memory_search
 
 ODD = [
     'quotes "here" and \\ there, fox',

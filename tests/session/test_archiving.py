@@ -12,14 +12,9 @@ import pytest
 
 from conversations import assistant, exchange, small, user
 from siltstone import ArchiveFailed, Compacted, ConfigError, MemoryStore, Session
-from siltstone.archive import (
-    ContextArchive,
-    read_knowledge,
-    read_segments,
-    read_vectors,
-    segment_of,
-    write_segments,
-)
+from siltstone.archive.files import read_vectors
+from siltstone.archive.live import ContextArchive
+from siltstone.archive.records import read_knowledge, read_segments, segment_of, write_segments
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.testing import RecordingHook, ScriptedModel
 

@@ -26,7 +26,7 @@ from siltstone import (
     TieredCompactor,
     _native,
 )
-from siltstone.compaction.render import RequestMessages
+from siltstone.compaction.material import RequestMessages
 from siltstone.errors import SessionBusyError
 from siltstone.llm import Steps
 from siltstone.memory.limits import DEFAULTS

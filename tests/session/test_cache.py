@@ -24,8 +24,8 @@ from siltstone import (
     ThresholdCompactor,
 )
 from siltstone.messages import InjectedMessage, read_history
-from siltstone.session.noting import band_at
-from siltstone.session.usage import cached_tokens, input_tokens
+from siltstone.session.boundary import band_at
+from siltstone.session.counters import cached_tokens, input_tokens
 from siltstone.testing import ScriptedModel
 
 WINDOW = 10_000

@@ -12,7 +12,8 @@ from hypothesis import given, settings, strategies as st
 
 from conversations import assistant, exchange, small, user
 from siltstone import Compacted, ConfigError, Entry, MemoryStore, Session, SimpleMemoryStore
-from siltstone.archive import read_everything, read_segments, read_vectors
+from siltstone.archive.files import read_vectors
+from siltstone.archive.records import read_everything, read_segments
 from siltstone.documented import hash_vector
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.session import (

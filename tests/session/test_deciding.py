@@ -13,7 +13,7 @@ from conversations import assistant, exchange, small, turns, user
 from siltstone import Compacted, Session, SimpleMemoryStore
 from siltstone.compaction.base import Compaction, Trigger
 from siltstone.messages import read_history
-from siltstone.session.deciding import rules_of
+from siltstone.session.rows import rules_of
 from siltstone.testing import ScriptedModel
 
 

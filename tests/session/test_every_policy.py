@@ -30,8 +30,7 @@ from siltstone import (
     compact,
 )
 from siltstone.compaction import Compaction, Skip, Trigger
-from siltstone.compaction.rewrite import rewrite
-from siltstone.compaction.select import parted
+from siltstone.compaction.rewrite import parted, rewrite
 from siltstone.events import OverheadTooLarge
 from siltstone.llm import Flow
 from siltstone.messages import Message

@@ -9,7 +9,7 @@ from shapes import call, result
 from siltstone import Compacted, CompactionConfig, MemoryStore, Session, SimpleMemoryStore, ThresholdCompactor
 from siltstone.memory.convert import message_of
 from siltstone.messages import KeyedSystemMessage
-from siltstone.session import loading
+from siltstone.session import state as states
 from strategies_messages import plain_messages
 
 
@@ -29,7 +29,7 @@ def said(count: int) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("count", [1, 6, 7, 8, 21, 30])
 def test_a_session_is_read_in_stretches_and_is_whole(tmp_path, monkeypatch, count):
-    monkeypatch.setattr(loading, "_STRETCH", 7)
+    monkeypatch.setattr(states, "_STRETCH", 7)
     with MemoryStore.open(tmp_path) as store:
         with opened(store) as session:
             session.append(*said(count))
@@ -52,7 +52,7 @@ def test_a_session_is_read_in_stretches_and_is_whole(tmp_path, monkeypatch, coun
 
 
 def test_what_is_forgotten_between_two_stretches_is_not_shown(tmp_path, monkeypatch):
-    monkeypatch.setattr(loading, "_STRETCH", 7)
+    monkeypatch.setattr(states, "_STRETCH", 7)
     with MemoryStore.open(tmp_path) as store:
         with opened(store) as session:
             session.append(*said(20))

@@ -46,7 +46,7 @@ from siltstone import (
 from siltstone.errors import ConfigError, HistoryConflictError, StoreConflictError
 from siltstone.memory import Store
 from siltstone.messages import validate_history
-from siltstone.session.range_set import numbers
+from siltstone.session.state import numbers
 from speaking import DIALECTS, Dialect, Speaker
 
 WINDOW = 1_600

@@ -23,11 +23,11 @@ from siltstone import (
     Trigger,
     WaterfallCompactor,
 )
-from siltstone.compaction import WaterfallConfig
 from siltstone.events import ContextCritical, ContextWarning
 from siltstone.memory.log import Derived
 from siltstone.messages import Message
-from siltstone.session.lineage import PAST, PolicyLine
+from siltstone.session.policy_history import PAST, PolicyLine
+from siltstone.systems.waterfall.config import WaterfallConfig
 from siltstone.testing import ScriptedModel
 
 WATERFALL = replace(

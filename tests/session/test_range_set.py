@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from siltstone.session.range_set import common, count, has, minus, numbers, union, within
+from siltstone.session.state import common, count, has, minus, numbers, union, within
 
 SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=8)
 

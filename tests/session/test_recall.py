@@ -26,7 +26,7 @@ from siltstone import (
 from siltstone.errors import StoreIoError
 from siltstone.messages import RecalledMessage, broken_tool_groups, read_history
 from siltstone.recall import parse_block
-from siltstone.session.documented_search import DocumentedSearch
+from siltstone.session.recalling import DocumentedSearch
 from siltstone.testing import ScriptedModel
 from siltstone.tokens import estimate_tokens
 

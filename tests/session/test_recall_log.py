@@ -22,10 +22,10 @@ from siltstone import (
     SimpleMemoryStore,
 )
 from siltstone.errors import EntryNotFoundError
+from siltstone.memory.database_log import MOST_RECALLS
 from siltstone.memory.log import NewRecall, SessionLog
-from siltstone.memory.recalled import MOST_RECALLS
 from siltstone.session import rows
-from siltstone.stores.copying import copy_store
+from siltstone.stores.transfer import copy_store
 from siltstone.testing import ScriptedModel
 from storing import database, sql
 

@@ -22,7 +22,7 @@ from siltstone import (
 from siltstone.errors import InvalidArgumentsError
 from siltstone.messages import broken_tool_groups
 from siltstone.testing import RecordingHook, ScriptedModel
-from siltstone.tools import dispatch
+from siltstone.tools.base import dispatch
 
 POLICY = ThresholdCompactor(CompactionConfig(max_summary_tokens=50, recent_turn_budget=2))
 

@@ -23,7 +23,7 @@ from siltstone import (
     Session,
     SimpleMemoryStore,
 )
-from siltstone.compaction.registry import make_policy, policy_names
+from siltstone.config import make_policy, policy_names
 from siltstone.llm import CompletionRequest
 from siltstone.messages import RecalledMessage, SummaryMessage
 from siltstone.redaction import Redactor, SecretRule, rule_names

@@ -22,8 +22,8 @@ from siltstone import (
     SmartTrim,
     ThresholdCompactor,
 )
-from siltstone.compaction import SmartTrimConfig
 from siltstone.messages import validate_history
+from siltstone.systems.openclaw import SmartTrimConfig
 from siltstone.testing import ScriptedModel
 from speaking import DIALECTS, Dialect, Speaker
 

@@ -27,11 +27,11 @@ from siltstone import (
 from siltstone.compaction import Compaction, Skip
 from siltstone.errors import StoreCorruptError
 from siltstone.llm import Flow
-from siltstone.memory.sayings import entry_of, entry_with
+from siltstone.memory.database_log import entry_of, entry_with
 from siltstone.messages import Message, OwnTools, encode, read_history
-from siltstone.session.clock import CompactionClock
+from siltstone.session.counters import CompactionClock
 from siltstone.session.rows import entries
-from siltstone.session.view import Item
+from siltstone.session.state import Item
 from siltstone.testing import RecordingHook, ScriptedModel
 from storing import message
 

@@ -28,7 +28,7 @@ from siltstone import (
     StoreIoError,
     presets,
 )
-from siltstone.archive import read_segments
+from siltstone.archive.records import read_segments
 from siltstone.messages import RecalledMessage
 
 WINDOW = 8_000  #: of which 4,000 are the reserve and 800 the block: 3,200 tokens are the safe limit
@@ -305,7 +305,9 @@ def test_the_files_of_the_archive_have_what_requests_left_out_and_a_crash_in_bet
     with Session.open(tmp_path, "s", **given) as session:
         session.append(*map(said, range(24)))
         with monkeypatch.context() as patch:
-            patch.setattr("siltstone.session.shaping.write_new", lambda core: None)  # killed before the files
+            patch.setattr(
+                "siltstone.session.request_policy.write_new", lambda core: None
+            )  # killed before the files
             left = numbers(session.prepare())
     assert not path.exists()
     with Session.open(tmp_path, "s", **given) as session:

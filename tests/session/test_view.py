@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from siltstone.messages import read_message
-from siltstone.session.view import View
+from siltstone.session.state import View
 from siltstone.tokens import rule
 
 ROLES = ("system", "developer", "user", "assistant")

@@ -20,11 +20,11 @@ from siltstone import (
     SimpleMemoryStore,
     ThresholdCompactor,
 )
-from siltstone.archive import Record
+from siltstone.archive.records import Record
 from siltstone.errors import ConfigError, StoreConflictError, StoreCorruptError
 from siltstone.knowledge import FactRows
 from siltstone.memory.base import Store
-from siltstone.session.carrying import records_of, write_session
+from siltstone.session.transfer import records_of, write_session
 from siltstone.testing import RecordingHook, ScriptedModel
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
@@ -312,13 +312,13 @@ def test_a_fork_that_breaks_off_deletes_no_entries_of_another_worker(store: Stor
 
 def test_an_undo_of_a_named_compaction_undoes_no_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another worker compacts after the undo has looked, and before it writes."""
-    from siltstone.session import branches
+    from siltstone.session import committing
 
     one = worker(store)
     one.append(*said(6))
     first = one.compact().compaction_id
     assert first is not None
-    look = branches.undo
+    look = committing.step_back
 
     def overtaken(*given: Any) -> Any:
         found = look(*given)
@@ -328,7 +328,7 @@ def test_an_undo_of_a_named_compaction_undoes_no_other(store: Store, monkeypatch
             other.compact()
         return found
 
-    monkeypatch.setattr(branches, "undo", overtaken)
+    monkeypatch.setattr(committing, "step_back", overtaken)
     with pytest.raises(StoreConflictError, match=f"compaction {first} is not the last one of session 's'"):
         one.undo_compaction(compaction_id=first)
     records = one.compactions()

@@ -27,14 +27,14 @@ from siltstone import (
     SmartTrimConfig,
     presets,
 )
-from siltstone.archive import ContextArchive
-from siltstone.compaction import smart_trim
-from siltstone.compaction.waterfall_prompts import LONGTERM_PREFIX, RECENT_PREFIX
-from siltstone.compaction.window import tiers
+from siltstone.archive.live import ContextArchive
 from siltstone.llm import ToolCall
 from siltstone.messages import RecalledMessage, indexable_texts, read_history
 from siltstone.presets import preset
-from siltstone.vault import Vault
+from siltstone.systems.openclaw import smart_trim
+from siltstone.systems.rustant import tiers
+from siltstone.systems.waterfall.config import LONGTERM_PREFIX, RECENT_PREFIX
+from siltstone.systems.waterfall.vault import Vault
 
 Messages = list[dict[str, Any]]
 

@@ -18,8 +18,8 @@ from siltstone import (
     SourceRange,
     estimate_tokens,
 )
-from siltstone.tools import LEAST_BUDGET, answer_budget, memory_search
-from siltstone.tools.budget import FLOOR, best_part, shares
+from siltstone.tools.base import FLOOR, LEAST_BUDGET, answer_budget, best_part, shares
+from siltstone.tools.memory import memory_search
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 NEEDLE = "The vault code is 7731-alpha."

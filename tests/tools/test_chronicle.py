@@ -10,7 +10,8 @@ import pytest
 from siltstone import Checkpoint, estimate_tokens
 from siltstone.errors import InvalidArgumentsError
 from siltstone.messages import OWN_TOOLS
-from siltstone.tools import Tool, chronicle
+from siltstone.tools.base import Tool
+from siltstone.tools.context import chronicle
 
 FOUND = [
     *(

@@ -9,8 +9,8 @@ import pytest
 
 from conversations import turns
 from siltstone import CompactionConfig, Session, SimpleMemoryStore, ThresholdCompactor, TieredCompactor
-from siltstone.compaction import TieredConfig
-from siltstone.tools import dispatch
+from siltstone.systems.spacebot.config import TieredConfig
+from siltstone.tools.base import dispatch
 
 DEEP = "[" * 100_000
 VALUES: list[Any] = [

@@ -13,7 +13,8 @@ from siltstone import ConfigError, estimate_tokens
 from siltstone._native import matching_lines
 from siltstone.errors import InvalidArgumentsError
 from siltstone.messages import OWN_TOOLS
-from siltstone.tools import Tool, handle_of, memory_get
+from siltstone.tools.base import Tool
+from siltstone.tools.memory import handle_of, memory_get
 
 LOG = "\n".join(f"{number:04} {'ERROR disk full' if number % 50 == 0 else 'ok'}" for number in range(1, 1001))
 TEXTS = {3: "one\ntwo\nthree", 4: LOG, 5: "", 6: "x" * 10_000}

@@ -11,7 +11,8 @@ import pytest
 from siltstone import ConfigError
 from siltstone.errors import InvalidArgumentsError
 from siltstone.knowledge import IMPORTANCE
-from siltstone.tools import SavedMemory, context_compact, memory_forget, memory_save, skill
+from siltstone.tools.context import context_compact, skill
+from siltstone.tools.memory import SavedMemory, memory_forget, memory_save
 
 SAVED = {
     "content": "User decided to refactor the auth module to use dependency injection",

@@ -25,7 +25,8 @@ from siltstone import (
     Tool,
 )
 from siltstone.errors import InvalidArgumentsError, StoreClosedError, ToolNotFoundError
-from siltstone.tools import dispatch, memory_search
+from siltstone.tools.base import dispatch
+from siltstone.tools.memory import memory_search
 
 DESCRIPTION = (
     "Search semantic memory for past conversation content. Memory contains text from earlier conversation "

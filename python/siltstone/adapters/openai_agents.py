@@ -6,13 +6,21 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from inspect import isawaitable
 from typing import Any
 
-from siltstone.adapters.base import AnySession, Door, Ready, acalled_tool, called, memory_tools, requires
-from siltstone.adapters.edits import new_items
+from siltstone.adapters.base import (
+    AnySession,
+    Door,
+    Ready,
+    acalled_tool,
+    called,
+    memory_tools,
+    new_items,
+    requires,
+)
 from siltstone.adapters.host import HostDialect, HostMessage
 from siltstone.errors import ConfigError
 from siltstone.events import UsageRecord
 from siltstone.messages import FORGOTTEN, Provenance, encode, read_message
-from siltstone.tools import Tool
+from siltstone.tools.base import Tool
 
 with requires("openai-agents"):
     from agents import FunctionTool, Model, ModelProvider, MultiProvider, RunConfig, Usage

@@ -13,10 +13,25 @@ from pathlib import Path
 from threading import RLock
 from typing import Final
 
-from siltstone.archive.files import Said, SegmentArchive
-from siltstone.archive.lines import Stamp, read_lines, remove_leftovers, replaced, stamp_of, write_lines
-from siltstone.archive.records import Segment, fact_fields
-from siltstone.archive.vectors import append_vectors, dimension_of, id_bytes, merge_vectors, read_vectors
+from siltstone.archive.files import (
+    Said,
+    SegmentArchive,
+    append_vectors,
+    dimension_of,
+    id_bytes,
+    merge_vectors,
+    read_vectors,
+)
+from siltstone.archive.records import (
+    Segment,
+    Stamp,
+    fact_fields,
+    read_lines,
+    remove_leftovers,
+    replaced,
+    stamp_of,
+    write_lines,
+)
 from siltstone.documented import DIMENSION, DocumentedBm25, hash_vector, hybrid_scores, passes, tokens
 from siltstone.errors import ConfigError
 from siltstone.knowledge import Fact

@@ -16,9 +16,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from siltstone import __version__, presets
-from siltstone.cli import changing, looking, memories
-from siltstone.cli.benching import bench
-from siltstone.cli.console import (
+from siltstone.cli import demo as demonstration, edit, show
+from siltstone.cli.bench import bench
+from siltstone.cli.doctor import Diagnosis, SecretsFound, examine, scan
+from siltstone.cli.postgres import postgres
+from siltstone.cli.replay import MODELS, Replay, check_plot, named_policy, plot, replay, summed
+from siltstone.cli.serve import inspect, mcp
+from siltstone.cli.stores import (
     AsJson,
     choice,
     line,
@@ -27,27 +31,15 @@ from siltstone.cli.console import (
     progress,
     refusals,
     refuse,
+    shown,
     working,
 )
-from siltstone.cli.copying import copy
-from siltstone.cli.demo.run import run
-from siltstone.cli.demo.show import show
-from siltstone.cli.doctor import Diagnosis, examine
-from siltstone.cli.facts import facts
-from siltstone.cli.inspecting import inspect
-from siltstone.cli.plot import check_plot, plot
-from siltstone.cli.postgres import postgres
-from siltstone.cli.recalls import recalls
-from siltstone.cli.replay import MODELS, Replay, named_policy, replay, summed
-from siltstone.cli.secrets import SecretsFound, scan
-from siltstone.cli.serving import mcp
-from siltstone.cli.stores import shown
-from siltstone.cli.timeline import timeline
-from siltstone.cli.transcript import read_transcripts
+from siltstone.cli.transcripts import read_transcripts
 from siltstone.compaction import Compactor
-from siltstone.compaction.registry import policy_names
+from siltstone.config import policy_names
 from siltstone.memory.opening import is_database
-from siltstone.presets import Preset, preset_names
+from siltstone.presets import preset_names
+from siltstone.systems.base import Preset
 
 __all__ = ["app"]
 
@@ -59,22 +51,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # its tables cut long lines at the width of the terminal
 )
-app.command(name="sessions")(looking.sessions)
-app.command(name="search")(looking.search)
-app.command(name="facts")(facts)
-app.command(name="show")(looking.show)
-app.command(name="compactions")(looking.compactions)
-app.command(name="context")(looking.context)
-app.command(name="timeline")(timeline)
-app.command(name="recalls")(recalls)
-app.command(name="expand")(looking.expand)
-app.command(name="undo")(changing.undo)
-app.command(name="forget")(changing.forget)
-app.command(name="import")(changing.import_transcript)
-app.command(name="export")(looking.export)
-app.command(name="copy")(copy)
-app.command(name="memory-status")(memories.memory_status)
-app.command(name="compact-memories")(memories.compact_memories)
+app.command(name="sessions")(show.sessions)
+app.command(name="search")(show.search)
+app.command(name="facts")(show.facts)
+app.command(name="show")(show.show)
+app.command(name="compactions")(show.compactions)
+app.command(name="context")(show.context)
+app.command(name="timeline")(show.timeline)
+app.command(name="recalls")(show.recalls)
+app.command(name="expand")(show.expand)
+app.command(name="undo")(edit.undo)
+app.command(name="forget")(edit.forget)
+app.command(name="import")(edit.import_transcript)
+app.command(name="export")(show.export)
+app.command(name="copy")(edit.copy)
+app.command(name="memory-status")(show.memory_status)
+app.command(name="compact-memories")(show.compact_memories)
 app.command(name="mcp")(mcp)
 app.command(name="inspect")(inspect)
 app.command(name="bench")(bench)
@@ -133,11 +125,11 @@ def demo_command(
             bar.update(task, completed=done, total=total, description=label)
 
         system = None if preset is None else presets.preset(preset)
-        demo = run(store, window=window, preset=system, limit=turns, progress=tell)
+        outcome = demonstration.run(store, window=window, preset=system, limit=turns, progress=tell)
     if as_json:
-        print_json(demo.to_json())
+        print_json(outcome.to_json())
         return
-    show(demo, output, draw=output.is_terminal if picture is None else picture)
+    demonstration.show(outcome, output, draw=output.is_terminal if picture is None else picture)
     output.print(f"\nThe store is in {shown(store)}: run the command again to reopen it.", highlight=False)
 
 
@@ -230,7 +222,7 @@ def replay_command(
 
 @app.command(name="doctor")
 def doctor_command(
-    path: looking.StorePath,
+    path: show.StorePath,
     repair: Annotated[
         bool, typer.Option("--repair", help="Rebuild derived rows; set damaged rows aside.")
     ] = False,

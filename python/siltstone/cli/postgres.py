@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from siltstone.cli.console import AsJson, line, print_json, refusals, working
-from siltstone.cli.stores import parts_of
+from siltstone.cli.stores import AsJson, line, parts_of, print_json, refusals, working
 from siltstone.memory import Finding
 
 __all__ = ["postgres"]

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from siltstone.cli.latency import Stopwatch
-from siltstone.cli.probes import KINDS, Retention, probes_of, retention
-from siltstone.cli.transcript import Transcript
+import typer
+
+from siltstone.cli.bench import Stopwatch
+from siltstone.cli.transcripts import Transcript
 from siltstone.compaction import Compactor
 from siltstone.config import Settings, find_settings, read_settings
-from siltstone.evaluation.measures import percentile
+from siltstone.engine import Compacted, Failed
+from siltstone.evaluation.report import percentile
 from siltstone.events import CompactionCompleted
 from siltstone.llm import Model
-from siltstone.memory.base import Store
-from siltstone.memory.paging import entries_of
+from siltstone.memory.base import Store, entries_of
 from siltstone.messages import (
     Message,
     RawMessage,
@@ -28,12 +31,148 @@ from siltstone.messages import (
     read_message,
 )
 from siltstone.models import ExtractiveModel
-from siltstone.outcome import Compacted, Failed
-from siltstone.presets import Preset
 from siltstone.session import Prepared, Session
 from siltstone.stores import MemoryStore
+from siltstone.systems.base import Preset
 
-__all__ = ["MODELS", "Replay", "named_policy", "replay", "summed"]
+# Checks whether facts in messages that left the context are still in context, found by a search, or lost.
+#
+# A probe is a number, a path, an error or a decision in a message that is no longer in the context. It is
+# still in the context if a summary or a later message has it. Else a search is asked for it. The query for
+# a number is made of the words beside it, the query for a path of its file name and the words before it,
+# and the query for an error or a decision of its first half.
+
+MOST: Final = 40  #: the maximum probes of one kind in one session, evenly spread
+LIMIT: Final = 5  #: the hits of a search
+SHORTEST_QUERY: Final = 3  # words: the minimum of a query
+LONGEST: Final = 160  # characters: the maximum of a probe
+
+_NUMBER: Final = re.compile(r"(?<![\w.])\d[\d,._]{2,}\d(?![\w.])")
+_PATH: Final = re.compile(r"(?<![\w/])(?:[\w.-]+)?(?:/[\w.-]+){2,}")
+_ERROR: Final = re.compile(
+    r"\b(?:\w*Error|\w*Exception|error|failed|failure|refused|denied)\b[:\s]", re.ASCII
+)
+_DECISION: Final = re.compile(
+    r"\b(?:decided|let's|we(?:'ll| will)|I(?:'ll| will)|instead of|must|should|use the|prefer)\b",
+    re.IGNORECASE,
+)
+_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
+_WORD: Final = re.compile(r"[^\W\d_]{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A fact in a message.
+
+    Attributes:
+        kind: One of ``KINDS``.
+        text: The text that must be found word for word.
+        query: The query of the search for it.
+    """
+
+    kind: str
+    text: str
+    query: str
+
+
+@dataclass(slots=True)
+class Retention:
+    """The numbers of probes in context, found by a search, and lost."""
+
+    in_context: int = 0
+    found: int = 0
+    lost: int = 0
+
+    def add(self, other: Retention) -> None:
+        """Adds the numbers of *other*."""
+        self.in_context += other.in_context
+        self.found += other.found
+        self.lost += other.lost
+
+    @property
+    def total(self) -> int:
+        """The number of all probes."""
+        return self.in_context + self.found + self.lost
+
+
+def _numbers(text: str) -> Iterator[Probe]:
+    for line in text.splitlines():
+        for found in _NUMBER.finditer(line):
+            query = _words(line[: found.start()][-120:] + " " + line[found.end() :][:120])
+            if query:
+                yield Probe("numbers", found[0], query)
+
+
+def _paths(text: str) -> Iterator[Probe]:
+    for line in text.splitlines():
+        for found in _PATH.finditer(line):
+            if len(found[0]) <= LONGEST:
+                name = found[0].rsplit("/", 1)[-1]
+                yield Probe("paths", found[0], f"{name} {_words(line[: found.start()])}".strip())
+
+
+def _errors(text: str) -> Iterator[Probe]:
+    for line in text.splitlines():
+        said = line.strip()
+        if len(said) <= LONGEST and _ERROR.search(said) and (query := _half(said)):
+            yield Probe("errors", said, query)
+
+
+def _decisions(text: str) -> Iterator[Probe]:
+    for line in text.splitlines():
+        for sentence in _SENTENCE.split(line):
+            said = sentence.strip()
+            if len(said) <= LONGEST and _DECISION.search(said) and (query := _half(said)):
+                yield Probe("decisions", said, query)
+
+
+KINDS: Final[dict[str, Callable[[str], Iterator[Probe]]]] = {
+    "numbers": _numbers,
+    "paths": _paths,
+    "errors": _errors,
+    "decisions": _decisions,
+}
+"""The kinds of probes, each with the function that finds them in a text."""
+
+
+def probes_of(texts: Iterable[str]) -> list[Probe]:
+    """The probes of *texts*: at most ``MOST`` of each kind, evenly spread, each text once."""
+    told = list(texts)
+    chosen: list[Probe] = []
+    for find in KINDS.values():
+        found = {probe.text: probe for text in told for probe in find(text)}
+        probes = list(found.values())
+        step = max(1, -(-len(probes) // MOST))
+        chosen += probes[::step]
+    return chosen
+
+
+def retention(
+    probes: Sequence[Probe], context: str, search: Callable[[str, int], Iterable[str]]
+) -> dict[str, Retention]:
+    """The numbers of *probes* by kind: in *context*, in the hits of *search* for their queries, or lost."""
+    kept = {kind: Retention() for kind in KINDS}
+    for probe in probes:
+        of_kind = kept[probe.kind]
+        if probe.text in context:
+            of_kind.in_context += 1
+        elif any(probe.text in text for text in search(probe.query, LIMIT)):
+            of_kind.found += 1
+        else:
+            of_kind.lost += 1
+    return kept
+
+
+def _half(said: str) -> str:
+    """The first half of the words of *said*; empty if it has too few words for a query."""
+    words = said.split()
+    return _words(" ".join(words[: (len(words) + 1) // 2]))
+
+
+def _words(text: str) -> str:
+    words = _WORD.findall(text)
+    return " ".join(words[:20]) if len(words) >= SHORTEST_QUERY else ""
+
 
 MODELS: dict[str, Callable[[], Model]] = {"extractive": ExtractiveModel}
 
@@ -291,3 +430,75 @@ def _look_for_losses(
             continue
         result.lost += kept.get(seq) != encode(raw)
         result.lost_from_memory += bool(text.strip()) and contents.get(seq) != text
+
+
+# A picture of a replay: the tokens that were sent at each boundary, with a line for each policy.
+
+INSTALL = "a plot needs the extra: pip install 'siltstone[plot]'"
+FORMATS = (".svg", ".png")
+
+# Colours that colour-blind people can distinguish (Okabe and Ito), and different styles of lines.
+STYLES = [
+    ("#0072B2", "-"), ("#D55E00", "-"), ("#009E73", "-"), ("#CC79A7", "-"),
+    ("#E69F00", "--"), ("#56B4E9", "--"), ("#000000", "--"), ("#0072B2", ":"), ("#D55E00", ":"),
+]  # fmt: skip
+
+
+def check_plot(path: Path) -> None:
+    """Checks the format of the file and the plot's extra, before a session is replayed.
+
+    Raises:
+        typer.BadParameter: the file has another format, or matplotlib is not installed.
+    """
+    if path.suffix.lower() not in FORMATS:
+        raise typer.BadParameter(f"{path} must end in {' or '.join(FORMATS)}", param_hint="--plot")
+    try:
+        import matplotlib as mpl  # noqa: F401
+    except ImportError:
+        raise typer.BadParameter(INSTALL, param_hint="--plot") from None
+
+
+def plot(replays: Mapping[str, Sequence[Replay]], window: int, path: Path) -> None:
+    """Draws *replays* (sessions by policy) to *path*, with one field for each session.
+
+    The same replays give the same bytes of an SVG.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import StrMethodFormatter
+
+    sessions = [result.name for result in next(iter(replays.values()))]
+    with mpl.rc_context({"svg.hashsalt": "siltstone", "svg.fonttype": "none", "font.size": 9}):
+        figure = Figure(figsize=(8, 2.8 * len(sessions) + 0.6))
+        fields = figure.subplots(len(sessions), 1, sharey=True, squeeze=False)
+        lines = list(zip(replays.items(), cycle(STYLES), strict=False))
+        for number, (field, name) in enumerate(zip(fields[:, 0], sessions, strict=True)):
+            field.axhline(window, color="#888888", linewidth=0.8, linestyle=(0, (6, 3)))
+            field.annotate(
+                f"window, {window:,}",
+                (0, window),
+                xycoords=("axes fraction", "data"),
+                xytext=(4, 3),
+                textcoords="offset points",
+                color="#666666",
+            )
+            for (label, results), (colour, style) in lines:
+                steps = results[number].timeline
+                field.plot(
+                    [seq for seq, _ in steps],
+                    [tokens for _, tokens in steps],
+                    color=colour,
+                    linestyle=style,
+                    linewidth=1.3,
+                    label=label,
+                )
+            field.set_title(name, loc="left", fontsize=9)
+            field.set_ylabel("tokens sent")
+            field.set_ylim(0, window * 1.12)
+            field.margins(x=0.01)
+            field.spines[["top", "right"]].set_visible(False)
+            field.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        fields[-1, 0].set_xlabel("messages so far")
+        figure.legend(*fields[0, 0].get_legend_handles_labels(), loc="upper center", ncols=4, frameon=False)
+        figure.tight_layout(rect=(0, 0, 1, 1 - 0.35 / figure.get_figheight()))
+        figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 from siltstone.compaction import checks
 from siltstone.compaction.base import (
@@ -18,16 +18,14 @@ from siltstone.compaction.base import (
     Trigger,
     shapes_request,
 )
-from siltstone.compaction.compress import ACTION as COMPRESS, CompressToolOutput
-from siltstone.compaction.keeping import composed, end_of
-from siltstone.compaction.share import share_of
+from siltstone.compaction.checks import share_of
+from siltstone.compaction.results import ACTION as COMPRESS, CompressToolOutput
+from siltstone.compaction.rewrite import composed, end_of
 from siltstone.errors import ModelError
 from siltstone.events import UsageRecord
 from siltstone.llm import LAST_RESORT, CompletionRequest, Flow
 from siltstone.messages import Message, as_history
 from siltstone.tokens import TokenRule, message_bytes, request_bytes
-
-__all__ = ["Chain"]
 
 _OF_STEPS = frozenset({"bytes", "count"})  # figures whose bounds the steps know, and the trigger does not
 _OF_PROVIDER = frozenset({"input_tokens", "forecast"})  # the provider's count, larger than our estimate
@@ -257,3 +255,23 @@ def _in_order(history: Sequence[Message], result: Compaction) -> bool:
 
 def _states(state: Mapping[str, Any] | None) -> dict[str, Any]:
     return dict(state) if isinstance(state, Mapping) else {}
+
+
+# The circuit breaker: after several attempts of low yield in a row, the pauses between attempts grow.
+
+#: Attempts in a row of low yield after which the breaker opens.
+BREAKER_ATTEMPTS: Final = 3
+#: Boundaries between two attempts while it is open, and the doublings of that number: 10, 20, 40, 40 ...
+BREAKER_PAUSE: Final = 10
+MOST_DOUBLINGS: Final = 2
+
+
+def breaker_pauses(context: CompactionContext) -> bool:
+    """Whether the breaker is open and it is too early to ask a model again.
+
+    A compaction without a model is not an attempt, and does not count.
+    """
+    if context.low_yield_attempts < BREAKER_ATTEMPTS or context.last_attempt_boundary is None:
+        return False
+    doublings = min(context.low_yield_attempts - BREAKER_ATTEMPTS, MOST_DOUBLINGS)
+    return context.boundary - context.last_attempt_boundary < BREAKER_PAUSE << doublings

@@ -10,27 +10,6 @@ from typing import Any, NoReturn
 from siltstone.errors import ConfigError
 from siltstone.tokens import TokenRule, rule
 
-__all__ = [
-    "LEAST_RESULT",
-    "LEAST_WINDOW",
-    "at_least",
-    "boolean",
-    "estimator",
-    "is_int",
-    "is_number",
-    "names",
-    "nearest",
-    "one_of",
-    "pause",
-    "positive",
-    "refuse",
-    "seconds",
-    "share",
-    "summarizer_window",
-    "text",
-    "within",
-]
-
 LEAST_RESULT = 64  #: tokens that a result which is cut keeps at least: below, it says nothing but that
 LEAST_WINDOW = 1_024  #: tokens of a summariser's window: a smaller one does not hold the prompt and an answer
 
@@ -143,3 +122,20 @@ def nearest(word: str, known: Sequence[str]) -> str:
         return f"; known are {', '.join(known)}"
     found = next(each for each in known if each.replace("-", "_") == close[0])
     return f"; did you mean {found!r}?"
+
+
+# Computes a share of a whole as a whole number; exact for shares that are written as decimals.
+
+
+def share_of(whole: int, share: float) -> int:
+    """The largest number that is at most *share* of *whole*."""
+    from fractions import Fraction  # with decimal: a session without shares does without
+
+    return int(Fraction(str(share)) * whole)
+
+
+def reached_at(whole: int, share: float) -> int:
+    """The least number that is at least *share* of *whole*."""
+    from fractions import Fraction
+
+    return -int(-Fraction(str(share)) * whole // 1)

@@ -1,18 +1,309 @@
-"""The emergency fit as a policy: it acts only if a history is larger than its window, and asks no model."""
+"""The emergency fit: makes any history fit its window, without a model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 from siltstone.compaction import checks
-from siltstone.compaction.base import Compaction, CompactionContext, Skip, Trigger
-from siltstone.compaction.emergency_fit import fit
-from siltstone.compaction.prompts import SUMMARY_PREFIX
+from siltstone.compaction.base import Compaction, CompactionContext, Skip, Substitute, Trigger
+from siltstone.compaction.checks import LEAST_RESULT
+from siltstone.compaction.prompts import SUMMARY_PREFIX, framed
+from siltstone.compaction.rewrite import (
+    Selection,
+    clamp,
+    clamped_alone,
+    covered,
+    must_stay,
+    parted,
+    rewrite,
+    summary_message,
+)
+from siltstone.compaction.validate import validate
+from siltstone.compaction.without_model import mechanical_summary, roomiest_note
+from siltstone.errors import ContextOverflowError
 from siltstone.llm import Flow
-from siltstone.messages import Message, RequestRule, is_request
+from siltstone.messages import (
+    Group,
+    Message,
+    RequestRule,
+    as_history,
+    groups,
+    is_request,
+    read_substitute,
+    words_alone,
+)
+from siltstone.messages.message import RULE_ROLES, SAID
 from siltstone.tokens import TokenRule
 
-__all__ = ["Emergency"]
+# The emergency fit: makes any history fit its window, without a model.
+#
+# Large results are cut first. If that is not enough, the oldest groups leave. The messages that
+# ``must_stay`` names always stay. Of the other groups the newest stay. But a group that is too large by
+# itself leaves even if it is the newest. A mechanical summary replaces all groups that left, and quotes the
+# newest of them.
+
+WORDS = "words"  #: the kind of a substitute with the user's words only, without the results beside them
+
+# Eighths of the window. If only results are cut, the aim for the history is six. If groups leave, the aim for
+# the messages that stay is five, and the summary has one. So a quarter of the window is free, and the next
+# message is not an emergency again.
+CUT_EIGHTHS = 6
+STAYING_EIGHTHS = 5
+SUMMARY_EIGHTHS = 1
+RESULT_EIGHTHS = 1  # the smallest size to which large results are cut before any group leaves
+
+
+def fit(
+    history: Sequence[Message],
+    context_window: int,
+    token_rule: TokenRule,
+    *,
+    reserved_tokens: int = 0,
+    summary_prefix: str = SUMMARY_PREFIX,
+    trigger: Trigger | None = None,
+    request_rule: RequestRule = is_request,
+    task: bool = False,
+) -> Compaction | None:
+    """A rewrite of *history* that fits the window; None if the history fits as it is.
+
+    Args:
+        history: The view to rewrite.
+        context_window: The model's window in tokens.
+        token_rule: The token rule. By it the result has at most ``context_window - reserved_tokens``.
+        reserved_tokens: Tokens that are sent beside the history.
+        summary_prefix: The first text of the summary message.
+        trigger: Its pinned messages stay too.
+        request_rule: Decides which text beside tool results is a request.
+        task: Whether the first request, the task of a worker, stays too, as long as there is room for it.
+
+    Raises:
+        ContextOverflowError: the messages that must stay are larger than the window by themselves.
+    """
+    of_fit = history, context_window - reserved_tokens, token_rule, summary_prefix, trigger, request_rule
+    fit = _Fit(*of_fit, task=task)
+    if token_rule.tokens(sum(fit.units)) <= fit.window:
+        return None
+    try:
+        compaction = fit.cut() or fit.shortened(reserved_tokens, context_window)
+    except ContextOverflowError:
+        if not task:
+            raise
+        compaction = _Fit(*of_fit).shortened(reserved_tokens, context_window)
+    content = framed(summary_prefix, compaction.summary) if compaction.summary else ""
+    validate(history, compaction, content, trigger, request_rule)
+    return compaction
+
+
+def check_room(
+    history: Sequence[Message],
+    context_window: int,
+    token_rule: TokenRule,
+    trigger: Trigger,
+    request_rule: RequestRule = is_request,
+) -> None:
+    """Refuses a *history* that :func:`fit` could not make fit, even after another compaction.
+
+    Raises:
+        ContextOverflowError: the messages that must stay are larger than the window by themselves.
+    """
+    fit = _Fit(
+        history, context_window - trigger.reserved_tokens, token_rule, SUMMARY_PREFIX, trigger, request_rule
+    )
+    if token_rule.tokens(sum(fit.units)) > fit.window:
+        fit.make_room(trigger.reserved_tokens, context_window)
+
+
+class _Fit:
+    """The fit for one history and one window."""
+
+    def __init__(
+        self,
+        history: Sequence[Message],
+        window: int,
+        token_rule: TokenRule,
+        summary_prefix: str,
+        trigger: Trigger | None,
+        request_rule: RequestRule,
+        *,
+        task: bool = False,
+    ) -> None:
+        self.history, self.window = history, window
+        self._trigger = trigger or Trigger("overflow")
+        self.units = [token_rule.units(message) for message in history]
+        self._rule, self._prefix = token_rule, summary_prefix
+        self._substitutes: dict[int, Substitute] = {}
+        read = as_history(history, request_rule)
+        self._request = read.outline.requests[-1] if read.outline.in_flight else None
+        spans = read.outline.closed(sorted(must_stay(read, self._trigger.pins, task=task)))
+        self._fixed = {at for span in spans for at in range(*span)}
+
+    def cut(self) -> Compaction | None:
+        """The history with its largest results cut; None if that is not enough.
+
+        All of them are cut to the same size, at least an eighth of the window.
+        """
+        substitutes = self._clamped(range(len(self.history)), self._common_size())
+        if not substitutes:
+            return None
+        compaction = clamped_alone(self.history, substitutes)
+        fits = self._rule.count(compaction.messages) <= self.window * (CUT_EIGHTHS + 1) // 8
+        return compaction if fits else None
+
+    def shortened(self, reserved_tokens: int, context_window: int) -> Compaction:
+        """The history without its oldest groups, and with large results cut.
+
+        Raises:
+            ContextOverflowError: the messages that must stay are larger than the window by themselves.
+        """
+        self.make_room(reserved_tokens, context_window)
+        kept = self._with_room_for_its_note(self._select())
+        selection = parted(self.history, kept)
+        summary = self._summary(selection, kept)
+        return rewrite(
+            self.history, selection, summary, self._prefix, degraded=True, substitutes=self._substitutes
+        )
+
+    def make_room(self, reserved_tokens: int, context_window: int) -> None:
+        """Cuts results until the messages that must stay fit, together with the shortest note on the others.
+
+        Raises:
+            ContextOverflowError: they do not fit after all cuts.
+        """
+        size = max(LEAST_RESULT, self.window * RESULT_EIGHTHS // 8)
+        self._replace(self._clamped(range(len(self.history)), size))
+        while self._least > self.window and size > LEAST_RESULT:
+            size = max(LEAST_RESULT, size // 2)
+            self._replace(self._clamped(self._fixed, size))
+        if self._least > self.window:
+            self._let_words_stand_alone()
+        if self._least > self.window:
+            raise _overflow(self._least + reserved_tokens, context_window)
+
+    @cached_property
+    def _groups(self) -> list[Group]:
+        return groups(self.history)
+
+    @property
+    def _least(self) -> int:
+        """Tokens of the messages that must stay, and of the shortest note on the others."""
+        return self._rule.tokens(self._fixed_units + self._least_summary)
+
+    @property
+    def _fixed_units(self) -> int:
+        return sum(self.units[at] for at in self._fixed)
+
+    @property
+    def _least_summary(self) -> int:
+        """Units of the shortest note on the messages that may leave."""
+        return self._least_note(self._fixed)
+
+    def _least_note(self, kept: set[int]) -> int:
+        """Units of the shortest note on all messages except *kept*. More ranges make it longer."""
+        going = [message for at, message in enumerate(self.history) if at not in kept]
+        if not going:
+            return 0
+        covers = covered(going)
+        return self._rule.units(summary_message(framed(self._prefix, roomiest_note(covers)), covers))
+
+    def _common_size(self) -> int:
+        """The size in tokens to which the largest results are cut, so that all is well below the window."""
+        size = max(LEAST_RESULT, self.window * RESULT_EIGHTHS // 8)
+        results = [at for at in range(len(self.history)) if self._has_results(at)]
+        sizes = sorted((self._rule.tokens(self.units[at]) for at in results), reverse=True)
+        beside = self._rule.tokens(sum(self.units)) - sum(sizes)
+        room = self.window * CUT_EIGHTHS // 8 - beside
+        for count in range(1, len(sizes) + 1):  # the `count` largest share the room beside the others
+            share = (room - sum(sizes[count:])) // count
+            if share >= (sizes[count] if count < len(sizes) else 0):
+                return max(size, share)
+        return size
+
+    def _has_results(self, at: int) -> bool:
+        message = self.history[at]
+        return message.provenance in SAID and any(part.kind == "tool_result" for part in message.parts)
+
+    def _clamped(self, positions: Iterable[int], tokens: int) -> dict[int, Substitute]:
+        large = [at for at in positions if self._rule.tokens(self.units[at]) > tokens]
+        return clamp(((at, self.history[at]) for at in large), tokens, self._rule, self._trigger)
+
+    def _replace(self, substitutes: Mapping[int, Substitute]) -> None:
+        for at, substitute in substitutes.items():
+            self._substitutes[at] = substitute
+            self.units[at] = self._rule.units(substitute.message)
+
+    def _let_words_stand_alone(self) -> None:
+        """Separates the user's newest words from the results beside them, so that their group may leave."""
+        request = self._request
+        if request is None or not self._trigger.keeps_substitutes:
+            return
+        group = next(each for each in self._groups if request in each.positions)
+        fields = words_alone(self.history[request])
+        held = any(self._trigger.holds(self.history[at]) for at in group.positions)
+        if fields is None or group.pending or held:
+            return
+        message = read_substitute(self.history[request], fields, WORDS)
+        self._fixed.difference_update(group.positions)
+        self._fixed.add(request)
+        self._replace({request: Substitute(self.history[request], message)})
+
+    def _select(self) -> set[int]:
+        """The positions that stay: the newest groups up to the aim; the very newest up to the window."""
+        kept, used = set(self._fixed), self._fixed_units
+        least_summary = self._least_summary
+        aim = self.window * STAYING_EIGHTHS // 8
+        is_newest = True
+        for positions in self._newest_first():
+            units = sum(self.units[at] for at in positions)
+            holds = self._rule.tokens(used + units + least_summary) <= self.window
+            if holds and (is_newest or self._rule.tokens(used + units) <= aim):
+                kept.update(positions)
+                used += units
+            elif self._rule.tokens(self._fixed_units + units) <= aim:
+                break  # it would fit by itself, so no older group may stay instead of it
+            is_newest = False
+        return kept
+
+    def _with_room_for_its_note(self, kept: set[int]) -> set[int]:
+        """*kept* without its oldest groups, as many as necessary to make room for the note."""
+        loose = [positions for positions in self._newest_first() if kept.issuperset(positions)]
+        while loose:
+            staying = sum(self.units[at] for at in kept)
+            if self._rule.tokens(staying + self._least_note(kept)) <= self.window:
+                break
+            kept = kept.difference(loose.pop())
+        return kept
+
+    def _summary(self, selection: Selection, kept: set[int]) -> str:
+        """The mechanical summary, with as much detail as its share and the window allow."""
+        covers = covered(selection.discarded)
+        staying = sum(self.units[at] for at in kept)
+        share = self.window * SUMMARY_EIGHTHS // 8
+
+        def fits(text: str) -> bool:
+            units = self._rule.units(summary_message(framed(self._prefix, text), covers))
+            return self._rule.tokens(units) <= share and self._rule.tokens(staying + units) <= self.window
+
+        # First guess: four characters a token. `fits` decides.
+        return mechanical_summary(selection.told, covers, self._prefix, 4 * share, fits)
+
+    def _newest_first(self) -> list[tuple[int, ...]]:
+        """The groups that may stay or leave, newest first, without earlier summaries, which always leave."""
+        loose = [group.positions for group in self._groups if self._fixed.isdisjoint(group.positions)]
+        loose = [at for at in loose if self._may_stay(self.history[at[0]])]
+        return sorted(loose, key=lambda positions: positions[-1], reverse=True)
+
+    def _may_stay(self, message: Message) -> bool:
+        return message.provenance != "compaction_summary" and message.role not in RULE_ROLES
+
+
+def _overflow(tokens: int, context_window: int) -> ContextOverflowError:
+    return ContextOverflowError(
+        f"what must stay (system and pinned messages, the request in flight, pending calls, a note on the "
+        f"rest) needs {tokens} tokens; the context window has {context_window}",
+        tokens=tokens,
+        context_window=context_window,
+    )
 
 
 class Emergency:

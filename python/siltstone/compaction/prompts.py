@@ -1,20 +1,14 @@
-"""The prompt of a summariser, and the frame of a summary."""
+"""The texts around a summary: its prompt, its frame, its cut to a number of tokens, and its cost."""
 
 from __future__ import annotations
 
-from siltstone.messages import unmarked
+import re
+from typing import Final
 
-__all__ = [
-    "MERGE_NOTE",
-    "PART_NOTE",
-    "PREFIX_NOTE",
-    "PROMPT",
-    "SUMMARY_PREFIX",
-    "UPDATE_NOTE",
-    "framed",
-    "instruction",
-    "unframed",
-]
+from siltstone.events import UsageRecord
+from siltstone.llm import Completion, CompletionRequest
+from siltstone.messages import MAX_MESSAGE_BYTES, History, unmarked
+from siltstone.tokens import TokenRule
 
 # The documented prompt of threshold compaction, word for word.
 PROMPT = """\
@@ -79,3 +73,108 @@ def unframed(content: str, prefix: str) -> str:
         return content[len(prefix) + 2 :]
     head, blank_line, summary = content.partition("\n\n")
     return summary if blank_line and head.startswith(MARK) else content
+
+
+# Cuts a text to a number of tokens, at the end of a sentence or word if one is near.
+
+LEFT_OUT = "[…]"  #: the mark of a part that was left out
+
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]|\n")
+
+
+def clip(text: str, tokens: int, token_rule: TokenRule) -> str:
+    """*text* cut to at most *tokens* by *token_rule*; ``[…]`` marks the cut part.
+
+    The cut is at the last end of a line or sentence in the last quarter of the part that fits, else at the
+    last end of a word there, else at the last code point that fits. Empty if not even the mark fits.
+    """
+    if token_rule.count_text(text) <= tokens:
+        return text
+    tail = f"\n{LEFT_OUT}"
+    low, high = 0, len(text)
+    while low < high:  # the longest prefix that fits together with the mark
+        middle = (low + high + 1) // 2
+        if token_rule.count_text(text[:middle] + tail) <= tokens:
+            low = middle
+        else:
+            high = middle - 1
+    if low == 0:
+        return LEFT_OUT if token_rule.count_text(LEFT_OUT) <= tokens else ""
+    return text[: near_end(text, low)].rstrip() + tail
+
+
+def head_and_tail(text: str, length: int, indent: str = "") -> str:
+    """About *length* code points of *text*: two thirds from its head, one third from its tail.
+
+    Lines that begin only because of the cut have *indent* before them.
+    """
+    if len(text) <= length:
+        return text
+    head = length * 2 // 3
+    tail = length - head
+    left_out = f"{LEFT_OUT} {len(text) - length} characters left out {LEFT_OUT}"
+    return f"{text[:head]}\n{indent}{left_out}\n{indent}{text[len(text) - tail :]}"
+
+
+def near_end(text: str, end: int) -> int:
+    """The best place to cut in the last quarter before *end*: a sentence's end, else a space, else *end*."""
+    start = end - end // 4
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, start, end)]
+    if ends:
+        return ends[-1]
+    space = max(text.rfind(" ", start, end), text.rfind("\t", start, end))
+    return space if space > 0 else end
+
+
+# Tells whether an answer is a refusal instead of a summary.
+#
+# A model that refuses says so in its first sentence, and says little else. So an answer is a refusal if the
+# provider calls it one, or if it is short and begins with one of the phrases below. A summary may tell of a
+# refusal ("The user asked for X; I cannot do that, …"), but it begins in another way.
+
+STOP_REASONS: Final = frozenset({"refusal", "content_filter", "safety"})
+"""The stop reasons of providers for a refusal: Anthropic, OpenAI, Gemini, in lower case."""
+
+LONGEST_REFUSAL = 600  #: code points: a longer answer is a summary
+
+_CANNOT = r"(?:can(?:no|['’])t|can not|won['’]t|will not|(?:am|['’]m) (?:not able|unable) to)"
+_DOING = (
+    r"(?:help|assist|comply|continue|summari[sz]e|fulfil|fulfill|provide|create|generate|produce|write"
+    r"|process|do (?:that|this)|engage|participate|complete (?:this|that|your))"
+)
+_BEGINS: Final = re.compile(
+    rf"(?:i(?:['’]m| am) (?:very |so )?sorry|sorry|i apologi[sz]e|my apologies|unfortunately)\b.{{0,60}}?"
+    rf"\b(?:i {_CANNOT}|i['’]m (?:not able|unable) to|unable to)\b"
+    rf"|(?:as an ai(?: language)?(?: model| assistant)?,? )?(?:i|we) {_CANNOT} {_DOING}\b"
+    rf"|i['’]m (?:not able|unable) to {_DOING}\b"
+    r"|i(?:['’]m| am) (?:going to )?declin\w+|i must decline|i have to decline"
+    r"|(?:this|your) request (?:violates|goes against)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def is_refusal(text: str, stop_reason: str | None = None) -> bool:
+    """Whether *text* refuses to summarise. It is an answer without blank space around it."""
+    if stop_reason is not None and stop_reason.lower() in STOP_REASONS:
+        return True
+    return len(text) <= LONGEST_REFUSAL and _BEGINS.match(text) is not None
+
+
+# The estimated cost of a model call, for models that report none.
+
+
+def estimated_usage(rule: TokenRule, request: CompletionRequest, completion: Completion) -> UsageRecord:
+    """The tokens of *request* and of *completion*, by *rule*."""
+    return UsageRecord(
+        input_tokens=_request_tokens(rule, request),
+        output_tokens=rule.count_text(completion.text),
+        purpose=request.purpose,
+    )
+
+
+def _request_tokens(rule: TokenRule, request: CompletionRequest) -> int:
+    """The tokens of the request. Very long texts are counted by themselves: no message may be that large."""
+    texts = [message.get("content") for message in request.messages if not request.prefix_preserving]
+    if sum(len(text) for text in texts if isinstance(text, str)) > MAX_MESSAGE_BYTES // 8:
+        return sum(rule.count_text(text) for text in texts if isinstance(text, str))
+    return rule.count(History(request.messages))

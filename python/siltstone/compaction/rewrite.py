@@ -1,17 +1,409 @@
-"""The rewritten history: the retained messages, and one summary in the place of the first discarded one."""
+"""The rewritten history: which messages it retains, what is cut, and where summaries stand."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from siltstone.compaction.base import Compaction, Range, Substitute, summaries
-from siltstone.compaction.clamp import with_substitutes
-from siltstone.compaction.prompts import framed
-from siltstone.compaction.select import Selection
+from siltstone.compaction.base import (
+    Compaction,
+    CompactionContext,
+    Range,
+    Skip,
+    State,
+    Substitute,
+    Trigger,
+    rules_in_force,
+    summaries,
+)
+from siltstone.compaction.prompts import framed, near_end
 from siltstone.events import UsageRecord
-from siltstone.messages import Excerpt, Message, SummaryMessage, read_summary, summary_level
+from siltstone.llm import Flow
+from siltstone.messages import (
+    Excerpt,
+    History,
+    Message,
+    RequestRule,
+    SummaryMessage,
+    as_history,
+    is_request,
+    read_substitute,
+    read_summary,
+    summary_level,
+    with_result_texts,
+)
+from siltstone.messages.message import RULE_ROLES, SAID
+from siltstone.messages.outline import Span
+from siltstone.tokens import TokenRule
 
-__all__ = ["covered", "joined", "rewrite", "summary_message"]
+# Selects the messages that a compaction retains: newest turns first, in whole groups, within a budget.
+#
+# The messages that :func:`must_stay` names always stay. An earlier summary always leaves. The newest groups
+# of the turn in flight stay if they fit, and at least the newest group. If the whole turn in flight fits,
+# the newest complete turns that still fit stay too, but never the oldest turn.
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A history separated in two parts. Both are in order and have the same message objects."""
+
+    retained: Sequence[Message]
+    discarded: Sequence[Message]
+
+    @property
+    def is_worthwhile(self) -> bool:
+        """Something that was said is discarded, whole or cut: a summary written again would gain nothing."""
+        told = self.told
+        if isinstance(told, Excerpt):
+            return told.has_original
+        return any(message.provenance in SAID for message in told)
+
+    @property
+    def told(self) -> Sequence[Message]:
+        """The messages for the summariser: all discarded messages except superseded rules."""
+        if isinstance(self.discarded, Excerpt):
+            return self.discarded.without(self.discarded.history.rules)
+        return tuple(message for message in self.discarded if message.role not in RULE_ROLES)
+
+
+def must_stay(read: History, pins: Iterable[int] = (), *, task: bool = False) -> set[int]:
+    """The positions of the messages that may never leave a request, whatever the policy.
+
+    They are the rules in force, pinned messages, groups with a pending call, and the user's newest request as
+    long as it is not answered. Whoever lets messages leave keeps the whole groups of these.
+
+    Args:
+        read: The history in outline; its rule decides which text beside tool results is a request.
+        pins: Sequence numbers of pinned messages.
+        task: Whether the first request stays too: the task of a worker.
+    """
+    kept = {*rules_in_force(read), *read.outline.pending, *read.positions_of(pins)}
+    if read.outline.in_flight:
+        kept.add(read.outline.requests[-1])
+    if task:
+        kept.update(read.outline.requests[:1])
+    return kept
+
+
+class Room:
+    """The room for retained messages. Each limit is a token rule and the maximum tokens by that rule."""
+
+    def __init__(
+        self,
+        history: History,
+        limits: Iterable[tuple[TokenRule, int]],
+        substitutes: Mapping[int, Substitute] | None = None,
+    ) -> None:
+        self._limits = [(token_rule, most, history.sums(token_rule)) for token_rule, most in limits]
+        self._units = [0] * len(self._limits)
+        self._substitutes = substitutes or {}
+
+    def take(self, positions: Iterable[int], *, anyway: bool = False, cut: bool = False) -> bool:
+        """Takes room for the messages at *positions* if they all fit, or *anyway*. Returns whether they fit.
+
+        With *cut* a message that has a substitute is measured by the substitute.
+        """
+        positions = tuple(positions)
+        units = [
+            taken + sum([sums[at + 1] - sums[at] for at in positions])
+            for taken, (_, _, sums) in zip(self._units, self._limits, strict=True)
+        ]
+        for at in self._substitutes.keys() & positions if cut else ():
+            each = self._substitutes[at]
+            for place, (token_rule, _, _) in enumerate(self._limits):
+                units[place] -= token_rule.units(each.original) - token_rule.units(each.message)
+        fits = all(
+            token_rule.tokens(needed) <= most
+            for needed, (token_rule, most, _) in zip(units, self._limits, strict=True)
+        )
+        if fits or anyway:
+            self._units = units
+        return fits
+
+
+def select(
+    history: Sequence[Message],
+    turn_budget: int,
+    limits: Iterable[tuple[TokenRule, int]],
+    pins: Iterable[int] = (),
+    *,
+    request_limits: Iterable[tuple[TokenRule, int]] | None = None,
+    request_rule: RequestRule = is_request,
+    substitutes: Mapping[int, Substitute] | None = None,
+) -> Selection:
+    """Separates *history*: at most *turn_budget* complete turns stay, as far as the room allows.
+
+    Args:
+        history: The history. If it is in outline, no messages are made from it.
+        turn_budget: The maximum number of complete turns that stay.
+        limits: The room: token rules, each with its maximum tokens.
+        pins: Sequence numbers of messages that stay, with their groups. They take no room if their turn
+            leaves.
+        request_limits: The room of the messages that open turns: the newest that fit stay, even if their
+            turns leave. None: they leave with their turns.
+        request_rule: Decides which text beside tool results opens a turn.
+        substitutes: The substitutes of messages that stay, by position. The turn in flight is measured with
+            them; a finished turn is measured as it is.
+    """
+    read = as_history(history, request_rule)
+    choice = _Choice(read, Room(read, limits, substitutes or {}), must_stay(read, pins))
+    if request_limits is not None:
+        choice.kept.update(_newest_that_fit(read.outline.requests, Room(read, request_limits)))
+    complete = range(read.outline.turn_count)
+    whole = True
+    if read.outline.in_flight:
+        start, _, request = read.outline.turn(complete[-1])
+        whole = choice.retain_newest_groups(start, request)
+        complete = complete[:-1]
+    elif not complete:  # a history without a request is treated like a turn in flight
+        whole = choice.retain_newest_groups(0, None)
+    if whole and turn_budget:
+        choice.retain_turns(complete[1:][-turn_budget:])
+    selection = _excerpts(read, read.outline.closed(list(choice.kept)))
+    if read is history:
+        return selection
+    return Selection(tuple(selection.retained), tuple(selection.discarded))
+
+
+def _newest_that_fit(positions: Sequence[int], room: Room) -> Iterator[int]:
+    """The newest of *positions*, up to the first whose message does not fit."""
+    for at in reversed(positions):
+        if not room.take([at]):
+            return
+        yield at
+
+
+class _Choice:
+    """The positions that stay, as they are chosen."""
+
+    def __init__(self, history: History, room: Room, kept: set[int]) -> None:
+        self._outline, self._room, self.kept = history.outline, room, kept
+        self._unoriginal = frozenset(history.unoriginal)
+        self._fixed = frozenset(history.rules) | frozenset(history.summaries)  # decided without the room
+
+    def retain_newest_groups(self, start: int, request: int | None) -> bool:
+        """Adds the groups of the turn in flight, from *start* on, that stay. Returns whether all stay."""
+        if request is not None:
+            self._room.take([request], anyway=True, cut=True)
+        newest_stays = False
+        for last in range(len(self._outline) - 1, start - 1, -1):
+            group = self._outline.group_ending_at(last)
+            positions = [at for at in group or () if at not in self._fixed and at != request]
+            if not positions:
+                continue
+            if not self._room.take(positions, anyway=not newest_stays, cut=True) and newest_stays:
+                return False
+            self.kept.update(positions)
+            newest_stays = newest_stays or not self._unoriginal.issuperset(positions)
+        return True
+
+    def retain_turns(self, numbers: Sequence[int]) -> None:
+        """Adds the newest of the turns *numbers* that fit, up to the first that does not."""
+        for number in reversed(numbers):
+            start, end, _ = self._outline.turn(number)
+            positions = [at for at in range(start, end) if at not in self._fixed]
+            if not self._room.take(positions):
+                break
+            self.kept.update(positions)
+
+
+def _excerpts(history: History, kept: Sequence[tuple[int, int]]) -> Selection:
+    """A selection that retains the ranges *kept* of positions, and discards the gaps between them."""
+    starts, ends = [0, *(end for _, end in kept)], [*(start for start, _ in kept), len(history)]
+    gaps = [(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
+    return Selection(Excerpt(history, kept), Excerpt(history, gaps))
+
+
+def parted(history: Sequence[Message], kept: set[int]) -> Selection:
+    """A selection that retains exactly the positions *kept*."""
+    retained = tuple(message for at, message in enumerate(history) if at in kept)
+    return Selection(retained, tuple(message for at, message in enumerate(history) if at not in kept))
+
+
+# Cuts tool results that are too large.
+#
+# A cut result keeps its head and its tail. A line between them tells the number of tokens that were cut,
+# and how to read them.
+
+CLAMPED = "clamped"  #: the kind of a substitute that is a cut result
+
+SHORTEST_TEXT = 40  # code points: the minimum part of each text that is kept
+
+# As the note is written, and no longer: a tool may print anything that looks like one.
+_CUT = re.compile(r"^\[… ([0-9]{1,3}(?:,[0-9]{3}){0,4}) tokens cut\b", re.MULTILINE)
+
+
+def clamp(
+    history: Iterable[tuple[int, Message]], tokens: int, token_rule: TokenRule, trigger: Trigger
+) -> dict[int, Substitute]:
+    """Substitutes for the messages with results that are larger than *tokens*, by position.
+
+    Args:
+        history: Messages with their positions.
+        tokens: The maximum tokens of one message with results.
+        token_rule: The token rule.
+        trigger: Its pinned messages are not cut. Its ``reader`` is named as the tool that reads the cut
+            part. If its caller keeps no substitutes, the result is empty.
+    """
+    found: dict[int, Substitute] = {}
+    if not trigger.keeps_substitutes:
+        return found
+    for at, message in history:
+        if message.said is None and message.provenance in SAID and not trigger.holds(message):
+            cut = clamp_result(message, tokens, token_rule, trigger.reader)
+            if cut is not None:
+                found[at] = Substitute(message, cut)
+    return found
+
+
+def clamp_result(message: Message, tokens: int, token_rule: TokenRule, reader: str = "") -> Message | None:
+    """*message* with its results cut, so that it has at most *tokens*; None if it needs no cut.
+
+    None also if no cut makes it smaller. Each text keeps at least ``SHORTEST_TEXT`` code points, and words
+    and media beside the results are not cut. So the message may stay larger than *tokens*.
+    """
+    if message.said is not None or not any(part.kind == "tool_result" for part in message.parts):
+        return None  # true for most messages, so the tokens are not counted
+    before = token_rule.count([message])
+    if before <= tokens:
+        return None
+    texts: list[str] = []
+
+    def seen(text: str) -> str:
+        texts.append(text)
+        return ""
+
+    if with_result_texts(message, seen) is None or not texts:
+        return None
+    low, high = SHORTEST_TEXT, max(map(len, texts))
+    cut = _cut_to(message, low, token_rule, reader)
+    while low + 1 < high:
+        middle = (low + high) // 2
+        longer = _cut_to(message, middle, token_rule, reader)
+        if longer is not None and token_rule.count([longer]) <= tokens:
+            low, cut = middle, longer
+        else:
+            high = middle
+    return cut if cut is not None and token_rule.count([cut]) < before else None
+
+
+def tokens_cut(text: str) -> int:
+    """The tokens that earlier cuts took out of *text*, by the notes in it; a new cut adds to them."""
+    return sum(int(earlier[1].replace(",", "")) for earlier in _CUT.finditer(text))
+
+
+def clamped_alone(history: Sequence[Message], substitutes: Mapping[int, Substitute]) -> Compaction:
+    """A rewrite that discards nothing: the *substitutes* replace their originals, by position."""
+    retained = _whole(history)
+    return Compaction(
+        messages=with_substitutes(retained, substitutes.values()),
+        retained=retained,
+        discarded=(),
+        summary="",
+        covers=(),
+        level=0,
+        substitutes=tuple(substitutes[at] for at in sorted(substitutes)),
+    )
+
+
+def with_substitutes(messages: Sequence[Message], substitutes: Iterable[Substitute]) -> Sequence[Message]:
+    """*messages* with each original replaced by its substitute."""
+    by_original = {id(each.original): each.message for each in substitutes}
+    if not by_original:
+        return messages
+    if not isinstance(messages, Excerpt):
+        return tuple(by_original.get(id(message), message) for message in messages)
+    pieces: list[tuple[int, int] | Message] = []
+    history = messages.history
+    seqs = {message.seq for message in by_original.values()}
+    places = [at for at in history.positions_of(seqs) if id(history[at]) in by_original]
+    for piece in messages.pieces:
+        if isinstance(piece, Message):
+            pieces.append(piece)
+            continue
+        start, end = piece
+        for at in places:
+            if start <= at < end:
+                pieces += [(start, at)] if start < at else []
+                pieces.append(by_original[id(history[at])])
+                start = at + 1
+        pieces += [(start, end)] if start < end else []
+    return Excerpt(history, pieces)
+
+
+def _whole(history: Sequence[Message]) -> Sequence[Message]:
+    return Excerpt(history, [(0, len(history))]) if isinstance(history, History) else tuple(history)
+
+
+def _cut_to(message: Message, length: int, token_rule: TokenRule, reader: str) -> Message | None:
+    """*message* with each text of its results cut to about *length* code points."""
+    handle = f'; {reader}("m{message.seq}") reads them' if reader else ""
+    fields = with_result_texts(message, lambda text: _cut_text(text, length, token_rule, handle))
+    return None if fields is None else read_substitute(message, fields, CLAMPED)
+
+
+def _cut_text(text: str, length: int, token_rule: TokenRule, handle: str) -> str:
+    """The head of *text* (two thirds of *length*), a line about the cut part, and the tail (one third)."""
+    if len(text) <= length:
+        return text
+    head = near_end(text, length * 2 // 3)
+    tail = _line_start(text, len(text) - (length - length * 2 // 3))
+    middle = text[head:tail]
+    tokens = token_rule.count_text(middle) + tokens_cut(middle)
+    note = f"[… {tokens:,} tokens cut{handle} …]"
+    cut = f"{text[:head].rstrip()}\n{note}\n{text[tail:]}"
+    return cut if len(cut) < len(text) else text
+
+
+def _line_start(text: str, start: int) -> int:
+    """The first beginning of a line in the first quarter of the text after *start*; else *start*."""
+    end = start + (len(text) - start) // 4
+    found = text.find("\n", start, end)
+    return start if found < 0 else found + 1
+
+
+# Offloads one tool result: its head and tail stay in the view, and the log keeps all of it.
+
+
+class Offload:
+    """Cuts the results of one message to *tokens*, and changes nothing else. It asks no model.
+
+    Args:
+        seq: The message's sequence number.
+        tokens: The maximum tokens of the message that stay in view.
+        token_rule: The token rule.
+    """
+
+    def __init__(self, seq: int, tokens: int, token_rule: TokenRule) -> None:
+        self._seq, self._tokens, self._token_rule = seq, tokens, token_rule
+
+    @property
+    def name(self) -> str:
+        """``offload``."""
+        return "offload"
+
+    @property
+    def token_rule(self) -> TokenRule:
+        """The given token rule."""
+        return self._token_rule
+
+    def should_compact(self, context: CompactionContext) -> Trigger | None:  # noqa: ARG002
+        """None: it is never due by itself, only by a call."""
+        return None
+
+    def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
+        """Cuts the message. It yields no request."""
+        yield from ()
+        found = clamp(
+            ((at, message) for at, message in enumerate(history) if message.seq == self._seq),
+            self._tokens,
+            self._token_rule,
+            trigger,
+        )
+        if not found:
+            return Skip("nothing_to_discard", f"message {self._seq} has no result over {self._tokens} tokens")
+        return clamped_alone(history, found)
 
 
 def rewrite(
@@ -100,3 +492,128 @@ def joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
         else:
             merged.append((start, end))
     return tuple(merged)
+
+
+# Separates a history into kept and discarded messages, and puts summaries into the gaps.
+
+
+def kept_apart(history: Sequence[Message], read: History, kept: Iterable[int]) -> Selection:
+    """A selection that retains the whole groups of the positions *kept*. *read* is *history* in outline."""
+    spans = read.outline.closed(sorted(kept))
+    starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(read)]
+    gaps = [(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
+    if read is history:
+        return Selection(Excerpt(read, spans), Excerpt(read, gaps))
+    return Selection(
+        *(tuple(each for span in both for each in history[slice(*span)]) for both in (spans, gaps))
+    )
+
+
+def originals(read: History) -> list[int]:
+    """The positions of all messages that are neither rules nor summaries."""
+    apart = {*read.rules, *read.summaries}
+    return [at for at in range(len(read)) if at not in apart]
+
+
+def superseded(read: History, trigger: Trigger) -> set[int]:
+    """The positions of rules that a later version has replaced, without pinned ones."""
+    return set(read.rules) - rules_in_force(read) - set(read.positions_of(trigger.pins))
+
+
+def summaries_of(read: History) -> list[Message]:
+    """The summaries of a view, in order."""
+    return [read[at] for at in read.summaries]
+
+
+def end_of(read: History) -> int:
+    """The number of messages ever appended: one more than the highest sequence number in *read*."""
+    ends = (span[1] for span in read.numbers(0, len(read)))
+    return max(ends, default=0)
+
+
+def layered(
+    history: Sequence[Message],
+    selection: Selection,
+    made: Sequence[Message],
+    summary: str,
+    *,
+    state: State | None = None,
+    asides: tuple[Message, ...] = (),
+    usage: tuple[UsageRecord, ...] = (),
+    degraded: bool = False,
+) -> Compaction:
+    """A layered rewrite: each summary in *made* takes the place of the first message that it covers."""
+    return Compaction(
+        messages=_view(history, selection, made),
+        retained=selection.retained,
+        discarded=selection.discarded,
+        summary=summary,
+        covers=covered(selection.discarded),
+        level=max((summary_level(message) for message in made), default=0),
+        usage=usage,
+        degraded=degraded,
+        layered=True,
+        state=state,
+        asides=asides,
+    )
+
+
+def composed(history: Sequence[Message], done: Sequence[Compaction], state: State | None) -> Compaction:
+    """All rewrites in *done* as one rewrite of *history*. Each began with the view of the one before."""
+    origin: dict[int, Message] = {}
+    for each in done:
+        for substitute in each.substitutes:
+            original = origin.get(id(substitute.original), substitute.original)
+            origin[id(substitute.message)] = original
+    view = tuple(done[-1].messages)
+    stays = {id(origin.get(id(message), message)) for message in view}
+    retained = tuple(message for message in history if id(message) in stays)
+    discarded = tuple(message for message in history if id(message) not in stays)
+    known = {id(message) for message in history}
+    made = [m for m in view if m.provenance == "compaction_summary" and id(m) not in known]
+    last = [each for each in done if made and each.new_summaries and each.new_summaries[-1] is made[-1]]
+    return Compaction(
+        messages=view,
+        retained=retained,
+        discarded=discarded,
+        summary=last[-1].summary if last else "",
+        covers=covered(discarded),
+        level=max((summary_level(message) for message in made), default=0),
+        usage=tuple(record for each in done for record in each.usage),
+        degraded=any(each.degraded for each in done),
+        suspect=any(each.suspect for each in done),
+        layered=True,
+        state=state,
+        asides=tuple(message for each in done for message in each.asides),
+        substitutes=tuple(
+            Substitute(origin[id(message)], message) for message in view if id(message) in origin
+        ),
+    )
+
+
+def _view(history: Sequence[Message], selection: Selection, made: Sequence[Message]) -> Sequence[Message]:
+    if not made:
+        return selection.retained
+    retained, discarded = selection.retained, selection.discarded
+    if isinstance(retained, Excerpt) and isinstance(discarded, Excerpt):
+        placed = dict(_placed(zip(discarded.positions, discarded, strict=True), made))
+        both: dict[int, Span | Message] = {span[0]: span for span in retained.spans}
+        both.update(placed)
+        return Excerpt(retained.history, [both[at] for at in sorted(both)])
+    gone = {id(message) for message in discarded}
+    placed = dict(_placed(((at, each) for at, each in enumerate(history) if id(each) in gone), made))
+    view = ((placed.get(at) if id(each) in gone else each) for at, each in enumerate(history))
+    return tuple(each for each in view if each is not None)
+
+
+def _placed(
+    discarded: Iterable[tuple[int, Message]], made: Sequence[Message]
+) -> Iterator[tuple[int, Message]]:
+    """The new place of each summary in *made*: the place of the first discarded message that it covers."""
+    waiting = list(made)
+    for at, message in discarded:
+        for summary in waiting:
+            if any(start <= message.seq < end for start, end in summary.covers):
+                yield at, summary
+                waiting.remove(summary)
+                break

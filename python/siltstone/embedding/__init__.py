@@ -1,10 +1,15 @@
 """Texts as vectors."""
 
-from siltstone.embedding.base import Embedder
-from siltstone.embedding.function import FunctionEmbedder
-from siltstone.embedding.hashed import DIMENSION, HashRule, embed, embed_batch, embed_sparse
-from siltstone.embedding.minilm import MiniLMEmbedder
-from siltstone.embedding.table import TableEmbedder
+from siltstone.embedding.base import (
+    DIMENSION,
+    Embedder,
+    FunctionEmbedder,
+    HashRule,
+    embed,
+    embed_batch,
+    embed_sparse,
+)
+from siltstone.embedding.pretrained import MiniLMEmbedder, TableEmbedder
 
 __all__ = [
     "DIMENSION",

@@ -1,16 +1,18 @@
-"""Datasets for measurements: conversations, and questions with known evidence."""
+"""Datasets for measurements: conversations, questions with known evidence, and the formats of files."""
 
 from __future__ import annotations
 
+import json
+import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 from siltstone.errors import DatasetError
 from siltstone.memory.entry import Entry
-
-__all__ = ["Conversation", "Dataset", "Question", "Turn"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,3 +168,250 @@ def _once(ids: Iterable[str], what: str) -> set[str]:
     if twice:
         raise DatasetError(f"{what} must have different ids, got {twice[0]!r} {counts[twice[0]]} times")
     return set(counts)
+
+
+# Reads a dataset of your own from one JSON file, whose keys are the attributes of the values.
+
+# The keys of each object, and the types of their values.
+_DATASET = {"name": str, "conversations": list, "apart": list}
+_CONVERSATION = {"id": str, "turns": list, "questions": list, "ordered": bool}
+_TURN = {
+    "id": (str, int), "text": str, "role": str, "name": (str, type(None)), "kind": str,
+    "created_at": (str, int, float, type(None)), "session": (int, type(None)),
+}  # fmt: skip
+_QUESTION = {"text": str, "evidence": list, "category": str}
+
+
+def read_dataset(path: str | os.PathLike[str]) -> Dataset:
+    """The dataset in the JSON file *path*.
+
+    The file is ``{"name", "conversations", "apart"}``; a conversation ``{"id", "turns", "questions",
+    "ordered"}``; a turn ``{"id", "text", "role", "name", "kind", "created_at", "session"}``, with its time as
+    ISO 8601 or seconds since 1970; a question ``{"text", "evidence", "category"}``, with its evidence as a
+    list of ids of turns. Ids of turns may be integers. Every key with a default may be left out.
+
+    Raises:
+        DatasetError: the file is missing or not JSON, a key is unknown or missing, a value has the wrong
+            type, or :class:`Conversation` refuses its values.
+    """
+    given = _object(read_json(path), _DATASET, ("name", "conversations"), f"the dataset in {path!s}")
+    return Dataset(
+        name=given["name"],
+        conversations=tuple(_conversation(each) for each in given["conversations"]),
+        apart=frozenset(_strings(given.get("apart", []), "apart")),
+    )
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """The content of the JSON file *path*.
+
+    Raises:
+        DatasetError: the file is missing, or not JSON.
+    """
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DatasetError(f"cannot read the dataset {os.fspath(path)!r}: {error.strerror}") from error
+    except ValueError as error:
+        raise DatasetError(f"the dataset {os.fspath(path)!r} is not JSON: {error}") from error
+
+
+def when(text: str) -> datetime:
+    """The moment that *text* gives in ISO 8601.
+
+    Raises:
+        DatasetError: *text* is not ISO 8601.
+    """
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError as error:
+        raise DatasetError(f"a time must be ISO 8601, such as '2023-05-08T13:56', got {text!r}") from error
+
+
+def _conversation(given: object) -> Conversation:
+    values = _object(given, _CONVERSATION, ("id", "turns"), "a conversation")
+    return Conversation(
+        id=values["id"],
+        turns=tuple(_turn(each) for each in values["turns"]),
+        questions=tuple(_question(each) for each in values.get("questions", [])),
+        ordered=values.get("ordered", True),
+    )
+
+
+def _turn(given: object) -> Turn:
+    values = _object(given, _TURN, ("id", "text"), "a turn")
+    values["id"] = str(values["id"])
+    if isinstance(values.get("created_at"), str):
+        values["created_at"] = when(values["created_at"])
+    return Turn(**values)
+
+
+def _question(given: object) -> Question:
+    values = _object(given, _QUESTION, ("text", "evidence"), "a question")
+    return Question(**values | {"evidence": _strings(values["evidence"], "evidence")})
+
+
+def _strings(given: list[object], what: str) -> tuple[str, ...]:
+    for each in given:
+        if isinstance(each, bool) or not isinstance(each, str | int):
+            raise DatasetError(f"{what!r} must be a list of texts or integers, got {each!r} in it")
+    return tuple(str(each) for each in given)
+
+
+def _object(given: object, keys: Mapping[str, Any], needed: tuple[str, ...], what: str) -> dict[str, Any]:
+    """*given* as a dictionary with only these *keys*, each value of its type."""
+    if not isinstance(given, dict):
+        raise DatasetError(f"{what} must be a JSON object, got {given!r:.80}")
+    for key in needed:
+        if key not in given:
+            raise DatasetError(f"{what} must have the key {key!r}, got {sorted(given)!r}")
+    for key, value in given.items():
+        if key not in keys:
+            raise DatasetError(f"{what} has the unknown key {key!r}; known are {sorted(keys)!r}")
+        if not isinstance(value, keys[key]) or (isinstance(value, bool) and keys[key] is not bool):
+            raise DatasetError(f"{key!r} of {what} must be {_said(keys[key])}, got {value!r:.80}")
+    return dict(given)
+
+
+def _said(kind: type | tuple[type, ...]) -> str:
+    names = {str: "a text", int: "an integer", float: "a number", list: "a list", bool: "true or false"}
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    return " or ".join(names.get(each, "null") for each in kinds)
+
+
+# Finds the recorded datasets, and reads their formats.
+#
+# The datasets are not part of the package. ``SILTSTONE_DATA`` is their directory, by default
+# ``../shared/data`` from the current directory.
+
+DATA = "SILTSTONE_DATA"  #: the environment variable that names the directory
+
+
+def data_place() -> Path:
+    """The directory of the recorded datasets; it need not exist."""
+    return Path(os.environ.get(DATA) or Path("..", "shared", "data"))
+
+
+def load_dataset(name: str, place: str | os.PathLike[str] | None = None) -> Dataset:
+    """A recorded dataset.
+
+    Args:
+        name: One of ``RECORDED``: ``locomo-dev``, ``agent-dev``, ``madial-en``, ``madial-zh``, ``xquad-dev``.
+        place: The directory of its file ``<name>.json``; None is :func:`data_place`.
+
+    Raises:
+        DatasetError: the name is unknown, or the file is missing or in another format.
+    """
+    if name not in RECORDED:
+        raise DatasetError(f"there is no recorded dataset {name!r}; known are {sorted(RECORDED)!r}")
+    path = Path(data_place() if place is None else place) / f"{name}.json"
+    if not path.is_file():
+        raise DatasetError(f"no dataset at {str(path)!r}; set {DATA} to the directory that has it")
+    try:
+        return RECORDED[name](name, read_json(path))
+    except (KeyError, TypeError) as error:
+        raise DatasetError(f"{str(path)!r} is not in the format of {name}: {error!r}") from error
+
+
+def _locomo(name: str, given: Any) -> Dataset:
+    """LoCoMo: ``{conversations: [{id, sessions: [{n, turns}], questions}]}``; ``adversarial`` is apart.
+
+    Questions of the category ``adversarial`` have no answer. A shared image becomes its caption, in brackets
+    after the text.
+    """
+    conversations = tuple(
+        Conversation(
+            id=each["id"],
+            turns=tuple(
+                Turn(
+                    id=turn["id"],
+                    text=_with_caption(turn),
+                    name=turn["speaker"],
+                    created_at=when(turn["date"]),
+                    session=session["n"],
+                )
+                for session in each["sessions"]
+                for turn in session["turns"]
+            ),
+            questions=_questions(each["questions"]),
+        )
+        for each in given["conversations"]
+    )
+    return Dataset(name, conversations, apart=frozenset({"adversarial"}))
+
+
+def _with_caption(turn: dict[str, Any]) -> str:
+    caption = turn.get("caption")
+    return f"{turn['text']} [shares image: {caption}]" if caption else str(turn["text"])
+
+
+def _agent(name: str, given: Any) -> Dataset:
+    """Transcripts of agents: ``{conversations: [{id, turns: [{id, speaker, kind, text, date, tool?}]}]}``."""
+    conversations = tuple(
+        Conversation(
+            id=each["id"],
+            turns=tuple(
+                Turn(
+                    id=str(turn["id"]),
+                    text=turn["text"],
+                    role=turn["speaker"],
+                    name=turn.get("tool"),
+                    kind=turn["kind"],
+                    created_at=when(turn["date"]),
+                )
+                for turn in each["turns"]
+            ),
+            questions=_questions(each["questions"]),
+        )
+        for each in given["conversations"]
+    )
+    return Dataset(name, conversations)
+
+
+def _madial(name: str, given: Any) -> Dataset:
+    """MADial-Bench: ``{entries: [{id, text, date}], questions}``; the entries are facts, not a dialogue."""
+    turns = tuple(
+        Turn(id=str(each["id"]), text=each["text"], kind="fact", created_at=when(each["date"]))
+        for each in given["entries"]
+    )
+    conversation = Conversation(id=name, turns=turns, questions=_questions(given["questions"]), ordered=False)
+    return Dataset(name, (conversation,))
+
+
+def _xquad(name: str, given: Any) -> Dataset:
+    """XQuAD: ``{conversations: [{id, language, turns: [{id, text}], questions}]}``; each sentence is a turn.
+
+    The sentences have no speaker and no time: all get the same time, the epoch. The category is the language.
+    """
+    conversations = tuple(
+        Conversation(
+            id=each["id"],
+            turns=tuple(
+                Turn(id=str(turn["id"]), text=turn["text"], created_at=0.0) for turn in each["turns"]
+            ),
+            questions=_questions(each["questions"]),
+        )
+        for each in given["conversations"]
+    )
+    return Dataset(name, conversations)
+
+
+def _questions(given: Any) -> tuple[Question, ...]:
+    return tuple(
+        Question(
+            text=each["q"],
+            evidence=tuple(str(turn) for turn in each["evidence"]),
+            category=each.get("category", "all"),
+        )
+        for each in given
+    )
+
+
+#: The names of the recorded datasets, with the functions that read them.
+RECORDED: dict[str, Callable[[str, Any], Dataset]] = {
+    "locomo-dev": _locomo,
+    "agent-dev": _agent,
+    "madial-en": _madial,
+    "madial-zh": _madial,
+    "xquad-dev": _xquad,
+}

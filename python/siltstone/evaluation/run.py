@@ -7,13 +7,11 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 from siltstone.errors import ConfigError, DatasetError, StoreError
-from siltstone.evaluation import measures
-from siltstone.evaluation.abstention import off_topic, without_names_in
+from siltstone.evaluation import report
 from siltstone.evaluation.dataset import Conversation, Dataset, Question
-from siltstone.evaluation.protocols import Measurable, Ranked
 from siltstone.evaluation.report import (
     CUTOFFS,
     DEPTH,
@@ -22,9 +20,57 @@ from siltstone.evaluation.report import (
     Figures,
     Latency,
     Report,
+    off_topic,
+    without_names_in,
 )
+from siltstone.memory.entry import Entry
 
-__all__ = ["Ties", "evaluate"]
+# The methods of a store that a measurement needs: few, so that other stores can be measured too.
+
+
+class Indexed(Protocol):
+    """The answer of ``index``, such as a :class:`~siltstone.memory.entry.Receipt`."""
+
+    @property
+    def entry_ids(self) -> Sequence[Hashable | None]:
+        """An id for each entry, in order; None for an entry that was not kept."""
+
+
+class Ranked(Protocol):
+    """A hit. A :class:`~siltstone.memory.entry.SearchHit` is one."""
+
+    @property
+    def entry_id(self) -> Hashable:
+        """One of the ids that ``index`` returned."""
+
+    @property
+    def score(self) -> float:
+        """Higher is better; only abstention compares scores of different queries."""
+
+    @property
+    def content(self) -> str:
+        """The text of the hit."""
+
+
+class Measurable(Protocol):
+    """A store that can be measured: ``MemoryStore``, ``SimpleMemoryStore``, or your own store.
+
+    A store that works in the background also has a method ``flush``, which waits for that work and returns
+    whether it is done; it is called before the first search.
+    """
+
+    def index(self, session_id: str, entries: Sequence[Entry], /) -> Indexed:
+        """Adds *entries*, so that the next search finds them."""
+
+    def search(self, session_id: str, query: str, /, *, limit: int) -> Sequence[Ranked]:
+        """At most *limit* hits, best first.
+
+        ``ranker`` and ``min_score`` are passed too, each only if it was given to :func:`siltstone.evaluate`.
+        """
+
+    def close(self) -> None:
+        """Releases all resources."""
+
 
 Ties: TypeAlias = Literal["store", "earlier"]
 
@@ -169,10 +215,10 @@ class _Session:
         evidence = question.evidence
         return _Answer(
             category=question.category,
-            recall=tuple(measures.recall(ranked, evidence, k) for k in CUTOFFS),
-            hit=tuple(measures.hit(ranked, evidence, k) for k in CUTOFFS),
-            ndcg=measures.ndcg(ranked, evidence, 10),
-            mrr=measures.reciprocal_rank(ranked, evidence, DEPTH),
+            recall=tuple(report.recall(ranked, evidence, k) for k in CUTOFFS),
+            hit=tuple(report.hit(ranked, evidence, k) for k in CUTOFFS),
+            ndcg=report.ndcg(ranked, evidence, 10),
+            mrr=report.reciprocal_rank(ranked, evidence, DEPTH),
             tokens=tuple(sum(len(hit.content) for hit in hits[:k]) / 4 for k in CUTOFFS),
             session_hit=self._session_hits(ranked, evidence),
             best=_best(first),
@@ -202,7 +248,7 @@ class _Session:
             return ()
         sessions = list(dict.fromkeys(self._sessions[turn] for turn in ranked))
         wanted = {self._sessions[turn] for turn in evidence}
-        return tuple(measures.hit(sessions, wanted, k) for k in SESSION_CUTOFFS)
+        return tuple(report.hit(sessions, wanted, k) for k in SESSION_CUTOFFS)
 
 
 def _best(hits: Sequence[Ranked]) -> float:
@@ -236,20 +282,20 @@ def _figures(answers: Sequence[_Answer]) -> Figures:
         recall=_means(CUTOFFS, [answer.recall for answer in answers]),
         margin=_margins([answer.recall for answer in answers]),
         hit=_means(CUTOFFS, [answer.hit for answer in answers]),
-        ndcg=measures.mean([answer.ndcg for answer in answers]),
-        mrr=measures.mean([answer.mrr for answer in answers]),
+        ndcg=report.mean([answer.ndcg for answer in answers]),
+        mrr=report.mean([answer.mrr for answer in answers]),
         tokens=_means(CUTOFFS, [answer.tokens for answer in answers]),
         session_hit=_means(SESSION_CUTOFFS, [a.session_hit for a in answers]) if by_session else None,
     )
 
 
 def _means(cutoffs: Sequence[int], rows: Sequence[Sequence[float]]) -> dict[int, float]:
-    return {k: measures.mean(column) for k, column in zip(cutoffs, zip(*rows, strict=True), strict=True)}
+    return {k: report.mean(column) for k, column in zip(cutoffs, zip(*rows, strict=True), strict=True)}
 
 
 def _margins(rows: Sequence[Sequence[float]]) -> dict[int, float]:
     columns = zip(*rows, strict=True)
-    return {k: measures.margin(column) for k, column in zip(CUTOFFS, columns, strict=True)}
+    return {k: report.margin(column) for k, column in zip(CUTOFFS, columns, strict=True)}
 
 
 def _abstention(own: Sequence[_Answer], measured: Sequence[_Measured]) -> Abstention | None:
@@ -259,13 +305,13 @@ def _abstention(own: Sequence[_Answer], measured: Sequence[_Measured]) -> Absten
     if not foreign:
         return None
     return Abstention(
-        auc=measures.area_under_curve(scores, foreign),
-        auc_nameless=measures.area_under_curve(nameless, foreign),
+        auc=report.area_under_curve(scores, foreign),
+        auc_nameless=report.area_under_curve(nameless, foreign),
         off_topic=len(foreign),
-        silent=measures.mean([float(score == SILENT) for score in scores]),
-        silent_off_topic=measures.mean([float(score == SILENT) for score in foreign]),
+        silent=report.mean([float(score == SILENT) for score in scores]),
+        silent_off_topic=report.mean([float(score == SILENT) for score in foreign]),
     )
 
 
 def _latency(samples: Sequence[float]) -> Latency:
-    return Latency(*(measures.percentile(samples, share) for share in (0.50, 0.95, 0.99)))
+    return Latency(*(report.percentile(samples, share) for share in (0.50, 0.95, 0.99)))

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from siltstone import _native
 from siltstone.errors import ConfigError
-from siltstone.index.arrays import as_ids, as_k, first_row, serial, table
-from siltstone.index.base import Index
-from siltstone.index.vectors import as_query, as_rows
+from siltstone.index.base import Index, as_ids, as_k, as_query, as_rows, first_row, serial, table
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-    from siltstone.index.arrays import Distances, Ids
+    from siltstone.index.base import Distances, Ids
 
     SparseRows: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike]
 

@@ -11,10 +11,9 @@ with requires("ui", "siltstone inspect"):
     import uvicorn as _uvicorn  # noqa: F401
 
 from siltstone.inspector.access import Access
-from siltstone.inspector.app import inspector_app
-from siltstone.inspector.exporting import exported, write_export
-from siltstone.inspector.rendering import link
-from siltstone.inspector.serving import serve
-from siltstone.inspector.subject import Subject
+from siltstone.inspector.app import inspector_app, serve
+from siltstone.inspector.export import exported, write_export
+from siltstone.inspector.format import link
+from siltstone.inspector.sessions import Subject
 
 __all__ = ["Access", "Subject", "exported", "inspector_app", "link", "serve", "write_export"]

@@ -2,16 +2,113 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Callable
+
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from siltstone.inspector.access import UNLOCK, Access, Gate
-from siltstone.inspector.live import Live
+from siltstone.errors import SiltstoneError
+from siltstone.inspector.access import HOST, UNLOCK, Access, Gate
 from siltstone.inspector.pages import Pages, static
-from siltstone.inspector.subject import Subject
+from siltstone.inspector.sessions import Subject
 
-__all__ = ["inspector_app"]
+# Tells a page when what it shows has changed: server-sent events over the versions of the store.
+
+LOOK = 0.25  #: seconds between two looks
+_ALIVE = 60  #: looks after which a page hears that nothing happened
+_ANYWAY = 20  #: looks after which the store itself is asked, whatever its files say
+_SETTLED = 0.1  #: seconds after which another write would have given a file another time
+
+
+class Live:
+    """The endpoint that pages listen to."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+
+    async def __call__(self, request: Request) -> Response:
+        """A stream of events: the stamp at once, and each other one."""
+        session_id = request.query_params.get("session") or None
+        kinds = request.query_params.get("facts") == "1"
+        return StreamingResponse(self._events(request, session_id, kinds), media_type="text/event-stream")
+
+    async def _events(self, request: Request, session_id: str | None, facts: bool) -> AsyncIterator[str]:
+        last, quiet, watch = "", 0, Watch(self._subject)
+        yield "retry: 1000\n\n"
+        while not await request.is_disconnected():
+            quiet += 1
+            if last and watch.is_still() and quiet % _ANYWAY:
+                now = last
+            else:
+                now = await run_in_threadpool(stamp, self._subject, session_id, facts=facts)
+            if now != last:
+                yield f"event: stamp\ndata: {now}\n\n"
+                last, quiet = now, 0
+            elif quiet >= _ALIVE:
+                yield ": nothing new\n\n"
+                quiet = 0
+            await asyncio.sleep(LOOK)
+
+
+class Watch:
+    """Tells whether the files of a store are as they were at the last look, without a question to the store.
+
+    A store that has no files is never still. A file that was written a moment ago is not still either: its
+    time may be that of an earlier write.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        path = getattr(subject.store, "path", "")
+        names = ("memory.sqlite3", "memory.sqlite3-wal") if path else ()
+        self._files = [os.path.join(path, "memory", name) for name in names]  # noqa: PTH118 - four times a second
+        self._seen: list[tuple[int, int, int]] = []
+
+    def is_still(self) -> bool:
+        """Whether nothing was written since the last call."""
+        seen = [_sign(file) for file in self._files]
+        still = bool(seen) and seen == self._seen and time.time() - max(seen)[0] / 1e9 > _SETTLED
+        self._seen = seen
+        return still
+
+
+def _sign(file: str) -> tuple[int, int, int]:
+    """When a file was written, its size, and which file it is; zeros for none."""
+    try:
+        found = os.stat(file)  # noqa: PTH116 - as above
+    except OSError:
+        return 0, 0, 0
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def stamp(subject: Subject, session_id: str | None, *, facts: bool = False) -> str:
+    """A word that is another one when what pages show has changed; of the store where no session is named.
+
+    It is made of versions and counts, and costs microseconds; with *facts* those are read as well.
+    """
+    try:
+        if session_id is None:
+            stats = subject.store.stats()
+            seen = f"{stats.sessions} {stats.messages} {stats.entries} {stats.compactions} {stats.disk_bytes}"
+        else:
+            stats = subject.store.stats(session_id)
+            version = subject.store.open_log(session_id).version()
+            seen = f"{version} {stats.entries} {stats.quarantined}"
+            if facts:
+                found = subject.session(session_id).facts(None, 1_000, history=True)
+                seen += str([(fact.id, fact.superseded_at, fact.deleted_at, fact.support) for fact in found])
+    except SiltstoneError as error:
+        seen = f"{type(error).__name__}"
+    return hashlib.blake2b(seen.encode(), digest_size=8).hexdigest()
+
 
 _MOST_BODY = 256 * 1024  #: bytes of a form
 
@@ -43,3 +140,35 @@ def inspector_app(subject: Subject, access: Access) -> ASGIApp:
         max_body_size=_MOST_BODY,
     )
     return Gate(made, access)
+
+
+# Serves the pages to a browser of this machine, until the process is interrupted.
+
+_GRACE = 1  #: seconds that open pages have when the inspector ends
+
+
+def serve(subject: Subject, port: int = 0, page: str = "/", tell: Callable[[str], None] = print) -> None:
+    """Serves *subject* at 127.0.0.1, until the process is interrupted.
+
+    Args:
+        subject: The store to show. The caller closes it.
+        port: The port; 0 for a free one.
+        page: The page that the address leads to.
+        tell: Called with the address, which has the token, once it answers.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    import uvicorn
+
+    with socket.create_server((HOST, port)) as listening:
+        access = Access(listening.getsockname()[1])
+        config = uvicorn.Config(
+            inspector_app(subject, access),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE,
+        )
+        tell(access.address(page))
+        uvicorn.Server(config).run(sockets=[listening])

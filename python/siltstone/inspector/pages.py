@@ -21,15 +21,13 @@ from siltstone.errors import (
     StoreReplacedError,
 )
 from siltstone.inspector.access import same
-from siltstone.inspector.change import change_page
-from siltstone.inspector.changing import StaleError, asked_of, done, preview
-from siltstone.inspector.condition import condition
-from siltstone.inspector.finding import RANKERS, find, recall_log
-from siltstone.inspector.knowing import known
-from siltstone.inspector.listing import SORTS, listing
-from siltstone.inspector.rendering import render, static_text
-from siltstone.inspector.story import PAGE as TURNS, story
-from siltstone.inspector.subject import Subject
+from siltstone.inspector.compaction import change_page
+from siltstone.inspector.edit import StaleError, asked_of, done, preview
+from siltstone.inspector.format import render, static_text
+from siltstone.inspector.health import condition
+from siltstone.inspector.knowledge import known
+from siltstone.inspector.search import RANKERS, find, recall_log
+from siltstone.inspector.sessions import COMPACTIONS_A_PAGE as TURNS, SORTS, Subject, listing, story
 from siltstone.inspector.transcript import PAGE, log_page, one_message, places, view_page
 from siltstone.memory import SessionInfo
 

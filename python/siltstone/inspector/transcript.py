@@ -10,8 +10,8 @@ from siltstone.errors import ConfigError, SiltstoneError, StoreCorruptError
 from siltstone.memory.convert import message_of
 from siltstone.memory.log import CompactionRow, LogRow, SessionLog
 from siltstone.messages import Message, Part, decode, summary_level
-from siltstone.session.branches import UNDO
-from siltstone.session.clock import CompactionClock
+from siltstone.session.committing import UNDO
+from siltstone.session.counters import CompactionClock
 from siltstone.session.rows import derived_item
 
 __all__ = [

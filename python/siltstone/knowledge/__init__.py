@@ -13,14 +13,25 @@ from siltstone.knowledge.base import (
     fact_of,
     new_fact,
 )
-from siltstone.knowledge.config import KnowledgeConfig
+from siltstone.knowledge.compare import Learned, decide, learn
 from siltstone.knowledge.distill import KnowledgeDistiller, Rule, correction_of, tool_fact
-from siltstone.knowledge.extract import Extraction, extraction_flow, parse_facts, pattern_facts
-from siltstone.knowledge.hybrid import HybridFacts
-from siltstone.knowledge.search import find_facts, find_text, history_of
+from siltstone.knowledge.extract import (
+    Extraction,
+    KnowledgeConfig,
+    extraction_flow,
+    parse_facts,
+    pattern_facts,
+)
+from siltstone.knowledge.search import (
+    Entity,
+    HybridFacts,
+    entities_of,
+    find_facts,
+    find_text,
+    history_of,
+    topics_of,
+)
 from siltstone.knowledge.stored import MAX_CORRECTIONS, MAX_FACTS, FactRow, FactRows, Marked, StoredFacts
-from siltstone.knowledge.topics import Entity, entities_of, topics_of
-from siltstone.knowledge.update import Learned, decide, learn
 
 __all__ = [
     "FACT_TYPES",

@@ -1,26 +1,157 @@
-"""Searches facts."""
+"""Searches facts, and finds the topics of a text by rules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
-from siltstone.documented import DocumentedBm25, least_matches, tokens
+from siltstone.documented import DocumentedBm25, bm25, cosine, least_matches, tokens, word_vector
+from siltstone.errors import ConfigError
 from siltstone.knowledge.base import Fact, FactStore, now_ms
-from siltstone.knowledge.topics import has_entity
 
-__all__ = [
-    "Held",
-    "HeldStore",
-    "WordStore",
-    "find_facts",
-    "find_text",
-    "history_of",
-    "is_about",
-    "words_of",
-]
+# Finds the topics of a text, and its names, addresses, dates and amounts, by rules and without a model.
+#
+# The tables are data: a topic is a list of words, in English and in Chinese.
+
+TOPICS: Final[dict[str, str]] = {
+    "database": (
+        "database databases sql postgres postgresql mysql sqlite mongodb redis schema migration query "
+        "index 数据库 数据表 索引 迁移 缓存"
+    ),
+    "api": (
+        "api apis endpoint endpoints webhook webhooks rest graphql grpc http request response 接口 "
+        "端点 请求 回调"
+    ),
+    "deployment": (
+        "deploy deploys deployed deployment docker kubernetes k8s container staging production "
+        "rollout helm nginx 部署 上线 容器 生产环境 发布"
+    ),
+    "security": (
+        "security auth authentication authorization password token oauth jwt ssl tls certificate cert "
+        "permission encryption 安全 认证 授权 密码 证书 权限 加密"
+    ),
+    "testing": (
+        "test tests tested testing pytest unittest coverage mock fixture assertion ci 测试 单元测试 "
+        "覆盖率 用例"
+    ),
+    "bug": (
+        "bug bugs error errors exception crash crashes fail fails failed failure broken traceback fix "
+        "fixed 错误 异常 崩溃 失败 故障 修复 报错"
+    ),
+    "performance": (
+        "performance latency throughput slow fast memory cpu benchmark profile optimize optimization "
+        "性能 延迟 吞吐 优化 内存"
+    ),
+    "architecture": (
+        "architecture design module modules service services microservice event-driven queue pattern "
+        "refactor 架构 设计 模块 服务 重构 微服务"
+    ),
+    "configuration": (
+        "config configuration setting settings environment env variable port yaml toml 配置 设置 "
+        "环境变量 端口 参数"
+    ),
+    "frontend": (
+        "frontend react vue css html component components browser ui layout 前端 组件 页面 样式 界面"
+    ),
+    "payment": (
+        "payment payments stripe invoice refund refunds billing price checkout 支付 付款 退款 账单 "
+        "发票 价格"
+    ),
+    "finance": (
+        "stock stocks share shares market fund trading portfolio dividend 股票 基金 市场 交易 投资 "
+        "股价"
+    ),
+    "schedule": (
+        "meeting meetings deadline schedule calendar tomorrow appointment milestone 会议 日程 截止 "
+        "明天 安排 计划"
+    ),
+    "personal": (
+        "birthday family wife husband hobby travel vacation prefer favorite 生日 家人 爱好 旅行 喜欢 "
+        "偏好"
+    ),
+}  # fmt: skip
+"""The words that indicate each topic. Chinese words are searched anywhere in a text."""
+
+_ENGLISH: Final = {
+    word: topic for topic, line in TOPICS.items() for word in line.split() if word.isascii()
+}  # fmt: skip
+_CHINESE: Final = [
+    (word, topic) for topic, line in TOPICS.items() for word in line.split() if not word.isascii()
+]  # fmt: skip
+_WORD: Final = re.compile(r"[A-Za-z0-9]+(?:-[A-Za-z]+)*")
+
+_SURNAMES: Final = (
+    "王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁谢宋唐许韩冯邓曹彭曾萧田董袁潘蒋蔡余杜叶程苏魏吕丁任沈姚卢"
+)
+_PATTERNS: Final = (
+    ("url", re.compile(r"\bhttps?://[^\s<>\"'）)】，。]+[^\s<>\"'）)】，。.,;:!?]", re.IGNORECASE)),
+    ("email", re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.ASCII)),
+    # A stock code needs an exchange or a ticker sign: five digits, or four capitals, are not enough.
+    ("stock", re.compile(
+        r"\$[A-Z]{1,5}\b|\b(?:NASDAQ|NYSE|HKEX|SSE|SZSE|LSE|AMEX)\s*[:：]\s*[A-Z0-9]{1,6}\b"
+        r"|\b\d{6}\.(?:SH|SZ|SS)\b|\b\d{4,5}\.HK\b|(?:股票代码|证券代码)\s*[:：]?\s*\d{5,6}"
+    )),
+    ("date", re.compile(
+        r"\b\d{4}[-/]\d{1,2}[-/]\d{1,2}\b|\d{4}年\d{1,2}月(?:\d{1,2}[日号])?|(?<!\d)\d{1,2}月\d{1,2}[日号]"
+        r"|\b(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sep(?:tember)?|"
+        r"Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\.? \d{1,2}(?:st|nd|rd|th)?(?:,? \d{4})?\b"
+    )),
+    ("amount", re.compile(
+        r"(?:US\$|[$€£¥￥])\s?\d+(?:,\d+)*(?:\.\d+)?(?:\s?(?:million|billion|[kKmM])\b)?"
+        # Bounded: a table of numbers with commas would be read again from each of them to its end.
+        r"|(?<![\w.])\d{1,20}(?:,\d{1,20}){0,12}(?:\.\d{1,20})?\s?(?:USD|EUR|GBP|CNY|RMB|dollars|euros|元|万元|亿元|块钱|美元)"
+    )),
+    ("project", re.compile(
+        r"\b(?:project|repo|repository)\s+[\"'`]?([A-Za-z][\w.-]*[\w])"
+        r"|项目\s*[「\"“]([^」\"”]{1,30})[」\"”]",
+        re.IGNORECASE,
+    )),
+    ("person", re.compile(
+        r"\b(?:Mr|Mrs|Ms|Dr|Prof)\.?\s+([A-Z][a-z]+(?:\s[A-Z][a-z]+)?)"
+        r"|\b(?:[Mm]y name is|I am called|[Aa]sk|[Mm]et|[Cc]ontact|@)\s?(?!(?:Mr|Mrs|Ms|Dr|Prof)\b)"
+            r"([A-Z][a-z]+(?:\s[A-Z][a-z]+)?)"
+        rf"|(?:我叫|联系|姓名[:：]\s?)([{_SURNAMES}][\u4e00-\u9fff]{{1,2}})"
+        rf"|([{_SURNAMES}](?:先生|女士|老师|经理|总|工))"
+    )),
+)  # fmt: skip
+
+
+class Entity(NamedTuple):
+    """A found entity: its kind, and its text."""
+
+    kind: str
+    text: str
+
+
+def topics_of(text: str) -> tuple[str, ...]:
+    """The topics of *text*, in the order of the table."""
+    found = {topic for word in _WORD.findall(text.lower()) for part in (word, *word.split("-"))
+             if (topic := _ENGLISH.get(part))}  # fmt: skip
+    found |= {topic for word, topic in _CHINESE if word in text}
+    return tuple(topic for topic in TOPICS if topic in found)
+
+
+def entities_of(text: str) -> tuple[Entity, ...]:
+    """The entities of *text*, each once, by place: person, stock, url, date, amount, project, email."""
+    found: dict[Entity, int] = {}
+    for kind, pattern in _PATTERNS:
+        for match in pattern.finditer(text):
+            name = next((group for group in match.groups() if group), match.group())
+            found.setdefault(Entity(kind, name.strip()), match.start())
+    return tuple(sorted(found, key=lambda entity: (found[entity], entity)))
+
+
+def named(entities: tuple[Entity, ...]) -> tuple[str, ...]:
+    """*entities* in the form of facts: ``person:Ann``."""
+    return tuple(f"{entity.kind}:{entity.text}" for entity in entities)
+
+
+def has_entity(entities: tuple[str, ...], wanted: str) -> bool:
+    """Whether *wanted* is one of *entities*, with its kind or without: ``person:Ann`` or ``Ann``."""
+    return any(wanted in (each, each.partition(":")[2]) for each in entities)
 
 
 @runtime_checkable
@@ -159,3 +290,102 @@ def _changes(fact: Fact) -> Sequence[int]:
     """The times when *fact* begins to hold, and when it may cease to."""
     ends = (fact.superseded_at, fact.valid_until, fact.deleted_at)
     return (fact.created_at, *(end for end in ends if end is not None))
+
+
+# The documented search over facts: full text and hashed words, both normalised, in order of rank.
+
+MAX_RESULTS: Final = 1_000
+
+
+@runtime_checkable
+class VectorStore(Protocol):
+    """A store of facts that also stores their vectors."""
+
+    def vectors(self) -> Mapping[str, Sequence[float]]:
+        """The vectors, by the ids of facts."""
+
+
+@dataclass(frozen=True, slots=True)
+class HybridFacts:
+    """Finds facts by ``full_text_weight * bm25 / best + vector_weight * max(0, cosine)``.
+
+    Operators of query languages count as plain text. If nothing is found, facts with the whole query in their
+    text or as a tag are returned, newest first.
+
+    Attributes:
+        store: The facts. Vectors that it has stored are used, others are computed.
+        full_text_weight: The weight of BM25, 0..1.
+        vector_weight: The weight of the cosine, 0..1; one of the two weights is above 0.
+        dimensions: The length of a vector, 8 or more.
+        max_results: The most facts of a search, 1..1000.
+        enabled: If False, only the search for the whole query is left.
+
+    Raises:
+        ConfigError: a value is out of its bounds.
+    """
+
+    store: FactStore
+    full_text_weight: float = 0.5
+    vector_weight: float = 0.5
+    dimensions: int = 128
+    max_results: int = 20
+    enabled: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("full_text_weight", "vector_weight"):
+            weight = getattr(self, name)
+            if type(weight) not in (int, float) or not 0 <= weight <= 1:
+                raise _wrong(name, "in 0..1", weight)
+        if self.full_text_weight + self.vector_weight <= 0:
+            raise _wrong("vector_weight", "above 0 where full_text_weight is 0", self.vector_weight)
+        if type(self.dimensions) is not int or self.dimensions < 8:
+            raise _wrong("dimensions", "an integer >= 8", self.dimensions)
+        if type(self.max_results) is not int or not 1 <= self.max_results <= MAX_RESULTS:
+            raise _wrong("max_results", f"an integer in 1..{MAX_RESULTS}", self.max_results)
+
+    def __len__(self) -> int:
+        """The number of facts that hold now."""
+        return len(self._held(now_ms()))
+
+    def search(
+        self, query: str, limit: int | None = None, *, as_of: int | None = None
+    ) -> list[tuple[Fact, float]]:
+        """The facts that hold and fit *query*, each with its score in 0..1, best first, then newer first.
+
+        A fact with a score of 0 is not a hit. Facts that only contain the whole query are returned with the
+        score 0.
+        """
+        most = self.max_results if limit is None else max(0, min(limit, self.max_results))
+        moment = now_ms() if as_of is None else as_of
+        if not query.strip() or not most:
+            return []
+        held = self._held(moment) if self.enabled else []
+        scores = self._scores(query, held)
+        found = [(fact, score) for fact, score in zip(held, scores, strict=True) if score > 0]
+        if found:
+            found.sort(key=lambda each: (-each[1], -each[0].created_at, each[0].id))
+            return found[:most]
+        return [(fact, 0.0) for fact in find_text(self.store, query, most)]
+
+    def _held(self, moment: int) -> list[Fact]:
+        return [fact for fact in self.store.facts() if fact.holds_at(moment)]
+
+    def _scores(self, query: str, held: Sequence[Fact]) -> list[float]:
+        texts = [f"{fact.content} {fact.context}" for fact in held]
+        words = bm25(query, words_of(self.store, held))
+        best = max(words, default=0.0)
+        kept = self.store.vectors() if isinstance(self.store, VectorStore) else {}
+        asked = word_vector(query, self.dimensions)
+        scores = []
+        for fact, text, matched in zip(held, texts, words, strict=True):
+            vector = kept.get(fact.id, ())
+            if len(vector) != self.dimensions:
+                vector = word_vector(text, self.dimensions)
+            similar = min(1.0, max(0.0, cosine(asked, vector)))
+            share = matched / best if best > 0 else 0.0
+            scores.append(self.full_text_weight * share + self.vector_weight * similar)
+        return scores
+
+
+def _wrong(field: str, bound: str, value: object) -> ConfigError:
+    return ConfigError(f"{field} must be {bound}, got {value!r}", field=field, value=value)

@@ -5,7 +5,6 @@ package ``mcp``.
 """
 
 from siltstone.mcp.memory import Access, SessionMemory, open_memory
-from siltstone.mcp.server import build_server
-from siltstone.mcp.serving import serve_http, serve_stdio
+from siltstone.mcp.server import build_server, serve_http, serve_stdio
 
 __all__ = ["Access", "SessionMemory", "build_server", "open_memory", "serve_http", "serve_stdio"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hmac
 import json
-from collections.abc import Callable
+import socket
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Annotated, Any, Final, Literal, TypeVar
 
@@ -11,26 +13,70 @@ from anyio import lowlevel, to_thread
 from pydantic import Field
 
 from siltstone import __version__
-from siltstone.errors import SiltstoneError
+from siltstone.errors import ConfigError, SiltstoneError
 from siltstone.knowledge import MemoryType
-from siltstone.mcp.answers import (
+from siltstone.mcp.memory import (
+    NOTE,
     CompactionAnswer,
     ContextAnswer,
     Found,
     MessageLines,
     Messages,
     Saved,
+    SessionMemory,
     Stats,
     Taken,
 )
-from siltstone.mcp.memory import NOTE, SessionMemory
-from siltstone.mcp.versions import MAJOR, ResourceError, Server, ToolError, annotated
 from siltstone.messages import well_formed
 from siltstone.messages.json_text import dump
-from siltstone.tools.memory_save import DESCRIPTION as SAVE_DESCRIPTION
-from siltstone.tools.memory_search import DEFAULT_LIMIT, FORMS
+from siltstone.tools.memory import DEFAULT_LIMIT, FORMS, SAVE_DESCRIPTION
 
-__all__ = ["build_server"]
+# The names that differ between the two major versions of the package ``mcp``.
+
+try:
+    from mcp.server.mcpserver import MCPServer as Server
+    from mcp.server.mcpserver.exceptions import ResourceError, ToolError
+    from mcp_types import ToolAnnotations
+
+    MAJOR = 2
+except ImportError:  # the first major version
+    try:
+        from mcp.server.fastmcp import FastMCP as Server
+        from mcp.server.fastmcp.exceptions import ResourceError, ToolError
+        from mcp.types import ToolAnnotations
+    except ImportError as error:
+        raise ImportError("the MCP server needs its extra: pip install 'siltstone[mcp]'") from error
+    MAJOR = 1
+
+_FIRST_NAMES = {
+    "read_only_hint": "readOnlyHint",
+    "destructive_hint": "destructiveHint",
+    "idempotent_hint": "idempotentHint",
+    "open_world_hint": "openWorldHint",
+}
+
+
+def annotated(
+    title: str, *, read_only: bool = True, destructive: bool = False, idempotent: bool = True
+) -> ToolAnnotations:
+    """All four hints of a tool. None of ours reaches beyond the store: a tool without hints counts as one."""
+    hints = {
+        "read_only_hint": read_only,
+        "destructive_hint": destructive,
+        "idempotent_hint": idempotent,
+        "open_world_hint": False,
+    }
+    if MAJOR == 1:
+        hints = {_FIRST_NAMES[name]: value for name, value in hints.items()}
+    return ToolAnnotations(title=title, **hints)
+
+
+def asgi_app(server: Server, host: str) -> Any:
+    """The server as an ASGI application, which refuses the ``Host`` headers of other machines."""
+    if MAJOR == 2:
+        return server.streamable_http_app(host=host)
+    return server.streamable_http_app()  # by default it listens on, and checks for, the loopback address
+
 
 T = TypeVar("T")
 
@@ -240,3 +286,72 @@ async def _done(call: Callable[..., T], *arguments: Any) -> T:
     finally:
         # A client that has given up meanwhile was told so already; of a second answer mcp 1 would end.
         await lowlevel.checkpoint()
+
+
+# How the server is reached: standard input and output, or HTTP on this machine alone.
+
+HOST: Final = "127.0.0.1"
+LEAST_TOKEN: Final = 16  #: characters; a shorter one can be guessed
+
+_Receive = Callable[[], Awaitable[dict[str, Any]]]
+_Send = Callable[[dict[str, Any]], Awaitable[None]]
+_App = Callable[[dict[str, Any], _Receive, _Send], Awaitable[None]]
+
+
+class TokenGate:
+    """Lets requests with the right bearer token through to *app*; others are told 401.
+
+    Raises:
+        ConfigError: the token is shorter than 16 characters, or has others than printable ASCII.
+    """
+
+    def __init__(self, app: _App, token: str) -> None:
+        if len(token) < LEAST_TOKEN or not (token.isascii() and token.isprintable() and " " not in token):
+            raise ConfigError(
+                f"a token must have {LEAST_TOKEN} or more characters of printable ASCII without spaces, "
+                f"got {len(token)}",
+                field="token",
+            )
+        self._app, self._expected = app, f"Bearer {token}".encode()
+
+    async def __call__(self, scope: dict[str, Any], receive: _Receive, send: _Send) -> None:
+        """Answers one connection."""
+        if scope["type"] == "lifespan" or (scope["type"] == "http" and self._is_let_in(scope)):
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            headers = [(b"www-authenticate", b"Bearer"), (b"content-length", b"0")]
+            await send({"type": "http.response.start", "status": 401, "headers": headers})
+            await send({"type": "http.response.body"})
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+
+    def _is_let_in(self, scope: dict[str, Any]) -> bool:
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        return len(given) == 1 and hmac.compare_digest(given[0], self._expected)
+
+
+def serve_stdio(memory: SessionMemory) -> None:
+    """Serves one client on standard input and output, until it closes them. Nothing else is printed there."""
+    build_server(memory).run("stdio")
+
+
+def serve_http(memory: SessionMemory, token: str, port: int = 0, tell: Callable[[str], None] = print) -> None:
+    """Serves clients of this machine over streamable HTTP, until the process is interrupted.
+
+    Args:
+        memory: The memory to serve.
+        token: The secret that clients send as ``Authorization: Bearer ...``; 16 characters or more.
+        port: Of 127.0.0.1; 0 for a free one.
+        tell: Called with the address, once it answers.
+
+    Raises:
+        ConfigError: the token is too short.
+        OSError: the port is taken.
+    """
+    import uvicorn
+
+    gate = TokenGate(asgi_app(build_server(memory), HOST), token)
+    with socket.create_server((HOST, port)) as listening:
+        tell(f"http://{HOST}:{listening.getsockname()[1]}/mcp")
+        config = uvicorn.Config(gate, log_level="warning", access_log=False)
+        uvicorn.Server(config).run(sockets=[listening])

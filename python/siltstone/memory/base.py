@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol, Self, Unpack
+from typing import TYPE_CHECKING, Final, Protocol, Self, TypedDict, Unpack
 
+from siltstone.events import StoreHook
 from siltstone.memory.entry import (
+    Decay,
     Entry,
     ExpireReport,
+    Fusion,
+    Page,
     Ranker,
     SearchFilters,
     SearchHit,
     SearchOrder,
     SearchScope,
+    SessionInfo,
     StoredEntry,
 )
-from siltstone.memory.log import SessionLog
+from siltstone.memory.hits import Reranker, Scorer
+from siltstone.memory.limits import Limits
+from siltstone.memory.log import LogRow, SessionLog
 
 if TYPE_CHECKING:
-    from siltstone.memory.reports import (
-        Finding,
-        ForgetReport,
-        Page,
-        Receipt,
-        SessionPage,
-        StoreStats,
-    )
-
-
-__all__ = ["LanguageSettler", "Store"]
+    from siltstone.memory.entry import Finding, ForgetReport, Receipt, SessionPage, StoreStats
 
 
 class LanguageSettler(Protocol):
@@ -286,3 +283,67 @@ class Store(Protocol):
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *exc: object) -> None: ...
+
+
+# Whole lists of a store and of a log. They are read a page at a time, so one page is in memory.
+
+_PAGE: Final = 1_000
+
+
+def entry_pages(
+    store: Store, session_id: str, overlaps: tuple[int, int] | None = None, *, expired: bool = False
+) -> Iterator[Page]:
+    """The pages of :meth:`Store.entries`, in order."""
+    offset: int | None = 0
+    while offset is not None:
+        page = store.entries(session_id, overlaps=overlaps, offset=offset, limit=_PAGE, expired=expired)
+        yield page
+        offset = page.next_offset
+
+
+def entries_of(
+    store: Store, session_id: str, overlaps: tuple[int, int] | None = None, *, expired: bool = False
+) -> Iterator[StoredEntry]:
+    """The entries of a session, in the order of their ids."""
+    for page in entry_pages(store, session_id, overlaps, expired=expired):
+        yield from page.entries
+
+
+def sessions_of(store: Store, namespace: str | None = None) -> Iterator[SessionInfo]:
+    """The sessions of a store, or of one of its namespaces, in the order of their first writes."""
+    offset: int | None = 0
+    while offset is not None:
+        page = store.sessions(namespace, offset=offset, limit=_PAGE)
+        yield from page.sessions
+        offset = page.next_offset
+
+
+def rows_of(log: SessionLog, start: int, end: int) -> Iterator[LogRow]:
+    """The messages of a half-open range of sequence numbers, in order."""
+    for at in range(start, end, _PAGE):
+        yield from log.read(at, min(at + _PAGE, end))
+
+
+def rows_at(log: SessionLog, seqs: Sequence[int]) -> Iterator[LogRow]:
+    """The messages with the ascending numbers *seqs*. Adjacent numbers are read together."""
+    start = 0
+    for at in range(1, len(seqs) + 1):
+        if at == len(seqs) or seqs[at] != seqs[at - 1] + 1 or at - start == _PAGE:
+            yield from log.read(seqs[start], seqs[at - 1] + 1)
+            start = at
+
+
+# The types of the options of ``open`` that several stores have. Only annotations use them.
+
+
+class SearchSettings(TypedDict, total=False):
+    """The settings of a store's searches; ``MemoryStore.open`` explains each."""
+
+    decay: Decay | None
+    fusion: Fusion
+    reembed: bool
+    embed_timeout: float
+    reranker: Reranker | Scorer | None
+    hooks: Iterable[StoreHook]
+    limits: Limits
+    language: str | Sequence[str] | None

@@ -13,42 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from siltstone import _native
 from siltstone.errors import ConfigError, InvalidEntryError
-from siltstone.memory.entry import SearchFilters, SearchHit, SearchScope, SourceRange, StoredEntry
-from siltstone.memory.log import (
-    CompactionRow,
-    Derived,
-    LogRow,
-    NewCompaction,
-    ViewItem,
-)
+from siltstone.memory.entry import Entry, SearchFilters, SearchHit, SearchScope, SourceRange, StoredEntry
+from siltstone.memory.log import CompactionRow, Derived, LogRow, NewCompaction, NewDerived, NewRef, ViewItem
 from siltstone.messages import Dialect, Message, Role
 
 if TYPE_CHECKING:
-    from siltstone.memory.reports import SessionInfo
+    from siltstone.memory.entry import SessionInfo
 
-
-__all__ = [
-    "LAST_TIME",
-    "MAX_INTEGER",
-    "MILLISECOND",
-    "UNFILTERED",
-    "Filters",
-    "HitRow",
-    "compaction_from_row",
-    "datetime_from",
-    "derived_from_row",
-    "filters_in",
-    "is_across",
-    "message_from_row",
-    "message_of",
-    "milliseconds",
-    "range_of",
-    "search_hit",
-    "session_info",
-    "shown_message",
-    "stored_entry",
-    "with_filters",
-]
 
 HitRow: TypeAlias = "tuple[str, float, tuple[int, int], int, str, int, dict[str, Any] | None, str | None]"
 """Content, score, messages, id, role, time, explanation, and the session where several were searched."""
@@ -190,7 +161,7 @@ def filters_in(given: SearchFilters) -> Filters:
 
 def session_info(row: _native.SessionRow) -> SessionInfo:
     """A session in a list."""
-    from siltstone.memory.reports import SessionInfo
+    from siltstone.memory.entry import SessionInfo
 
     begun, active = (None if at is None else datetime_from(at) for at in (row.first_at, row.last_at))
     counts = row.messages, row.entries, row.compactions, row.tokens
@@ -313,3 +284,103 @@ def _ranges(text: str) -> tuple[tuple[int, int], ...]:
 
 def _view_item(item: list[int] | int) -> ViewItem:
     return item if isinstance(item, int) else (item[0], item[1])
+
+
+# The rows that a store writes, in the form of the core. A process that only reads does not need them.
+
+
+@dataclass(slots=True)
+class NewEntry:
+    """An entry as the core takes it."""
+
+    content: str
+    start: int
+    end: int
+    role: str
+    name: str | None
+    kind: str
+    created_at: int
+    expires_at: int | None = None
+
+
+@dataclass(slots=True)
+class DerivedIn:
+    """A derived text as the core takes it: its ranges as JSON."""
+
+    kind: str
+    raw: str
+    covers: str
+    seq: int | None
+    level: int
+    degraded: bool
+    dialect: str
+
+
+@dataclass(slots=True)
+class CompactionIn:
+    """A compaction as the core takes it: its ranges and its view as JSON."""
+
+    policy: str
+    reason: str
+    state: str
+    covers: str
+    view: str
+    next_seq: int
+    model: str
+    usage: str
+    tokens_before: int
+    tokens_after: int
+    messages_before: int
+    messages_after: int
+    created_at: int
+    notes: str
+    derived: list[DerivedIn]
+
+
+def new_entry(entry: Entry) -> NewEntry:
+    """*entry* as the core takes it.
+
+    Raises:
+        InvalidEntryError: its range, its time or its ttl is invalid.
+    """
+    start, end = range_of(entry.source_range, "source_range")
+    stamp, ttl = milliseconds(entry.created_at), entry.ttl
+    ends = None if ttl is None else stamp + _ttl(ttl, LAST_TIME - stamp)
+    return NewEntry(entry.content, start, end, entry.role, entry.name, entry.kind, stamp, ends)
+
+
+def _ttl(ttl: timedelta, most: int) -> int:
+    """*ttl* in milliseconds, rounded up: 1 to *most*, the time to the end of the year 9999."""
+    if isinstance(ttl, timedelta) and timedelta(0) < ttl <= most * MILLISECOND:
+        return -(-ttl // MILLISECOND)
+    raise InvalidEntryError(
+        f"ttl must be None, or a timedelta > 0 that ends before the year 10000, got {ttl!r}", value=ttl
+    )
+
+
+def compaction_to_row(compaction: NewCompaction) -> CompactionIn:
+    """*compaction* as the core takes it: ranges as JSON; new derived texts are -1, -2, ... in the view."""
+    view = [-1 - item.place if isinstance(item, NewRef) else item for item in compaction.view]
+    return CompactionIn(
+        compaction.policy,
+        compaction.reason,
+        compaction.state,
+        json.dumps(compaction.covers),
+        json.dumps(view),
+        compaction.next_seq,
+        compaction.model,
+        compaction.usage,
+        compaction.tokens_before,
+        compaction.tokens_after,
+        compaction.messages_before,
+        compaction.messages_after,
+        compaction.created_at,
+        compaction.notes,
+        [derived_to_row(text) for text in compaction.derived],
+    )
+
+
+def derived_to_row(text: NewDerived) -> DerivedIn:
+    """*text* as the core takes it."""
+    covers = json.dumps(text.covers)
+    return DerivedIn(text.kind, text.raw, covers, text.seq, text.level, text.degraded, text.dialect)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal, TypeAlias
 
 from siltstone import _native
 from siltstone.errors import InvalidMessageError, StoreConflictError, StoreCorruptError
 from siltstone.memory.convert import (
     compaction_from_row,
+    datetime_from,
     derived_from_row,
     message_from_row,
     shown_message,
@@ -25,12 +29,207 @@ from siltstone.memory.log import (
     NewCompaction,
     NewMessage,
     NewRecall,
+    SessionLog,
     SessionVersion,
     UndoReceipt,
 )
-from siltstone.messages import Message, decode
+from siltstone.messages import Message, OwnTools, decode, indexable_text, read_message
 
-__all__ = ["DatabaseLog", "request_among"]
+# Records of the recalls of a session, from its log: ids and figures, without any text of an entry.
+
+MOST_RECALLS: Final = 1_000  #: the maximum number of recalls in the log of a session; the oldest are deleted
+
+Placing: TypeAlias = Literal["placed", "cut", "budget"]
+"""``placed``: the whole entry was in the block. ``cut``: a part of it was. ``budget``: it had no room."""
+
+_PLACINGS: Final[tuple[Placing, ...]] = ("placed", "cut", "budget")
+
+
+@dataclass(frozen=True, slots=True)
+class RecallCandidate:
+    """An entry that a recall found, with a score above the limit.
+
+    Attributes:
+        entry_id: Its id in the store; 0 or less if it had none. The entry may be deleted since: ``store.get``
+            then raises ``EntryNotFoundError``.
+        score: 0..1, by the search that found it; for a neighbour of the best hit, a share of that hit's
+            score.
+        tokens: Its size in the block, or the size that it needed; None if it was left out before it was
+            counted.
+        placing: Whether the entry was placed, cut or left out.
+    """
+
+    entry_id: int
+    score: float
+    tokens: int | None
+    placing: Placing
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether the block had it, or a part of it."""
+        return self.placing != "budget"
+
+
+@dataclass(frozen=True, slots=True)
+class RecallRecord:
+    """A recall: the entries in its block, and the entries that were left out.
+
+    Attributes:
+        position: The length of the log at that time.
+        at: The time, in UTC.
+        query: The sequence numbers of the messages that made the query, oldest first.
+        candidates: The entries with a score above the limit, best first.
+        facts: The number of facts in the block.
+        below: The number of found entries with a score below the limit.
+        tokens: The size of the block; 0 if there was none.
+        cap: The largest allowed size.
+        seconds: The time for the search and the block.
+        reason: Why there was no block: ``short_query``, ``no_hits``, ``no_room``; else empty.
+    """
+
+    position: int
+    at: datetime
+    query: tuple[int, ...]
+    candidates: tuple[RecallCandidate, ...]
+    facts: int
+    below: int
+    tokens: int
+    cap: int
+    seconds: float
+    reason: str
+
+    @property
+    def placed(self) -> tuple[RecallCandidate, ...]:
+        """The entries in the block, best first."""
+        return tuple(each for each in self.candidates if each.is_placed)
+
+    @property
+    def left_out(self) -> tuple[RecallCandidate, ...]:
+        """The entries without room in the block, best first."""
+        return tuple(each for each in self.candidates if not each.is_placed)
+
+
+def record_of(row: NewRecall) -> RecallRecord:
+    """The record of a row of the log."""
+    body = json.loads(row.body)
+    return RecallRecord(
+        position=row.seq,
+        at=datetime_from(row.created_at),
+        query=tuple(body["q"]),
+        candidates=tuple(
+            RecallCandidate(entry, score / 1e6, tokens, _PLACINGS[placing])
+            for entry, score, tokens, placing in body["e"]
+        ),
+        facts=body["f"],
+        below=body["b"],
+        tokens=body["t"],
+        cap=body["c"],
+        seconds=body["u"] / 1e6,
+        reason=body["r"],
+    )
+
+
+# Makes entries of messages that are still in context, so that other sessions of a namespace find them.
+
+Findable: TypeAlias = Literal["all", "words", "nothing"]
+"""The part of a session that other sessions of its namespace may find: all, all but its tools, or nothing."""
+
+_KEY: Final = "findable"
+_LOOK_BACK: Final = 64  # messages read before the wanted ones, to find the tool calls of their results
+_SESSIONS: Final = 1_024  # sessions whose tool calls are remembered
+
+
+def findable(settings: str) -> Findable:
+    """The part of a session that others may find, from its settings."""
+    value = json.loads(settings).get(_KEY) if settings else None
+    return value if value in ("words", "nothing") else "all"
+
+
+def with_findable(settings: str, value: Findable) -> str:
+    """*settings* with *value* as the findable part."""
+    known = json.loads(settings) if settings else {}
+    changed = {key: each for key, each in known.items() if key != _KEY}
+    if value != "all":
+        changed[_KEY] = value
+    return json.dumps(changed) if changed else ""
+
+
+def entry_of(
+    message: Message, created_at: int, *, index_tools: bool = True, own: Collection[int] | None = None
+) -> Entry | None:
+    """The entry of a message; None if it has no text to index.
+
+    Args:
+        message: The message.
+        created_at: The time of the message, in milliseconds since 1970.
+        index_tools: False leaves calls and results out.
+        own: The places of its parts that belong to siltstone's own tools.
+    """
+    text = indexable_text(message, index_tools=index_tools, own=own)
+    return entry_with(text, message, created_at) if text and not text.isspace() else None
+
+
+def entry_with(text: str, message: Message, created_at: int) -> Entry:
+    """The entry of a message whose text to index is *text*, said at *created_at*, in ms since 1970."""
+    name = None
+    if message.said is None:  # no single text has a name
+        name = next((part.name for part in message.parts if part.name), None)
+    return Entry(text, (message.seq, message.seq + 1), message.role, name, created_at=created_at / 1000)
+
+
+class Sayings:
+    """Reads messages of logs as entries."""
+
+    def __init__(self) -> None:
+        self._tools: OrderedDict[str, OwnTools] = OrderedDict()  # least recently used first
+
+    def of(self, session_id: str, log: SessionLog, rows: Sequence[LogRow]) -> list[Entry | None]:
+        """An entry or None for each of *rows*, which are messages of the session's *log* in order."""
+        may = findable(log.state().settings)
+        if may == "nothing":
+            return [None] * len(rows)
+        tools = self._tools.pop(session_id, None)
+        if tools is None:
+            tools = OwnTools()
+            if rows:
+                first = rows[0].seq
+                _walk(tools, log.read(max(0, first - _LOOK_BACK), first))
+        self._tools[session_id] = tools
+        while len(self._tools) > _SESSIONS:
+            self._tools.popitem(last=False)
+        found: list[Entry | None] = []
+        for row in rows:
+            message = _message(row)
+            if message is None:
+                found.append(None)
+                continue
+            own = tools.parts_of(message)
+            found.append(entry_of(message, row.created_at, index_tools=may == "all", own=own))
+        return found
+
+    def in_context(self, session_id: str, log: SessionLog) -> list[Entry]:
+        """The entries of the messages in the context of the session, in their order."""
+        state = log.state()
+        spans = [(0 if state.head is None else state.head.compaction.next_seq, state.next_seq)]
+        if state.head is not None:
+            spans += [item for item in state.head.compaction.view if isinstance(item, tuple)]
+        rows = [row for start, end in sorted(spans) for row in log.read(start, end)]
+        return [entry for entry in self.of(session_id, log, rows) if entry is not None]
+
+
+def _walk(tools: OwnTools, rows: Iterable[LogRow]) -> None:
+    for row in rows:
+        if (message := _message(row)) is not None:
+            tools.parts_of(message)
+
+
+def _message(row: LogRow) -> Message | None:
+    """The message of a row; None if a caller wrote the row without a session, and it is no message."""
+    try:
+        return read_message(decode(row.raw), row.seq, dialect=row.dialect, provenance=row.provenance)
+    except InvalidMessageError:
+        return None
+
 
 _Version: TypeAlias = tuple[int, int | None, int, int]  # next_seq, head, redactions, counter
 
@@ -115,7 +314,7 @@ class DatabaseLog:
     ) -> CommitReceipt:
         """Writes *messages* and *recalls*, indexes *entries* and writes *compaction* in one transaction."""
         said = list(messages), self._checked(messages, expected) if messages else "", list(recalls)
-        from siltstone.memory.written import compaction_to_row, new_entry
+        from siltstone.memory.convert import compaction_to_row, new_entry
 
         found = map(new_entry, self._limits.cut(entries))
         row, write = compaction_to_row(compaction), (expected, write_id)
@@ -139,7 +338,7 @@ class DatabaseLog:
         write_id: int,
     ) -> CommitReceipt:
         """Makes *row* the current view and appends *messages* after it, in one transaction."""
-        from siltstone.memory.written import compaction_to_row, new_entry
+        from siltstone.memory.convert import compaction_to_row, new_entry
 
         self._limits.check_messages(messages, expected.next_seq)
         found = map(new_entry, self._limits.cut(entries))

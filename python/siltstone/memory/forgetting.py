@@ -1,24 +1,25 @@
-"""Plans a ``forget``: which messages, entries and summaries it concerns, and the texts that replace them."""
+"""Plans a ``forget``: which messages, entries, facts and summaries it concerns, and what replaces them."""
 
 from __future__ import annotations
 
+import json
+import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from itertools import count
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
+from siltstone import _native
 from siltstone.errors import ConfigError, EntryNotFoundError, InvalidMessageError
-from siltstone.memory.base import Store
-from siltstone.memory.convert import MAX_INTEGER, datetime_from, milliseconds, range_of
+from siltstone.memory.base import Store, entry_pages, rows_at, rows_of
+from siltstone.memory.convert import MAX_INTEGER, datetime_from, milliseconds, range_of, stored_entry
 from siltstone.memory.database_log import request_among
-from siltstone.memory.entry import StoredEntry
-from siltstone.memory.holding import Holding
+from siltstone.memory.entry import ForgetReport, Page, StoredEntry
 from siltstone.memory.log import Derived, LogRow, SessionLog
-from siltstone.memory.paging import entry_pages, rows_at, rows_of
-from siltstone.memory.renaming import new_names, with_partners
-from siltstone.memory.reports import ForgetReport, Page
 from siltstone.messages import (
     FORGOTTEN,
     SummaryMessage,
@@ -32,9 +33,88 @@ from siltstone.messages import (
     renamed,
     tombstone,
 )
-from siltstone.messages.escapes import DEEPEST
+from siltstone.messages.text import DEEPEST
 
-__all__ = ["REPLACEMENT", "Criteria", "Plan", "Target", "plan"]
+# New ids and names for forgotten messages, if ids and names must be forgotten too.
+#
+# A call, its result, and every other message with the same id get the same new id, so pairs stay pairs.
+
+Tombstones = Mapping[int, Mapping[str, Any]]
+"""The tombstone of every message of a session, by sequence number."""
+
+_PREFIX: Final = re.compile(  # prefixes of providers' ids: some require them, and they tell nothing
+    r"(?:call|toolu|srvtoolu|mcptoolu|fc|ctc|rs|msg|ws|fs|ci|ig|mcp|mcpr|mcpl|cu|sh|lsh|apc|tsc|cmp)_"
+)
+
+
+def with_partners(tombstones: Tombstones, chosen: Iterable[int], text: str | None) -> set[int]:
+    """*chosen*, and every message that shares an id with them; with *text*, only ids that contain it."""
+    having = defaultdict[str, list[int]](list)
+    for seq, raw in tombstones.items():
+        for kind, value in identifiers(raw):
+            if kind == "id" and _is_meant(value, text):
+                having[value].append(seq)
+    found, waiting = set(chosen), list(chosen)
+    while waiting:
+        for _, value in identifiers(tombstones[waiting.pop()]):
+            new = set(having.pop(value, ())) - found
+            found |= new
+            waiting += new
+    return found
+
+
+def new_names(tombstones: Tombstones, chosen: AbstractSet[int], text: str | None) -> dict[str, str]:
+    """A new name for each id and name of the messages *chosen* that must be forgotten.
+
+    A tool name that alone ties a call to its result stays if a message outside *chosen* has it too.
+    """
+    taken = {value for raw in tombstones.values() for _, value in identifiers(raw)}
+    tying = {
+        value
+        for seq, raw in tombstones.items()
+        if seq not in chosen
+        for kind, value in identifiers(raw)
+        if kind == "tying name"
+    }
+    numbers, names = count(1), dict[str, str]()
+    for seq in sorted(chosen):
+        for kind, value in identifiers(tombstones[seq]):
+            if value in names or not _is_meant(value, text) or (kind == "tying name" and value in tying):
+                continue
+            prefix = _PREFIX.match(value) if kind == "id" else None
+            start = prefix[0] if prefix is not None and (text is None or text not in prefix[0]) else ""
+            names[value] = next(
+                new for number in numbers if (new := f"{start}forgotten_{number}") not in taken
+            )
+    return names
+
+
+def _is_meant(value: str, text: str | None) -> bool:
+    return text is None or text in value
+
+
+# Tells which rows of a session may hold a text. The core looks at all of them, so few are read in Python.
+
+
+class Holding:
+    """The rows of an open store that may have a text; ``messages.holds`` tells whether a row has it."""
+
+    def __init__(self, native: _native.Store) -> None:
+        self._native = native
+
+    def entries(self, session_id: str, text: str) -> Page:
+        """The entries that may hold *text*, in one page, expired ones too; and the ids of damaged ones."""
+        page = self._native.entries_holding(session_id, text)
+        return Page(tuple(map(stored_entry, page.entries)), None, tuple(page.damaged))
+
+    def messages(self, session_id: str, text: str) -> list[int]:
+        """The sequence numbers of the messages that may hold *text*, ascending."""
+        return self._native.messages_holding(session_id, text)
+
+    def came_from(self, session_id: str, seqs: Sequence[int]) -> list[int]:
+        """The ids of the entries that came from one of the messages *seqs*, ascending."""
+        return self._native.entries_from(session_id, list(seqs)) if seqs else []
+
 
 REPLACEMENT = (
     "[Context compacted] A summary of earlier messages stood here. "
@@ -383,3 +463,99 @@ def _names(row: LogRow) -> set[str | None]:
     except InvalidMessageError:
         return set()
     return {raw.get("name"), *(part.name for part in parts)} - {None}
+
+
+# Finds the facts that are forgotten together with messages.
+
+FactRow = tuple[int, str, str, str, str, int, int]
+"""Id, namespace, state, key, body, time of creation and of the last change (ms)."""
+
+_NOTE, _RULES, _GONE = "note", "rules", "gone"  #: see ``knowledge/stored.py``
+
+
+class _Rows(Protocol):
+    def facts(self, session_id: str, state: str | None = None) -> list[FactRow]: ...
+
+    def namespace_facts(self, namespace: str, state: str | None = None) -> list[FactRow]: ...
+
+
+def with_facts(chosen: Plan, rows: _Rows, sessions: Iterable[str], criteria: Criteria) -> Plan:
+    """*chosen* with the facts to forget.
+
+    These are facts from a forgotten message, and facts whose own text meets the criteria. The rules of their
+    scope are forgotten too, and are made again later from the remaining facts.
+    """
+    targets = {target.session_id: target for target in chosen.targets}
+    if criteria.session_id is not None:
+        sessions = [criteria.session_id]
+    elif criteria.entry_ids is not None:
+        sessions = list(targets)
+    count = new = 0
+    for session_id in sessions:
+        target = targets.get(session_id) or Target(session_id)
+        seqs = {seq for seq, _ in target.messages}
+        known = rows.facts(session_id)
+        meant = [row for row in known if _goes(row, seqs, criteria)]
+        if meant:
+            new += session_id not in targets
+            count += sum(row[2] != _NOTE for row in meant)
+            targets[session_id] = target._replace(facts=_with_rules(rows, known, meant))
+    expected = replace(chosen.expected, facts=count, sessions=chosen.expected.sessions + new)
+    return replace(chosen, targets=list(targets.values()), expected=expected)
+
+
+def facts_alone(rows: _Rows, sessions: Iterable[str], keys: Collection[str]) -> Plan:
+    """The plan to forget the facts with these *keys* alone."""
+    if isinstance(keys, str):
+        raise ConfigError(f"fact_ids must be a list of ids, got {keys!r}", field="fact_ids", value=keys)
+    wanted, targets, count = frozenset(keys), [], 0
+    for session_id in sessions:
+        known = rows.facts(session_id)
+        meant = [row for row in known if row[3] in wanted and row[2] not in (_NOTE, _GONE)]
+        if meant:
+            count += len(meant)
+            targets.append(Target(session_id, facts=_with_rules(rows, known, meant)))
+    report = ForgetReport(len(targets), 0, 0, 0, erased=False, dry_run=True, facts=count)
+    return Plan(targets, report)
+
+
+def _with_rules(rows: _Rows, known: Sequence[FactRow], meant: Sequence[FactRow]) -> list[int]:
+    """The ids of *meant*, and of the rules that may come from them."""
+    namespaces = {row[1] for row in meant} - {""}
+    notes = [*known, *(row for each in namespaces for row in rows.namespace_facts(each, _NOTE))]
+    rules = {row[0] for row in notes if row[2] == _NOTE and row[3] == _RULES}
+    return sorted(rules | {row[0] for row in meant})
+
+
+def _goes(row: FactRow, seqs: Collection[int], criteria: Criteria) -> bool:
+    _, _, state, key, body, created_at, _ = row
+    if state == _GONE or (state == _NOTE and key != _RULES):
+        return False
+    fields = _fields(body)
+    if any(seq in seqs for start, end in _ranges(fields) for seq in range(start, end)):
+        return True
+    if criteria.entry_ids is not None or criteria.span is not None:
+        return False
+    if state == _NOTE and criteria.text is None:
+        return False  # rules are forgotten with their facts, by _with_rules
+    source = fields.get("source")
+    return (
+        (criteria.before is None or created_at < criteria.before)
+        and (criteria.name is None or source in (criteria.name, f"tool:{criteria.name}"))
+        and (criteria.text is None or holds(body, criteria.text, DEEPEST + 1))
+    )
+
+
+def _fields(body: str) -> dict[str, object]:
+    try:
+        fields = json.loads(body)
+    except ValueError:
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def _ranges(fields: dict[str, object]) -> list[tuple[int, int]]:
+    found = fields.get("source_ranges")
+    if not isinstance(found, list):
+        return []
+    return [(span[0], span[1]) for span in found if isinstance(span, list) and len(span) == 2]

@@ -19,7 +19,7 @@ from siltstone.memory.limits import DEFAULTS, Limits
 
 if TYPE_CHECKING:
     from siltstone.embedding.base import Embedder
-    from siltstone.memory.reranking import Reranker, Scorer
+    from siltstone.memory.hits import Reranker, Scorer
     from siltstone.memory.vectors import Vectors
 
 
@@ -112,11 +112,11 @@ class Searching:
         if not isinstance(limits, Limits):
             raise ConfigError(f"limits must be Limits, got {limits!r}", field="limits", value=limits)
         if reranker is not None:
-            from siltstone.memory.reranking import as_reranker  # few stores have one
+            from siltstone.memory.hits import as_reranker  # few stores have one
 
             reranker = as_reranker(reranker)
         if language is not None:
-            from siltstone.memory.languages import language_name  # few stores say
+            from siltstone.memory.limits import language_name  # few stores say
 
             language = language_name(language)
         return cls(

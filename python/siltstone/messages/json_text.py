@@ -5,24 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from math import isfinite
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
-from siltstone.errors import ConfigError, InvalidMessageError
-from siltstone.messages.message import HostedMessage, KeyedSystemMessage, RawMessage
-from siltstone.messages.plain import as_fields, as_json_value
-
-__all__ = [
-    "MAX_DEPTH",
-    "OWN_KEY",
-    "decode",
-    "dump",
-    "encode",
-    "logged",
-    "unwritable",
-    "well_formed",
-    "without_own_key",
-]
+from siltstone._native import begins_alike as begins_alike, json_digests, json_size
+from siltstone.errors import ConfigError, InvalidMessageError, MessageTooLargeError
+from siltstone.messages.message import HostedMessage, KeyedSystemMessage, RawMessage, as_fields, as_json_value
 
 OWN_KEY = "siltstone:message"  #: the key for data that a message type has beside its dict
 _HOST_HEAD = f'{{"{OWN_KEY}":{{"host":'  # how the text of a message begins that has a host's form beside it
@@ -222,4 +211,142 @@ def _unwritable_scalar(value: object, path: str) -> tuple[str, str] | None:
         int.__repr__(value)
     except ValueError as error:
         return path, str(error)
+    return None
+
+
+# The canonical bytes of a message: equal bytes for all spellings of the same message.
+
+DIGEST = 16  #: bytes of one digest of :func:`text_digests`
+
+_MARK: Final = "cache_control"  # a key of messages and blocks; hosts move it to another message every turn
+
+
+def canonical_bytes(raw: RawMessage) -> bytes:
+    r"""The JSON of a message in one form: the same bytes whenever the same message is sent again.
+
+    These differences do not count: the order of keys, a key with null or without it, ``1`` or ``1.0``, the
+    escapes of JSON, the marks of a provider's cache, a dict or an SDK's object. All other differences count.
+    For example, a content that is a text differs from a list of one text block, and arguments that are JSON
+    text are compared as text.
+
+    Raises:
+        InvalidMessageError: it holds a value that JSON cannot carry; carries ``path``.
+    """
+    return encode(_plain(_unmarked(decode(encode(raw))))).encode()
+
+
+def canonical_digest(raw: RawMessage, salt: bytes = b"") -> bytes:
+    """The digest of :func:`canonical_bytes`, 16 bytes. It recognises a message that is sent again.
+
+    Args:
+        raw: The message.
+        salt: At most 64 bytes. Digests with different salts cannot be compared.
+
+    Raises:
+        InvalidMessageError: it holds a value that JSON cannot carry; carries ``path``.
+    """
+    return blake2b(canonical_bytes(raw), digest_size=16, key=salt).digest()
+
+
+def text_digests(raws: list[RawMessage]) -> bytes | None:
+    """The digests of the JSON texts of all messages, ``DIGEST`` bytes each, for ``begins_alike``.
+
+    None if a message cannot be written as JSON.
+    """
+    try:
+        return json_digests(raws)
+    except (TypeError, ValueError):
+        return None
+
+
+def _unmarked(block: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in block.items() if key != _MARK}
+    if isinstance(blocks := kept.get("content"), list):
+        kept["content"] = [_unmarked(each) if isinstance(each, dict) else each for each in blocks]
+    return kept
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(value[key]) for key in sorted(value) if value[key] is not None}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+# Checks that a message is within the size limit, and has only values that JSON can carry.
+
+#: The maximum bytes of JSON in one message: as many as the largest provider accepts in a whole request.
+MAX_MESSAGE_BYTES = 32 * 1024 * 1024
+
+_MOST_BYTES_PER_CODE_POINT = 6  # a control character is written as \u0001
+
+
+def message_size(raw: RawMessage) -> tuple[int, int]:
+    """The bytes and the code points of a message's JSON text. A lone surrogate counts as three bytes.
+
+    Raises:
+        InvalidMessageError: it holds a value that JSON cannot carry; carries ``path``.
+    """
+    try:
+        return json_size(raw)
+    except (TypeError, ValueError):
+        # An SDK's own object, or a mapping that is not a dict: its dump is measured.
+        return json_size(json.loads(encode(raw)))
+
+
+def check_carried(raw: RawMessage, index: int) -> None:
+    """Checks the size of a message; *index* is its place, for errors.
+
+    Raises:
+        MessageTooLargeError: more than ``MAX_MESSAGE_BYTES``; carries ``size`` and ``limit``.
+        TypeError, ValueError, RecursionError: it has a value that JSON cannot carry.
+    """
+    weight = _weight(raw, 0)
+    if weight is not None and weight * _MOST_BYTES_PER_CODE_POINT <= MAX_MESSAGE_BYTES:
+        return
+    text = dump(raw)
+    size = len(text.encode())
+    if size > MAX_MESSAGE_BYTES:
+        raise MessageTooLargeError(
+            f"message {index} is {size} bytes of JSON; the limit is {MAX_MESSAGE_BYTES}",
+            index=index,
+            size=size,
+            limit=MAX_MESSAGE_BYTES,
+        )
+
+
+def _weight(value: object, depth: int) -> int | None:
+    """An upper bound of the code points of *value* as JSON before escapes; None if a dump is necessary.
+
+    This walk is cheaper than a dump, and nearly all messages are far below the limit.
+    """
+    kind = type(value)
+    if kind is str:
+        return len(value) + 3  # type: ignore[arg-type]
+    if value is None or kind is bool:
+        return 6
+    if depth > MAX_DEPTH:
+        raise ValueError(f"nested more than {MAX_DEPTH} deep")
+    if kind is dict:
+        total = 3
+        for key, item in value.items():  # type: ignore[attr-defined]
+            inner = _weight(item, depth + 1)
+            if inner is None or type(key) is not str:
+                return None
+            total += len(key) + 3 + inner
+        return total
+    if kind is list:
+        total = 3
+        for item in value:  # type: ignore[attr-defined]
+            inner = _weight(item, depth + 1)
+            if inner is None:
+                return None
+            total += inner
+        return total
+    if kind is int:
+        bits = value.bit_length()  # type: ignore[attr-defined]
+        return bits // 3 + 4 if bits < 10_000 else None
+    if kind is float:
+        return 27 if isfinite(value) else None  # type: ignore[arg-type]
     return None

@@ -24,12 +24,10 @@ from siltstone._native import (
     render_messages,
     rendered_tokens,
 )
-from siltstone.messages.groups import is_reasoning_only
+from siltstone.messages.groups import is_reasoning_only, is_request, opens_turn
 from siltstone.messages.message import REFERENCE, Message, Part, RawMessage, RequestRule
-from siltstone.messages.numbers import Numbers
+from siltstone.messages.own_messages import Numbers, SummaryReader
 from siltstone.messages.read import read_message
-from siltstone.messages.summaries import SummaryReader
-from siltstone.messages.turns import is_request, opens_turn
 
 __all__ = [
     "History",

@@ -8,10 +8,17 @@ from typing import Any, Final, TypeAlias
 from siltstone.errors import InvalidMessageError
 from siltstone.messages.dialects import anthropic, openai_chat, openai_responses
 from siltstone.messages.dialects.base import Malformed
-from siltstone.messages.json_text import unwritable
-from siltstone.messages.limits import check_carried
-from siltstone.messages.message import Dialect, Message, Part, Provenance, RawMessage, Role, provenance_of
-from siltstone.messages.plain import as_fields
+from siltstone.messages.json_text import check_carried, unwritable
+from siltstone.messages.message import (
+    Dialect,
+    Message,
+    Part,
+    Provenance,
+    RawMessage,
+    Role,
+    as_fields,
+    provenance_of,
+)
 
 __all__ = ["detect", "project", "read_message", "read_summary", "validate"]
 

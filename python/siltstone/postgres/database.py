@@ -7,37 +7,247 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from contextlib import contextmanager, suppress
+from typing import Any, Final, Literal, NoReturn, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from siltstone.errors import (
+    ConfigError,
+    InvalidEntryError,
     ReadOnlyStoreError,
     StoreBusyError,
     StoreClosedError,
     StoreCorruptError,
     StoreError,
     StoreForkedError,
+    StoreIoError,
+    StoreOpenError,
     StoreUnavailableError,
     requires,
 )
 from siltstone.postgres.administration import address
-from siltstone.postgres.apart import Apart, NotInTimeError, is_main
-from siltstone.postgres.connection import (
-    LostError,
-    autocommit,
-    is_dead,
-    is_direct,
-    losing,
-    raise_told,
-    run,
-    run_all,
-    values_of,
+from siltstone.postgres.protocol import (
+    Apart,
+    LateError,
+    NotInTimeError,
+    UnpreparedError,
+    answered,
+    ask,
+    is_main,
+    is_readable,
 )
-from siltstone.postgres.exchange import LateError, UnpreparedError, ask
-from siltstone.postgres.opening import look, opening
-from siltstone.postgres.schema import BLOCK, SCHEMA_VERSION, another, quoted
-from siltstone.postgres.statements import Found, Row, Statements, Write
+from siltstone.postgres.schema import (
+    BLOCK,
+    HASH_RULES,
+    SCHEMA_VERSION,
+    TOKENIZER,
+    Found,
+    Row,
+    Statements,
+    Write,
+    another,
+    quoted,
+    setup,
+    version_of,
+)
+
+# One statement on a connection of PostgreSQL: how it is run, and what its errors mean.
+
+with requires("postgres", by="siltstone.PostgresStore"):
+    import psycopg
+    from psycopg import errors
+    from psycopg.rows import tuple_row
+
+
+Connection: TypeAlias = psycopg.Connection[Any]
+
+
+_DISK: Final = ("53100", "58030", "53200")  # disk full, input or output failed, out of memory
+#: The server cancelled the statement by itself: a deadlock, or on a standby rows that its primary removes.
+_TAKEN_BACK: Final = (errors.SerializationFailure, errors.DeadlockDetected)
+
+
+class LostError(Exception):
+    """A connection was lost, or the server cancelled a statement. Whether it was done is still unknown."""
+
+
+def values_of(row: Any) -> tuple[Any, ...]:
+    """The values of a row. The rows of a caller's own pool may be tuples or dicts."""
+    return tuple(row.values()) if isinstance(row, dict) else tuple(row)
+
+
+def run(connection: Connection, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[Row]:
+    """The rows that a statement gives which is seldom asked; it is not prepared."""
+    # Of this class whatever the pool's connections have: it binds values, and never writes them into the SQL.
+    with losing(connection), psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
+        cursor.execute(sql, values or None, prepare=False, binary=True)
+        return cursor.fetchall()
+
+
+def run_all(
+    connection: Connection,
+    statements: Sequence[tuple[str, dict[str, Any]]],
+    *,
+    prepared: set[bytes] | None,
+    until: float,
+) -> bool:
+    """Runs statements in one transaction. Returns whether each gave a row; if not, nothing is done."""
+    if len(statements) == 1:
+        return answered(connection, *statements[0], prepared=prepared, until=until).ntuples > 0
+    with connection.transaction() as transaction:
+        for sql, values in statements:
+            if not answered(connection, sql, values, prepared=prepared, until=until).ntuples:
+                raise psycopg.Rollback(transaction)
+        return True
+    return False
+
+
+def is_direct(connection: Connection, until: float) -> bool:
+    """Whether the server itself is at the other end, and no pooler that hands statements to one of many.
+
+    A pooler gives each client a number of its own in place of the server process's.
+    """
+    own = connection.info.backend_pid
+    asked = [ask(connection, "SELECT pg_catalog.pg_backend_pid()", {}, until=until) for _ in range(2)]
+    return asked == [[(own,)]] * 2
+
+
+@contextmanager
+def losing(connection: Connection) -> Iterator[None]:
+    """Turns the errors of PostgreSQL into those of a store, see :func:`raise_told`."""
+    try:
+        yield
+    except (psycopg.Error, UnicodeEncodeError) as error:
+        raise_told(connection, error)
+
+
+def raise_told(connection: Connection, error: psycopg.Error | UnicodeEncodeError) -> NoReturn:
+    """Raises what an error of PostgreSQL means to a store. ``UniqueViolation`` is raised as it is.
+
+    Raises:
+        LostError: the connection was lost. Any other error means that the statement was refused.
+    """
+    if isinstance(error, (errors.DataError, UnicodeEncodeError)):
+        raise InvalidEntryError(f"PostgreSQL cannot hold a value: {error}") from error
+    if isinstance(error, (errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege)):
+        raise ReadOnlyStoreError(f"PostgreSQL takes no write: {first_line(error)}") from error
+    if isinstance(error, (errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedColumn)):
+        raise StoreOpenError(f"the tables are not there, or others: {first_line(error)}") from error
+    if (
+        connection.closed
+        or connection.broken
+        or isinstance(error, _TAKEN_BACK)
+        or (error.sqlstate or "").startswith(("57P", "08"))
+    ):
+        raise LostError(first_line(error)) from error
+    if error.sqlstate is None and isinstance(error, psycopg.OperationalError):
+        # The error is the client's own: no answer of the server came. libpq may not have noticed yet that
+        # the line is dead, and would give this connection to the next borrower.
+        connection.close()
+        raise LostError(first_line(error)) from error
+    if error.sqlstate in _DISK or isinstance(error, (errors.QueryCanceled, errors.OperationalError)):
+        raise StoreIoError(f"PostgreSQL could not do it: {first_line(error)}") from error
+    if isinstance(error, errors.UniqueViolation):
+        raise error
+    raise StoreError(f"PostgreSQL refused it: {first_line(error)}") from error
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error. The other lines may quote values."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def is_dead(connection: Connection) -> bool:
+    """Whether the server has closed the connection. No round trip: an idle connection has nothing to read."""
+    with suppress(psycopg.Error, OSError, ValueError):
+        if connection.closed:
+            return True
+        if not is_readable(connection.pgconn.socket):
+            return False
+        connection.pgconn.consume_input()
+        return bool(connection.pgconn.status != psycopg.pq.ConnStatus.OK)
+    return True
+
+
+@contextmanager
+def autocommit(connection: Connection) -> Iterator[None]:
+    """Each statement is a transaction of its own, also on a connection of the caller's own pool."""
+    if connection.autocommit:
+        yield
+        return
+    connection.autocommit = True
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.autocommit = False
+
+
+# The checks at the opening of a store in PostgreSQL, and their errors.
+
+with requires("postgres", by="siltstone.PostgresStore"):
+    import psycopg
+    from psycopg_pool import PoolTimeout
+
+
+@contextmanager
+def opening(schema: str) -> Iterator[None]:
+    """The error of a failed opening, without any part of the connection string."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except (psycopg.Error, LostError) as error:
+        raise StoreOpenError(
+            f"cannot open the store in schema {schema!r}: {first_line(error)}", path=schema
+        ) from error
+    except PoolTimeout as error:
+        raise StoreOpenError(
+            f"cannot open the store in schema {schema!r}: the pool gave no connection", path=schema
+        ) from error
+
+
+def look(
+    connection: Connection, schema: str, create: bool, hash_rule: str | None
+) -> tuple[bool, str, str | None]:
+    """Whether the role may write to the tables, which are made where asked for; their rule and language."""
+    if create:
+        setup(connection, schema, hash_rule or HASH_RULES[0])
+    version = version_of(connection, schema)
+    if version is None:
+        raise StoreOpenError(
+            f"schema {schema!r} has no tables of a store: make them with PostgresStore.open(..., setup=True) "
+            "or `siltstone postgres setup`",
+            path=schema,
+        )
+    if version != SCHEMA_VERSION:
+        raise another(schema, version)
+    ((standby, read_only, allowed, rule, tokenizer, language),) = run(
+        connection,
+        "SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on', "
+        f"has_table_privilege(%s, 'INSERT'), {_meta(schema, 'hash_rule')}, {_meta(schema, 'tokenizer')}, "
+        f"{_meta(schema, 'language')}",
+        [f"{quoted(schema)}.entry"],
+    )
+    if rule not in HASH_RULES or tokenizer != TOKENIZER:
+        raise StoreOpenError(
+            f"the tables in schema {schema!r} need hash rule {rule!r} and tokenizer {tokenizer!r}, and this "
+            "siltstone lacks one of them",
+            path=schema,
+        )
+    if hash_rule not in (None, rule):
+        raise ConfigError(
+            f"the tables in schema {schema!r} were made with hash_rule {rule!r}, not {hash_rule!r}: open "
+            "them without one",
+            field="hash_rule",
+            value=hash_rule,
+        )
+    return not (standby or read_only or not allowed), rule, language
+
+
+def _meta(schema: str, key: str) -> str:
+    return f"(SELECT value FROM {quoted(schema)}.meta WHERE key = '{key}')"
+
 
 with requires("postgres", by="siltstone.PostgresStore"):
     import psycopg
@@ -47,9 +257,7 @@ with requires("postgres", by="siltstone.PostgresStore"):
 
 
 Pool: TypeAlias = ConnectionPool[Any]
-Connection: TypeAlias = psycopg.Connection[Any]
 
-__all__ = ["Database", "UniqueViolation"]
 
 UniqueViolation = errors.UniqueViolation
 

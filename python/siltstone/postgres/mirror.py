@@ -1,14 +1,16 @@
-"""A mirror: the rows of a session or of a namespace in PostgreSQL, in a store of the core in memory."""
+"""Mirrors: rows of PostgreSQL in stores of the core in memory, and the log of a session over them."""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import Final, TypeVar
+from operator import length_hint
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from siltstone import _native
 from siltstone.errors import (
@@ -19,13 +21,26 @@ from siltstone.errors import (
     StoreOpenError,
     StoreUnavailableError,
 )
+from siltstone.memory.convert import datetime_from
 from siltstone.memory.database_log import DatabaseLog
+from siltstone.memory.entry import Entry, SessionInfo, StoreStats
+from siltstone.memory.log import (
+    CommitReceipt,
+    CompactionRow,
+    Derived,
+    LogRow,
+    LogState,
+    NewCompaction,
+    NewMessage,
+    NewRecall,
+    SessionLog,
+    SessionVersion,
+    UndoReceipt,
+)
+from siltstone.messages import Message
 from siltstone.postgres.database import Database, UniqueViolation
-from siltstone.postgres.schema import BLOCK
-from siltstone.postgres.statements import Changed, Changes, Found, Write, weight
+from siltstone.postgres.schema import BLOCK, TABLES, Changed, Changes, Found, Write, weight
 from siltstone.stores.memory import MemoryStore
-
-__all__ = ["BUSY", "Mirror", "StaleError", "key_of", "one_look", "together"]
 
 T = TypeVar("T")
 
@@ -381,3 +396,399 @@ def _random_mark() -> str:
 
 def _itself(store: MemoryStore) -> MemoryStore:
     return store
+
+
+# The parts of a store in a directory that differ over a mirror: its files, and the access to its vectors.
+
+
+class MirrorStore(MemoryStore):
+    """The store of the core over a mirror. There are no files beside it."""
+
+    @property
+    def _directory(self) -> None:  # type: ignore[override]
+        return None
+
+
+class MirrorVectors:
+    """The calls that the worker for vectors makes to a store. Each runs in the mirror."""
+
+    def __init__(self, mirror: Mirror) -> None:
+        self._mirror = mirror
+
+    def embedded(self) -> tuple[int | None, int]:
+        """The same call of the core."""
+        return self._mirror.read(lambda store: store._native.embedded(), fresh=False)
+
+    def missing_vectors(self, after: int, limit: int) -> Any:
+        """The same call of the core."""
+        return self._mirror.read(lambda store: store._native.missing_vectors(after, limit), fresh=False)
+
+    def store_vectors(self, key: int, rows: list[tuple[int, bytes]]) -> int:
+        """The same call of the core."""
+        return self._mirror.run(lambda store: store._native.store_vectors(key, rows), fresh=False)
+
+
+# Queries over the tables of all mirrors: the mirror of a session, lists of sessions, and totals.
+
+Place: TypeAlias = tuple[str, bool]
+"""The owner of a mirror: the name of a session or of a namespace, and whether it is a namespace."""
+
+
+class Listing:
+    """Queries to a database that no single mirror can answer."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._schema = database.name
+
+    def place(self, session_id: str) -> Place | None:
+        """The mirror of a session; None if the session was never written."""
+        number = _native.word_hash(session_id)
+        rows = self._rows(
+            "SELECT s.name, r.name, r.spaced FROM {s}.session s JOIN {s}.root r ON r.k = s.k "
+            "WHERE s.name_hash = %s",
+            number - 2**64 if number >= 2**63 else number,
+        )
+        for name, own, spaced in rows:
+            if name != session_id.encode():
+                raise StoreOpenError(
+                    f"session {session_id!r} has the hash of {name.decode(errors='replace')!r}: "
+                    "choose another name",
+                    path=self._database.schema,
+                )
+            return own.decode(), spaced
+        return None
+
+    def place_of_entry(self, entry_id: int) -> Place | None:
+        """The mirror that has the entry; None if there is no such entry."""
+        rows = self._rows(
+            "SELECT r.name, r.spaced FROM {s}.entry t JOIN {s}.root r ON r.k = t.k WHERE t.id = %s", entry_id
+        )
+        return next(((name.decode(), spaced) for name, spaced in rows), None)
+
+    def places(self, entry_ids: Collection[int] | None) -> list[Place]:
+        """The mirrors of those entries; for None, all mirrors."""
+        if entry_ids is None:
+            rows = self._rows("SELECT name, spaced FROM {s}.root ORDER BY k")
+        else:
+            known = [each for each in entry_ids if abs(each) < 2**63]
+            rows = self._rows(
+                "SELECT name, spaced FROM {s}.root WHERE k IN "
+                "(SELECT k FROM {s}.entry WHERE id = ANY(%s::bigint[]) UNION "
+                "SELECT k FROM {s}.quarantine WHERE id = ANY(%s::bigint[])) ORDER BY k",
+                known,
+                known,
+            )
+        return [(name.decode(), spaced) for name, spaced in rows]
+
+    def sessions(self, namespace: str | None, offset: int, limit: int) -> list[SessionInfo]:
+        """Sessions that were not deleted, in the order of their first writes."""
+        rows = self._rows(
+            "SELECT name, namespace, title, next_seq, entries, compactions, tokens, first_at, last_at "
+            "FROM {s}.session WHERE dropped = 0 AND (%s::bytea IS NULL OR namespace = %s::bytea) "
+            "ORDER BY born OFFSET %s LIMIT %s",
+            *[None if namespace is None else namespace.encode()] * 2,
+            offset,
+            limit,
+        )
+        return [_info(row) for row in rows]
+
+    def session_with_settings(self, has: str, lacks: str) -> tuple[str, str] | None:
+        """The first session whose settings contain the text *has*, and do not contain a non-empty *lacks*."""
+        rows = self._rows(
+            "SELECT name, settings FROM {s}.session WHERE settings <> '' AND dropped = 0 "
+            "AND position(%s::bytea IN settings) > 0 "
+            "AND (%s::bytea = '' OR position(%s::bytea IN settings) = 0) ORDER BY born LIMIT 1",
+            has.encode(),
+            lacks.encode(),
+            lacks.encode(),
+        )
+        return next(((name.decode(), settings.decode()) for name, settings in rows), None)
+
+    def stats(self) -> StoreStats:
+        """The totals of the store."""
+        names = ", ".join(
+            f"('{self._schema.replace(chr(39), chr(39) * 2)}.{table}')" for table in (*TABLES, "root", "step")
+        )
+        ((sessions, messages, entries, compactions, size, aside, disk),) = self._rows(
+            "SELECT count(*) FILTER (WHERE next_seq > 0 OR entries > 0), coalesce(sum(next_seq), 0)::bigint, "
+            "coalesce(sum(entries), 0)::bigint, coalesce(sum(compactions), 0)::bigint, "
+            "(SELECT coalesce(sum(octet_length(text)), 0)::bigint FROM {s}.entry), "
+            "(SELECT count(*) FROM {s}.quarantine), "
+            f"(SELECT sum(pg_total_relation_size(name::regclass))::bigint FROM (VALUES {names}) AS t (name)) "
+            "FROM {s}.session"
+        )
+        return StoreStats(sessions, messages, entries, compactions, size, disk, quarantined=aside)
+
+    def lacking_vectors(self) -> int:
+        """How many entries have no vectors."""
+        sql = "SELECT (SELECT count(*) FROM {s}.entry) - (SELECT count(*) FROM {s}.vector)"
+        ((lacking,),) = self._rows(sql)
+        return int(lacking)
+
+    def _rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._database.rows(sql.replace("{s}", self._schema), values)
+
+
+def _info(row: tuple[Any, ...]) -> SessionInfo:
+    name, namespace, title, messages, entries, compactions, tokens, first_at, last_at = row
+    begun, active = (None if at is None else datetime_from(at) for at in (first_at, last_at))
+    counts = messages, entries, compactions, tokens
+    return SessionInfo(name.decode(), namespace.decode(), title.decode(), *counts, begun, active)
+
+
+# The mirrors of a store, up to a limit of memory, and the places of sessions and batches among them.
+
+CALLS: Final = 64  # calls between two checks of the memory: mirrors grow with every write
+ROUTES: Final = 65_536  #: names whose mirror is remembered; for others PostgreSQL is asked again
+
+Make: TypeAlias = Callable[[str, bool], Mirror]
+
+
+class Routes:
+    """The places of names, up to a bound. The place of a name never changes. For any number of threads."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, Place] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def get(self, name: str) -> Place | None:
+        """The place of *name*, if it is remembered."""
+        return self._places.get(name)
+
+    def settle(self, name: str, place: Place) -> None:
+        """Remembers a place that was written."""
+        with self._lock:
+            if len(self._places) >= ROUTES:
+                del self._places[next(iter(self._places))]
+            self._places[name] = place
+
+
+class Mirrors:
+    """Mirrors by their places. The least recently used are dropped, and read again. For any threads.
+
+    Args:
+        make: Makes the mirror of a place.
+        most: The approximate limit of their bytes together. Mirrors that run a call stay, even above it.
+    """
+
+    def __init__(self, make: Make, most: int) -> None:
+        self._make = make
+        self._most = most
+        self._held: OrderedDict[Place, Mirror] = OrderedDict()  # the most recently used at the end
+        self._calls = 0
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def size(self) -> int:
+        """The approximate number of bytes that they take."""
+        with self._lock:
+            return self._taken()
+
+    def at(self, place: Place) -> Mirror:
+        """The mirror of a place."""
+        with self._lock:
+            mirror = self._held.get(place)
+            self._calls += 1
+            if mirror is None or self._calls % CALLS == 0:
+                self._make_room(mirror)
+            if mirror is None:
+                mirror = self._held[place] = self._make(*place)
+            self._held.move_to_end(place)
+            return mirror
+
+    def all(self) -> list[Mirror]:
+        """The mirrors in memory."""
+        with self._lock:
+            return list(self._held.values())
+
+    def clear(self) -> list[Mirror]:
+        """Removes all mirrors, and returns them."""
+        with self._lock:
+            there = list(self._held.values())
+            self._held.clear()
+            return there
+
+    def _taken(self) -> int:
+        return sum(each.size for each in self._held.values())
+
+    def _make_room(self, kept: Mirror | None) -> None:
+        left = self._taken() - self._most
+        for place, mirror in list(self._held.items()):
+            if left <= 0:
+                return
+            size = mirror.size
+            if mirror is not kept and mirror.is_idle():
+                del self._held[place]
+                left -= size
+
+
+# The log of a session in PostgreSQL. Each call goes to the session's mirror, which is brought up to date.
+
+
+class InMirror(Protocol):
+    """Runs work in the mirror of a session."""
+
+    def __call__(
+        self, session_id: str, work: Callable[[Mirror], T], *, namespace: str | None = None
+    ) -> T: ...
+
+
+class PostgresLog(SessionLog):
+    """A log whose rows are in PostgreSQL.
+
+    A write goes to PostgreSQL at once, and is refused there if others wrote meanwhile. A read includes every
+    write from before the call.
+    """
+
+    def __init__(self, session_id: str, in_mirror: InMirror) -> None:
+        self._session_id = session_id
+        self._in_mirror = in_mirror
+
+    def state(self) -> LogState:
+        return self._read(lambda log: log.state())
+
+    def open(self, namespace: str | None) -> LogState:
+        def opened(mirror: Mirror) -> LogState:
+            return mirror.run(lambda store: mirror.log(self._session_id, store).open(namespace))
+
+        return self._in_mirror(self._session_id, opened, namespace=namespace)
+
+    def version(self) -> SessionVersion | None:
+        return self._read(lambda log: log.version())
+
+    def one_look(self) -> AbstractContextManager[None]:
+        """Inside this context the server is asked only once for new rows."""
+        return one_look()
+
+    def append(
+        self,
+        messages: Sequence[NewMessage],
+        *,
+        expected: SessionVersion,
+        clock: str,
+        write_id: int,
+        recalls: Sequence[NewRecall] = (),
+    ) -> SessionVersion | None:
+        return self._write(
+            lambda log: log.append(
+                messages, expected=expected, clock=clock, write_id=write_id, recalls=recalls
+            )
+        )
+
+    def read(self, start: int, end: int) -> list[LogRow]:
+        return self._read(lambda log: log.read(start, end))
+
+    def messages(self, start: int, end: int) -> list[tuple[Message, int]]:
+        return self._read(lambda log: log.messages(start, end))
+
+    def commit(
+        self,
+        compaction: NewCompaction,
+        entries: Sequence[Entry],
+        *,
+        expected: SessionVersion,
+        clock: str,
+        write_id: int,
+        messages: Sequence[NewMessage] = (),
+        recalls: Sequence[NewRecall] = (),
+    ) -> CommitReceipt:
+        return self._write(
+            lambda log: log.commit(
+                compaction,
+                entries,
+                expected=expected,
+                clock=clock,
+                write_id=write_id,
+                messages=messages,
+                recalls=recalls,
+            ),
+            ids=length_hint(entries),
+        )
+
+    def rewrite(
+        self,
+        row: NewCompaction,
+        messages: Sequence[NewMessage],
+        entries: Sequence[Entry],
+        *,
+        expected: SessionVersion,
+        withdrawn: Sequence[int],
+        gone: Sequence[int] = (),
+        parent: int | None,
+        clock: str,
+        write_id: int,
+    ) -> CommitReceipt:
+        return self._write(
+            lambda log: log.rewrite(
+                row,
+                messages,
+                entries,
+                expected=expected,
+                withdrawn=withdrawn,
+                gone=gone,
+                parent=parent,
+                clock=clock,
+                write_id=write_id,
+            )
+        )
+
+    def undo(self, *, expected: SessionVersion, clock: str, write_id: int) -> UndoReceipt:
+        return self._write(lambda log: log.undo(expected=expected, clock=clock, write_id=write_id))
+
+    def save_clock(self, clock: str, *, expected: SessionVersion, write_id: int) -> SessionVersion | None:
+        return self._write(lambda log: log.save_clock(clock, expected=expected, write_id=write_id))
+
+    def save_settings(
+        self, settings: str, *, expected: SessionVersion, write_id: int
+    ) -> SessionVersion | None:
+        return self._write(lambda log: log.save_settings(settings, expected=expected, write_id=write_id))
+
+    def renew(
+        self, derived_id: int, content: str, *, expected: SessionVersion, write_id: int
+    ) -> SessionVersion | None:
+        return self._write(lambda log: log.renew(derived_id, content, expected=expected, write_id=write_id))
+
+    def compactions(self) -> list[CompactionRow]:
+        return self._read(lambda log: log.compactions())
+
+    def compaction(self, compaction_id: int) -> CompactionRow | None:
+        return self._read(lambda log: log.compaction(compaction_id))
+
+    def recalls(self, limit: int) -> list[NewRecall]:
+        return self._read(lambda log: log.recalls(limit))
+
+    def derived(self, ids: Sequence[int]) -> list[Derived]:
+        return self._read(lambda log: log.derived(ids))
+
+    def derived_after(self, derived_id: int) -> list[Derived]:
+        return self._read(lambda log: log.derived_after(derived_id))
+
+    def derived_like(self, texts: Sequence[str]) -> list[list[Derived]]:
+        return self._read(lambda log: log.derived_like(texts))
+
+    def forgotten(self) -> list[tuple[int, bytes]]:
+        return self._read(lambda log: log.forgotten())
+
+    def salt(self) -> bytes:
+        return self._read(lambda log: log.salt())
+
+    def _read(self, work: Callable[[DatabaseLog], T]) -> T:
+        session = self._session_id
+        return self._in_mirror(
+            session, lambda mirror: mirror.read(lambda store: work(mirror.log(session, store)))
+        )
+
+    def _write(self, work: Callable[[DatabaseLog], T], *, ids: int = 0) -> T:
+        session = self._session_id
+
+        def written(mirror: Mirror) -> T:
+            return mirror.run(lambda store: work(mirror.log(session, store)), fresh=False, ids=ids)
+
+        return self._in_mirror(session, written)

@@ -15,39 +15,44 @@ from siltstone import _native
 from siltstone._native import BlockOptions, BlockWriter, RecallConditions, Recalled
 from siltstone.embedding.base import Embedder
 from siltstone.errors import EntryNotFoundError, StoreBusyError, StoreOpenError
-from siltstone.memory.base import Store
+from siltstone.memory.base import SearchSettings, Store
 from siltstone.memory.convert import MAX_INTEGER
 from siltstone.memory.entry import (
     Decay,
     Entry,
     ExpireReport,
+    Finding,
+    ForgetReport,
+    Page,
     Ranker,
+    Receipt,
     Remaining,
     SearchFilters,
     SearchHit,
     SearchOrder,
     SearchScope,
+    SessionPage,
     StoredEntry,
+    StoreStats,
 )
-from siltstone.memory.forgetting_facts import FactRow
+from siltstone.memory.forgetting import FactRow
 from siltstone.memory.limits import Limits
 from siltstone.memory.log import SessionLog
 from siltstone.memory.opening import Searching, check_seconds
-from siltstone.memory.reports import (
-    Finding,
-    ForgetReport,
-    Page,
-    Receipt,
-    SessionPage,
-    StoreStats,
-)
-from siltstone.memory.settings import SearchSettings
 from siltstone.postgres.database import DEADLINE, Database
-from siltstone.postgres.listing import Listing
-from siltstone.postgres.log import PostgresLog
-from siltstone.postgres.mirror import BUSY, ElsewhereError, Mirror, StaleError, together
-from siltstone.postgres.mirrored import MirrorStore, MirrorVectors
-from siltstone.postgres.mirrors import Mirrors, Routes
+from siltstone.postgres.mirror import (
+    BUSY,
+    ElsewhereError,
+    Listing,
+    Mirror,
+    Mirrors,
+    MirrorStore,
+    MirrorVectors,
+    PostgresLog,
+    Routes,
+    StaleError,
+    together,
+)
 from siltstone.session import Session, StoreOptions
 from siltstone.stores.memory import MemoryStore
 
@@ -179,7 +184,7 @@ class PostgresStore(Store):
 
     def settle_language(self, language: str | Sequence[str], *, anew: bool = False) -> None:
         """Settles the languages of all texts, as :meth:`MemoryStore.settle_language`."""
-        from siltstone.memory.languages import language_name  # few stores say
+        from siltstone.memory.limits import language_name  # few stores say
 
         asked, before = language_name(language), self._database.language
         found = self._database.settle_language(asked, anew=anew)

@@ -1,19 +1,311 @@
-"""Runs recall: one block for each turn, unchanged through the steps of its tool loop."""
+"""Runs recall: one query, one block for each turn, unchanged through the steps of its tool loop."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+import re
+import unicodedata
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from itertools import islice
 from math import ceil
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from siltstone.messages import Message, opens_turn
+from siltstone._native import (
+    BlockOptions as BlockOptions,
+    BlockWriter as BlockWriter,
+    RecallConditions as RecallConditions,
+    RecallContext as RecallContext,
+    Recalled as Recalled,
+)
+from siltstone.messages import Message, groups, opens_turn
+from siltstone.messages.groups import call_key
+from siltstone.messages.message import RULE_ROLES
+from siltstone.messages.own_messages import (
+    TAGS,
+    frame,
+    is_recalled as is_recalled,
+    may_be_recalled as may_be_recalled,
+    parse_block as parse_block,
+)
+from siltstone.messages.text import without_prefixes
 from siltstone.recall.base import Detail, FactLine, RecallBlock, RecallConfig
-from siltstone.recall.block import BlockOptions, block_options, written
-from siltstone.recall.query import LEAST, Query, last_query, queries_of
 from siltstone.tokens import TextMeasure
 
-__all__ = ["FACT_LIMIT", "NEIGHBOUR", "WITH_THE_BEST", "BlockSources", "Excerpt", "Recall", "Sources"]
+# Makes the query of a recall from the newest requests.
+
+LEAST: Final = 3  #: characters of the shortest query that is searched for
+_MESSAGES: Final = 3  #: user messages that a query is made of, at most
+
+
+class Query(NamedTuple):
+    """A query: its text, and the sequence numbers of the messages that it is made of."""
+
+    text: str
+    seqs: tuple[int, ...]
+
+
+def query_of(history: Sequence[Message]) -> str:
+    """The last user messages, at most three, oldest first, joined by a space.
+
+    Lines that a host has written at the beginning of a message are skipped; such lines further down are the
+    user's, as in a pasted log.
+    """
+    return last_query(history).text
+
+
+def last_query(history: Sequence[Message]) -> Query:
+    """The query of :func:`query_of`, with its messages."""
+    return _joined([*islice(_spoken(history), _MESSAGES)])
+
+
+def queries_of(history: Sequence[Message]) -> Iterator[Query]:
+    """The queries to try until one finds something: the newest message, then the newest three together.
+
+    The newest message alone states the question best. If it says too little ("and the second one?"), the
+    messages before it help. Otherwise their words would only lower the score of the answer.
+    """
+    spoken = _spoken(history)
+    newest = next(spoken, None)
+    if newest is None:
+        return
+    yield _joined([newest])
+    before = [*islice(spoken, _MESSAGES - 1)]
+    if before:
+        yield _joined([newest, *before])
+
+
+def _joined(spoken: Sequence[tuple[str, int]]) -> Query:
+    """The query of messages, which are given newest first."""
+    return Query(" ".join(text for text, _ in reversed(spoken)), tuple(seq for _, seq in reversed(spoken)))
+
+
+def _spoken(history: Sequence[Message]) -> Iterator[tuple[str, int]]:
+    """The words of the user's messages with their sequence numbers, the newest first."""
+    for message in reversed(history):
+        if opens_turn(message) and not is_recalled(message):
+            text = without_prefixes(message.text).strip()
+            if text:
+                yield text, message.seq
+
+
+# Writes a block of recalled text, within a budget, so that no text in it can pose as another part.
+
+_KNOWLEDGE_PERCENT: Final = 30  #: of the cap; details have the rest
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+_AHEAD: Final = 64  #: characters behind a bracket in which a tag's name may be hidden
+_LINES: Final = re.compile(r"\s*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
+_BREAKS: Final = re.compile(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_HEADER: Final = re.compile(r"(?m)^(?=\s*\[\d{4}-\d\d-\d\d \d\d:\d\d [^\]\n]*\])")
+#: The characters that can be dangerous: nearly all texts have none of them.
+_SPECIAL: Final = "<＜﹤‹⟨〈〈˂ᐸ❮❰[\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_ANY_SPECIAL: Final = re.compile(f"[{re.escape(_SPECIAL)}]")
+_WORD: Final = re.compile(r"[^\w-]+")
+#: Letters of other scripts that look like letters of our tags.
+_LOOK_ALIKES: Final = str.maketrans("аеорсԁіӏıοκωγ‐‑‒–—−", "aeopcdilioxwy------")
+#: The invisible characters of ASCII: blanks and controls.
+_UNSEEN: Final = dict.fromkeys([*range(0x21), 0x7F])
+_BRACKETS: Final = re.compile("[<＜﹤‹⟨〈〈˂ᐸ❮❰]")
+
+
+def build_block(
+    facts: Sequence[FactLine],
+    details: Sequence[Detail],
+    cap: int,
+    count: Callable[[str], int],
+    *,
+    framed: bool = False,
+    cut: bool = False,
+) -> RecallBlock:
+    """The block of *facts* and *details*, with at most *cap* tokens by *count*.
+
+    Facts may take 30 % of the cap, details the rest. Each part is filled by score until an item does not fit,
+    and has at least one item. If the whole is over the cap, the details with the lowest scores are dropped,
+    then all facts, then everything. Details are written oldest first.
+
+    Args:
+        facts: The facts. Of equal scores the earlier one comes first.
+        details: The details.
+        cap: The most tokens.
+        count: Counts the tokens of a text.
+        framed: Whether a sentence before the block explains it, within the cap.
+        cut: Whether a detail that is larger than the details' budget is cut to it, and marked.
+    """
+    options = block_options(cap, count, framed=framed, cut=cut)
+    return written(facts, details, "", options)
+
+
+def block_options(
+    cap: int,
+    count: Callable[[str], int],
+    *,
+    framed: bool,
+    cut: bool,
+    measure: TextMeasure | None = None,
+    excerpt: Callable[[str, str, int], str] | None = None,
+) -> BlockOptions:
+    """The options of a block, for the core.
+
+    Args:
+        cap: The most tokens.
+        count: Counts the tokens of a text.
+        framed: Whether a sentence before the block explains it.
+        cut: Whether a detail that is too large is cut.
+        measure: The rule that *count* implements, if the core knows it.
+        excerpt: Called with query, text and a number of tokens; returns the best part of the text. With it
+            no detail takes more than half of the tokens that are left.
+    """
+    return BlockOptions(cap, cap * _KNOWLEDGE_PERCENT // 100, count, measure, excerpt, framed, cut)
+
+
+def written(
+    facts: Sequence[FactLine], details: Sequence[Detail], query: str, options: BlockOptions, below: int = 0
+) -> RecallBlock:
+    """The block of *facts* and *details*; too large details are cut to the part that fits *query*.
+
+    *below* is the number of details that scored too little.
+    """
+    rows = [_row(each) for each in details]
+    text, tokens, known, said, considered = WRITER.write(query, lines(facts), rows, options)
+    return block_of(text, tokens, known, said, considered, below, is_any=bool(facts or details))
+
+
+def block_of(
+    text: str, tokens: int, known: int, said: int, considered: str, below: int, *, is_any: bool
+) -> RecallBlock:
+    """A written block; *is_any* says whether there were facts or details."""
+    if text:
+        return RecallBlock(text, tokens, known, said, considered=considered, below=below)
+    reason = "no_room" if is_any else "no_hits"
+    return RecallBlock(reason=reason, considered=considered, below=below)
+
+
+def lines(facts: Sequence[FactLine]) -> list[str]:
+    """*facts* as lines of a block, the best first."""
+    return [_fact(fact) for fact in sorted(facts, key=lambda fact: -fact.score)]
+
+
+def safe(content: str) -> str:
+    """*content*, escaped so that it can neither close the block nor pose as a part of it.
+
+    A bracket before the name of one of our tags becomes ``&lt;``, however the name is disguised, and a line
+    that looks like the beginning of a detail gets a backslash. Everything else stays.
+    """
+    if _ANY_SPECIAL.search(content) is None:
+        return content
+
+    def bracket(found: re.Match[str]) -> str:
+        return "&lt;" if _names_a_tag(content[found.end() : found.end() + _AHEAD]) else found[0]
+
+    escaped = _BRACKETS.sub(bracket, content)
+    escaped = _BREAKS.sub("\n", escaped)  # every line end that some reader recognizes becomes one
+    return _HEADER.sub(lambda _: "\\", escaped)
+
+
+def _names_a_tag(behind: str) -> bool:
+    """Whether *behind* begins with the name of a tag, after invisible characters are removed."""
+    if behind.isascii():
+        return behind.lower().translate(_UNSEEN).lstrip("/\\").startswith(TAGS)
+    folded = unicodedata.normalize("NFKC", behind).casefold().translate(_LOOK_ALIKES)
+    seen = "".join(
+        char for char in unicodedata.normalize("NFD", folded)
+        if not char.isspace() and unicodedata.category(char) not in {"Cf", "Cc", "Mn", "Me", "Cn", "Co"}
+    )  # fmt: skip
+    return seen.lstrip("/⁄∕\\").startswith(TAGS)
+
+
+def _fact(fact: FactLine) -> str:
+    return f"- [{_word(fact.type)}] {_LINES.sub(' ', safe(fact.content)).strip()}"
+
+
+@lru_cache(maxsize=64)
+def _word(text: str) -> str:
+    return _WORD.sub("_", text).strip("_") or "unknown"
+
+
+def _row(detail: Detail) -> tuple[str, float, str, int, int]:
+    """*detail* with its time in milliseconds since 1970."""
+    content, score, role, moment, entry_id = detail
+    if isinstance(moment, datetime):
+        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        moment = (aware - _EPOCH) // _MILLISECOND
+    return content, score, role, moment, entry_id
+
+
+WRITER: Final = BlockWriter(_SPECIAL, safe, _word, frame)
+
+
+# Finds the place of the block in a history, and the blocks of earlier calls.
+
+
+def without_recalled(history: Iterable[Message]) -> list[Message]:
+    """*history* without blocks of earlier calls, whether their content is a string or a list."""
+    return [message for message in history if not is_recalled(message)]
+
+
+def position(history: Sequence[Message], placement: Literal["head", "tail"] = "tail") -> int:
+    """The position in *history* before which the block is inserted, never inside of a group.
+
+    ``tail`` is directly before the last user message, or before the group of this message; ``head`` is behind
+    the system messages and the summary at the beginning. A history without a user message always uses the
+    head.
+    """
+    if placement == "tail":
+        for place in range(len(history) - 1, -1, -1):
+            if opens_turn(history[place]) or _words_beside_results(history[place]):
+                return _before_groups(history, place)
+    place = 0
+    while place < len(history) and _leads(history[place]):
+        place += 1
+    return _before_groups(history, place)
+
+
+def _is_within(history: Sequence[Message], place: int) -> bool:
+    """Whether a group may span *place*.
+
+    It may if a message from *place* on answers a call before it, or continues an answer before it. Only the
+    messages from *place* on are read, which are one turn if *place* is its request.
+    """
+    calls: set[Hashable] = set()
+    for message in history[place:]:
+        for part in message.parts:
+            if part.kind == "tool_call":
+                calls.add(call_key(part))
+            elif part.kind == "tool_result":
+                if call_key(part) not in calls:
+                    return True
+            elif part.kind == "other":
+                return True
+    return 0 < place < len(history) and history[place].role == "assistant"
+
+
+def _leads(message: Message) -> bool:
+    return message.role in RULE_ROLES or message.provenance == "compaction_summary"
+
+
+def _words_beside_results(message: Message) -> bool:
+    """Whether a user message has tool results, and the user's own words beside them."""
+    if message.role != "user" or message.provenance != "original":
+        return False
+    kinds = {part.kind for part in message.parts if part.kind != "text" or part.text.strip()}
+    return "tool_result" in kinds and "text" in kinds
+
+
+def _before_groups(history: Sequence[Message], place: int) -> int:
+    if not _is_within(history, place):
+        return place
+    spans = [(group.positions[0], group.positions[-1]) for group in groups(history)]
+    moved = True
+    while moved:
+        moved = False
+        for first, last in spans:
+            if first < place <= last:
+                place, moved = first, True
+    return place
+
 
 FACT_LIMIT = 10  #: facts that are looked for
 _WITH_NEIGHBOURS: Final = 1  #: the best hits whose neighbours come with them: more find no more

@@ -14,18 +14,17 @@ from types import EllipsisType
 from typing import Any, Final, Generic, NoReturn, Self, TypeVar, Unpack
 
 from siltstone.compaction.base import Checkpoint, Compactor, MemoryReport
+from siltstone.engine import AsyncAfterCompact, AsyncBeforeCompact, Outcome, Plan
 from siltstone.errors import SessionBusyError
 from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
 from siltstone.llm import AsyncModels, Steps, advanced, run_async
-from siltstone.memory.entry import Ranker, SearchFilters, SearchHit, SearchOrder, SearchScope
-from siltstone.memory.recalled import RecallRecord
-from siltstone.memory.reports import ForgetReport
+from siltstone.memory.database_log import RecallRecord
+from siltstone.memory.entry import ForgetReport, Ranker, SearchFilters, SearchHit, SearchOrder, SearchScope
 from siltstone.messages import RawMessage
-from siltstone.outcome import AsyncAfterCompact, AsyncBeforeCompact, Outcome, Plan
 from siltstone.session import compactions
-from siltstone.session.asking import Answer, again, check_call, ended
 from siltstone.session.background import Job
 from siltstone.session.base import CLOSING_SECONDS, BaseSession
+from siltstone.session.boundary import Prepared
 from siltstone.session.calls import OFFLOAD_TOKENS, OWN_POLICY, OwnPolicy
 from siltstone.session.compactions import CompactionRecord
 from siltstone.session.concurrency import Claim
@@ -33,7 +32,7 @@ from siltstone.session.forgetting import ForgetCriteria
 from siltstone.session.learning import extraction
 from siltstone.session.observing import OnConflict, observe
 from siltstone.session.opening import Opened, Options, Path, open_session
-from siltstone.session.prepared import Prepared
+from siltstone.session.recovery import Answer, again, check_call, ended
 
 __all__ = ["AsyncSession", "in_thread"]
 
@@ -132,7 +131,7 @@ class AsyncSession(BaseSession):
 
     async def fork(self, session_id: str, *, prompt: str = "") -> Self:
         """A new session that begins with a copy of this one."""
-        from siltstone.session.forking import fitted, forked
+        from siltstone.session.transfer import fitted, forked
 
         fork = type(self)(await self._step(lambda: forked(self._opened, session_id, prompt, is_async=True)))
         try:
@@ -296,7 +295,7 @@ class AsyncSession(BaseSession):
 
     async def recalls(self, limit: int = 100) -> list[RecallRecord]:
         """Records of the session's recalls, newest first: the entries in each block, and those left out."""
-        from siltstone.session.recalls import recalls  # for who looks back
+        from siltstone.session.recalling import recalls  # for who looks back
 
         return await self._step(partial(recalls, self._core, limit))
 

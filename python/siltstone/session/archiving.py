@@ -15,15 +15,14 @@ from weakref import WeakValueDictionary
 
 from siltstone.errors import ConfigError, StoreError
 from siltstone.events import ArchiveFailed, notify
+from siltstone.memory.base import entries_of
 from siltstone.memory.convert import MAX_INTEGER
 from siltstone.memory.entry import Entry, StoredEntry
-from siltstone.memory.paging import entries_of
 from siltstone.session.core import SessionCore
-from siltstone.session.loading import content_of, line_of
-from siltstone.session.range_set import has, union
+from siltstone.session.state import content_of, has, line_of, union
 
 if TYPE_CHECKING:
-    from siltstone.archive import ContextArchive, Said
+    from siltstone.archive.live import ContextArchive, Said
 
 
 __all__ = ["archive_of", "begin", "write_anew", "write_facts", "write_new"]
@@ -43,7 +42,7 @@ def archive_of(given: object) -> ContextArchive:
     Raises:
         ConfigError: *given* is neither an archive nor a path.
     """
-    from siltstone.archive import ContextArchive  # most sessions have none
+    from siltstone.archive.live import ContextArchive
 
     if isinstance(given, ContextArchive):
         return given
@@ -171,7 +170,7 @@ def _entries(core: SessionCore) -> list[StoredEntry]:
 
 
 def _said(entry: StoredEntry) -> Said:
-    from siltstone.archive import Said
+    from siltstone.archive.live import Said
     from siltstone.archive.records import of_entry
 
     segment = of_entry(entry)

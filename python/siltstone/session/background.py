@@ -13,12 +13,12 @@ from threading import Lock, RLock
 from types import GeneratorType
 from typing import Any
 
+from siltstone.engine import Failed, Outcome
 from siltstone.errors import ModelError
 from siltstone.events import CompactionFailed, Event
 from siltstone.hooks import HookCall, HookError
 from siltstone.llm import CompletionRequest, Landing, Steps
 from siltstone.messages import Message, RawMessage
-from siltstone.outcome import Failed, Outcome
 
 __all__ = ["Background", "Job"]
 

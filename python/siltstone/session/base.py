@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from siltstone.knowledge import Rule
     from siltstone.session.background import Job
     from siltstone.session.calls import MadeTool
-    from siltstone.tools import Tool
+    from siltstone.tools.base import Tool
 
 
 __all__ = ["CLOSING_SECONDS", "BaseSession"]
@@ -81,7 +81,7 @@ class BaseSession:
         """Optional text for the system prompt: when to use which of ``tools``, and the rules.
 
         The rules come from corrections and preferences: see :meth:`record_denial`. For other tools,
-        ``siltstone.tools.skill`` writes such a text.
+        ``siltstone.tools.context`` writes such a text.
         """
         return self._calls.instructions()
 
@@ -143,7 +143,7 @@ class BaseSession:
 
         Within three boundaries of the last attempt the tool refuses, and tells the model so.
         """
-        from siltstone.tools import context_compact
+        from siltstone.tools.context import context_compact
 
         return context_compact(self._calls.wish)
 

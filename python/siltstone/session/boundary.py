@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
+from typing import TYPE_CHECKING, Any
 
 from siltstone.compaction.base import (
     BackgroundCompactor,
@@ -17,26 +18,168 @@ from siltstone.compaction.base import (
     request_rule_of,
 )
 from siltstone.compaction.breakdown import alert_of, band_of
+from siltstone.engine import Compacted, Failed, Outcome, Plan, Skipped
 from siltstone.errors import ConfigError, ContextOverflowError, IllegalHistoryError, StoreConflictError
 from siltstone.events import CompactionTriggered, Event, Hook, notify
 from siltstone.hooks import NO_COMPACTION_HOOKS
 from siltstone.llm import Steps
-from siltstone.messages import Message
-from siltstone.outcome import Compacted, Failed, Outcome, Plan, Skipped
+from siltstone.messages import InjectedMessage, Message, read_message
 from siltstone.session.background import Job
 from siltstone.session.core import SessionCore
-from siltstone.session.lineage import written
-from siltstone.session.loading import covered
-from siltstone.session.noting import band_at
-from siltstone.session.prepared import Prepared, answer_of
-from siltstone.session.state import SessionState
-from siltstone.session.view import View
+from siltstone.session.policy_history import written
+from siltstone.session.state import Lent, RangeSet, SessionState, View, covered
+from siltstone.tokens import TokenRule
 
-__all__ = [
-    "RESCUES", "attempted", "boundary", "can_hold", "check_bytes", "check_legal", "check_view",
-    "compaction", "context_of", "due", "forecast", "in_flight", "landed", "passed", "prepared",
-    "within_window",
-]  # fmt: skip
+# The shares of the window (``warn_at``) at which the model is told how full the window is.
+
+
+def check_warn_at(shares: Any) -> None:
+    """Checks ``warn_at``.
+
+    Raises:
+        ConfigError: *shares* is no sequence of ascending floats between 0 and 1, both excluded.
+    """
+    is_list = isinstance(shares, Sequence) and not isinstance(shares, str)
+    numbers = list(shares) if is_list else []
+    right = all(isinstance(share, float) and 0 < share < 1 for share in numbers)
+    if not is_list or not right or numbers != sorted(set(numbers)):
+        raise ConfigError(
+            f"warn_at must be shares of the window between 0 and 1 that ascend, got {shares!r}",
+            field="warn_at",
+            value=shares,
+        )
+
+
+def band_at(shares: Sequence[float], tokens: int, window: int) -> int:
+    """The number of *shares* of the window that *tokens* have reached."""
+    # Divided, since ``share * window`` may be a little more than the exact product: 0.07 * 100 is above 7.
+    return sum(tokens / window >= share for share in shares)
+
+
+# The answer of ``prepare``, whose lists are copied when they are first read.
+
+
+class _LentSlot:
+    """A slot beside the fields of a ``Prepared``."""
+
+    __slots__ = ("lent",)
+
+    lent: tuple[Lent, Lent]  #: the lists that its two lists are copies of, if it was made of a view
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared(_LentSlot):
+    """The answer of ``prepare``: the messages to send to the model, and how they came about.
+
+    Attributes:
+        messages: The request: the current view with the caller's own objects, the summary if there is one,
+            and recalled context. A call without a result has one that says that it was interrupted, and
+            results without a call are left out.
+        history: The list that a host may store: the view without recalled context and such repairs, and with
+            the messages that only this request leaves out.
+        tokens: The size of *messages*, by the policy's estimator.
+        outcomes: The attempts at this boundary: the policy's compaction if one was due, then the emergency
+            compactions if the window was still exceeded.
+        recalled: The content of the recalled message; empty if there is none.
+        told: Events of this boundary that belong to no attempt: the results of recall.
+        is_noted: Whether the request passed one of the session's ``warn_at`` shares of the window. The
+            request then ends with a note that says how full it is, if there is room for the note.
+        trimmed: Ranges of messages that are in the history and not in this request. Only policies that shape
+            each request have some (``SmartTrimConfig.trim_scope``).
+    """
+
+    messages: list[Any]
+    history: list[Any]
+    tokens: int
+    outcomes: tuple[Outcome, ...] = ()
+    recalled: str = ""
+    told: tuple[Event, ...] = ()
+    is_noted: bool = False
+    trimmed: RangeSet = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Copies a list when it is first read: for a long view that takes longer than all the rest."""
+            if name in _LISTS:
+                listed, length = self.lent[_LISTS.index(name)]
+                copied = listed[:length]
+                _SETTERS[name](self, copied)
+                return copied
+            raise AttributeError(f"a Prepared has no {name!r}", name=name, obj=self)
+
+    def __repr__(self) -> str:
+        done = f", {self.outcomes}" if self.outcomes else ""
+        return f"<Prepared: {len(self.messages)} messages, {self.tokens:,} tokens{done}>"
+
+    @property
+    def compaction(self) -> Outcome | None:
+        """The outcome of the last attempt at this boundary; None where no compaction was due."""
+        return self.outcomes[-1] if self.outcomes else None
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The events of this boundary, in order."""
+        return (*(event for outcome in self.outcomes for event in outcome.events), *self.told)
+
+
+def copied(answer: Prepared) -> Prepared:
+    """A copy of *answer*, which nobody else has, with lists of its own for the caller."""
+    try:
+        lent = answer.lent
+    except AttributeError:
+        lent = (answer.messages, len(answer.messages)), (answer.history, len(answer.history))
+    made = Prepared.__new__(Prepared)
+    _SET_LENT(made, lent)
+    for get, put in _COPIED:
+        put(made, get(answer))
+    return made
+
+
+def answer_of(
+    sent: Lent, history: Lent, tokens: int, outcomes: tuple[Outcome, ...], *, is_noted: bool
+) -> Prepared:
+    """The answer for a request whose messages are *sent*, and the view *history*. No list is copied."""
+    answer = Prepared.__new__(Prepared)
+    _SET_LENT(answer, (sent, history))
+    for put, default in _PUT_DEFAULTS:
+        put(answer, default)
+    _SETTERS["tokens"](answer, tokens)
+    _SETTERS["outcomes"](answer, outcomes)
+    _SETTERS["is_noted"](answer, is_noted)
+    return answer
+
+
+_LISTS = ("messages", "history")
+_SETTERS = {name: getattr(Prepared, name).__set__ for name in Prepared.__annotations__}
+_SET_LENT = getattr(_LentSlot, "lent").__set__  # noqa: B009 - type checkers take ``_LentSlot.lent`` for a value
+_COPIED = [(getattr(Prepared, name).__get__, put) for name, put in _SETTERS.items() if name not in _LISTS]
+_PUT_DEFAULTS = [
+    (_SETTERS[name], default) for name, default in (("recalled", ""), ("told", ()), ("trimmed", ()))
+]
+
+
+# A note to the model: how full its window is.
+
+
+def noted(prepared: Prepared, window: int | None, reserved_tokens: int, rule: TokenRule) -> Prepared:
+    """*prepared* with a note after the last message, if a note is due and fits the window.
+
+    No message before the note changes, so the provider's cached prefix stays valid.
+    """
+    if not prepared.is_noted or window is None:
+        return prepared
+    tokens = prepared.tokens + reserved_tokens
+    note = InjectedMessage(
+        role="user",
+        content=f"[The context window is {tokens * 100 // window} % full: {tokens:,} of {window:,} tokens. "
+        "Earlier messages may soon be summarised; this note is not from the user.]",
+    )
+    size = rule.count([read_message(note, 0)])
+    if tokens + size > window:
+        return prepared
+    return replace(prepared, messages=[*prepared.messages, note], tokens=prepared.tokens + size)
+
 
 _log = logging.getLogger("siltstone")
 
@@ -464,7 +607,7 @@ def _completed(core: SessionCore, state: SessionState, policy: Compactor, trigge
     A compaction that somebody waits for makes ``MOST_CALLS`` model calls at most. One that was asked for by
     ``compact`` or ``resummarize``, or that runs in the background, makes as many as it needs.
     """
-    from siltstone.tools.memory_get import NAME as MEMORY_GET
+    from siltstone.tools.memory import GET_NAME as MEMORY_GET
 
     calls = trigger.model_calls
     if trigger.reason != "manual" and not _in_background(core, policy, trigger):

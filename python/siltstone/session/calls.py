@@ -18,32 +18,31 @@ from siltstone.compaction.base import (
     check_policy,
     shapes_request,
 )
+from siltstone.engine import Outcome, Plan
 from siltstone.errors import ConfigError, SessionBusyError
 from siltstone.llm import Flow, Steps
 from siltstone.memory.entry import SearchFilters, SearchHit, SearchOrder, SearchScope
 from siltstone.memory.limits import checked_limit
 from siltstone.messages import RawMessage
-from siltstone.outcome import Outcome, Plan
+from siltstone.session.boundary import Prepared
 from siltstone.session.concurrency import Call
-from siltstone.session.in_context import InContext
+from siltstone.session.core import InContext
 from siltstone.session.opening import Opened, check_overhead
-from siltstone.session.prepared import Prepared
-from siltstone.session.range_set import count
-from siltstone.session.requests import Request
-from siltstone.session.state import SessionState
+from siltstone.session.state import Request, SessionState, count
 
 if TYPE_CHECKING:
     from siltstone.knowledge import Correction, Fact, Rule
-    from siltstone.memory.reports import ForgetReport
+    from siltstone.memory.entry import ForgetReport
     from siltstone.session.compactions import CompactionRecord
     from siltstone.session.forgetting import ForgetCriteria
     from siltstone.session.recalling import Recalling
-    from siltstone.tools import SavedMemory, Tool
+    from siltstone.tools.base import Tool
+    from siltstone.tools.memory import SavedMemory
 
+
+if TYPE_CHECKING:
     MadeTool: TypeAlias = tuple[object, Tool]  # for what it was made, and the tool
 
-
-__all__ = ["OFFLOAD_TOKENS", "OWN_POLICY", "OwnPolicy", "SessionCalls"]
 
 OFFLOAD_TOKENS = 1_000  #: tokens of an offloaded result that stay in view, by default
 WISH_SPACING = 3  # boundaries between the last attempt and an attempt that the model asks for
@@ -125,7 +124,7 @@ class SessionCalls:
         if asked is not None:
             self._asked = None
         if chosen is not None and shapes_request(chosen):
-            from siltstone.session.shaping import shaped_boundary
+            from siltstone.session.request_policy import shaped_boundary
 
             state, prepared = yield from shaped_boundary(self.core, chosen, asked, request_bytes)
         else:
@@ -136,14 +135,14 @@ class SessionCalls:
 
     def _answer(self, state: SessionState, prepared: Prepared, recall: bool) -> Prepared:
         """A copy of *prepared* with its own lists, with recalled context and the model's note."""
-        from siltstone.session.prepared import copied
+        from siltstone.session.boundary import copied
 
         answer = copied(prepared)
         if self.recalling and recall:
             answer = self.recalling.placed(state, answer)
         if not answer.is_noted:
             return answer
-        from siltstone.session.notes import noted
+        from siltstone.session.boundary import noted
 
         rule = state.view.rule if self.policy is None else self.policy.token_rule
         return noted(answer, self.core.context_window, self.core.reserved_tokens, rule)
@@ -173,9 +172,8 @@ class SessionCalls:
                 field="error",
                 value=error,
             )
-        from siltstone.session.boundary import can_hold
-        from siltstone.session.prepared import copied
-        from siltstone.session.shaping import recovered
+        from siltstone.session.boundary import can_hold, copied
+        from siltstone.session.request_policy import recovered
 
         limit = self._limit_of(error)
         if limit is not None and can_hold(self.core, self.policy, limit):
@@ -196,7 +194,7 @@ class SessionCalls:
         the same ratio. If the error names no limit, the limit is one token less than the refused request;
         without a window, None, since the policy alone decides then.
         """
-        from siltstone.overflow import is_context_overflow, provider_limit
+        from siltstone.limits import is_context_overflow, provider_limit
         from siltstone.session.recovery import sent_tokens
 
         if self.policy is None:
@@ -237,7 +235,7 @@ class SessionCalls:
 
     def compaction(self, focus: str | None) -> Steps[Outcome]:
         """``compact``."""
-        from siltstone.outcome import Skipped
+        from siltstone.engine import Skipped
         from siltstone.session.boundary import compaction, landed
 
         self.core.check_open()
@@ -264,7 +262,7 @@ class SessionCalls:
 
     def resummarizing(self, focus: str | None) -> Steps[Outcome]:
         """``resummarize``."""
-        from siltstone.outcome import Skipped
+        from siltstone.engine import Skipped
         from siltstone.session.boundary import compaction
 
         self.core.check_open()
@@ -280,13 +278,13 @@ class SessionCalls:
 
     def checkpoints(self) -> list[Checkpoint]:
         """``checkpoints``."""
-        from siltstone.session.chronicling import checkpoints
+        from siltstone.session.compactions import checkpoints
 
         return checkpoints(self.core, self.policy)
 
     def chronicle(self) -> Tool:
         """The tool ``chronicle``. Its answers are limited to a share of the window."""
-        from siltstone.session.chronicling import chronicle_tool
+        from siltstone.session.compactions import chronicle_tool
 
         return chronicle_tool(self.core, self.policy, self._budget())
 
@@ -319,7 +317,7 @@ class SessionCalls:
     def offload(self, call: Call, raw: RawMessage, tokens: int, usage: Any) -> Steps[range]:
         """``offload``."""
         from siltstone.engine import check_offload
-        from siltstone.session.offloading import offload
+        from siltstone.session.tools import offload
 
         check_offload(tokens)
         rule = self.core.view.rule if self.policy is None else self.policy.token_rule
@@ -338,7 +336,7 @@ class SessionCalls:
         it: kept here, it would be in a circle of references, and a closed session would wait for the garbage
         collector.
         """
-        from siltstone.session.answering import search_tool
+        from siltstone.session.tools import search_tool
 
         self.check_memory()
         budget = self._budget()
@@ -458,7 +456,7 @@ class SessionCalls:
 
     def tools(self) -> list[Tool]:
         """All tools that the session offers."""
-        from siltstone.session.chronicling import keeps_checkpoints
+        from siltstone.session.compactions import keeps_checkpoints
         from siltstone.tools import context_compact
 
         self.core.check_open()
@@ -491,7 +489,7 @@ class SessionCalls:
         limit = self._most(limit)
         if order == "score":
             return self._found(query, limit, options)
-        from siltstone.memory.chronology import in_time, is_in_time, looked_at
+        from siltstone.memory.hits import in_time, is_in_time, looked_at
 
         # Hits that are in the last request are dropped first, so that they take no place.
         found = self._found(query, looked_at(limit) if is_in_time(order) else limit, options)
@@ -522,7 +520,7 @@ class SessionCalls:
         """The hits of the model's tool: messages and saved facts, best first or in order of time."""
         wanted = most = self._most(limit)
         if order == "time":
-            from siltstone.memory.chronology import in_time, looked_at
+            from siltstone.memory.hits import in_time, looked_at
 
             wanted = looked_at(most)
         scope: SearchScope = "namespace" if self.core.cross_session else "session"
@@ -540,8 +538,8 @@ class SessionCalls:
 
     def undo(self, call: Call) -> Steps[CompactionRecord | None]:
         """``undo_compaction``. It asks no model, but takes its turn like the calls that ask one."""
+        from siltstone.session.committing import undo
         from siltstone.session.compactions import record
-        from siltstone.session.rewriting import undo
 
         row = undo(self.core, call)
         self._recall_anew()
@@ -580,7 +578,7 @@ class SessionCalls:
 
     def _budget(self) -> int:
         """The largest answer of siltstone's tools, in tokens."""
-        from siltstone.tools.budget import answer_budget
+        from siltstone.tools.base import answer_budget
 
         given = self._answer_budget
         return answer_budget(self.core.context_window) if given is None else given

@@ -1,4 +1,4 @@
-"""Commits a compaction: discarded messages become searchable, and the rewritten view becomes current."""
+"""Commits a compaction, a branch or an undo: the log is written first, then the view changes."""
 
 from __future__ import annotations
 
@@ -8,25 +8,199 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
-from siltstone.errors import StoreConflictError, StoreError
+from siltstone.errors import SessionDroppedError, StoreConflictError, StoreError
 from siltstone.events import CacheBroken, MemoryIndexed, notify, watch_operation
 from siltstone.memory.entry import Entry
-from siltstone.memory.log import CommitReceipt, CompactionRow, NewCompaction, SessionVersion
+from siltstone.memory.log import (
+    CommitReceipt,
+    CompactionRow,
+    NewCompaction,
+    SessionLog,
+    SessionVersion,
+    ViewItem,
+    ancestors,
+)
 from siltstone.messages import Message
 from siltstone.session import rows
 from siltstone.session.archiving import write_new
 from siltstone.session.concurrency import Call, retried
 from siltstone.session.core import SessionCore, is_at
-from siltstone.session.deciding import rules_of
+from siltstone.session.counters import CompactionClock, cached_tokens, input_tokens
 from siltstone.session.learning import learn_patterns, save_called
-from siltstone.session.loading import content_of, line_of
-from siltstone.session.provider_cache import broken, unchanged
-from siltstone.session.range_set import minus, union
 from siltstone.session.retention import only_new
-from siltstone.session.state import SessionState
-from siltstone.session.view import Item, View, view_items
+from siltstone.session.rows import rules_of
+from siltstone.session.state import (
+    Item,
+    RangeSet,
+    SessionState,
+    View,
+    common,
+    content_of,
+    line_of,
+    load,
+    minus,
+    numbers,
+    originals,
+    shown,
+    union,
+    view_items,
+    with_live_objects,
+    within,
+)
 
-__all__ = ["Entering", "commit", "inject", "stale"]
+# Tells what a rewrite of the view costs in the provider's cache.
+
+
+def unchanged(core: SessionCore, before: View, after: View) -> int:
+    """The tokens at the beginning of a request of *before* that one of *after* begins with too."""
+    units = 0
+    for one, other in zip(before, after, strict=False):
+        if one.message is not other.message:
+            break
+        units += one.units
+    return before.rule.tokens(units) + core.reserved_tokens
+
+
+def broken(core: SessionCore, clock: CompactionClock, by: str, whole: int, now: int) -> CacheBroken | None:
+    """The event of a rewrite at *now* (milliseconds) that left the first *whole* tokens as they were.
+
+    *clock* is the clock before the rewrite. None if nothing beyond these tokens was in the cache.
+    """
+    cached = clock.cached(now, core.cache_ttl)
+    return CacheBroken(core.session_id, by, cached - whole, cached) if cached > whole else None
+
+
+# Changes a view when its past is rewritten, and changes it back.
+#
+# A compaction adds a row to the log, and so does a **branch**. A branch begins where a host's list differs
+# from the session. Its row keeps the messages that both have; the rest of the list is appended after it.
+# Messages that left the view stay in the log. A summary stays only while all messages behind it stay.
+# Otherwise the newest earlier row whose messages all stay gives its summaries, and the entries of later
+# rows leave the search.
+#
+# The undo of a branch cannot simply go back to the row before, because messages appended since belong to
+# the branch. So an undo adds a row too. This row names the restored view in full. Its parent is the row
+# before the undone one.
+
+BRANCH, UNDO = "branch", "undo"  #: the reasons of rows that no compaction wrote
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step that moves the current view.
+
+    Attributes:
+        reason: ``branch`` or ``undo``.
+        base: The row that gives the new view its summaries; None for none.
+        view: The new view up to the end of the log; its summaries come from *base*.
+        withdrawn: The rows whose entries leave the search.
+        parent: The row before the new one.
+        undone: The row that an undo takes back; None for a branch.
+        is_step_back: Whether the view of *parent*, and all messages after it, is current again. No new row is
+            needed then.
+    """
+
+    reason: str
+    base: NewCompaction | None
+    view: tuple[ViewItem, ...]
+    withdrawn: tuple[CompactionRow, ...]
+    parent: CompactionRow | None
+    undone: CompactionRow | None = None
+    is_step_back: bool = False
+
+
+def branch(log: SessionLog, state: SessionState, retained: RangeSet) -> Step:
+    """The step to a view of *retained*, the messages that a host's list and the session have in common."""
+    withdrawn: list[CompactionRow] = []
+    base: NewCompaction | None = None
+    for row in ancestors(log, state.head):
+        if not minus(stood_for(log, row.compaction), retained):
+            base = row.compaction
+            break
+        withdrawn.append(row)
+    return Step(BRANCH, base, _cut(log, base, retained), tuple(withdrawn), state.head)
+
+
+def step_back(log: SessionLog, state: SessionState) -> Step | None:
+    """The step back over the last compaction or branch; None where there is none."""
+    gone: list[CompactionRow] = []
+    for row in ancestors(log, state.head):
+        gone.append(row)
+        if row.compaction.reason != UNDO:
+            break
+    else:
+        return None
+    undone, head = gone[-1], gone[0].compaction
+    parent = None if undone.parent is None else log.compaction(undone.parent)
+    if len(gone) == 1 and undone.compaction.reason != BRANCH:
+        return Step(UNDO, None, (), tuple(gone), parent, undone, is_step_back=True)
+    base = None if parent is None else parent.compaction
+    since, until = base.next_seq if base else 0, undone.compaction.next_seq
+    found: list[ViewItem] = [*(base.view if base else ()), *union([(since, until)])]
+    if undone.compaction.reason != BRANCH:
+        found += within([*_ranges(head.view), (head.next_seq, state.end)], until, state.end)
+    return Step(UNDO, base, tuple(found), tuple(gone), parent, undone)
+
+
+def row_of(
+    log: SessionLog, state: SessionState, step: Step, new: Sequence[Item], created_at: int
+) -> tuple[NewCompaction, View]:
+    """*step* as a new row for the log, and the view of this row followed by the messages *new*."""
+    base = step.base
+    row = NewCompaction(
+        policy="",
+        reason=step.reason,
+        covers=base.covers if base else (),
+        view=step.view,
+        derived=(),
+        next_seq=state.end,
+        model="",
+        usage="[]",
+        state=base.state if base else "",
+        tokens_before=state.view.tokens,
+        tokens_after=0,
+        messages_before=len(state.view),
+        messages_after=0,
+        created_at=created_at,
+    )
+    view = View(state.view.rule, [*live(state.view, shown(log, state.view, row)), *new])
+    return replace(row, tokens_after=view.tokens, messages_after=len(view)), view
+
+
+def live(view: View, items: Sequence[Item]) -> list[Item]:
+    """*items*, with the caller's own objects where *view* has them."""
+    return with_live_objects(view.items(), items)
+
+
+def stood_for(log: SessionLog, row: NewCompaction) -> RangeSet:
+    """The messages that *row* replaces: by a summary, by a cut text, or by search entries alone."""
+    cut = (each.seq for each in log.derived([piece for piece in row.view if isinstance(piece, int)]))
+    return union(row.covers, [(seq, seq + 1) for seq in cut if seq is not None])
+
+
+def _ranges(view: Sequence[ViewItem]) -> list[tuple[int, int]]:
+    return [piece for piece in view if isinstance(piece, tuple)]
+
+
+def _cut(log: SessionLog, base: NewCompaction | None, retained: RangeSet) -> tuple[ViewItem, ...]:
+    """The *retained* part of the view of *base*, followed by the later messages that are *retained*."""
+    found: list[ViewItem] = []
+    pieces = base.view if base else ()
+    seqs = {
+        row.derived_id: row.seq for row in log.derived([piece for piece in pieces if isinstance(piece, int)])
+    }
+    for piece in pieces:
+        if isinstance(piece, tuple):
+            found += common((piece,), retained)
+        elif isinstance(piece, int) and _stays(seqs[piece], retained):
+            found.append(piece)
+    return (*found, *within(retained, base.next_seq if base else 0, retained[-1][1] if retained else 0))
+
+
+def _stays(seq: int | None, retained: RangeSet) -> bool:
+    """Whether a derived text stays: always for a summary, else if its message stays."""
+    return seq is None or bool(common(((seq, seq + 1),), retained))
+
 
 _log = logging.getLogger("siltstone")
 
@@ -241,3 +415,140 @@ def _row_of(receipt: CommitReceipt, parent: int | None, row: NewCompaction) -> C
 
 def _is_of_log(item: Item) -> bool:
     return item.message.provenance != "compaction_summary"
+
+
+# Moves the current view: commits a branch, and undoes a compaction or a branch.
+
+
+def undo(core: SessionCore, call: Call) -> CompactionRow | None:
+    """Undoes the last compaction or branch, and restores the view before it. Returns the undone row.
+
+    *call* comes from :class:`Calls`; its key is empty, or has the id of the row that is to be undone. The
+    caller of this function marks it as answered.
+
+    Raises:
+        StoreConflictError: another worker moved the head meanwhile, or another row is the last one. Nothing
+            was changed.
+    """
+    undone, lost = core.locked(lambda: retried(lambda: _undo(core, call)))
+    if lost is not None:
+        notify(core.hooks, lost)
+    return undone
+
+
+def _undo(core: SessionCore, call: Call) -> tuple[CompactionRow | None, CacheBroken | None]:
+    core.check_open()
+    state = core.followed()
+    if state.deleted:
+        raise dropped(core, "no compaction can be undone")
+    if call.write_id and core.rows.state().write_id == call.write_id:
+        undone: CompactionRow = call.answer  # of an interrupted undo that had become durable
+        return undone, None
+    step = step_back(core.rows, state)
+    last = None if step is None or step.undone is None else step.undone.compaction_id
+    if call.key and call.key[0] != last:
+        raise StoreConflictError(
+            f"compaction {call.key[0]!r} is not the last one of session {core.session_id!r}, that is {last}: "
+            "nothing was changed",
+            session_id=core.session_id,
+            expected=call.key[0],
+            found=last,
+        )
+    if step is None:
+        return None, None
+    call.answer = step.undone
+    if not step.is_step_back:
+        return step.undone, rewrite(core, state, step, (), call=call)[1]
+    items = load(core.rows, state.view, step.parent, state.end)
+    view = View(state.view.rule, live(state.view, items))
+    whole = unchanged(core, state.view, view)
+    clock = state.clock.rewritten(whole)
+    call.write_id = write_id = core.pend()
+    receipt = core.rows.undo(expected=state.version, clock=clock.to_json(), write_id=write_id)
+    if receipt.version is None:
+        raise dropped(core, "no compaction can be undone")
+    core.state = replace(
+        state,
+        version=receipt.version,
+        view=view,
+        head=step.parent,
+        clock=clock,
+        stored=clock,
+    )
+    core.pending = None
+    return step.undone, broken(core, state.clock, step.reason, whole, core.milliseconds())
+
+
+def rewrite(
+    core: SessionCore,
+    state: SessionState,
+    step: Step,
+    new: Sequence[Item],
+    usage: Any = None,
+    call: Call | None = None,
+) -> tuple[CommitReceipt, CacheBroken | None]:
+    """Commits *step* as the current view, with *new* after it.
+
+    *usage* is that of the model call whose answer *new* ends with. The caller tells the event.
+    """
+    now = core.milliseconds()
+    row, view = row_of(core.rows, state, step, new, now)
+    whole = unchanged(core, state.view, view)
+    clock = state.clock.rewritten(whole)
+    if usage is not None:
+        counted = input_tokens(usage)
+        clock = clock.heard(counted, state.end, min(cached_tokens(usage), counted), now)
+    entries: Sequence[Entry] = ()
+    if step.withdrawn and core.indexed:
+        spans = stood_for(core.rows, step.base) if step.base else ()
+        entries = rows.entries(
+            originals(core.rows, view, spans), index_tools=core.index_tools, redacting=core.redacting
+        )
+    parent = None if step.parent is None else step.parent.compaction_id
+    written = core.message_rows(new, view)
+    write_id = core.pend(new)
+    if call is not None:
+        call.write_id = write_id
+    receipt = core.rows.rewrite(
+        row,
+        written,
+        entries,
+        expected=state.version,
+        withdrawn=[each.compaction_id for each in step.withdrawn],
+        gone=_gone(core, state, row),
+        parent=parent,
+        clock=clock.to_json(),
+        write_id=write_id,
+    )
+    if receipt.version is None:
+        raise dropped(core, "its view cannot be changed")
+    head = CompactionRow(receipt.compaction_id, parent, row)
+    core.state = replace(
+        state,
+        version=receipt.version,
+        view=view,
+        head=head,
+        clock=clock,
+        stored=clock,
+        own_end=receipt.version.next_seq,
+    )
+    core.pending = None
+    return receipt, broken(core, state.clock, step.reason, whole, now)
+
+
+def dropped(core: SessionCore, why: str) -> SessionDroppedError:
+    """The error of a call that needs the log of a session that was deleted meanwhile. Notes the deletion."""
+    core.state, core.pending = replace(core.state, deleted=True), None
+    return SessionDroppedError(
+        f"session {core.session_id!r} was deleted meanwhile, and its log is gone: {why}; go on with "
+        "another id, or begin it anew with store.revive(session_id)",
+        session_id=core.session_id,
+    )
+
+
+def _gone(core: SessionCore, state: SessionState, row: NewCompaction) -> list[int]:
+    """The messages that leave the line with *row*, if requests may have made entries of them; else none."""
+    if core.requests.last is None:
+        return []
+    before = line_of(core.rows, content_of(state.head), state.end)
+    return numbers(minus(before, line_of(core.rows, row, state.end)))

@@ -1,4 +1,4 @@
-"""The compactions of a session, the view after each, and the messages behind each summary."""
+"""The compactions and checkpoints of a session, and the messages behind each summary."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from siltstone.compaction.base import State
+from siltstone.compaction.base import Checkpoint, CheckpointKeeper, Compactor, State
 from siltstone.errors import CompactionNotFoundError, ConfigError
 from siltstone.events import UsageRecord
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import CompactionRow, Derived, NewCompaction
 from siltstone.messages import RawMessage
-from siltstone.session.branches import BRANCH, UNDO
+from siltstone.session.committing import BRANCH, UNDO
 from siltstone.session.core import SessionCore
-from siltstone.session.deciding import RuleSpan
-from siltstone.session.loading import all_derived, line_of
-from siltstone.session.range_set import RangeSet, minus, union
-from siltstone.session.rows import rules_in, seconds_of, threshold_of, usage_of, window_of
-
-__all__ = ["CompactionRecord", "SummaryRecord", "expand", "record", "records", "view_at"]
+from siltstone.session.policy_history import written_by_run
+from siltstone.session.rows import RuleSpan, rules_in, seconds_of, threshold_of, usage_of, window_of
+from siltstone.session.state import RangeSet, all_derived, covered, line_of, minus, union
+from siltstone.tools.base import Tool
+from siltstone.tools.context import chronicle
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,4 +219,61 @@ def _record(
         threshold=threshold,
         reserved_tokens=reserved,
         context_window=window_of(compaction),
+    )
+
+
+# The checkpoints of a session whose policy writes them, and the tool that reads them.
+
+
+def keeps_checkpoints(policy: Compactor | None) -> bool:
+    """Whether *policy* writes checkpoints."""
+    return isinstance(policy, CheckpointKeeper) and policy.keeps_checkpoints
+
+
+def checkpoints(core: SessionCore, policy: Compactor | None) -> list[Checkpoint]:
+    """All checkpoints that lead to the current view, oldest first.
+
+    Raises:
+        ConfigError: the policy writes none.
+    """
+    core.check_open()
+    if not isinstance(policy, CheckpointKeeper) or not policy.keeps_checkpoints:
+        name = "no policy" if policy is None else f"the policy {policy.name!r}"
+        raise ConfigError(
+            f"session {core.session_id!r} has {name} and no checkpoints: "
+            'TieredCompactor(TieredConfig(mode="chronicle")) writes some',
+            field="policy",
+            value=policy,
+        )
+    state = core.follow()
+    return list(policy.checkpoints(written_by_run(core.rows, policy.name, state.head)))
+
+
+def chronicle_tool(core: SessionCore, policy: Compactor | None, budget: int) -> Tool:
+    """The tool ``chronicle`` of this session alone.
+
+    Raises:
+        ConfigError: the policy writes no checkpoints.
+    """
+    checkpoints(core, policy)
+    limit = policy.expand_limit if isinstance(policy, CheckpointKeeper) else 1
+
+    def expand(start: int, end: int, most: int) -> list[tuple[int, str, str]]:
+        """At most *most* messages from *start* to *end*, without messages that a host has taken back."""
+        found: list[tuple[int, str, str]] = []
+        for first, last in core.line():
+            at = max(first, start)
+            while at < min(last, end) and len(found) < most:
+                stop = min(last, end, at + most - len(found))
+                said = covered(core.rows, [(at, stop)])
+                found += [(each.seq, each.role, core.text_of(each.seq) or "") for each in said]
+                at = stop
+        return found
+
+    return chronicle(
+        lambda: checkpoints(core, policy),
+        expand,
+        limit=limit,
+        budget=budget,
+        count=core.view.rule.count_text,
     )

@@ -11,7 +11,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,6 +28,8 @@ from siltstone.errors import (
 from siltstone.events import Hook, RedactedSpan, UsageRecord, total_usage
 from siltstone.hooks import NO_COMPACTION_HOOKS, CompactionHooks
 from siltstone.memory.base import Store
+from siltstone.memory.convert import MAX_INTEGER
+from siltstone.memory.entry import SourceRange
 from siltstone.memory.log import (
     CompactionRow,
     LogRow,
@@ -40,32 +42,40 @@ from siltstone.memory.log import (
 )
 from siltstone.messages import Message, RawMessage, RecalledMessage, decode, logged, unmarked
 from siltstone.session.background import Background
-from siltstone.session.clock import CompactionClock
 from siltstone.session.concurrency import TRIES, Call, Calls, Origin, Slot, Write, retried
-from siltstone.session.knowing import Knowing
-from siltstone.session.lineage import PolicyLine
-from siltstone.session.loading import content_of, line_of, load, shown
-from siltstone.session.range_set import RangeSet
-from siltstone.session.requests import Requests
+from siltstone.session.counters import CompactionClock, cached_tokens, input_tokens
+from siltstone.session.fact_state import Knowing
+from siltstone.session.policy_history import PolicyLine
 from siltstone.session.retention import Retention, retain
-from siltstone.session.state import SessionState, first_state, next_state
-from siltstone.session.usage import cached_tokens, input_tokens
-from siltstone.session.view import Item, View
+from siltstone.session.state import (
+    Item,
+    RangeSet,
+    Requests,
+    SessionState,
+    View,
+    content_of,
+    first_state,
+    has,
+    line_of,
+    load,
+    minus,
+    next_state,
+    shown,
+)
 from siltstone.tokens import TokenRule, rule
 
 if TYPE_CHECKING:
-    from siltstone.archive import ContextArchive
+    from siltstone.archive.live import ContextArchive
     from siltstone.knowledge import KnowledgeConfig
-    from siltstone.memory.sayings import Findable
-    from siltstone.presets import Live
+    from siltstone.memory.database_log import Findable
     from siltstone.redaction import Redactor
     from siltstone.session.host_list import Unrelated
     from siltstone.session.rows import UnwrittenRecall
+    from siltstone.systems.base import Live
 
 
 T = TypeVar("T")
 
-__all__ = ["SessionCore", "is_at"]
 
 _log = logging.getLogger("siltstone")
 
@@ -112,7 +122,7 @@ class SessionCore:
         self._now, self.index_tools, self.retention = now, index_tools, retention
         self.redacting: Redacting | None = None
         if redactor is not None:
-            from siltstone.session.redacting import Redacting
+            from siltstone.session.redaction import Redacting
 
             self.redacting = Redacting(redactor)
         self._spans: tuple[RedactedSpan, ...] = ()
@@ -163,7 +173,7 @@ class SessionCore:
         """Stores which entries other sessions of the namespace may find, if that setting has changed."""
         if not stored.namespace:
             return stored
-        from siltstone.memory.sayings import with_findable
+        from siltstone.memory.database_log import with_findable
 
         may: Findable = "nothing" if not self.indexed else "all" if self.index_tools else "words"
         settings = with_findable(stored.settings, may)
@@ -688,3 +698,55 @@ def is_at(message: Message, seq: int) -> bool:
 def _new_id() -> int:
     """The id before the first write: 63 random bits. The ids of a worker follow it."""
     return int.from_bytes(os.urandom(8)) >> 1
+
+
+# Tells which messages of a session are in context, so that a search need not return them.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outside:
+    """The messages that are not in context verbatim, and can be found.
+
+    Attributes:
+        left: Ranges of messages that are not shown.
+        substituted: Messages of which the context shows a shorter text.
+    """
+
+    left: RangeSet
+    substituted: frozenset[int]
+
+
+class InContext:
+    """The context of a session: its view, or the last request if the policy shapes requests."""
+
+    def __init__(self, core: SessionCore) -> None:
+        self._core = core
+        self._known: tuple[object, Outside] | None = None
+
+    def outside(self) -> Outside:
+        """The messages that are not in context. The same object is returned until they change."""
+        core = self._core
+        state, request = core.state, core.requests.last
+        head = None if state.head is None else state.head.compaction_id
+        at = head, state.version.redactions, request
+        if self._known is None or self._known[0] != at:
+            if request is not None:
+                line = line_of(core.rows, content_of(state.head), MAX_INTEGER)
+                outside = Outside(minus(line, request.shown), frozenset())
+            else:
+                view = () if state.head is None else state.view
+                cut = frozenset(item.message.seq for item in view if item.message.provenance == "substitute")
+                outside = Outside(() if state.head is None else state.head.compaction.covers, cut)
+            self._known = at, outside
+        return self._known[1]
+
+    def shows(self, session_id: str, source_range: SourceRange) -> bool:
+        """Whether the context has one of the messages of *source_range* verbatim."""
+        if session_id != self._core.session_id:
+            return False
+        start, end = source_range
+        outside = self.outside()
+        if end - start == 1 and start in outside.substituted:
+            return False
+        end = min(end, self._core.state.end)
+        return not has(outside.left, start, end)

@@ -11,12 +11,12 @@ from typing import TypedDict, Unpack
 from siltstone.compaction.base import CompactionError, Compactor, Resummarizer
 from siltstone.errors import ModelError, StoreConflictError
 from siltstone.llm import Flow
+from siltstone.memory.entry import ForgetReport
 from siltstone.memory.log import Derived
-from siltstone.memory.reports import ForgetReport
 from siltstone.session.archiving import write_anew
 from siltstone.session.core import SessionCore
 from siltstone.session.learning import forget_progress
-from siltstone.session.loading import all_derived, covered
+from siltstone.session.state import all_derived, covered
 
 __all__ = ["ForgetCriteria", "forgetting"]
 

@@ -37,7 +37,7 @@ from siltstone.messages import (
     without_own_key,
 )
 from siltstone.messages.message import RULE_ROLES
-from siltstone.session.range_set import RangeSet, numbers, union, within
+from siltstone.session.state import RangeSet, numbers, union, within
 
 __all__ = [
     "UNRELATED",

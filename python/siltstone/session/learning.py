@@ -39,22 +39,18 @@ from siltstone.knowledge import (
     topics_of,
 )
 from siltstone.knowledge.extract import PIECE, is_enough, spoken_text
-from siltstone.knowledge.hybrid import MAX_RESULTS
-from siltstone.knowledge.search import is_about
-from siltstone.knowledge.topics import named
+from siltstone.knowledge.search import MAX_RESULTS, is_about, named
 from siltstone.llm import Steps, ToolCall
 from siltstone.memory.convert import MAX_INTEGER, asked_for, datetime_from, milliseconds
 from siltstone.memory.entry import SearchHit, SourceRange
 from siltstone.messages import Message
-from siltstone.messages.own_tools import names_own_tool
+from siltstone.messages.results import names_own_tool
 from siltstone.session.archiving import write_facts
 from siltstone.session.concurrency import Call
 from siltstone.session.core import SessionCore
-from siltstone.session.knowing import TRIES, OnLine, Progress
-from siltstone.session.loading import content_of, line_of
-from siltstone.session.range_set import RangeSet, minus, union
-from siltstone.session.state import SessionState
-from siltstone.tools.memory_save import MAX_SAVES, NAME as MEMORY_SAVE, read_memory
+from siltstone.session.fact_state import TRIES, OnLine, Progress
+from siltstone.session.state import RangeSet, SessionState, content_of, line_of, minus, union
+from siltstone.tools.memory import MAX_SAVES, SAVE_NAME as MEMORY_SAVE, read_memory
 
 __all__ = [
     "extraction",

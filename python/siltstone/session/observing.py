@@ -22,9 +22,10 @@ from siltstone.messages import (
 )
 from siltstone.messages.message import RULE_ROLES
 from siltstone.recall import is_recalled, may_be_recalled
-from siltstone.session import branches
-from siltstone.session.clock import CompactionClock
+from siltstone.session import committing
+from siltstone.session.committing import dropped, rewrite
 from siltstone.session.core import SessionCore
+from siltstone.session.counters import CompactionClock
 from siltstone.session.host_list import (
     HostList,
     Seen,
@@ -33,11 +34,19 @@ from siltstone.session.host_list import (
     leading,
     without_cache_marks,
 )
-from siltstone.session.loading import content_of, line_of
-from siltstone.session.range_set import RangeSet, count, has, minus, union, within
-from siltstone.session.rewriting import dropped, rewrite
-from siltstone.session.state import SessionState
-from siltstone.session.view import Item, View
+from siltstone.session.state import (
+    Item,
+    RangeSet,
+    SessionState,
+    View,
+    content_of,
+    count,
+    has,
+    line_of,
+    minus,
+    union,
+    within,
+)
 
 __all__ = ["OnConflict", "observe"]
 
@@ -462,7 +471,7 @@ def _branch(
     position: int,
 ) -> list[HistoryBranched | CacheBroken]:
     """Commits a branch: the view keeps *retained*, and *raws* follow it. Returns the events."""
-    step = branches.branch(core.rows, state, retained)
+    step = committing.branch(core.rows, state, retained)
     left = minus(line_of(core.rows, content_of(state.head), state.end), retained)
     receipt, lost = rewrite(core, state, step, core.measured(raws, state), usage)
     branched = HistoryBranched(

@@ -1,23 +1,28 @@
-"""The recall of a session: it searches entries and facts, and puts the block of results into the request."""
+"""Searches and recalls of a session: what is found, and the block in the request."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from siltstone.compaction.base import Compactor, RequestLimiter
-from siltstone.errors import EntryNotFoundError, StoreCorruptError
+from siltstone.documented import bm25, cosine, hash_vector, hybrid_scores, passes, tokens
+from siltstone.errors import ConfigError, EntryNotFoundError, StoreCorruptError
 from siltstone.events import RecallFailed, RecallInjected, notify
 from siltstone.knowledge import find_facts
-from siltstone.memory.base import Store
+from siltstone.memory.base import Store, entries_of
 from siltstone.memory.convert import datetime_from
-from siltstone.memory.entry import SearchScope, StoredEntry
+from siltstone.memory.database_log import RecallRecord, record_of
+from siltstone.memory.entry import SearchScope, SourceRange, StoredEntry
+from siltstone.memory.log import NewRecall
 from siltstone.messages import Message, Part, RawMessage, RecalledMessage, indexable_texts, read_history
 from siltstone.recall import Detail, FactLine, Recall, RecallBlock, RecallConfig, position, query_of
-from siltstone.recall.block import (
+from siltstone.recall.turn import (
+    NEIGHBOUR,
+    WITH_THE_BEST,
     WRITER,
     BlockOptions,
     BlockWriter,
@@ -27,23 +32,125 @@ from siltstone.recall.block import (
     block_of,
     lines,
 )
-from siltstone.recall.turn import NEIGHBOUR, WITH_THE_BEST
-from siltstone.session.core import SessionCore
-from siltstone.session.documented_search import DocumentedSearch
-from siltstone.session.in_context import InContext, Outside
+from siltstone.session.boundary import Prepared
+from siltstone.session.core import InContext, Outside, SessionCore
 from siltstone.session.learning import known
-from siltstone.session.prepared import Prepared
-from siltstone.session.range_set import RangeSet, has
 from siltstone.session.rows import UnwrittenRecall
-from siltstone.session.state import SessionState
-from siltstone.session.view import DERIVED, View
-from siltstone.tools.budget import best_part
+from siltstone.session.state import DERIVED, RangeSet, SessionState, View, has
+from siltstone.tools.base import best_part
 
 if TYPE_CHECKING:
-    from siltstone.archive import ContextArchive
+    from siltstone.archive.live import ContextArchive
 
 
-__all__ = ["Recalling"]
+# The records of a session's recalls, for its users.
+
+
+def recalls(core: SessionCore, limit: int) -> list[RecallRecord]:
+    """The newest recalls of the session, newest first, at most *limit*, including ones not written yet.
+
+    Raises:
+        ConfigError: *limit* is below 1.
+    """
+    if type(limit) is not int or limit < 1:
+        raise ConfigError(f"limit must be an integer >= 1, got {limit!r}", field="limit", value=limit)
+
+    def step() -> list[NewRecall]:
+        core.check_open()
+        found = {row.seq: row for row in core.rows.recalls(limit)}
+        found |= {row.seq: row for row in core.unwritten()}
+        return [found[seq] for seq in sorted(found, reverse=True)[:limit]]
+
+    return [record_of(row) for row in core.locked(step)]
+
+
+# The documented search of a session: by words, hashed vectors, age, and a minimum score.
+
+DAY: Final = 86_400.0  #: seconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The tokens and the vector of an entry, computed once."""
+
+    tokens: list[str]
+    vector: list[float]
+
+
+class DocumentedSearch:
+    """The documented search over the entries of sessions. Each query reads all entries.
+
+    Formulas and constants are in ``siltstone.documented``. siltstone's default search ranks better, and takes
+    microseconds at any size. Tokens and vectors of an entry are computed once.
+
+    Args:
+        store: The store.
+        config: The minimum score, the maximum number of entries, and their maximum age in days.
+        now: The time, in seconds since 1970.
+    """
+
+    def __init__(self, store: Store, config: RecallConfig, now: Callable[[], float]) -> None:
+        self._store, self._config, self._now = store, config, now
+        self._known: dict[int, _Known] = {}
+
+    def find(
+        self,
+        query: str,
+        limit: int,
+        sessions: Iterable[str],
+        is_shown: Callable[[str, SourceRange], bool],
+    ) -> list[Detail]:
+        """The entries of *sessions* that pass the documented filter, best first.
+
+        Entries whose messages are in context are left out last, since they count in the weights of words.
+        """
+        entries = self._entries(sessions)
+        known = [self._of(entry) for entry in entries]
+        # Words of entries that left, as those of a forgotten text, leave here too.
+        self._known = {entry.entry_id: each for entry, each in zip(entries, known, strict=True)}
+        asked = hash_vector(query)
+        words = dict(enumerate(bm25(query, [each.tokens for each in known])))
+        vectors = {place: cosine(asked, each.vector) for place, each in enumerate(known)}
+        by_words = _best({place: score for place, score in words.items() if score > 0}, 2 * limit)
+        by_vector = _best({place: score for place, score in vectors.items() if score > 0}, 2 * limit)
+        moment = self._now()
+        ages = {place: (moment - entry.created_at.timestamp()) / DAY for place, entry in enumerate(entries)}
+        scores = hybrid_scores(by_vector, by_words, ages)
+        kept = [
+            (score, entries[place])
+            for place, score in scores.items()
+            if passes(score, self._config.min_score, by_vector=place in by_vector, by_words=place in by_words)
+        ]
+        kept.sort(key=lambda each: (-each[0], -each[1].created_at.timestamp(), each[1].entry_id))
+        return [
+            Detail(entry.content, score, entry.role, entry.created_at, entry.entry_id)
+            for score, entry in kept
+            if not is_shown(entry.session_id, entry.source_range)
+        ][:limit]
+
+    def _entries(self, sessions: Iterable[str]) -> list[StoredEntry]:
+        """The newest entries, at most ``max_segments``, without entries that are too old."""
+        config, found = self._config, list[StoredEntry]()
+        for session in sessions:
+            found += entries_of(self._store, session)
+        if config.eviction_days:
+            oldest = self._now() - config.eviction_days * DAY
+            found = [entry for entry in found if entry.created_at.timestamp() >= oldest]
+        found.sort(key=lambda entry: (entry.created_at, entry.entry_id))
+        return found[-config.max_segments :]
+
+    def _of(self, entry: StoredEntry) -> _Known:
+        known = self._known.get(entry.entry_id)
+        if known is None:
+            known = self._known[entry.entry_id] = _Known(tokens(entry.content), hash_vector(entry.content))
+        return known
+
+
+def _best(scores: dict[int, float], count: int) -> dict[int, float]:
+    """The *count* best of *scores*."""
+    ranked = sorted(scores, key=lambda place: (-scores[place], place))
+    return {place: scores[place] for place in ranked[:count]}
+
 
 _log = logging.getLogger("siltstone")
 
@@ -192,8 +299,6 @@ class _Source:
         self._core, self._config, self._in_context = core, config, in_context
         self._documented: DocumentedSearch | None = None
         if config.score_filter == "documented":
-            from siltstone.session.documented_search import DocumentedSearch  # a search of one preset
-
             self._documented = DocumentedSearch(core.store, config, lambda: core.milliseconds() / 1000)
         self._session_of: dict[int, str] = {}  # entry id to session id, for the hits of the last search
         self._context: tuple[Outside, RecallContext] | None = None
@@ -276,7 +381,7 @@ class _Source:
         namespace = core.rows.state().namespace if self._config.cross_session else ""
         if not namespace:
             return [core.session_id]
-        from siltstone.memory.paging import sessions_of
+        from siltstone.memory.base import sessions_of
 
         return [each.session_id for each in sessions_of(core.store, namespace)]
 

@@ -100,8 +100,8 @@ class Retention:
 
 def only_new(store: Store, session_id: str, entries: Sequence[Entry]) -> list[Entry]:
     """*entries* without texts that the session has already with the same role, and without repetitions."""
-    from siltstone.archive import dedup_key  # few sessions need it
-    from siltstone.memory.paging import entries_of
+    from siltstone.archive.files import dedup_key
+    from siltstone.memory.base import entries_of
 
     if not entries:
         return []

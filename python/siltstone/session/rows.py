@@ -1,14 +1,15 @@
-"""Converts a session's messages, compactions and recalls to rows of its log, and back."""
+"""Converts a session's messages, compactions, reasons and recalls to rows of its log, and back."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, overload
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.events import UsageRecord
+from siltstone.memory.database_log import entry_of, entry_with
 from siltstone.memory.entry import Entry
 from siltstone.memory.log import (
     CompactionRow,
@@ -19,7 +20,6 @@ from siltstone.memory.log import (
     NewRef,
     ViewItem,
 )
-from siltstone.memory.sayings import entry_of, entry_with
 from siltstone.messages import (
     Message,
     OwnTools,
@@ -28,35 +28,102 @@ from siltstone.messages import (
     decode,
     encode,
     indexable_text,
+    opens_turn,
     read_message,
     read_summary,
 )
-from siltstone.session.deciding import RuleSpan
+from siltstone.messages.message import RULE_ROLES
 from siltstone.session.host_list import unmarked_text
-from siltstone.session.range_set import RangeSet
-from siltstone.session.redacting import Redacting
-from siltstone.session.view import Item
+from siltstone.session.redaction import Redacting
+from siltstone.session.state import Item, RangeSet
 from siltstone.tokens import TokenRule
 
 if TYPE_CHECKING:
     from siltstone.recall.base import RecallBlock
 
 
-__all__ = [
-    "UnwrittenRecall",
-    "committed",
-    "compaction_row",
-    "derived_item",
-    "derived_row",
-    "entries",
-    "recall_rows",
-    "rules_in",
-    "seconds_of",
-    "sizes_of",
-    "threshold_of",
-    "usage_of",
-    "window_of",
+# The reasons of a compaction: why it kept a message, or took it out. One short code for each stretch.
+#
+# The reasons are known only at the commit, because pins come and go, and turns end. So the log has them
+# beside the compaction.
+
+Rule: TypeAlias = Literal[
+    "system", "pinned", "request", "recent", "chosen", "superseded", "older", "outranked"
 ]
+"""Why a message was kept:
+
+- ``system``: it has rules that are in force.
+- ``pinned``: it is pinned, or stands beside a pinned message, as the result of a pinned call does.
+- ``recent``: it is among the newest messages.
+- ``request``: it is the last request, and its turn was cut.
+- ``chosen``: the policy kept it by a rule of its own.
+
+Why a message was taken out:
+
+- ``superseded``: a later version of its rules is in force.
+- ``older``: it is older than all that the policy kept by a rule of its own.
+- ``outranked``: the policy kept an earlier message, and not this one.
+"""
+
+RuleSpan: TypeAlias = tuple[int, int, Rule]
+"""A half-open range of sequence numbers, and the rule for all of them."""
+
+_SUMMARY = "compaction_summary"
+_OLDER: Rule = "older"
+
+
+def rules_of(read: Sequence[Message], compaction: Compaction, trigger: Trigger) -> list[RuleSpan]:
+    """The rule for each message of the view *read*, without summaries, in the order of the view."""
+    gone, pins = {id(message) for message in compaction.discarded}, set(trigger.pins)
+    tail = len(read)  # the messages that stay from here on are the newest without a gap
+    while tail and id(read[tail - 1]) not in gone:
+        tail -= 1
+    request = next((each for each in reversed(read) if opens_turn(each)), None)
+    found: list[RuleSpan] = []
+    since, until, last = 0, -1, _OLDER  # the span that the next message may go on with
+    is_chosen = False
+    for is_gone, start, end in _stretches([id(message) in gone for message in read]):
+        # One pinned message names the reason of its whole stretch: a pinned call keeps its result beside it.
+        kept: Rule = "chosen" if is_gone or not _has_any(read[start:end], pins) else "pinned"
+        for at in range(start, end):  # without an object for each message, which is work for the collector
+            message = read[at]
+            if message.provenance == _SUMMARY:
+                continue
+            rule: Rule
+            if is_gone:
+                rule = "superseded" if message.role in RULE_ROLES else "outranked" if is_chosen else "older"
+            elif message.role in RULE_ROLES:
+                rule = "system"
+            elif message.seq in pins or at < tail:
+                rule = "request" if message is request and message.seq not in pins else kept
+            else:
+                rule = "recent"
+            is_chosen = is_chosen or rule == "chosen"
+            seq = message.seq
+            if seq != until or rule != last:
+                if until >= 0:
+                    found.append((since, until, last))
+                since, last = seq, rule
+            until = seq + 1
+    return found if until < 0 else [*found, (since, until, last)]
+
+
+def _has_any(messages: Sequence[Message], pins: Collection[int]) -> bool:
+    """Whether one of *messages* is pinned."""
+    return any(message.seq in pins and message.provenance != _SUMMARY for message in messages)
+
+
+def _stretches(flags: list[bool]) -> Iterator[tuple[bool, int, int]]:
+    """The runs of equal *flags*: the flag, and the half-open range of its places."""
+    start = 0
+    while start < len(flags):
+        flag = flags[start]
+        try:
+            end = flags.index(not flag, start)
+        except ValueError:
+            end = len(flags)
+        yield flag, start, end
+        start = end
 
 
 def derived_row(item: Item, *, degraded: bool) -> NewDerived:
@@ -194,7 +261,7 @@ def recall_rows(recalls: Mapping[int, UnwrittenRecall]) -> list[NewRecall]:
 
 
 def _recall_body(recall: UnwrittenRecall) -> str:
-    """A recall as JSON, as ``siltstone.memory.recalled`` reads it."""
+    """A recall as JSON, as ``siltstone.memory.database_log`` reads it."""
     block = recall.block
     return (
         f'{{"q":[{",".join(map(str, block.query))}],"e":{block.considered},"f":{block.knowledge_count},'

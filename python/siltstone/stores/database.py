@@ -24,9 +24,9 @@ from siltstone.memory.limits import Limits
 from siltstone.memory.log import SessionLog
 
 if TYPE_CHECKING:
-    from siltstone.memory.forgetting import Target
-    from siltstone.memory.forgetting_facts import FactRow
-    from siltstone.memory.reports import (
+    from siltstone.memory.convert import NewEntry
+    from siltstone.memory.database_log import Sayings
+    from siltstone.memory.entry import (
         Finding,
         ForgetReport,
         Page,
@@ -34,9 +34,8 @@ if TYPE_CHECKING:
         SessionPage,
         StoreStats,
     )
-    from siltstone.memory.sayings import Sayings
+    from siltstone.memory.forgetting import FactRow, Target
     from siltstone.memory.vectors import Vectors
-    from siltstone.memory.written import NewEntry
     from siltstone.session import Session, StoreOptions
 
 
@@ -56,7 +55,7 @@ class DatabaseStore(Store):
     def _sayings(self) -> Sayings:
         """The reader that makes entries of messages in context. Made on demand: few stores need it."""
         if self._read_sayings is None:
-            from siltstone.memory.sayings import Sayings
+            from siltstone.memory.database_log import Sayings
 
             self._read_sayings = Sayings()
         return self._read_sayings
@@ -95,7 +94,7 @@ class DatabaseStore(Store):
             ReadOnlyStoreError: another one was settled, and the store is open read-only. If none was settled,
                 a read-only store uses *language* in this process.
         """
-        from siltstone.memory.languages import language_name  # few stores have a setting
+        from siltstone.memory.limits import language_name  # few stores have a setting
 
         self._native.settle_language(language_name(language), anew)
 
@@ -107,7 +106,7 @@ class DatabaseStore(Store):
     def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
         now = milliseconds(None)
         with watch_operation("create_memory", self, session_id) as watched:
-            from siltstone.memory.reports import Receipt
+            from siltstone.memory.entry import Receipt
 
             receipt = Receipt(tuple(self._native.insert_entries(session_id, self._batch(entries), now)))
             watched.records(entries)
@@ -138,7 +137,7 @@ class DatabaseStore(Store):
             (max(-1, min(offset, MAX_INTEGER)), max(-1, min(limit, MAX_INTEGER))),
             None if expired else milliseconds(None),
         )
-        from siltstone.memory.reports import Page
+        from siltstone.memory.entry import Page
 
         return Page(tuple(map(stored_entry, page.entries)), page.next_offset, tuple(page.damaged))
 
@@ -163,9 +162,13 @@ class DatabaseStore(Store):
                 dry_run,
                 (entry_ids, start, end, name, before, text, identifiers or None),
             )
-        from siltstone.memory.forgetting import REPLACEMENT, Criteria, plan  # few sessions forget
-        from siltstone.memory.forgetting_facts import with_facts
-        from siltstone.memory.holding import Holding
+        from siltstone.memory.forgetting import (  # few sessions forget
+            REPLACEMENT,
+            Criteria,
+            Holding,
+            plan,
+            with_facts,
+        )
 
         criteria = Criteria.of(
             entry_ids=entry_ids,
@@ -202,8 +205,7 @@ class DatabaseStore(Store):
                 field="fact_ids",
                 value=fact_ids,
             )
-        from siltstone.memory.forgetting import REPLACEMENT
-        from siltstone.memory.forgetting_facts import facts_alone
+        from siltstone.memory.forgetting import REPLACEMENT, facts_alone
 
         sessions = self._names() if session_id is None else [session_id]
         chosen = facts_alone(self, sessions, fact_ids)
@@ -274,7 +276,7 @@ class DatabaseStore(Store):
         rows, next_offset = self._native.sessions(
             namespace, max(-1, min(offset, MAX_INTEGER)), max(-1, min(limit, MAX_INTEGER))
         )
-        from siltstone.memory.reports import SessionPage
+        from siltstone.memory.entry import SessionPage
 
         return SessionPage(tuple(map(session_info, rows)), next_offset)
 
@@ -327,7 +329,7 @@ class DatabaseStore(Store):
         return ExpireReport(*self._native.expire(session_id, kept, stamp, milliseconds(None)))
 
     def stats(self, session_id: str | None = None) -> StoreStats:
-        from siltstone.memory.reports import StoreStats
+        from siltstone.memory.entry import StoreStats
 
         return StoreStats(**self._native.stats(session_id))
 
@@ -335,7 +337,7 @@ class DatabaseStore(Store):
         found = self._native.repair(milliseconds(None)) if repair else self._native.check()
         if repair:
             self._wake(anew=True)
-        from siltstone.memory.reports import Finding
+        from siltstone.memory.entry import Finding
 
         return [Finding(each.code, each.table, each.id, each.message, each.repaired) for each in found]
 
@@ -372,7 +374,7 @@ class DatabaseStore(Store):
     def _batch(self, entries: Sequence[Entry]) -> list[NewEntry]:
         """*entries* as the core takes them, if they are within the limits."""
         self._limits.check_batch(entries)
-        from siltstone.memory.written import new_entry
+        from siltstone.memory.convert import new_entry
 
         return [new_entry(entry) for entry in entries]
 

@@ -30,22 +30,21 @@ from siltstone.memory.entry import (
     SearchOrder,
     SearchScope,
 )
-from siltstone.memory.limits import Limits, checked_limit
+from siltstone.memory.limits import DEFAULTS, Limits, checked_limit
 from siltstone.memory.opening import Searching, check_has_embedder
 from siltstone.stores.database import DatabaseStore
 
 if TYPE_CHECKING:
     from siltstone.embedding.base import Embedder
-    from siltstone.memory.reranking import Reranker
-    from siltstone.memory.settings import SearchSettings
+    from siltstone.memory.base import SearchSettings
+    from siltstone.memory.convert import NewEntry
+    from siltstone.memory.hits import Reranker
     from siltstone.memory.vectors import Vectors
-    from siltstone.memory.written import NewEntry
 
 
 _Found = TypeVar("_Found", _native.Found, Recalled)
 _Find: TypeAlias = Callable[[str, str, _native.SearchOptions, tuple[int, bytes] | None], _Found]
 
-__all__ = ["MemoryStore"]
 
 _BY_VECTORS = frozenset({"dense", "fused"})  #: rankers that need the query's vector
 
@@ -255,13 +254,13 @@ class MemoryStore(DatabaseStore):
         # Most searches have no filters.
         wanted, tags = filters_in(filters) if filters else UNFILTERED, None
         if "topic" in filters or "entity" in filters:  # few searches ask for them
-            from siltstone.stores.tagged import Tags
+            from siltstone.stores.simple import Tags
 
             tags = Tags.of(filters)
         most = min(checked_limit(limit), self._limits.hits)
         is_in_order, looked = False, most
         if order != "score":
-            from siltstone.memory.chronology import in_time, is_in_time, looked_at
+            from siltstone.memory.hits import in_time, is_in_time, looked_at
 
             is_in_order = is_in_time(order)
             looked = min(looked_at(most), self._limits.hits) if is_in_order and most > 0 else most
@@ -446,7 +445,7 @@ class MemoryStore(DatabaseStore):
         rows = [message_from_row(row) for row in unread.rows]
         log = self.open_log(unread.session_id)
         found = self._sayings.of(unread.session_id, log, rows)
-        from siltstone.memory.written import new_entry
+        from siltstone.memory.convert import new_entry
 
         return [None if entry is None else new_entry(entry) for entry in found]
 
@@ -507,3 +506,52 @@ def _as_path(path: str | os.PathLike[str]) -> str:
             f"cannot open a store at {path!r}: no file has such a name", path=path
         ) from error
     return path
+
+
+# The documented store: hashed term frequencies, and an HNSW graph over each session's rows.
+
+
+class HnswMemoryStore(MemoryStore):
+    """A :class:`MemoryStore` with the defaults of the documented store: cosine, ``poly31``, HNSW.
+
+    A text is a bag of words: split at white space, ASCII letters in lower case, each word hashed by
+    ``h = 31 * h + byte`` modulo 4,096, and counted. Each session has a graph over its rows (M 16, 16 layers,
+    efConstruction 200; a search uses ``ef = max(limit, 200)``). The first search of the session builds the
+    graph from the database. ``score = 1 - distance / 2``: 1 for equal words; a hit shares at least one word.
+
+    :class:`MemoryStore` with its own defaults finds more, faster, and without a graph in memory. This class
+    is for hosts that depend on the documented scores. The file is the same: ``MemoryStore.open`` reads it.
+    """
+
+    @classmethod
+    def open(  # type: ignore[override]  # no embedder, and no options of one
+        cls,
+        path: str | os.PathLike[str],
+        ranker: Ranker = "cosine",
+        *,
+        hash_rule: Literal["xxh3", "poly31"] | None = "poly31",
+        index: SearchIndex = "hnsw",
+        read_only: bool = False,
+        decay: Decay | None = None,
+        limits: Limits = DEFAULTS,
+    ) -> Self:
+        """Opens the store in the directory *path*, or creates it.
+
+        The arguments are those of :meth:`MemoryStore.open`, with other defaults, and without an embedder. To
+        search by vectors too, use :meth:`MemoryStore.open`.
+
+        Raises:
+            StoreOpenError: not a directory, not a store, no permission. Nothing was changed.
+            StoreVersionError: another version of siltstone wrote it. Nothing was changed.
+            ConfigError: an unknown ranker, index or rule, a ranker that needs an embedder, or a store with
+                another rule than ``poly31``: open that one with ``hash_rule=None``.
+        """
+        return super().open(
+            path,
+            ranker,
+            hash_rule=hash_rule,
+            index=index,
+            read_only=read_only,
+            decay=decay,
+            limits=limits,
+        )

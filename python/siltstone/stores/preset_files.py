@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from siltstone.errors import StoreError, StoreIoError
-from siltstone.memory.base import Store
-from siltstone.memory.paging import entries_of
+from siltstone.memory.base import Store, entries_of
 
 if TYPE_CHECKING:
-    from siltstone.archive import ContextArchive
-    from siltstone.vault import Vault
+    from siltstone.archive.live import ContextArchive
+    from siltstone.systems.waterfall.vault import Vault
 
 
 __all__ = ["after_delete", "after_forget"]
@@ -61,7 +60,7 @@ def _vault(directory: str, session_id: str) -> Vault | None:
     root = Path(directory, "vault")
     if not root.is_dir():
         return None
-    from siltstone.vault import Vault
+    from siltstone.systems.waterfall.vault import Vault
 
     return Vault.existing(root, session_id)
 
@@ -69,8 +68,8 @@ def _vault(directory: str, session_id: str) -> Vault | None:
 def _vault_in_step(store: Store, directory: str, session_id: str) -> None:
     if _vault(directory, session_id) is None:
         return
-    from siltstone.compaction.waterfall_config import WaterfallConfig
-    from siltstone.presets.vault_files import VaultFiles
+    from siltstone.systems.waterfall.config import WaterfallConfig
+    from siltstone.systems.waterfall.vault import VaultFiles
 
     files = VaultFiles(Path(directory), session_id, store.open_log(session_id), config=WaterfallConfig())
     files.catch_up()
@@ -80,7 +79,7 @@ def _archives(directory: str) -> Iterator[ContextArchive]:
     """The archives of the store: those that are open in this process, else one of its own."""
     folder = Path(directory, "memory", "context")
     if folder.is_dir():
-        from siltstone.presets.context_archive import archives_of
+        from siltstone.systems.openclaw import archives_of
 
         yield from archives_of(directory)
 

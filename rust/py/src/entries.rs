@@ -12,7 +12,7 @@ use crate::text::{Text, session_id};
 /// The id of each entry; None for an entry that was not stored.
 pub(crate) type Ids = Vec<Option<i64>>;
 
-/// `siltstone.memory.written.NewEntry`, read by its attributes.
+/// `siltstone.memory.convert.NewEntry`, read by its attributes.
 #[derive(FromPyObject)]
 struct EntryIn {
     content: Text,

@@ -72,7 +72,7 @@ reads!(Recall {
     body: Text,
 });
 
-/// `siltstone.memory.written.DerivedIn`, read by its attributes.
+/// `siltstone.memory.convert.DerivedIn`, read by its attributes.
 #[derive(FromPyObject)]
 struct DerivedIn {
     kind: Text,

@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, Final
 
 from siltstone.messages.dialects.base import (
+    HEALED,
+    NO_RESULT,
+    STRANDED,
+    Faults,
     Fields,
+    Finding,
+    Ledger,
+    Placed,
     arguments_text,
+    calls_of,
+    has_blank_text,
     identifier,
     known_parts,
+    nth_call,
     opaque_size,
+    quotations,
     read_content,
     result_parts,
     string,
     text_of,
 )
-from siltstone.messages.message import Dialect, Part, Role
-from siltstone.messages.plain import as_fields
-
-__all__ = ["CALLS", "NAME", "ROLES", "TYPES", "is_result", "read"]
+from siltstone.messages.groups import is_reasoning
+from siltstone.messages.message import (
+    RULE_ROLES,
+    Dialect,
+    Message,
+    Part,
+    RawMessage,
+    RepairedMessage,
+    Role,
+    as_fields,
+)
 
 NAME: Final[Dialect] = "anthropic"
 
@@ -76,3 +95,202 @@ def _server_result(block: Fields, path: str) -> Iterable[Part]:
     return result_parts(
         identifier(block.get("tool_use_id")), None, content, f"{path}.content", is_error=failed
     )
+
+
+# The rules of the Anthropic Messages API.
+#
+# It joins consecutive messages of one role, so its rules are about turns: runs of messages of the
+# assistant, or of the user. System text is a parameter of the request, and may only stand at the beginning
+# of the history. The first turn is the user's. The results of a turn's calls stand at the beginning of the
+# user's next turn. If the provider runs the tool, they stand in the same turn of the assistant.
+
+
+def check(history: Placed, pending_ok: bool) -> Iterator[Finding]:
+    """The findings, in no order."""
+    yield from _systems(history)
+    spoken = [(position, message) for position, message in history if message.role not in RULE_ROLES]
+    if spoken and spoken[0][1].role == "assistant":
+        yield Finding(spoken[0][0], "first-role", "the first message must be the user's")
+    yield from _empty(history, spoken)
+    ledger = Ledger(unique=True)
+    runs = [list(run) for _, run in groupby(spoken, lambda placed: placed[1].role == "assistant")]
+    for run in runs:
+        is_last = run is runs[-1] and pending_ok
+        if run[0][1].role == "assistant":
+            yield from _assistant(run, ledger, is_last)
+        else:
+            yield from _user(run, ledger, is_last)
+    if not pending_ok:
+        yield from ledger.close()
+
+
+def _systems(history: Placed) -> Iterator[Finding]:
+    leading = True
+    for position, message in history:
+        if message.role not in RULE_ROLES:
+            leading = False
+        elif not leading:
+            yield Finding(position, "system-place", "system text must stand before all other messages")
+
+
+def _empty(history: Placed, spoken: Placed) -> Iterator[Finding]:
+    for position, message in history:
+        opening = spoken and position == spoken[-1][0] and message.role == "assistant"
+        if has_blank_text(message) and not (opening and not message.parts):
+            said = "it has no content" if not message.parts else "a text in it is blank"
+            yield Finding(position, "empty-content", said)
+
+
+def _assistant(run: Placed, ledger: Ledger, is_last: bool) -> Iterator[Finding]:
+    """Checks a turn of the assistant: its calls, and the results of tools that the provider ran."""
+    for position, message in run:
+        calls = results = 0
+        for part in message.parts:
+            if part.kind == "tool_call":
+                if part.call_id is None:
+                    yield Finding(position, "missing-id", f"the call of {part.name!r} has no id", None, calls)
+                yield from ledger.open(position, part, calls)
+                calls += 1
+            elif part.kind == "tool_result":
+                yield from ledger.answer(position, part, results)
+                results += 1
+    position, message = run[-1]
+    if not is_last and message.parts and message.parts[-1].kind == "reasoning":
+        yield Finding(position, "reasoning-alone", "nothing follows the reasoning in this turn")
+
+
+def _user(run: Placed, ledger: Ledger, is_last: bool) -> Iterator[Finding]:
+    """Checks a turn of the user: the results for the turn before it must come first."""
+    said = False
+    for position, message in run:
+        results = 0
+        for part in message.parts:
+            if part.kind == "tool_result":
+                found = list(ledger.answer(position, part, results))
+                if said and not found:
+                    sentence = f"the result of call {part.call_id!r} stands after other content"
+                    found = [Finding(position, "result-place", sentence, part.call_id, results)]
+                yield from found
+                results += 1
+            elif part.call_id is None:  # a part with an id belongs to a result
+                said = True
+    if said or not is_last:
+        yield from ledger.close()
+
+
+# Repairs an Anthropic history.
+#
+# A message of the assistant is never edited, because it may be signed. So a missing result of a tool that
+# the provider runs is reported by the validator, and not repaired.
+
+
+def is_healed(message: Message, finding: Finding) -> bool:
+    """Whether :func:`mend` repairs *finding*."""
+    if finding.rule == "unanswered-call":
+        return _kind_of_call(message, finding.nth) == "tool_use"
+    if finding.rule == "reasoning-alone":
+        return is_reasoning(message)
+    return finding.rule in HEALED and message.role != "assistant"
+
+
+def mend(raws: Sequence[RawMessage], messages: Sequence[Message | None], faults: Faults) -> list[RawMessage]:
+    """The history with the results of each turn at the beginning of the user's next turn."""
+    mending = _Mending(faults)
+    for position, (raw, message) in enumerate(zip(raws, messages, strict=True)):
+        if message is not None and message.role == "assistant":
+            mending.assistant(position, raw, message)
+        else:
+            mending.other(position, raw, message)
+    mending.end_of_turn(is_last=True)
+    return mending.mended
+
+
+class _Mending:
+    """The part of the history that is already repaired, and the user's turn that is being read."""
+
+    def __init__(self, faults: Faults) -> None:
+        self.mended: list[RawMessage] = []
+        self._faults = faults
+        self._start = 0  # the beginning of the assistant's latest turn in `mended`
+        self._waits = 0  # the number of its calls that have a result in the user's turn
+        self._missing: list[dict[str, Any]] = []  # artificial results for its other calls
+        self._turn: list[tuple[int, RawMessage, Message | None]] = []
+        self._listening = True  # the user's turn is being read
+
+    def assistant(self, position: int, raw: RawMessage, message: Message) -> None:
+        if self._listening:
+            self.end_of_turn()
+            self._start, self._waits, self._listening = len(self.mended), 0, False
+        found = self._faults.get(position, ())
+        missing = [each for each in found if each.rule == "unanswered-call"]
+        self._missing += [_no_result(nth_call(message, each).call_id) for each in missing]
+        results = sum(part.kind == "tool_result" for part in message.parts)
+        self._waits += len(calls_of(message)) - results - len(missing)
+        if not any(each.rule == "reasoning-alone" for each in found):
+            self.mended.append(raw)
+
+    def other(self, position: int, raw: RawMessage, message: Message | None) -> None:
+        self._listening = self._listening or (message is not None and message.role == "user")
+        if self._listening:
+            self._turn.append((position, raw, message))
+        else:  # rules between two messages of the assistant's turn stay there
+            self.mended.append(raw)
+
+    def end_of_turn(self, *, is_last: bool = False) -> None:
+        """Writes the user's turn: results first, then the other messages, then the quotations."""
+        first: list[Any] = []
+        kept: list[RawMessage] = []
+        quotes: list[RawMessage] = []
+        for position, raw, message in self._turn:
+            found = self._faults.get(position, ())
+            if message is None or not found:
+                kept.append(raw)
+                self._waits -= 0 if message is None else _results(message)
+                continue
+            self._waits -= _results(message) - sum(each.rule in STRANDED for each in found)
+            lifted, rest = _parted(raw, found)
+            first += lifted
+            quotes += quotations(message, found)
+            if rest:
+                kept.append({**(as_fields(raw) or {}), "content": rest})
+        if self._missing and not first:
+            self.mended.append(RepairedMessage(role="user", content=self._missing))
+        elif first:
+            self.mended.append({"role": "user", "content": [*first, *self._missing]})
+        self.mended += kept
+        # If calls still wait for their results, no message may stand after them.
+        place = self._start if is_last and self._waits > 0 else len(self.mended)
+        self.mended[place:place] = quotes
+        self._turn, self._missing = [], []
+
+
+def _parted(raw: RawMessage, found: Sequence[Finding]) -> tuple[list[Any], list[Any]]:
+    """The results of *raw* that stand too late, and its other blocks without the quoted results."""
+    rules = {each.nth: each.rule for each in found}
+    lifted, rest, nth = [], [], 0
+    for block in (as_fields(raw) or {}).get("content", ()):
+        fields = as_fields(block)
+        kind = fields.get("type") if fields is not None else None
+        rule = None
+        if isinstance(kind, str) and is_result(kind):
+            rule, nth = rules.get(nth), nth + 1
+        if rule == "result-place":
+            lifted.append(block)
+        elif rule is None:
+            rest.append(block)
+    return lifted, rest
+
+
+def _results(message: Message) -> int:
+    return sum(part.kind == "tool_result" for part in message.parts)
+
+
+def _no_result(call_id: str | None) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": call_id, "is_error": True, "content": NO_RESULT}
+
+
+def _kind_of_call(message: Message, nth: int) -> str:
+    """The type of the block that is the *nth* call of *message*."""
+    content = (as_fields(message.raw) or {}).get("content", ())
+    kinds = [str((as_fields(block) or {}).get("type")) for block in content if not isinstance(block, str)]
+    return [kind for kind in kinds if kind.endswith("tool_use")][nth]

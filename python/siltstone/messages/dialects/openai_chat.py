@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from siltstone.messages.dialects.base import (
+    HEALED,
+    NO_RESULT,
+    Faults,
     Fields,
+    Finding,
+    Ledger,
     Malformed,
+    Placed,
     arguments_text,
+    calls_of,
     identifier,
     known_parts,
+    nth_call,
+    quotations,
     read_content,
     result_parts,
     string,
 )
-from siltstone.messages.message import Dialect, Part, Role
-from siltstone.messages.plain import as_fields
-
-__all__ = ["KEYS", "NAME", "ROLES", "TYPES", "read"]
+from siltstone.messages.message import Dialect, Message, Part, RawMessage, RepairedMessage, Role, as_fields
 
 NAME: Final[Dialect] = "openai.chat"
 
@@ -112,3 +118,73 @@ def _call(call: Fields, path: str) -> Part:
     name = identifier(called.get("name"))
     arguments = called.get("input") if kind == "custom" else called.get("arguments")
     return Part("tool_call", "", identifier(call.get("id")), name, arguments_text(arguments))
+
+
+# The rules of the OpenAI chat completions API.
+#
+# Roles may follow each other in any order, and rules may stand anywhere. The provider refuses a call if its
+# results do not follow directly, before any other message.
+
+
+def check(history: Placed, pending_ok: bool) -> Iterator[Finding]:
+    """The findings, in no order."""
+    ledger = Ledger()
+    for position, message in history:
+        if message.role != "tool":
+            yield from ledger.close()
+        if not message.parts:
+            yield Finding(position, "empty-content", f"the {message.role} message has no content")
+        calls = results = 0
+        for part in message.parts:
+            if part.kind == "tool_call":
+                yield from ledger.open(position, part, calls)
+                calls += 1
+            elif part.kind == "tool_result":
+                yield from ledger.answer(position, part, results)
+                results += 1
+    if not pending_ok:
+        yield from ledger.close()
+
+
+# Repairs an OpenAI chat history.
+
+
+def is_healed(message: Message, finding: Finding) -> bool:  # noqa: ARG001 - each dialect has its own answer
+    """Whether :func:`mend` repairs *finding*: all faults of calls and results."""
+    return finding.rule in HEALED
+
+
+def mend(raws: Sequence[RawMessage], messages: Sequence[Message | None], faults: Faults) -> list[RawMessage]:
+    """The history with complete exchanges; a quotation stands after the exchange of its result."""
+    mended: list[RawMessage] = []
+    missing: list[RawMessage] = []
+    quotes: list[RawMessage] = []
+    start = waits = 0
+    for position, (raw, message) in enumerate(zip(raws, messages, strict=True)):
+        found = faults.get(position, ())
+        if message is None:
+            mended.append(raw)
+        elif message.role != "tool":
+            mended += (*missing, *quotes)
+            start, quotes = len(mended), []
+            missing = [_no_result(message, finding) for finding in found]
+            waits = len(calls_of(message)) - len(missing)
+            mended.append(raw)
+        elif found:
+            quotes += quotations(message, found)
+        else:
+            waits -= 1
+            mended.append(raw)
+    if waits > 0:  # calls still wait for their results: no message may stand after them
+        mended[start:start] = quotes
+        return [*mended, *missing]
+    return [*mended, *missing, *quotes]
+
+
+def _no_result(message: Message, finding: Finding) -> RepairedMessage:
+    part = nth_call(message, finding)
+    if part.call_id is not None:
+        return RepairedMessage(role="tool", tool_call_id=part.call_id, content=NO_RESULT)
+    if (as_fields(message.raw) or {}).get("function_call") is not None:
+        return RepairedMessage(role="function", name=part.name, content=NO_RESULT)
+    return RepairedMessage(role="tool", tool_name=part.name, content=NO_RESULT)

@@ -10,28 +10,47 @@ two is only at the provider, so no summary could replace them. Messages of that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from siltstone.messages.dialects.base import (
+    BY_PROVIDER,
+    CALLS,
+    HEALED,
+    NO_RESULT,
+    OUTPUTS,
+    STRANDED,
+    CallType,
+    Faults,
     Fields,
+    Finding,
+    Ledger,
     Malformed,
+    Placed,
     arguments_text,
     identifier,
     known_parts,
+    media_part,
+    nth_call,
     opaque_size,
+    quotations,
     read_content,
     result_parts,
     string,
     text_of,
 )
-from siltstone.messages.dialects.pairs import BY_PROVIDER, CALLS, OUTPUTS, CallType
-from siltstone.messages.media import media_part
-from siltstone.messages.message import REFERENCE, Dialect, Part, Role
-from siltstone.messages.plain import as_fields
-
-__all__ = ["ITEMS", "NAME", "ROLES", "TYPES", "item_type", "read"]
+from siltstone.messages.groups import call_key, is_reasoning
+from siltstone.messages.message import (
+    REFERENCE,
+    Dialect,
+    Message,
+    Part,
+    RawMessage,
+    RepairedMessage,
+    Role,
+    as_fields,
+)
 
 NAME: Final[Dialect] = "openai.responses"
 
@@ -183,3 +202,164 @@ def _unknown(fields: Fields) -> tuple[Part, ...]:
 
 def _first(fields: Fields, keys: Iterable[str]) -> object:
     return next((fields[key] for key in keys if fields.get(key) is not None), None)
+
+
+# The rules of the OpenAI Responses API.
+#
+# Items may follow each other in any order, with two rules. An output stands somewhere after its call, and
+# has the type that answers it. Reasoning is followed directly by the item that it led to.
+
+
+def check(history: Placed, pending_ok: bool) -> Iterator[Finding]:
+    """The findings, in no order."""
+    yield from _calls(history, pending_ok)
+    yield from _lonely_reasoning(history, pending_ok)
+    yield from _same_ids(history)
+
+
+def _calls(history: Placed, pending_ok: bool) -> Iterator[Finding]:
+    ledger = Ledger()
+    types: dict[int, str] = {}
+    asked, referred, before = -1, False, ""
+    for position, message in history:
+        types[position] = kind = _type(message.raw)
+        calls = results = 0
+        for part in message.parts:
+            if part.kind == "tool_call":
+                if part.call_id is None and kind != "tool_search_call":
+                    yield Finding(position, "missing-id", f"the call of {part.name!r} has no id", None, calls)
+                yield from ledger.open(position, part, calls)
+                calls += 1
+            elif part.kind == "tool_result":
+                called_at = ledger.waiting_at(part)
+                expected = None if called_at is None else CALLS.get(types[called_at])
+                if expected is not None and kind in OUTPUTS and kind != expected.output:
+                    said = f"call {part.call_id!r} is answered by {kind!r}, not by {expected.output!r}"
+                    yield Finding(position, "result-type", said, part.call_id, results)
+                elif called_at is not None or not referred:
+                    yield from ledger.answer(position, part, results)
+                results += 1
+            elif part.kind == "other" and part.name == REFERENCE:
+                referred = True  # from here on, the call of an output may be at the provider
+        if message.role == "user" or (message.role == "assistant" and before == "tool"):
+            asked = position
+        before = message.role
+    # A call may wait as long as neither a user message nor another answer of the assistant follows.
+    yield from ledger.close(after=asked if pending_ok else -1) if asked >= 0 or not pending_ok else ()
+
+
+def _lonely_reasoning(history: Placed, pending_ok: bool) -> Iterator[Finding]:
+    """Finds reasoning without the item that it led to."""
+    waiting: list[int] = []
+    for position, message in history:
+        if is_reasoning(message):
+            waiting.append(position)
+            continue
+        refers = any(part.name == REFERENCE for part in message.parts)
+        if message.role != "assistant" and not refers:
+            yield from map(_alone, waiting)
+        waiting.clear()
+    if not pending_ok:
+        yield from map(_alone, waiting)
+
+
+def _alone(position: int) -> Finding:
+    return Finding(position, "reasoning-alone", "the item that this reasoning led to does not follow it")
+
+
+def _same_ids(history: Placed) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for position, message in history:
+        fields = as_fields(message.raw) or {}
+        # A reference has the id of another item on purpose; the old shell's output has the id of its call.
+        if item_type(fields) in (REFERENCE, "local_shell_call_output"):
+            continue
+        item_id = fields.get("id")
+        if isinstance(item_id, str) and item_id:
+            if item_id in seen:
+                yield Finding(position, "duplicate-id", f"there is another item with the id {item_id!r}")
+            seen.add(item_id)
+
+
+def _type(raw: RawMessage) -> str:
+    return item_type(as_fields(raw) or {})
+
+
+# Repairs a list of Responses items.
+
+# The artificial output for each type of call. A type that is not here needs an output that cannot be
+# invented (a screenshot), so its call is removed.
+_NO_OUTPUT: Final[dict[str, Callable[[str | None], dict[str, Any]]]] = {
+    "function_call": lambda call_id: {"call_id": call_id, "output": NO_RESULT},
+    "custom_tool_call": lambda call_id: {"call_id": call_id, "output": NO_RESULT},
+    "shell_call": lambda call_id: {
+        "call_id": call_id,
+        "output": [{"stdout": "", "stderr": NO_RESULT, "outcome": {"type": "exit", "exit_code": 1}}],
+    },
+    "local_shell_call": lambda call_id: {"id": call_id, "output": NO_RESULT},
+    "apply_patch_call": lambda call_id: {"call_id": call_id, "status": "failed", "output": NO_RESULT},
+    "tool_search_call": lambda call_id: {"call_id": call_id, "tools": []},
+    "mcp_approval_request": lambda call_id: {
+        "approval_request_id": call_id,
+        "approve": False,
+        "reason": NO_RESULT,
+    },
+}
+
+
+def is_healed(message: Message, finding: Finding) -> bool:  # noqa: ARG001 - each dialect has its own answer
+    """Whether :func:`mend` repairs *finding*: all faults of calls, outputs and reasoning."""
+    return finding.rule in HEALED or finding.rule == "duplicate-call"
+
+
+def mend(raws: Sequence[RawMessage], messages: Sequence[Message | None], faults: Faults) -> list[RawMessage]:
+    """The items with an artificial output after each unanswered call, and with stranded outputs quoted.
+
+    Reasoning without the item that it led to is removed: it is never edited, and the provider refuses it as
+    it is. A call with the id of a call that still waits is removed too: an output could not tell which of
+    them it answers.
+    """
+    mended: list[RawMessage] = []
+    quotes: list[RawMessage] = []
+    waiting = _first_waiting(messages, faults)
+    held_at: int | None = None
+    for position, (raw, message) in enumerate(zip(raws, messages, strict=True)):
+        if position == waiting:
+            held_at = len(mended)
+        found = faults.get(position, ())
+        if message is None or not found:
+            mended.append(raw)
+        elif any(finding.rule in STRANDED for finding in found):
+            (mended if held_at is None else quotes).extend(quotations(message, found))
+        elif found[0].rule == "unanswered-call" and len(found) == 1:
+            mended += _answered(raw, message, found[0])
+    if held_at is not None:  # a call still waits for its output: no message may stand after it
+        mended[held_at:held_at] = quotes
+    return mended
+
+
+def _first_waiting(messages: Sequence[Message | None], faults: Faults) -> int | None:
+    """The position where the answer with the first waiting call begins; None if no call waits."""
+    waiting: dict[object, int] = {}
+    for position, message in enumerate(messages):
+        if message is None or position in faults:
+            continue
+        for part in message.parts:
+            if part.kind == "tool_call":
+                waiting.setdefault(call_key(part), position)
+            elif part.kind == "tool_result":
+                waiting.pop(call_key(part), None)
+    if not waiting:
+        return None
+    start = min(waiting.values())
+    while start > 0 and (before := messages[start - 1]) is not None and before.role == "assistant":
+        start -= 1
+    return start
+
+
+def _answered(raw: RawMessage, message: Message, finding: Finding) -> Sequence[RawMessage]:
+    kind = item_type(as_fields(raw) or {})
+    no_output = _NO_OUTPUT.get(kind)
+    if no_output is None:
+        return ()
+    return raw, RepairedMessage(type=CALLS[kind].output, **no_output(nth_call(message, finding).call_id))

@@ -60,7 +60,7 @@ impl Store {
     }
 }
 
-/// The hits as a JSON array in one line, as `siltstone.tools.memory_search` writes them.
+/// The hits as a JSON array in one line, as `siltstone.tools.memory` writes them.
 #[must_use]
 pub fn as_json(hits: &[Hit]) -> String {
     const AROUND: usize = 120; // bytes beside the text, about

@@ -6,7 +6,7 @@ use super::value::{Field, MAX_DEPTH, Value};
 use crate::json::{size_of, string_size, write};
 use crate::tokens::TextSize;
 
-/// The most bytes of JSON that one message may have, as in `siltstone.messages.limits`.
+/// The most bytes of JSON that one message may have, as in `siltstone.messages.json_text`.
 pub(super) const MAX_MESSAGE_BYTES: usize = 32 * 1024 * 1024;
 
 /// The receiver of the parts of a message. Every call is one part.

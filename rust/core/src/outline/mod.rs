@@ -1,7 +1,7 @@
 //! The outline of a history: its roles, groups and turns, which a policy reads before any message.
 //!
 //! An [`Outline`] has a [`Line`] for each message, and no texts. Its rules are those of `siltstone.messages.groups`
-//! and `siltstone.messages.turns`, the slow counterparts in Python. [`measured`] makes the line of a message, and a
+//! and `siltstone.messages.groups`, the slow counterparts in Python. [`measured`] makes the line of a message, and a
 //! [`Rendering`] has the text of messages for a summariser: both read any [`Value`], independent of how it is
 //! stored.
 

@@ -123,7 +123,7 @@ impl Dialect {
     }
 }
 
-/// Whether the content is one text that ends like a summary, as `siltstone.messages.summary_mark` defines it.
+/// Whether the content is one text that ends like a summary, as `siltstone.messages.message` defines it.
 fn may_be_summary<V: Value>(fields: &Fields<V>) -> bool {
     let Some(content) = present(fields.get(Field::Content)) else {
         return false;

@@ -1,4 +1,4 @@
-//! Renders messages for a summariser; the slow counterpart is `siltstone.compaction.render`.
+//! Renders messages for a summariser; the slow counterpart is `siltstone.compaction.material`.
 
 use super::items::{Item, ItemKind, each_item};
 use super::measure::Measure;

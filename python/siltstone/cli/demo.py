@@ -1,0 +1,544 @@
+"""The demo: an agent reads the Python standard library through a small window."""
+
+from __future__ import annotations
+
+import json
+import re
+import sysconfig
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from siltstone.cli.bench import Stopwatch
+from siltstone.cli.stores import Place, open_place
+from siltstone.compaction import Compactor
+from siltstone.evaluation.report import percentile
+from siltstone.memory.opening import is_database
+from siltstone.messages import Message, indexable_texts, read_history, read_message
+from siltstone.models import ExtractiveModel
+from siltstone.session import Session
+from siltstone.systems.base import Preset
+from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
+
+# The agent's tools: they list, search and read the installed Python standard library.
+
+ROOT = Path(sysconfig.get_path("stdlib"))
+MAX_MATCHES = 40  #: the maximum lines that one grep returns
+MAX_LINES = 80  #: the maximum lines that one read returns
+
+
+def module_file(module: str) -> str | None:
+    """The path of *module* inside the library (``http.client``: ``http/client.py``); None if absent."""
+    stem = module.replace(".", "/")
+    return next((name for name in (f"{stem}.py", f"{stem}/__init__.py") if (ROOT / name).is_file()), None)
+
+
+def list_directory(path: str) -> str:
+    """The names in a directory of the library, with the size of each file."""
+    entries = sorted((ROOT / path).iterdir())
+    return "\n".join(
+        f"{entry.name}/" if entry.is_dir() else f"{entry.name}  {entry.stat().st_size} bytes"
+        for entry in entries
+        if not entry.name.startswith("__pycache__")
+    )
+
+
+def grep(pattern: str, path: str) -> str:
+    """The lines of a file that match a regular expression, with their numbers."""
+    expression = re.compile(pattern)
+    found = [f"{path}:{number}: {line}" for number, line in _lines(path) if expression.search(line)]
+    more = [f"… {len(found) - MAX_MATCHES} more"] if len(found) > MAX_MATCHES else []
+    return "\n".join(found[:MAX_MATCHES] + more) or f"no line of {path} matches {pattern!r}"
+
+
+def read_file(path: str, start: int = 1, lines: int = MAX_LINES) -> str:
+    """Lines of a file, with their numbers."""
+    wanted = range(start, start + min(lines, MAX_LINES))
+    return "\n".join(f"{number:5}  {line}" for number, line in _lines(path) if number in wanted)
+
+
+TOOLS: dict[str, Callable[..., str]] = {
+    "list_directory": list_directory,
+    "grep": grep,
+    "read_file": read_file,
+}
+
+
+def run_tool(name: str, arguments: dict[str, object]) -> str:
+    """The answer of the tool *name*. A failure becomes a text, as an agent would get it."""
+    try:
+        return TOOLS[name](**arguments)
+    except OSError as error:
+        return f"error: {error.strerror}"
+
+
+def _lines(path: str) -> list[tuple[int, str]]:
+    text = (ROOT / path).read_text(encoding="utf-8", errors="replace")
+    return list(enumerate(text.splitlines(), 1))
+
+
+# The script of the demo: requests and tool calls over real files, in several hundred turns.
+
+SYSTEM = {
+    "role": "system",
+    "content": "You are a reader of the Python standard library. Answer from its source, never from memory.",
+}
+
+_MODULES = """
+smtplib poplib imaplib ftplib http.client http.server http.cookiejar logging.handlers logging.config
+socketserver selectors asyncio.constants asyncio.base_events asyncio.streams asyncio.queues ipaddress ssl
+xmlrpc.client urllib.parse urllib.request urllib.robotparser email.message email.header email.utils mailbox
+tarfile zipfile gzip bz2 lzma shutil tempfile filecmp fnmatch glob pathlib os posixpath stat fileinput
+pickle shelve json.decoder json.encoder csv configparser plistlib netrc base64 quopri hashlib hmac secrets
+random statistics fractions decimal numbers colorsys heapq bisect queue sched threading subprocess
+multiprocessing.pool multiprocessing.connection concurrent.futures.thread contextlib functools dataclasses
+enum typing abc copy pprint reprlib textwrap string difflib re._parser tokenize token ast dis inspect
+traceback linecache warnings unittest.case unittest.mock doctest timeit trace cProfile pstats pdb cmd code
+argparse optparse getopt getpass gettext locale calendar datetime zoneinfo uuid wave mimetypes
+"""
+
+ASSIGNMENT = r"^[A-Za-z_][A-Za-z0-9_.]* *(: *[A-Za-z]+ *)?= "
+
+_Call = tuple[str, dict[str, object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A request, and the steps of the agent for it. The calls of a step are in one message."""
+
+    request: str
+    steps: tuple[tuple[_Call, ...], ...]
+    answer: str
+
+    def messages(self, number: int) -> Iterator[dict[str, Any]]:
+        """The turn's messages in OpenAI chat form. A tool runs when its call is reached."""
+        yield {"role": "user", "content": self.request}
+        output = ""
+        for step, calls in enumerate(self.steps):
+            ids = [f"call_{number}_{step}_{index}" for index in range(len(calls))]
+            yield {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {
+                        "id": call_id,
+                        "type": "function",
+                        "function": {"name": name, "arguments": json.dumps(arguments)},
+                    }
+                    for call_id, (name, arguments) in zip(ids, calls, strict=True)
+                ],
+            }
+            for call_id, (name, arguments) in zip(ids, calls, strict=True):
+                output = run_tool(name, arguments)
+                yield {"role": "tool", "tool_call_id": call_id, "content": output}
+        yield {"role": "assistant", "content": f"{self.answer} ({len(output.splitlines())} lines read last.)"}
+
+
+def turns() -> list[Turn]:
+    """The script: four requests for each module that this Python has."""
+    found = [(module, path) for module in _MODULES.split() if (path := module_file(module))]
+    return [turn for module, path in found for turn in _about(module, path)]
+
+
+def _about(module: str, path: str) -> Iterator[Turn]:
+    folder = path.rpartition("/")[0] or "."
+    look: _Call = (
+        ("list_directory", {"path": folder})
+        if folder != "."
+        else ("grep", {"pattern": "^import ", "path": path})
+    )
+    yield Turn(
+        f"What is the module {module} for? Look where it lives and read how it begins.",
+        ((look, ("read_file", {"path": path, "start": 1, "lines": 60})),),
+        f"I have read how {module} begins.",
+    )
+    yield Turn(
+        f"Which constants and defaults does {module} set at its top level?",
+        ((("grep", {"pattern": ASSIGNMENT, "path": path}),),),
+        f"These are the top-level assignments of {module}.",
+    )
+    yield Turn(
+        f"Which classes and functions does {module} define, and what does it raise?",
+        (
+            (
+                ("grep", {"pattern": r"^(class|def|async def) ", "path": path}),
+                ("grep", {"pattern": r"^\s+raise ", "path": path}),
+            ),
+        ),
+        f"Those are the definitions of {module} and the errors it raises.",
+    )
+    yield Turn(
+        f"Read on in {module}: what comes after its beginning?",
+        (
+            (("read_file", {"path": path, "start": 61, "lines": 70}),),
+            (("grep", {"pattern": r"\b(TODO|XXX|FIXME|deprecated|bpo-\d+|gh-\d+)\b", "path": path}),),
+        ),
+        f"I have read the next part of {module}, and its notes to maintainers.",
+    )
+
+
+# The questions at the end of the demo. Their evidence was read once, and has left the context since.
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question in plain words, and a pattern of the text that is evidence for its answer."""
+
+    text: str
+    evidence: re.Pattern[str]
+
+
+def _question(text: str, evidence: str) -> Question:
+    return Question(text, re.compile(evidence))
+
+
+# Evidence is a line of source. If versions of Python differ, the pattern leaves the value open, or the
+# question is not asked: `answerable` keeps only the questions whose evidence was read.
+QUESTIONS = [
+    _question("Which port does smtplib use for SMTP over SSL?", r"SMTP_SSL_PORT = 465"),
+    _question("What is the default POP3 port?", r"POP3_PORT = 110"),
+    _question("Which port is IMAP4 over SSL on?", r"IMAP4_SSL_PORT = 993"),
+    _question("On what port does FTP listen according to ftplib?", r"FTP_PORT = 21"),
+    _question("How many headers does the http client accept at most?", r"_MAXHEADERS = 100"),
+    _question("What port does the UDP syslog handler send to?", r"SYSLOG_UDP_PORT +=? *514"),
+    _question("What is the default TCP logging port?", r"DEFAULT_TCP_LOGGING_PORT += 9020"),
+    _question(
+        "Which port does the logging configuration listener use by default?",
+        r"DEFAULT_LOGGING_CONFIG_PORT = 9030",
+    ),
+    _question("How many bits does an IPv6 address have in ipaddress?", r"IPV6LENGTH = 128"),
+    _question(
+        "How long does asyncio wait for an SSL handshake before it times out?", r"SSL_HANDSHAKE_TIMEOUT = 60"
+    ),
+    _question("How many bytes is a tar block?", r"BLOCKSIZE = 512"),
+    _question("Above which size, ZIP64_LIMIT, does zipfile switch to ZIP64?", r"ZIP64_LIMIT = "),
+    _question("How many file names does tempfile try before it gives up?", r"TMP_MAX = 10000"),
+    _question("What is the maximum line size of a base64 encoded line?", r"MAXLINESIZE = 76"),
+    _question("How many bytes of entropy do secrets have by default?", r"DEFAULT_ENTROPY = 32"),
+    _question("How deep may configparser interpolation go?", r"MAX_INTERPOLATION_DEPTH = 10"),
+    _question("What is the name of the default section in configparser?", r'DEFAULTSECT = "DEFAULT"'),
+    _question("How often does timeit run the statement by default?", r"default_number = 1000000"),
+    _question("How many repeats does timeit make by default?", r"default_repeat = 5"),
+    _question("What error code does XML-RPC use for a parse error?", r"PARSE_ERROR += -32700"),
+    _question("Which prompt does the cmd interpreter show?", r"PROMPT = '\(Cmd\) '"),
+    _question("What buffer size does filecmp compare files with?", r"BUFSIZE = 8\s*\*\s*1024"),
+    _question("Which bit stands for the read event in selectors?", r"EVENT_READ = \(1 << 0\)"),
+    _question("Which escape character does quoted-printable use?", r"ESCAPE = b'='"),
+    _question("How many bits of a float does the random module count on?", r"BPF = 53"),
+    _question("Which highest pickle protocol does pickle.py support?", r"HIGHEST_PROTOCOL = \d"),
+    _question("What is the wave format number of PCM?", r"WAVE_FORMAT_PCM = 0x0001"),
+    _question(
+        "How many seconds does asyncio wait before it accepts again after an error?",
+        r"ACCEPT_RETRY_DELAY = 1",
+    ),
+    _question(
+        "Which exception says that a queue is empty?",
+        r"class (Queue)?Empty\b",
+    ),
+    _question("Which error does calendar have for an illegal month?", r"class IllegalMonthError"),
+    _question("Which reserved namespace UUID stands for DNS names?", r"NAMESPACE_DNS = UUID"),
+    _question("What size are the chunks that shutil copies files with?", r"COPY_BUFSIZE = "),
+]
+
+
+def answerable(messages: Sequence[Message]) -> list[Question]:
+    """The questions whose evidence is in one of *messages*."""
+    texts = list(indexable_texts(messages))
+    return [question for question in QUESTIONS if any(question.evidence.search(text) for text in texts)]
+
+
+# Runs the demo: the agent reads through a small window, then gets questions about texts that left it.
+
+SESSION_ID = "demo"
+HITS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A question, the hits of ``memory_search``, and the rank of the first hit with the evidence."""
+
+    question: Question
+    hits: list[dict[str, Any]]
+    rank: int | None
+    microseconds: float
+
+
+@dataclass(slots=True)
+class Demo:
+    """The figures of a demo.
+
+    Attributes:
+        turns: User turns in the session, earlier runs included.
+        turns_now: User turns of this run.
+        messages: Messages in the log.
+        tokens_seen: Tokens of all messages in the log, by the policy's estimator.
+        tokens_in_context: Tokens of the last result of ``prepare``.
+        messages_in_context: Messages of the last result of ``prepare``.
+        compactions: Committed compactions of the session.
+        entries: Entries in memory.
+        bytes_on_disk: Bytes of the store's files.
+        window: The window in tokens.
+        threshold: The tokens at which a compaction is due.
+        over_window: The number of results of ``prepare`` that were larger than the window.
+        timeline: The view's tokens after each boundary of this run.
+        latencies: Microseconds that siltstone added, a sample for each turn of this run.
+        answers: The questions with their answers.
+        seconds: Seconds of this run.
+    """
+
+    window: int
+    threshold: int
+    turns: int = 0
+    turns_now: int = 0
+    messages: int = 0
+    tokens_seen: int = 0
+    tokens_in_context: int = 0
+    messages_in_context: int = 0
+    compactions: int = 0
+    entries: int = 0
+    bytes_on_disk: int = 0
+    over_window: int = 0
+    timeline: list[int] = field(default_factory=list)
+    latencies: list[float] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def recall_at_5(self) -> float:
+        """The share of questions with the evidence among the first five hits."""
+        return sum(answer.rank is not None for answer in self.answers) / max(len(self.answers), 1)
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that ``--json`` prints."""
+        left_out = {"answers", "latencies", "timeline"}
+        values = {name: getattr(self, name) for name in self.__slots__ if name not in left_out}
+        values |= {
+            "recall_at_5": round(self.recall_at_5, 4),
+            "questions": [
+                {
+                    "question": answer.question.text,
+                    "evidence": answer.question.evidence.pattern,
+                    "rank": answer.rank,
+                    "hits": answer.hits,
+                }
+                for answer in self.answers
+            ],
+            "added_latency_us": {
+                "p50": round(percentile(self.latencies, 0.50), 1),
+                "p99": round(percentile(self.latencies, 0.99), 1),
+            },
+            "timeline": self.timeline,
+        }
+        return values
+
+
+def run(
+    place: Place,
+    *,
+    window: int,
+    preset: Preset | None = None,
+    limit: int | None = None,
+    progress: Callable[[int, int, int], object] | None = None,
+) -> Demo:
+    """Runs or goes on with the demo in *place*: turns that the session has had are not read again.
+
+    Args:
+        place: The directory of the store, which is made if absent; or the address of a database that has one.
+        window: The window in tokens.
+        preset: The documented system to run; None: threshold compaction.
+        limit: The maximum number of turns; None for all.
+        progress: Called after each turn with the finished turns, all turns, and the tokens in context.
+    """
+    started = time.perf_counter()
+    policy: Compactor = ThresholdCompactor(CompactionConfig(auto_compact_threshold=window * 4 // 5))
+    own: dict[str, Any] = {"policy": policy}
+    if preset is not None:
+        own, policy = {"preset": preset}, preset.policy
+    demo = Demo(window, window * 4 // 5)
+    script = turns()[:limit]
+    with _opened(place, model=ExtractiveModel(), context_window=window, **own) as session:
+        done, begun = _progress(session)
+        if not session.history():
+            session.append(SYSTEM)
+        watch = Stopwatch()
+        for number, turn in enumerate(script[done:], done):
+            _play(session, turn.messages(number), begun if number == done else 0, demo, watch)
+            if progress:
+                progress(number + 1, len(script), demo.timeline[-1])
+        demo.latencies = watch.samples
+        demo.turns, demo.turns_now = max(done, len(script)), max(len(script) - done, 0)
+        prepared = session.prepare()
+        demo.tokens_in_context, demo.messages_in_context = prepared.tokens, len(prepared.messages)
+        demo.answers = [_ask(session, question) for question in _questions(session)]
+        history = read_history(session.log())
+        demo.messages = len(history)
+        demo.tokens_seen = policy.token_rule.count(history)
+    with open_place(place, read_only=True) as store:
+        stats = store.stats(SESSION_ID)
+        demo.compactions, demo.entries, demo.bytes_on_disk = (
+            stats.compactions,
+            stats.entries,
+            stats.disk_bytes,
+        )
+    demo.seconds = time.perf_counter() - started
+    return demo
+
+
+@contextmanager
+def _opened(place: Place, **options: Any) -> Iterator[Session]:
+    if not is_database(place):
+        with Session.open(place, SESSION_ID, **options) as session:
+            yield session
+        return
+    with (
+        open_place(place, read_only=False) as store,
+        Session.open(None, SESSION_ID, memory=store, **options) as session,
+    ):
+        yield session
+
+
+def _progress(session: Session) -> tuple[int, int]:
+    """The number of finished turns, and of the messages in a turn that an earlier run left unfinished."""
+    roles = [raw["role"] for raw in session.log()]
+    turns_begun = roles.count("user")
+    if not turns_begun:
+        return 0, 0
+    last = roles[len(roles) - 1 - roles[::-1].index("user") :]
+    finished = last[-1] == "assistant" and not session.log()[-1].get("tool_calls")
+    return (turns_begun, 0) if finished else (turns_begun - 1, len(last))
+
+
+def _play(
+    session: Session, messages: Iterator[dict[str, Any]], begun: int, demo: Demo, watch: Stopwatch
+) -> None:
+    for message in islice(messages, begun, None):
+        if message["role"] == "assistant":  # a model call, with the result of prepare
+            with watch.running():
+                prepared = session.prepare()
+            demo.timeline.append(prepared.tokens)
+            demo.over_window += prepared.tokens > demo.window
+        with watch.running():
+            session.append(message)
+    watch.lap()
+
+
+def _questions(session: Session) -> list[Question]:
+    """The questions whose evidence was read and has left the context."""
+    visible = {id(question) for question in answerable(read_history(session.history()))}
+    log = [read_message(raw, seq) for seq, raw in enumerate(session.log())]
+    return [question for question in answerable(log) if id(question) not in visible]
+
+
+def _ask(session: Session, question: Question) -> Answer:
+    start = time.perf_counter()
+    result = session.memory_search.call({"query": question.text, "limit": HITS})
+    microseconds = (time.perf_counter() - start) * 1e6
+    hits = json.loads(result)
+    ranks = (rank for rank, hit in enumerate(hits, 1) if question.evidence.search(hit["content"]))
+    return Answer(question, hits, next(ranks, None), microseconds)
+
+
+# Shows the results of the demo: the questions, a table, and tokens over time.
+
+HEIGHT = 10  #: rows of the picture
+BARS = " ▁▂▃▄▅▆▇█"
+
+
+def show(demo: Demo, console: Console, *, draw: bool) -> None:
+    """Prints all results; the picture only if *draw* is set and this run had turns."""
+    console.print(f"\n[bold]{len(demo.answers)} questions about what was compacted away[/bold]\n")
+    for answer in demo.answers:
+        _show_answer(answer, console)
+    console.print(_table(demo))
+    if draw and demo.timeline:
+        console.print("\n[bold]Tokens in context over time[/bold]")
+        width = max(min(console.width - 12, 100), 20)
+        console.print("\n".join(picture(demo.timeline, demo.window, demo.threshold, width)), highlight=False)
+
+
+def picture(timeline: Sequence[int], window: int, threshold: int, width: int) -> list[str]:
+    """*timeline* as rows of text. Each column is the peak of several boundaries.
+
+    The top of the picture is the window, and a line in it is the threshold.
+    """
+    columns = _peaks(timeline, min(width, len(timeline)))
+    line = min(round(threshold / window * HEIGHT), HEIGHT)
+    rows = []
+    for row in range(HEIGHT, 0, -1):
+        cells = "".join(_cell(tokens / window * HEIGHT - (row - 1), row == line) for tokens in columns)
+        label = f"{window:>9,} " if row == HEIGHT else f"{threshold:>9,} " if row == line else " " * 10
+        rows.append(f"{label}│{cells}")
+    rows.append(" " * 10 + "└" + "─" * len(columns))
+    rows.append(" " * 11 + f"model call 1 … {len(timeline):,}")
+    return rows
+
+
+def _cell(fill: float, on_line: bool) -> str:
+    if fill <= 0:
+        return "┄" if on_line else " "
+    return BARS[min(round(fill * 8), 8)]
+
+
+def _peaks(values: Sequence[int], columns: int) -> list[int]:
+    edges = [index * len(values) // columns for index in range(columns + 1)]
+    return [max(values[start:end]) for start, end in pairwise(edges)]
+
+
+def _show_answer(answer: Answer, console: Console) -> None:
+    mark = "[green]found[/green] " if answer.rank else "[red]missed[/red]"
+    console.print(f"{mark} {escape(answer.question.text)}", soft_wrap=True)
+    if not answer.hits:
+        console.print("         nothing returned")
+        return
+    hit = answer.hits[(answer.rank or 1) - 1]
+    start, end = hit["source_range"]["start"], hit["source_range"]["end"]
+    excerpt = _excerpt(answer, hit["content"])
+    where = f"hit {answer.rank or 1} of {len(answer.hits)}, score {hit['score']:.2f}, messages {start}–{end}"
+    console.print(
+        f"         [dim]{where}, {answer.microseconds:.0f} µs[/dim]", highlight=False, soft_wrap=True
+    )
+    console.print(f"         {escape(excerpt)}", highlight=False, soft_wrap=True)
+
+
+def _excerpt(answer: Answer, content: str) -> str:
+    """The line with the evidence."""
+    found = answer.question.evidence.search(content)
+    at = found.start() if found else 0
+    start = content.rfind("\n", 0, at) + 1
+    return content[start:].split("\n", 1)[0].strip()
+
+
+def _table(demo: Demo) -> Table:
+    table = Table(title="\nWhat it came to", show_header=False, title_justify="left")
+    table.add_column(overflow="fold")
+    table.add_column(justify="right", overflow="fold")
+    for name, value in _rows(demo):
+        table.add_row(name, value)
+    return table
+
+
+def _rows(demo: Demo) -> list[tuple[str, str]]:
+    earlier = demo.turns - demo.turns_now
+    turns = f"{demo.turns:,}" + (f" ({earlier:,} of them in earlier runs)" if earlier else "")
+    p50, p99 = percentile(demo.latencies, 0.50), percentile(demo.latencies, 0.99)
+    return [
+        ("turns", turns),
+        ("messages", f"{demo.messages:,}"),
+        ("tokens seen", f"{demo.tokens_seen:,}"),
+        ("tokens in context now", f"{demo.tokens_in_context:,} of {demo.window:,}"),
+        ("compactions", f"{demo.compactions:,}"),
+        ("entries", f"{demo.entries:,}"),
+        ("recall@5", f"{demo.recall_at_5:.2f} ({len(demo.answers)} questions)"),
+        ("added latency per turn, median", f"{p50 / 1000:.2f} ms" if demo.latencies else "–"),
+        ("added latency per turn, p99", f"{p99 / 1000:.2f} ms" if demo.latencies else "–"),
+        ("bytes on disk", f"{demo.bytes_on_disk:,}"),
+        ("seconds", f"{demo.seconds:.1f}"),
+    ]

@@ -1,1 +1,0 @@
-"""The demo: an agent reads the Python standard library through a small window."""

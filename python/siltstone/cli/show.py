@@ -1,0 +1,757 @@
+"""Commands that read a store and change nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+import typer
+from rich.cells import cell_len, set_cell_size
+
+from siltstone import tokens
+from siltstone.cli.stores import (
+    AsJson,
+    Place,
+    choice,
+    find_store,
+    line,
+    moment,
+    opened,
+    opened_session,
+    output,
+    print_json,
+    refusals,
+    refuse,
+    working,
+)
+from siltstone.compaction import breakdown
+from siltstone.compaction.breakdown import ContextBreakdown
+from siltstone.engine import Compacted, Failed
+from siltstone.figures import (
+    PLACINGS,
+    RECALL_REASONS,
+    Change,
+    Fate,
+    Mark,
+    RecalledEntry,
+    ShownRecall,
+    categories,
+    difference,
+    explained,
+    log_rows,
+    plain,
+    recalls as recalls_of,
+    require_session,
+    told,
+    why,
+)
+from siltstone.knowledge import Fact
+from siltstone.memory import Ranker, RecallRecord, SearchOrder
+from siltstone.memory.convert import datetime_from
+from siltstone.memory.log import LogRow
+from siltstone.messages import decode, in_words, read_history, read_message
+from siltstone.session import (
+    CompactionRecord,
+    Session,
+    export_everything,
+    export_knowledge,
+    export_segments,
+    export_vectors,
+)
+from siltstone.tools.base import best_part
+
+# The effect of one compaction on each message (kept, summarised, archived), and its reason.
+
+_LONGEST = 60  #: the maximum characters of a message; a narrow terminal shows fewer
+_BEFORE, _LEAST = 33, 20  #: the columns before a message, and the minimum columns of a message
+_SUMMARY = 12  #: the maximum lines of a summary in a terminal
+_INDENT = " " * 15
+_CALL = re.compile(r"\[(call|result) \S+: ")  #: the ids of calls, which are left out
+
+
+def change_json(change: Change) -> dict[str, Any]:
+    """The figures of a compaction, and its messages by their numbers."""
+    record = change.record
+    return {
+        "compaction": record.id,
+        "policy": record.policy,
+        "reason": record.reason,
+        "threshold": record.threshold,
+        "reserved_tokens": record.reserved_tokens,
+        "tokens_before": record.tokens_before,
+        "tokens_after": record.tokens_after,
+        "before": {kind: asdict(share) for kind, share in change.shares_before.items()},
+        "after": {kind: asdict(share) for kind, share in change.shares_after.items()},
+        "model_calls": len(record.usage),
+        "input_tokens": sum(each.input_tokens for each in record.usage),
+        "output_tokens": sum(each.output_tokens for each in record.usage),
+        "seconds": record.seconds,
+        "summary": record.summary,
+        "summarised": [_shown(fate) for fate in change.gone],
+        "archived": [fate.seq for fate in change.gone if fate.is_archived],
+        "summarised_earlier": change.earlier,
+        "kept": [_shown(fate) for fate in change.kept],
+    }
+
+
+def show_difference(change: Change) -> None:
+    """Prints *change*: a line for each message, with its fate."""
+    record = change.record
+    saved = record.tokens_before - record.tokens_after
+    line(f"compaction {record.id} by {record.policy or 'nobody'}", "bold")
+    said = why(record)
+    line(f"reason {record.reason}{f': {said}' if said else ''}")
+    line(f"{record.tokens_before:,} to {record.tokens_after:,} tokens: {saved:,} fewer in each request")
+    if record.seconds is not None:
+        line(f"took {record.seconds:,.3f} s")
+    if record.usage:
+        sent, received = (
+            sum(getattr(each, name) for each in record.usage) for name in ("input_tokens", "output_tokens")
+        )
+        line(f"cost: {len(record.usage)} model calls, {sent:,} tokens sent, {received:,} received")
+    if change.earlier:
+        line(
+            f"{change.earlier:,} messages had been summarised before: the new summary stands for them too",
+            "dim",
+        )
+    width = max((len(fate.rule) + 2 for fate in change.fates if fate.rule), default=0)
+    room = max(_LEAST, output.width - _BEFORE - width)
+    for fate in change.gone:
+        each, mark = _shown(fate), "- archived    " if fate.is_archived else "- log only    "
+        line(
+            f"{mark}{each['seq']:>6}  {each['role']:<9}  {fate.rule:<{width}}{_cut(each['text'], room)}",
+            "red",
+        )
+    for place, text in enumerate(_summary_lines(record.summary)):
+        line(f"{'+ summary      ' if place == 0 else _INDENT}{text}", "green")
+    for fate in change.kept:
+        each, mark = _shown(fate), "kept        " if fate.kind == "kept" else "shortened   "
+        line(f"  {mark}{each['seq']:>6}  {each['role']:<9}  {fate.rule:<{width}}{_cut(each['text'], room)}")
+    found = sum(fate.is_archived for fate in change.gone)
+    line(
+        f"{len(change.gone):,} summarised, {found:,} of them can be found by a search, "
+        f"{len(change.kept):,} kept"
+    )
+
+
+def _summary_lines(summary: str) -> list[str]:
+    """The lines of the summary; in a terminal only its first lines, cut to the width."""
+    lines = [text for text in summary.strip().splitlines() if text.strip()]
+    if not output.is_terminal:
+        return lines
+    room = max(_LEAST, output.width - len(_INDENT))
+    shown = [_cut(text, room) for text in lines[:_SUMMARY]]
+    if len(lines) > _SUMMARY:
+        shown.append(f"... {len(lines) - _SUMMARY} more lines; without --diff all of them are shown")
+    return shown
+
+
+def _shown(fate: Fate) -> dict[str, Any]:
+    message = read_message(decode(fate.row.raw), fate.seq)
+    text = _CALL.sub(r"[\1 ", " ".join(in_words(message).split()))
+    return {"seq": fate.seq, "role": message.role, "rule": fate.rule, "text": _cut(text, _LONGEST)}
+
+
+def _cut(text: str, room: int) -> str:
+    """*text* cut to *room* columns."""
+    return text if cell_len(text) <= room else f"{set_cell_size(text, room - 1).rstrip()}…"
+
+
+# Shows the tokens of a context by category, with a bar for each.
+
+_BAR, _LEAST_BAR = 60, 8  #: maximum and minimum columns of a full bar; the terminal's width decides
+_FIGURES = 21  #: columns of the figures beside it
+_EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
+_STYLES = {
+    "system": "magenta",
+    "summaries": "green",
+    "user": "cyan",
+    "assistant": "blue",
+    "tool": "yellow",
+}
+
+
+def draw(bands: dict[str, int], full: ContextBreakdown, window: int | None) -> None:
+    """Prints a line for each category, with its tokens and its share.
+
+    A terminal also gets a bar in each line, and a sentence about the whole above the lines.
+    """
+    whole = window or full.total_tokens
+    shown = {**bands, "free": full.remaining_tokens} if window else bands
+    widest = max(map(len, shown), default=0)
+    room = max(_LEAST_BAR, min(_BAR, output.width - widest - _FIGURES))
+    if output.is_terminal:
+        line(_sentence(full, window), "bold")
+    for name, count in shown.items():
+        share = min(1.0, count / whole) if whole else 0.0
+        bar = f"{_share_bar(share, room, free=name == 'free')}  " if output.is_terminal else ""
+        line(f"{name:<{widest}}  {bar}{count:>9,}  {share:>6.1%}", _style(name))
+
+
+def _sentence(full: ContextBreakdown, window: int | None) -> str:
+    said = f"{full.total_tokens:,} tokens"
+    if window is not None:
+        said += f" of {window:,}, {full.total_tokens / window:.0%}"
+    summaries = " and summaries" * bool(full.summary_tokens)
+    return f"{said}: {full.message_count:,} of {full.messages_seen:,} messages{summaries}"
+
+
+def _share_bar(share: float, room: int, *, free: bool) -> str:
+    """A bar of *share* of *room* columns. A share above 0 has at least an eighth of a column."""
+    if free:
+        return f"{'·' * round(room * share):<{room}}"
+    eighths = max(round(room * 8 * share), share > 0)
+    return f"{'█' * (eighths // 8) + _EIGHTHS[eighths % 8]:<{room}}"
+
+
+def _style(name: str) -> str:
+    return next((style for start, style in _STYLES.items() if name.startswith(start)), "dim")
+
+
+# Commands that read a store and change nothing.
+
+StorePath = Annotated[
+    str,
+    typer.Argument(
+        metavar="STORE",
+        help="The directory of a store, or a path above or below it; or postgresql://USER@HOST/DATABASE.",
+    ),
+]
+SessionId = Annotated[str, typer.Argument(help="The session's id.")]
+
+_RANKERS = {ranker: None for ranker in get_args(Ranker) if ranker not in ("dense", "fused")}
+MOST_SHOWN = 120  #: the maximum tokens of a hit in a terminal
+
+
+class FileFormat(StrEnum):
+    """The formats of `export`."""
+
+    transcript = "transcript"
+    everything = "everything"
+    segments = "segments"
+    knowledge = "knowledge"
+    vectors = "vectors"
+
+
+_WRITERS = {
+    FileFormat.everything: export_everything,
+    FileFormat.segments: export_segments,
+    FileFormat.knowledge: export_knowledge,
+    FileFormat.vectors: export_vectors,
+}
+
+
+def sessions(
+    store: StorePath,
+    namespace: Annotated[
+        str | None, typer.Option(help="Only sessions of this namespace; '' for those without one.")
+    ] = None,
+    start: Annotated[int, typer.Option(min=0, help="How many to leave out first.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, help="Sessions at most.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List the sessions of a store.
+
+    The sessions are in the order of their first writes.
+
+    Example: siltstone sessions agent-data --limit 20
+    """
+    with refusals(), opened(store, read_only=True) as held:
+        page = held.sessions(namespace, start, limit)
+    if as_json:
+        print_json(plain(asdict(page)))
+        return
+    for each in page.sessions:
+        active = "no messages" if each.last_at is None else f"last active {moment(each.last_at)}"
+        said = [f"{each.messages:,} messages", f"{each.tokens:,} tokens", f"{each.entries:,} entries"]
+        said += [f"{each.compactions:,} compactions", active]
+        line(f"{each.session_id}  {f'[{each.namespace}]  ' if each.namespace else ''}{', '.join(said)}")
+        if each.title:
+            line(f"  {' '.join(each.title.split())}", "dim")
+    line(f"{len(page.sessions)} sessions")
+    if page.next_offset is not None:
+        line(f"more with --start {page.next_offset}")
+
+
+def search(
+    store: StorePath,
+    session: SessionId,
+    query: Annotated[str, typer.Argument(help="What to look for, in plain words.")],
+    limit: Annotated[int, typer.Option(min=0, help="Hits at most.")] = 5,
+    ranker: Annotated[str, typer.Option(help=f"One of: {', '.join(_RANKERS)}.")] = "lexical",
+    order: Annotated[str, typer.Option(help="score: the best first; time: as they were said.")] = "score",
+    explain: Annotated[bool, typer.Option("--explain", help="Show how each score came about.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Search the memory of a session.
+
+    The memory has the messages that compactions discarded, and entries that the host indexed.
+
+    Example: siltstone search agent-data chat-1 "door code" --explain
+    """
+    choice("--ranker", ranker, _RANKERS)
+    choice("--order", order, dict.fromkeys(get_args(SearchOrder)))
+    with refusals(), opened(store, read_only=True) as held:
+        require_session(held, session)
+        hits = held.search(session, query, limit, ranker, explain=explain, order=order)  # type: ignore[arg-type]
+    if as_json:
+        print_json({"session": session, "query": query, "hits": [plain(asdict(hit)) for hit in hits]})
+        return
+    for hit in hits:
+        start, end = hit.source_range
+        place = f"message {start}" if end == start + 1 else f"messages {start}-{end - 1}"
+        line(f"{hit.score:.3f}  {place}, {hit.role}, {moment(hit.created_at)}", "cyan")
+        line(hit_text(hit.content, query, is_terminal=output.is_terminal))
+        for said in explained(hit.explain or {}):
+            line(f"  {said}", "dim")
+        line("")
+    line(f"{len(hits)} hits")
+
+
+def hit_text(content: str, query: str, *, is_terminal: bool) -> str:
+    """*content* of a hit. In a terminal a long text is cut to its best part for *query*, with its length."""
+    part = best_part(content, query, MOST_SHOWN) if is_terminal else content
+    if part == content:
+        return content
+    return f"{part}\n(a part of {len(content):,} characters: siltstone show has all of it)"
+
+
+def show(
+    store: StorePath,
+    session: SessionId,
+    start: Annotated[int, typer.Option(min=0, help="From this message on.")] = 0,
+    end: Annotated[int | None, typer.Option(min=0, help="Up to this message, which is left out.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the messages of a session, with their numbers.
+
+    The log has every message ever appended.
+
+    Example: siltstone show agent-data chat-1 --start 40 --end 60
+    """
+    with refusals(), opened(store, read_only=True) as held:
+        require_session(held, session)
+        rows = list(log_rows(held.open_log(session), start, end))
+        if as_json:
+            print_json({"session": session, "messages": [_row(row) for row in rows]})
+            return
+        for row in rows:
+            said = f"{row.seq}  {row.role}, {row.tokens} tokens, {moment(_time(row))}"
+            line(said if row.provenance == "original" else f"{said}, {row.provenance}", "dim")
+            line(f"{_text(row)}\n")
+
+
+def compactions(
+    store: StorePath,
+    session: SessionId,
+    undone: Annotated[bool, typer.Option("--undone", help="Those that were taken back as well.")] = False,
+    diff: Annotated[
+        int | None, typer.Option("--diff", help="The id of one: its kept, summarised and archived messages.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the compactions of a session, oldest first.
+
+    Each is shown with its summary. A branch of the history is listed too.
+
+    Example: siltstone compactions agent-data chat-1 --diff 2
+    """
+    if diff is not None:
+        with refusals(), opened_session(store, session, read_only=True) as (memory, held):
+            change = difference(held, memory, diff)
+        if as_json:
+            print_json({"session": session, **change_json(change)})
+        else:
+            show_difference(change)
+        return
+    with refusals(), opened_session(store, session, read_only=True) as (_, held):
+        records = held.compactions(undone=undone)
+    if as_json:
+        print_json({"session": session, "compactions": [plain(asdict(record)) for record in records]})
+        return
+    for record in records:
+        line(heading(record), "dim")
+        line(f"{record.summary}\n")
+    line(f"{len(records)} compactions")
+
+
+def context(
+    store: StorePath,
+    session: SessionId,
+    window: Annotated[int | None, typer.Option(min=1, help="The model's window in tokens.")] = None,
+    estimator: Annotated[str, typer.Option(help="How tokens are counted.")] = "blocks",
+    as_json: AsJson = False,
+) -> None:
+    """Show the tokens in the context of a session, by category.
+
+    Example: siltstone context agent-data chat-1 --window 200000
+
+    Exit code 1: the context is larger than the window.
+    """
+    with refusals(), opened_session(store, session, read_only=True) as (memory, held):
+        rule = tokens.rule(estimator)
+        view = read_history(held.history())
+        full = breakdown(view, window, estimator=rule, messages_seen=memory.stats(session).messages)
+        bands = categories(view, rule)
+    shown: dict[str, Any] = {
+        "summary_tokens": full.summary_tokens,
+        "message_tokens": full.message_tokens,
+        "total_tokens": full.total_tokens,
+        "message_count": full.message_count,
+        "messages_seen": full.messages_seen,
+    }
+    if window is not None:
+        shown |= {
+            "context_window": window,
+            "remaining_tokens": full.remaining_tokens,
+            "percent": full.percent,
+        }
+    if as_json:
+        print_json({"session": session, "estimator": estimator, **shown, "categories": bands})
+    else:
+        draw(bands, full, window)
+        if not output.is_terminal:
+            for name, value in shown.items():
+                line(f"{name.replace('_', ' ')}: {value:,}")
+    raise typer.Exit(1 if window is not None and full.total_tokens > window else 0)
+
+
+def expand(
+    store: StorePath,
+    session: SessionId,
+    compaction: Annotated[int, typer.Argument(help="Its id, as `siltstone compactions` shows it.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show the messages that a summary replaced.
+
+    For a branch, they are the messages that left with it.
+
+    Example: siltstone expand agent-data chat-1 2
+    """
+    with refusals(), opened_session(store, session, read_only=True) as (_, held):
+        messages = held.expand(compaction)
+    if as_json:
+        print_json({"session": session, "compaction": compaction, "messages": messages})
+        return
+    for place, raw in enumerate(messages):
+        message = read_message(raw, place)
+        line(message.role, "dim")
+        line(f"{in_words(message)}\n")
+    line(f"{len(messages)} messages")
+
+
+def export(
+    store: StorePath,
+    session: SessionId,
+    transcript: Annotated[
+        Path | None, typer.Argument(help="A new file; standard output where it is left out.")
+    ] = None,
+    kind: Annotated[
+        FileFormat, typer.Option("--format", help="What to write; all but a transcript need a file.")
+    ] = FileFormat.transcript,
+    as_json: AsJson = False,
+) -> None:
+    """Write the messages of a session as JSON lines.
+
+    The messages are as they were appended, and `import` reads them back.
+
+    Example: siltstone export agent-data chat-1 chat-1.jsonl
+
+    The format `everything` has the whole session. The other formats are the documented files of an archive.
+    With --json a file is needed, and the command prints the figures of the export.
+    """
+    if kind is not FileFormat.transcript:
+        _export_archive(store, session, transcript, kind, as_json=as_json)
+        return
+    if as_json and transcript is None:
+        refuse("--json tells what was written to a file: name one")
+    with refusals(), opened(store, read_only=True) as held:
+        require_session(held, session)
+        texts = (row.raw for row in log_rows(held.open_log(session), 0, None))
+        if transcript is None:
+            for text in texts:
+                typer.echo(text)
+            return
+        count = 0
+        with (
+            working(f"writing {transcript.name}", hidden=as_json),
+            transcript.open("x", encoding="utf-8") as file,
+        ):
+            for count, text in enumerate(texts, 1):  # noqa: B007 - the number of texts
+                file.write(f"{text}\n")
+    if as_json:
+        print_json({"session": session, "transcript": str(transcript), "messages": count})
+    else:
+        line(f"{count} messages of session {session!r} are in {transcript}")
+
+
+def _export_archive(
+    store: Place, session: str, path: Path | None, kind: FileFormat, *, as_json: bool
+) -> None:
+    if path is None:
+        refuse(f"--format {kind.value} needs a file")
+    if path.exists():
+        refuse(f"{path} exists already")
+    with (
+        refusals(),
+        working(f"writing {path.name}", hidden=as_json),
+        opened(store, read_only=True) as held,
+    ):
+        require_session(held, session)
+        count = _WRITERS[kind](held, [session], path)
+    if as_json:
+        print_json({"session": session, "format": kind.value, "file": str(path), "records": count})
+    else:
+        line(f"{count} records of session {session!r} are in {path}")
+
+
+def _row(row: LogRow) -> dict[str, Any]:
+    return {
+        "seq": row.seq,
+        "role": row.role,
+        "provenance": row.provenance,
+        "tokens": row.tokens,
+        "created_at": _time(row).isoformat(),
+        "message": decode(row.raw),
+    }
+
+
+def _text(row: LogRow) -> str:
+    return in_words(read_message(decode(row.raw), row.seq))
+
+
+def heading(record: CompactionRecord) -> str:
+    """A compaction or a branch in one line, without its summary."""
+    covers = ", ".join(f"{start}-{end - 1}" for start, end in record.covers)
+    said = [
+        f"compaction {record.id}, {moment(record.created_at)}: {record.reason}",
+        f"messages {covers or 'none'}",
+        f"{record.tokens_before:,} to {record.tokens_after:,} tokens",
+        f"{record.messages_before:,} to {record.messages_after:,} messages",
+    ]
+    if record.seconds is not None:
+        said.append(f"{record.seconds:,.3f} s")
+    said += [word for word in ("degraded", "undone", "redacted") if getattr(record, word)]
+    return "; ".join(said)
+
+
+def _time(row: LogRow) -> datetime:
+    return datetime_from(row.created_at)
+
+
+# The command ``timeline``: shows each turn of a session, and the tokens in context after it.
+
+_SAID = 44  # columns before the bar
+
+
+def timeline(store: StorePath, session: SessionId, as_json: AsJson = False) -> None:
+    """Show a session turn by turn, in tokens.
+
+    It shows the tokens of each turn, the tokens in context after it, and each compaction.
+
+    Example: siltstone timeline agent-data chat-1
+    """
+    with refusals(), opened(store, read_only=True) as held:
+        require_session(held, session)
+        turns, marks = told(held.open_log(session))
+    if as_json:
+        shown = {"turns": [asdict(each) for each in turns], "compactions": [asdict(each) for each in marks]}
+        print_json(plain({"session": session, **shown}))
+        return
+    most = max([*(turn.context for turn in turns), *(mark.tokens_before for mark in marks)], default=0)
+    if turns:
+        line(f"{'turn':>4}  {'messages':<13}  {'said':>9}  {'in context':>10}", "bold")
+    waiting = list(marks)
+    for turn in turns:
+        span = f"{turn.start}-{turn.end - 1}"
+        said = f"{turn.turn:>4}  {span:<13}  {turn.tokens:>9,}  {turn.context:>10,}"
+        line(f"{said}  {_bar(turn.context, most)}".rstrip())
+        while waiting and waiting[0].seq <= turn.end:
+            line(_mark_line(waiting.pop(0)), "yellow")
+    line(f"{len(turns)} turns, {len(marks)} compactions")
+
+
+def _mark_line(mark: Mark) -> str:
+    change = f"{mark.tokens_before:,} to {mark.tokens_after:,} tokens"
+    return f"   ▼  compaction {mark.id} before message {mark.seq}: {mark.reason}, {change}"
+
+
+def _bar(tokens: int, most: int) -> str:
+    """*tokens* as a bar; empty without a terminal."""
+    if not output.is_terminal or not most:
+        return ""
+    longest = max(_LEAST_BAR, min(_BAR, output.width - _SAID))
+    return "█" * round(longest * tokens / most)
+
+
+# The command ``recalls``: shows the recalls of a session before the calls of its model.
+
+_SHORT = 30  #: the maximum tokens of a shown text
+
+
+def recalls(
+    store: StorePath,
+    session: SessionId,
+    limit: Annotated[int, typer.Option(min=1, help="Recalls at most, the newest first.")] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Show the recalls of a session.
+
+    For each call of the model it shows the entries that were placed before it, the entries that had no room,
+    and the time.
+
+    Example: siltstone recalls agent-data chat-1 --limit 3
+    """
+    with refusals(), opened_session(store, session, read_only=True) as (held, shown):
+        found = recalls_of(shown, held, limit)
+    if as_json:
+        print_json({"session": session, "recalls": [_json(each) for each in found]})
+        return
+    for each in found:
+        line(f"before message {each.record.position}  {moment(each.record.at)}", "cyan")
+        line(f"  {_figures(each.record)}")
+        if each.query:
+            line(f"  asked: {_short(each.query, each.query)}", "dim")
+        for entry in each.entries:
+            line(f"  {_hit_line(entry, each.query)}")
+    line(f"{len(found)} recalls")
+
+
+def _figures(record: RecallRecord) -> str:
+    """The figures of a recall as one line."""
+    said = [f"{record.tokens:,} of {record.cap:,} tokens", f"{len(record.placed)} entries placed"]
+    if record.facts:
+        said.append(f"{record.facts} facts placed")
+    if record.left_out:
+        said.append(f"{len(record.left_out)} had no room")
+    said += [f"{record.below} scored too little", f"{record.seconds * 1e3:.1f} ms"]
+    return ", ".join([*([RECALL_REASONS.get(record.reason, record.reason)] if record.reason else []), *said])
+
+
+def _hit_line(found: RecalledEntry, query: str) -> str:
+    candidate, entry = found.candidate, found.entry
+    tokens = "" if candidate.tokens is None else f"{candidate.tokens:,} tokens, "
+    said = f"{candidate.score:.3f}  {tokens}{PLACINGS[candidate.placing]}"
+    if entry is None:
+        return f"{said}: forgotten"
+    return f"{said}: {_short(entry.content, query)}"
+
+
+def _short(text: str, query: str) -> str:
+    """The best part of *text* for *query*, on one line."""
+    return " ".join(best_part(text, query, _SHORT).split())
+
+
+def _json(shown: ShownRecall) -> dict[str, Any]:
+    record: dict[str, Any] = plain(asdict(shown.record))
+    for candidate, each in zip(record["candidates"], shown.entries, strict=True):
+        candidate["content"] = None if each.entry is None else each.entry.content
+    return {**record, "asked": shown.query}
+
+
+# The command ``facts``: lists the facts of a session.
+
+
+def facts(
+    store: StorePath,
+    session: SessionId,
+    query: Annotated[str | None, typer.Argument(help="What to look for; all facts without it.")] = None,
+    limit: Annotated[int, typer.Option(min=0, help="Facts at most.")] = 100,
+    as_of: Annotated[datetime | None, typer.Option(help="What held then, in local time.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Facts of this topic alone.")] = None,
+    entity: Annotated[str | None, typer.Option(help="Facts with this entity alone.")] = None,
+    history: Annotated[
+        bool, typer.Option("--history", help="Also what was superseded, taken back, or has ended.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the facts of a session that hold now.
+
+    The newest facts come first; with a query, the best matches.
+
+    Example: siltstone facts agent-data chat-1 "favourite colour"
+    """
+    with (
+        refusals(),
+        opened(store, read_only=True) as held,
+        Session.open(None, session, memory=held, preset=None) as known,
+    ):
+        found = known.facts(
+            query,
+            limit,
+            as_of=None if as_of is None else as_of.astimezone(),
+            topic=topic,
+            entity=entity,
+            history=history,
+        )
+    if as_json:
+        print_json({"session": session, "facts": [plain(asdict(fact)) for fact in found]})
+        return
+    for fact in found:
+        line(f"{fact.id}  {fact.type}, {moment(datetime_from(fact.created_at))}{_ended(fact)}", "dim")
+        line(f"{fact.content}\n")
+    line(f"{len(found)} facts")
+
+
+def _ended(fact: Fact) -> str:
+    if fact.deleted_at is not None:
+        return ", taken back"
+    return "" if fact.superseded_by is None else f", superseded by {fact.superseded_by}"
+
+
+# Commands on waterfall memory: ``memory-status`` and ``compact-memories``.
+
+
+def memory_status(store: StorePath, session: SessionId, as_json: AsJson = False) -> None:
+    """Show the state of the memory of a waterfall session.
+
+    It shows the range of each summary, and messages that are missing.
+
+    Example: siltstone memory-status agent-data chat-1
+
+    Exit code 1: a message is missing.
+    """
+    with refusals(), _session(store, session) as held:
+        report = held.memory_status()
+    if as_json:
+        told = {name: getattr(report, name) for name in ("line", "warnings", "errors", "markdown")}
+        print_json({"session": session, **told})
+    else:
+        line(report.markdown.rstrip())
+    raise typer.Exit(1 if report.errors else 0)
+
+
+def compact_memories(store: StorePath, session: SessionId, as_json: AsJson = False) -> None:
+    """Summarise a waterfall session now, even if no run is due.
+
+    Example: siltstone compact-memories agent-data chat-1
+
+    Exit code 1: nothing was compacted; the reason is printed.
+    """
+    with refusals(), _session(store, session) as held, working("summarising", hidden=as_json):
+        outcome = held.compact_memories()
+    done = isinstance(outcome, Compacted)
+    reason = "" if isinstance(outcome, Compacted) else f"{outcome.reason}: {outcome.message}"
+    if as_json:
+        kind = "compacted" if done else "failed" if isinstance(outcome, Failed) else "skipped"
+        figures = {"tokens_before": outcome.tokens_before, "tokens_after": outcome.tokens_after}
+        print_json({"session": session, "outcome": kind, "reason": reason, **figures})
+    else:
+        line(reason or f"compacted: {outcome.tokens_before:,} to {outcome.tokens_after:,} tokens")
+    raise typer.Exit(0 if done else 1)
+
+
+@contextmanager
+def _session(store: Place, session_id: str) -> Iterator[Session]:
+    """The session, with the preset that it was begun with."""
+    path = find_store(store)
+    with opened(path, read_only=True) as held:
+        require_session(held, session_id)
+    with Session.open(path, session_id) as session:
+        yield session

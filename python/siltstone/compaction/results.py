@@ -1,0 +1,580 @@
+"""The cheap steps: they make tool results shorter, and discard no message."""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
+
+from siltstone.compaction import checks
+from siltstone.compaction.base import Compaction, CompactionContext, Skip, Substitute, Trigger
+from siltstone.compaction.checks import reached_at
+from siltstone.compaction.rewrite import clamped_alone, tokens_cut
+from siltstone.compaction.without_model import size
+from siltstone.llm import Flow
+from siltstone.messages import Message, Part, condensed, read_substitute, with_results
+from siltstone.messages.groups import call_key
+from siltstone.messages.message import SAID, as_fields
+from siltstone.tokens import TokenRule, rule
+
+# The tool results in a history, with the calls that they answer, and a test whether they are in use.
+
+LOADERS: Final = frozenset(
+    {"skill", "load_skill", "use_skill", "tool_search", "toolsearch", "load_tool", "load_tools"}
+)
+"""Names of tools, in lower case, whose results stay in use: the text of a skill, the definition of a tool."""
+
+_REFERENCE: Final = "tool_reference"
+_DEEPEST: Final = 6  # the maximum depth of nested blocks that are searched
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """A message with tool results.
+
+    Attributes:
+        at: Its position in the history.
+        message: The message.
+        calls: The calls that it answers, by their ids, as far as they are in the history.
+    """
+
+    at: int
+    message: Message
+    calls: Mapping[str | None, Part] = field(default_factory=dict)
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of the tools, each once, in order."""
+        return tuple(dict.fromkeys(call.name for call in self.calls.values() if call.name))
+
+    def asked(self, call_id: str | None) -> tuple[str, str] | None:
+        """The tool and its arguments, with the keys in one order; None if the call is unknown."""
+        call = self.calls.get(call_id)
+        if call is None or not call.name:
+            return None
+        return call.name, _in_one_form(call.arguments or "")
+
+
+InUse: TypeAlias = Callable[[ToolResult], bool]
+"""A function that tells whether a result is still in use, and stays as it is.
+
+The default is :func:`loads_what_is_used`.
+"""
+
+
+def tool_results(history: Sequence[Message], trigger: Trigger) -> list[ToolResult]:
+    """The messages of *history* with results that may be changed: parts of the conversation, not pinned."""
+    return [
+        each
+        for each in _results(history)
+        if each.message.provenance in SAID and not trigger.holds(each.message)
+    ]
+
+
+def loads_what_is_used(result: ToolResult) -> bool:
+    """Whether the result loaded a skill or the definition of a tool, which the next steps need."""
+    if any(name.lower() in LOADERS for name in result.tools):
+        return True
+    fields = as_fields(result.message.raw)
+    return fields is not None and _has_reference(fields.get("content"), _DEEPEST)
+
+
+def _results(history: Sequence[Message]) -> Iterator[ToolResult]:
+    calls: dict[Hashable, Part] = {}
+    for at, message in enumerate(history):
+        answered: dict[str | None, Part] = {}
+        is_result = False
+        for part in message.parts:
+            if part.kind == "tool_call":
+                calls[call_key(part)] = part
+            elif part.kind == "tool_result":
+                is_result = True
+                call = calls.get(call_key(part))
+                if call is not None:
+                    answered[part.call_id] = call
+        if is_result and message.role != "assistant":
+            yield ToolResult(at, message, answered)
+
+
+def _has_reference(value: Any, deepest: int) -> bool:
+    """Whether a block of the type ``tool_reference`` is in *value*."""
+    if deepest == 0:
+        return False
+    if isinstance(value, Mapping):
+        return value.get("type") == _REFERENCE or _has_reference(value.get("content"), deepest - 1)
+    return isinstance(value, list | tuple) and any(_has_reference(each, deepest - 1) for each in value)
+
+
+def _in_one_form(arguments: str) -> str:
+    try:
+        return json.dumps(json.loads(arguments), sort_keys=True)
+    except (ValueError, RecursionError):
+        return arguments
+
+
+# The settings of the cheap steps, each checked when it is set.
+
+
+@dataclass(frozen=True, slots=True)
+class InPlaceConfig:
+    """The common settings of steps that replace long results by shorter ones.
+
+    Attributes:
+        trigger_fraction: Share of the window at which the step is due, above 0.
+        trigger_tokens: The same in tokens, for an unknown window.
+        min_reclaim: The minimum tokens that a step must free. For less, the provider's cached prefix is left
+            unchanged.
+        least_tokens: A result with fewer tokens stays as it is.
+        estimator: The token rule, as in :class:`CompactionConfig`.
+        wait_for_cache: Whether the step waits, up to ``wait_until``, while the provider has the beginning of
+            the request in its cache. A change would make the provider read the rest again.
+        wait_until: Share of the window at which the step waits no longer.
+        in_use: A function that tells whether a result is still in use; such a result stays as it is.
+
+    Raises:
+        ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
+    """
+
+    trigger_fraction: float = 0.5
+    trigger_tokens: int = 50_000
+    min_reclaim: int = 2_000
+    least_tokens: int = 100
+    estimator: str | TokenRule = "blocks"
+    wait_for_cache: bool = True
+    wait_until: float = 0.75
+    in_use: InUse = loads_what_is_used
+
+    def __post_init__(self) -> None:
+        checks.share("trigger_fraction", self.trigger_fraction, above_zero=True)
+        checks.positive("trigger_tokens", self.trigger_tokens)
+        checks.at_least("min_reclaim", self.min_reclaim, 0)
+        checks.positive("least_tokens", self.least_tokens)
+        checks.estimator(self.estimator)
+        checks.boolean("wait_for_cache", self.wait_for_cache)
+        checks.share("wait_until", self.wait_until, above_zero=True)
+        if not callable(self.in_use):
+            checks.refuse("in_use", "a function of a result", self.in_use)
+
+    def waits(self, context: CompactionContext, tokens: int) -> bool:
+        """Whether a history of *tokens* stays as it is, because its beginning is in the provider's cache."""
+        if not (self.wait_for_cache and context.cached_tokens) or context.context_window is None:
+            return False
+        return tokens < reached_at(context.context_window, self.wait_until)
+
+    def threshold(self, context_window: int | None) -> int:
+        """The tokens at which the step is due."""
+        if context_window is None:
+            return self.trigger_tokens
+        return reached_at(context_window, self.trigger_fraction)
+
+
+@dataclass(frozen=True, slots=True)
+class ClearConfig(InPlaceConfig):
+    """The settings of :class:`ClearToolResults`, in addition to the common ones.
+
+    Attributes:
+        keep_results: The number of newest messages with results that stay as they are.
+        exclude_tools: Tools whose results stay.
+    """
+
+    keep_results: int = 3
+    exclude_tools: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        InPlaceConfig.__post_init__(self)
+        checks.at_least("keep_results", self.keep_results, 0)
+        object.__setattr__(self, "exclude_tools", checks.names("exclude_tools", self.exclude_tools))
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicatesConfig(InPlaceConfig):
+    """The settings of :class:`DropDuplicateReads`, in addition to the common ones.
+
+    Attributes:
+        tools: Names of reading tools: if two calls have the same arguments, only the later answer stays.
+            None: tools with a name such as ``read_file``. Two answers with the same text count as one
+            reading, for any tool.
+    """
+
+    tools: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        InPlaceConfig.__post_init__(self)
+        if self.tools is not None:
+            object.__setattr__(self, "tools", checks.names("tools", self.tools))
+
+
+# Steps that discard no message: they replace long results by short ones with a handle to the original.
+
+
+class InPlace(ABC):
+    """A policy that replaces results by substitutes, and asks no model.
+
+    It is due at any boundary if the history fills a share of the window. The originals are in the log, so
+    nothing is lost, and an undo brings them back.
+    """
+
+    def __init__(self, config: InPlaceConfig) -> None:
+        self._config = config
+        self._token_rule = rule(config.estimator)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._config!r})"
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """A short name, for events and rows."""
+
+    @property
+    def token_rule(self) -> TokenRule:
+        """The rule that the configuration names."""
+        return self._token_rule
+
+    def should_compact(self, context: CompactionContext) -> Trigger | None:
+        """The trigger, if the history has reached the share of the window; at any boundary."""
+        tokens = context.estimated_history_tokens + context.reserved_tokens
+        threshold = self._config.threshold(context.context_window)
+        if tokens < threshold or self._config.waits(context, tokens):
+            return None
+        return Trigger(
+            "history_tokens",
+            self.name,
+            tokens=tokens,
+            threshold=threshold,
+            context_window=context.context_window,
+            reserved_tokens=context.reserved_tokens,
+        )
+
+    def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
+        """Replaces results by substitutes. It yields no request."""
+        yield from ()
+        if not trigger.keeps_substitutes:
+            return Skip("nothing_to_discard", "results are replaced in a session alone, which keeps them")
+        found: dict[int, Substitute] = {}
+        reclaimed = 0
+        for result, message in self.replaced(self._results(history, trigger), trigger):
+            won = self._token_rule.count([result.message]) - self._token_rule.count([message])
+            if won > 0:
+                found[result.at] = Substitute(result.message, message)
+                reclaimed += won
+        if not found:
+            return Skip("nothing_to_discard", "no result may be replaced by a shorter one")
+        if reclaimed < self._config.min_reclaim:
+            least = self._config.min_reclaim
+            return Skip("too_little", f"{reclaimed} tokens would be reclaimed, min_reclaim is {least}")
+        return clamped_alone(history, found)
+
+    @abstractmethod
+    def replaced(self, results: list[ToolResult], trigger: Trigger) -> list[tuple[ToolResult, Message]]:
+        """The results that are replaced, each with its substitute message."""
+
+    def _results(self, history: Sequence[Message], trigger: Trigger) -> list[ToolResult]:
+        """The results that may be replaced: all that are not in use."""
+        return [each for each in tool_results(history, trigger) if not self._config.in_use(each)]
+
+
+def receipt(text: str, what: str, message: Message, token_rule: TokenRule, reader: str) -> str:
+    """The line that replaces *text*: *what* happened to it, its size, and the handle that reads it."""
+    tokens = token_rule.count_text(text) + tokens_cut(text)
+    lines = text.count("\n") + 1
+    handle = f'; {reader}("m{message.seq}") reads it' if reader else ""
+    return f"[{what}: {tokens:,} tokens in {lines:,} line{'s' * (lines != 1)}{handle}]"
+
+
+# Replaces old tool results in the view by receipts.
+
+CLEARED = "cleared"  #: the kind of a substitute that is a receipt
+
+
+class ClearToolResults(InPlace):
+    """Replaces old results by receipts. A receipt tells the size of the result and the handle that reads it.
+
+    The newest results, results still in use, pinned results and small results stay. Calls keep their
+    arguments. Nothing is lost: ``memory_get`` reads a result by range or pattern, a search finds it, and an
+    undo brings it back.
+
+    Args:
+        config: When the step is due, and which results it spares.
+    """
+
+    def __init__(self, config: ClearConfig | None = None) -> None:
+        self.config = config or ClearConfig()
+        super().__init__(self.config)
+
+    @property
+    def name(self) -> str:
+        """``clear-tool-results``."""
+        return "clear-tool-results"
+
+    def replaced(self, results: list[ToolResult], trigger: Trigger) -> list[tuple[ToolResult, Message]]:
+        """All results except the newest ones and the results of excluded tools."""
+        spared = set(self.config.exclude_tools)
+        old = results[: len(results) - self.config.keep_results] if self.config.keep_results else results
+        found = []
+        for result in old:
+            if spared.isdisjoint(result.tools):
+                message = self._cleared(result, trigger)
+                if message is not None:
+                    found.append((result, message))
+        return found
+
+    def _cleared(self, result: ToolResult, trigger: Trigger) -> Message | None:
+        message = result.message
+
+        def change(text: str, call_id: str | None) -> str:
+            if self._token_rule.count_text(text) < self.config.least_tokens:
+                return text
+            asked = result.asked(call_id)
+            what = f"result of {asked[0]} cleared" if asked is not None else "result cleared"
+            return receipt(text, what, message, self._token_rule, trigger.reader)
+
+        fields = with_results(message, change)
+        return None if fields is None else read_substitute(message, fields, CLEARED)
+
+
+# Keeps a text that was read several times only once in the view, at its last reading.
+
+SUPERSEDED = "superseded"  #: the kind of a substitute for a result that a later result replaces
+
+_READS: Final = re.compile(
+    r"(?:^|[_\W])(?:read|cat|view|open|get|fetch|list|ls|glob|grep|search|find|show|load|notebookread)"
+    r"(?:[_\W]|file|files|dir|directory|$)",
+    re.IGNORECASE,
+)
+
+
+class DropDuplicateReads(InPlace):
+    """Replaces a result that was read again later by a receipt, which names the later result.
+
+    Two results belong together if a reading tool was called with the same arguments, or if they have the
+    same text. The last result stays whole. A failed result replaces no other. So the old content of a file
+    that has changed leaves the view; ``memory_get`` still reads it.
+
+    Args:
+        config: When the step is due, and which tools are reading tools.
+    """
+
+    def __init__(self, config: DuplicatesConfig | None = None) -> None:
+        self.config = config or DuplicatesConfig()
+        super().__init__(self.config)
+
+    @property
+    def name(self) -> str:
+        """``drop-duplicate-reads``."""
+        return "drop-duplicate-reads"
+
+    def replaced(self, results: list[ToolResult], trigger: Trigger) -> list[tuple[ToolResult, Message]]:
+        """The results that a later result repeats, or has read again."""
+        later: dict[object, int] = {}  # a tool with its arguments, or a text: the last message with it
+        found = []
+        for result in reversed(results):
+            message = self._superseded(result, later, trigger)
+            if message is not None:
+                found.append((result, message))
+            self._remember(result, later)
+        found.reverse()
+        return found
+
+    def _remember(self, result: ToolResult, later: dict[object, int]) -> None:
+        for part in result.message.parts:
+            if part.kind != "tool_result" or part.is_error or result.message.provenance != "original":
+                continue
+            if self._token_rule.count_text(part.text) >= self.config.least_tokens:
+                later.setdefault(part.text, result.message.seq)
+            asked = result.asked(part.call_id)
+            if asked is not None and self._reads(asked[0]):
+                later.setdefault(asked, result.message.seq)
+
+    def _superseded(self, result: ToolResult, later: dict[object, int], trigger: Trigger) -> Message | None:
+        message = result.message
+        errors = {part.call_id for part in message.parts if part.is_error}
+
+        def change(text: str, call_id: str | None) -> str:
+            if self._token_rule.count_text(text) < self.config.least_tokens or call_id in errors:
+                return text
+            asked = result.asked(call_id)
+            seq = later.get(text, None if asked is None else later.get(asked))
+            if seq is None:
+                return text
+            said = "the same text" if text in later else "read again"
+            return receipt(text, f"{said} in m{seq}", message, self._token_rule, trigger.reader)
+
+        fields = with_results(message, change)
+        return None if fields is None else read_substitute(message, fields, SUPERSEDED)
+
+    def _reads(self, tool: str) -> bool:
+        if self.config.tools is not None:
+            return tool in self.config.tools
+        return _READS.search(tool) is not None
+
+
+# Makes new tool results shorter by their structure, before the model sees them.
+
+COMPRESSED = "compressed"  #: the kind of a substitute that is a shorter result
+ACTION = "compress"  #: the action of the trigger; it makes no other step of a chain due
+NEVER = 1 << 62  # tokens: a threshold that no history reaches
+
+
+@dataclass(frozen=True, slots=True)
+class CompressConfig:
+    """The settings of :class:`CompressToolOutput`.
+
+    Attributes:
+        least_tokens: A result with fewer tokens stays as it is.
+        min_saving: The minimum share of its tokens that a result must lose, above 0; else it stays as it is.
+        seen_bytes: The maximum UTF-8 bytes of earlier results that are compared with the new ones. The
+            newest results come first; the first result that has no room ends the list.
+        exclude_tools: Tools whose results stay.
+        estimator: The token rule, as in :class:`CompactionConfig`.
+        in_use: A function that tells whether a result is needed word for word; such a result stays as it is.
+
+    Raises:
+        ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
+    """
+
+    least_tokens: int = 100
+    min_saving: float = 0.25
+    seen_bytes: int = 262_144
+    exclude_tools: tuple[str, ...] = ()
+    estimator: str | TokenRule = "blocks"
+    in_use: InUse = loads_what_is_used
+
+    def __post_init__(self) -> None:
+        checks.positive("least_tokens", self.least_tokens)
+        checks.share("min_saving", self.min_saving, above_zero=True)
+        checks.at_least("seen_bytes", self.seen_bytes, 0)
+        object.__setattr__(self, "exclude_tools", checks.names("exclude_tools", self.exclude_tools))
+        checks.estimator(self.estimator)
+        if not callable(self.in_use):
+            checks.refuse("in_use", "a function of a result", self.in_use)
+
+
+class CompressToolOutput:
+    """Shortens tool results that no model has seen yet, by their structure and without a model.
+
+    JSON keys that every row repeats are written once. Runs of log lines and unchanged stretches of diffs keep
+    only their ends. Lines that are already in an earlier result in the view become a reference to it. Inline
+    base64 is cut. The first line tells how ``memory_get`` reads the original. Earlier messages never change,
+    so the provider's cached prefix stays valid.
+
+    The step is due at every boundary, and skips if no new result can be shortened. Without a tool that reads
+    the original it does nothing.
+
+    Args:
+        config: Which results it shortens.
+    """
+
+    def __init__(self, config: CompressConfig | None = None) -> None:
+        self.config = config or CompressConfig()
+        self._token_rule = rule(self.config.estimator)
+
+    def __repr__(self) -> str:
+        return f"CompressToolOutput({self.config!r})"
+
+    @property
+    def name(self) -> str:
+        """``compress-tool-output``."""
+        return "compress-tool-output"
+
+    @property
+    def token_rule(self) -> TokenRule:
+        """The rule that the configuration names."""
+        return self._token_rule
+
+    def should_compact(self, context: CompactionContext) -> Trigger | None:
+        """The trigger, at every boundary: only ``flow`` reads the results."""
+        return Trigger(
+            "history_tokens",
+            ACTION,
+            tokens=context.estimated_history_tokens + context.reserved_tokens,
+            threshold=NEVER,
+            context_window=context.context_window,
+            reserved_tokens=context.reserved_tokens,
+        )
+
+    def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
+        """Compresses the results after the last message of the assistant. It yields no request."""
+        yield from ()
+        if not (trigger.keeps_substitutes and trigger.reader):
+            return Skip("nothing_to_discard", "there is no tool that reads an original")
+        new = [each for each in _unseen(history, trigger) if self._may_touch(each)]
+        if not new:
+            return Skip("nothing_to_discard", "no new result is large enough")
+        found: dict[int, Substitute] = {}
+        earlier = self._earlier(history, new[0].at)
+        for result in new:
+            shorter = self._shorter(result, earlier, trigger.reader)
+            if shorter is not None:
+                found[result.at] = Substitute(result.message, shorter)
+            else:
+                earlier.append((f"m{result.message.seq}", _text(result.message)))
+        if not found:
+            return Skip("nothing_to_discard", "no new result has a structure that repeats")
+        return clamped_alone(history, found)
+
+    def _may_touch(self, result: ToolResult) -> bool:
+        config = self.config
+        return (
+            result.message.provenance == "original"
+            and self._token_rule.count([result.message]) >= config.least_tokens
+            and set(config.exclude_tools).isdisjoint(result.tools)
+            and not config.in_use(result)
+        )
+
+    def _shorter(self, result: ToolResult, earlier: list[tuple[str, str]], reader: str) -> Message | None:
+        message = result.message
+        note = f'[compressed; {reader}("m{message.seq}") reads the original]\n'
+
+        def change(text: str, _: str | None) -> str:
+            if self._token_rule.count_text(text) < self.config.least_tokens:
+                return text
+            shorter = note + condensed(text, earlier)
+            return shorter if len(shorter) < len(text) else text
+
+        fields = with_results(message, change)
+        if fields is None:
+            return None
+        made = read_substitute(message, fields, COMPRESSED)
+        before, after = self._token_rule.count([message]), self._token_rule.count([made])
+        return made if before - after >= before * self.config.min_saving else None
+
+    def _earlier(self, history: Sequence[Message], end: int) -> list[tuple[str, str]]:
+        """Handles and texts of the results before *end* that the view shows whole, the newest last."""
+        found: list[tuple[str, str]] = []
+        room = self.config.seen_bytes
+        for at in range(end - 1, -1, -1):
+            message = history[at]
+            if message.provenance != "original" or not _holds_results(message):
+                continue
+            text = _text(message)
+            room -= size(text)
+            if room < 0:
+                break
+            found.append((f"m{message.seq}", text))
+        found.reverse()
+        return found
+
+
+def _unseen(history: Sequence[Message], trigger: Trigger) -> list[ToolResult]:
+    """The results after the last message of the assistant: no model has received them yet."""
+    start = len(history)
+    while start and history[start - 1].role != "assistant":
+        start -= 1
+    calls = start
+    while calls and history[calls - 1].role == "assistant":
+        calls -= 1
+    tail = [history[at] for at in range(calls, len(history))]
+    return [replace(each, at=each.at + calls) for each in tool_results(tail, trigger)]
+
+
+def _holds_results(message: Message) -> bool:
+    return message.role != "assistant" and any(part.kind == "tool_result" for part in message.parts)
+
+
+def _text(message: Message) -> str:
+    """The text of a message as ``memory_get`` numbers its lines."""
+    return "\n".join(part.text for part in message.parts if part.text and part.kind != "reasoning")

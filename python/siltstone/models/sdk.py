@@ -1,0 +1,265 @@
+"""Models of the SDKs of OpenAI and Anthropic, as what a policy asks for summaries."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal, TypeAlias
+
+from siltstone.errors import ConfigError, ModelError, requires
+from siltstone.events import UsageRecord
+from siltstone.llm import Completion, CompletionRequest, ToolCall
+
+# The calls that a model asks for, read from its answer.
+
+
+def arguments_of(text: str) -> dict[str, Any]:
+    """The arguments of a call, which models write as JSON text.
+
+    Raises:
+        ModelError: they are not a JSON object.
+    """
+    try:
+        arguments = json.loads(text or "{}")
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"the model called a tool with arguments that are not JSON: {error}") from error
+    if not isinstance(arguments, dict):
+        raise ModelError(f"the model called a tool with {type(arguments).__name__}, not with an object")
+    return arguments
+
+
+# A model of OpenAI's API, or of a server that speaks like it, that writes summaries and reads for facts.
+
+OpenAIApi: TypeAlias = Literal["chat", "responses"]
+
+
+def openai(model: str, client: Any = None, *, api: OpenAIApi = "chat", **settings: Any) -> OpenAIModel:
+    """*model* as the ``model`` of a ``Session``, asked through the openai SDK.
+
+    Args:
+        model: The model's name.
+        client: An ``openai.OpenAI``; None makes one, which takes its key from the environment. Servers that
+            speak like OpenAI's are reached by their ``base_url``.
+        api: ``"chat"`` for Chat Completions, ``"responses"`` for Responses: that of the conversation, where
+            a policy sends requests that begin like the live one.
+        settings: Parameters of every call, such as ``reasoning_effort="low"``.
+
+    Raises:
+        ConfigError: an unknown *api*.
+        ImportError: the extra ``openai`` is not installed.
+    """
+    if client is None:
+        with requires("openai", "siltstone.models.openai"):
+            from openai import OpenAI
+        client = OpenAI()
+    return OpenAIModel(model, client, _checked(api), settings)
+
+
+def async_openai(
+    model: str, client: Any = None, *, api: OpenAIApi = "chat", **settings: Any
+) -> AsyncOpenAIModel:
+    """:func:`openai` for an ``AsyncSession``, with an ``openai.AsyncOpenAI``."""
+    if client is None:
+        with requires("openai", "siltstone.models.async_openai"):
+            from openai import AsyncOpenAI
+        client = AsyncOpenAI()
+    return AsyncOpenAIModel(model, client, _checked(api), settings)
+
+
+class _NamedOpenAI:
+    """A model by its name, and how it is asked."""
+
+    provider = "openai"  #: for traces
+
+    def __init__(self, model: str, client: Any, api: OpenAIApi, settings: dict[str, Any]) -> None:
+        self.model, self._client, self._api, self._settings = model, client, api, settings
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.model!r}>"
+
+    def _create(self, request: CompletionRequest) -> Any:
+        """The answer of the SDK to *request*, or an awaitable of it."""
+        if self._api == "chat":
+            return self._client.chat.completions.create(**_chat(self.model, request), **self._settings)
+        return self._client.responses.create(**_responses(self.model, request), **self._settings)
+
+    def _read(self, answer: Any, request: CompletionRequest) -> Completion:
+        read = _read_chat if self._api == "chat" else _read_response
+        return read(answer, self.model, request)
+
+
+class OpenAIModel(_NamedOpenAI):
+    """Made by :func:`openai`."""
+
+    def __call__(self, request: CompletionRequest) -> Completion:
+        """The model's answer; raises what the SDK raises."""
+        return self._read(self._create(request), request)
+
+
+class AsyncOpenAIModel(_NamedOpenAI):
+    """Made by :func:`async_openai`."""
+
+    async def __call__(self, request: CompletionRequest) -> Completion:
+        """The model's answer; raises what the SDK raises."""
+        return self._read(await self._create(request), request)
+
+
+def _chat(model: str, request: CompletionRequest) -> dict[str, Any]:
+    asked: dict[str, Any] = {
+        "model": model,
+        "messages": list(request.messages),
+        "max_completion_tokens": request.max_tokens,
+    }
+    if request.stop:
+        asked["stop"] = list(request.stop)
+    return {**asked, **_common(request)}
+
+
+def _responses(model: str, request: CompletionRequest) -> dict[str, Any]:
+    asked = {"model": model, "input": list(request.messages), "max_output_tokens": request.max_tokens}
+    return {**asked, "store": False, **_common(request)}  # this API cannot end at a text
+
+
+def _common(request: CompletionRequest) -> dict[str, Any]:
+    asked: dict[str, Any] = {}
+    if request.temperature is not None:
+        asked["temperature"] = request.temperature
+    if request.tools:
+        asked["tools"] = list(request.tools)
+    return asked
+
+
+def _read_chat(answer: Any, model: str, request: CompletionRequest) -> Completion:
+    choice, usage = answer.choices[0], answer.usage
+    record = None
+    if usage is not None:
+        details = usage.prompt_tokens_details
+        cached = (details.cached_tokens if details is not None else None) or 0
+        record = UsageRecord(model, usage.prompt_tokens, usage.completion_tokens, cached, request.purpose)
+    calls = tuple(
+        ToolCall(call.function.name, arguments_of(call.function.arguments), call.id)
+        for call in choice.message.tool_calls or ()
+        if call.type == "function"
+    )
+    said = choice.message
+    return Completion(said.content or said.refusal or "", record, choice.finish_reason, calls)
+
+
+def _read_response(answer: Any, model: str, request: CompletionRequest) -> Completion:
+    usage, record = answer.usage, None
+    if usage is not None:
+        cached = usage.input_tokens_details.cached_tokens or 0
+        record = UsageRecord(model, usage.input_tokens, usage.output_tokens, cached, request.purpose)
+    calls = tuple(
+        ToolCall(item.name, arguments_of(item.arguments), item.call_id)
+        for item in answer.output
+        if item.type == "function_call"
+    )
+    parts = (part for item in answer.output if item.type == "message" for part in item.content)
+    text = "".join(part.text if part.type == "output_text" else part.refusal for part in parts)
+    return Completion(text, record, answer.status, calls)
+
+
+def _checked(api: OpenAIApi) -> OpenAIApi:
+    if api not in ("chat", "responses"):
+        raise ConfigError(f"api must be 'chat' or 'responses', got {api!r}", field="api", value=api)
+    return api
+
+
+# A model of Anthropic's API that writes summaries and reads for facts.
+
+
+def anthropic(model: str, client: Any = None, **settings: Any) -> AnthropicModel:
+    """*model* as the ``model`` of a ``Session``, asked through the anthropic SDK.
+
+    Args:
+        model: The model's name.
+        client: An ``anthropic.Anthropic``; None makes one, which takes its key from the environment. Not the
+            one that has the middleware of the same session: its calls are the conversation's.
+        settings: Parameters of every call. ``system`` is for requests that begin like the live one: give
+            the system prompt of the conversation, so that its cache is used.
+
+    Raises:
+        ImportError: the extra ``anthropic`` is not installed.
+    """
+    if client is None:
+        with requires("anthropic", "siltstone.models.anthropic"):
+            from anthropic import Anthropic
+        client = Anthropic()
+    return AnthropicModel(model, client, settings)
+
+
+def async_anthropic(model: str, client: Any = None, **settings: Any) -> AsyncAnthropicModel:
+    """:func:`anthropic` for an ``AsyncSession``, with an ``anthropic.AsyncAnthropic``."""
+    if client is None:
+        with requires("anthropic", "siltstone.models.async_anthropic"):
+            from anthropic import AsyncAnthropic
+        client = AsyncAnthropic()
+    return AsyncAnthropicModel(model, client, settings)
+
+
+class _NamedAnthropic:
+    """A model by its name, and how it is asked."""
+
+    provider = "anthropic"  #: for traces
+
+    def __init__(self, model: str, client: Any, settings: dict[str, Any]) -> None:
+        self.model, self._client, self._settings = model, client, settings
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.model!r}>"
+
+    def _create(self, request: CompletionRequest) -> Any:
+        """The answer of the SDK to *request*, or an awaitable of it."""
+        return self._client.messages.create(**_asked(self.model, request, self._settings))
+
+
+class AnthropicModel(_NamedAnthropic):
+    """Made by :func:`anthropic`."""
+
+    def __call__(self, request: CompletionRequest) -> Completion:
+        """The model's answer; raises what the SDK raises."""
+        return _read(self._create(request), self.model, request)
+
+
+class AsyncAnthropicModel(_NamedAnthropic):
+    """Made by :func:`async_anthropic`."""
+
+    async def __call__(self, request: CompletionRequest) -> Completion:
+        """The model's answer; raises what the SDK raises."""
+        return _read(await self._create(request), self.model, request)
+
+
+def _asked(model: str, request: CompletionRequest, settings: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of the call. A system prompt among the messages is a parameter here."""
+    systems = [each["content"] for each in request.messages if each.get("role") == "system"]
+    asked: dict[str, Any] = {
+        "model": model,
+        "messages": [each for each in request.messages if each.get("role") != "system"],
+        "max_tokens": request.max_tokens,
+    }
+    if request.stop:
+        asked["stop_sequences"] = list(request.stop)
+    if request.temperature is not None:
+        asked["temperature"] = request.temperature
+    if request.tools:
+        asked["tools"] = list(request.tools)
+    asked |= settings
+    if not request.prefix_preserving:
+        asked.pop("system", None)
+        if systems:
+            asked["system"] = "\n\n".join(systems)
+    return asked
+
+
+def _read(answer: Any, model: str, request: CompletionRequest) -> Completion:
+    counted = answer.usage
+    read, written = counted.cache_read_input_tokens or 0, counted.cache_creation_input_tokens or 0
+    sent = counted.input_tokens + read + written
+    record = UsageRecord(model, sent, counted.output_tokens, read, request.purpose)
+    text = "".join(block.text for block in answer.content if block.type == "text")
+    calls = tuple(
+        ToolCall(block.name, dict(block.input), block.id)
+        for block in answer.content
+        if block.type == "tool_use"
+    )
+    return Completion(text, record, answer.stop_reason, calls)

@@ -1,0 +1,328 @@
+"""The counters of a session between two compactions, and the tokens that a provider reports."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from operator import attrgetter
+from typing import Any
+
+from siltstone.compaction.base import Compaction, Trigger
+from siltstone.errors import StoreCorruptError
+from siltstone.events import UsageRecord, total_usage
+from siltstone.messages import Message
+
+# The counters of a session between two compactions, as they are stored with the session.
+
+MOST_RUNS = 50  #: the newest runs of a host whose beginnings are kept
+
+MOST_ERROR = 3  #: times that the provider may count what we estimate
+
+LOW_YIELD = 0.05  #: an attempt that reclaims less than this share of the tokens counts as failed
+
+_KEYS = {
+    "session_boundary_index": "boundary",
+    "last_compaction_boundary_index": "last_compaction",
+    "last_compaction_attempt_boundary_index": "last_attempt",
+    "low_yield_attempts": "low_yield_attempts",
+    "last_input_tokens": "last_input_tokens",
+    "last_input_seq": "last_input_seq",
+    "learned_window": "learned_window",
+    "failed_at": "failed_at",
+    "failed_threshold": "failed_threshold",
+    "alert_band": "band",
+    "noted_band": "noted",
+    "cached_tokens": "cached_tokens",
+    "heard_at": "heard_at",
+    "fixed_tokens": "fixed_tokens",
+    "fixed_told": "fixed_told",
+}
+_COUNTS = attrgetter(*_KEYS.values())
+_PINS, _RUNS = "pinned", "runs"
+_USAGE = "usage"
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionClock:
+    """Counts boundaries, the moments just before a model call, for the life of a session.
+
+    Attributes:
+        boundary: The number of the next boundary.
+        last_compaction: The boundary of the last committed compaction.
+        last_attempt: The boundary of the last attempt, successful or not.
+        low_yield_attempts: Attempts in a row that failed, reclaimed less than ``LOW_YIELD``, or used the
+            fallback because the model failed.
+        last_input_tokens: Input tokens of the last model call, by the provider's count; 0 after a compaction
+            or a branch.
+        last_input_seq: The first message that this count does not include.
+        pins: Sequence numbers of pinned messages, ascending.
+        learned_window: The provider's own limit in tokens, if one of its errors has told it.
+        usage: The sum of siltstone's own model calls; None before the first.
+        failed_at: The length of the log at the last attempt, if that attempt failed; else None.
+        failed_threshold: The threshold of that failed attempt in tokens; 0 if it had none, or if the last
+            attempt did not fail.
+        band: The band of the window, in per cent, at the last boundary; 0 below all bands.
+        noted: The number of shares of ``warn_at`` that the window had reached at the last boundary.
+        cached_tokens: Tokens at the beginning of the request that are in the provider's cache, by its last
+            usage, without the part rewritten since; 0 if unknown.
+        heard_at: The time of that usage, in milliseconds since 1970; 0 if unknown.
+        runs: The first message of each run of the host after the first run, ascending; the newest
+            ``MOST_RUNS``.
+        fixed_tokens: Tokens that are sent beside the messages, such as tool definitions, as far as the
+            provider's counts prove them; see :meth:`heard`.
+        fixed_told: 1 if the host was told that they are too many for its policy, else 0.
+    """
+
+    boundary: int = 0
+    last_compaction: int | None = None
+    last_attempt: int | None = None
+    low_yield_attempts: int = 0
+    last_input_tokens: int = 0
+    last_input_seq: int = 0
+    pins: tuple[int, ...] = ()
+    learned_window: int | None = None
+    usage: UsageRecord | None = None
+    failed_at: int | None = None
+    failed_threshold: int = 0
+    band: int = 0
+    noted: int = 0
+    cached_tokens: int = 0
+    heard_at: int = 0
+    runs: tuple[int, ...] = ()
+    fixed_tokens: int = 0
+    fixed_told: int = 0
+
+    @classmethod
+    def inferred(cls, history: Iterable[Message]) -> CompactionClock:
+        """The clock of a session that begins with *history*: each answer in it counts as one boundary.
+
+        An answer is an assistant message; in the Responses API, a run of assistant items.
+        """
+        answers, going_on = 0, False
+        for message in history:
+            is_answer = message.role == "assistant"
+            answers += is_answer and not (going_on and message.dialect == "openai.responses")
+            going_on = is_answer
+        return cls(boundary=answers)
+
+    def passed(self, band: int = 0, noted: int = 0) -> CompactionClock:
+        """The clock after one more boundary, at which the window had reached *band* per cent."""
+        return replace(self, boundary=self.boundary + 1, band=band, noted=noted)
+
+    def heard(
+        self, input_tokens: int, seq: int, cached: int = 0, at: int = 0, sent: int | None = None
+    ) -> CompactionClock:
+        """The clock after a model call with the provider's count. The call saw the messages before *seq*.
+
+        *sent* is our estimate of these messages. The rest of the count is sent beside them, or our estimate
+        is too small. It may be so by ``MOST_ERROR`` times; only what exceeds that is proven to be fixed.
+        """
+        fixed = self.fixed_tokens
+        if sent is not None and input_tokens:
+            fixed = max(0, input_tokens - MOST_ERROR * sent, min(fixed, input_tokens - sent))
+        return replace(
+            self,
+            last_input_tokens=input_tokens,
+            last_input_seq=seq,
+            cached_tokens=cached,
+            heard_at=at,
+            fixed_tokens=fixed,
+        )
+
+    def told_of_fixed(self) -> CompactionClock:
+        """After the host was told of too many fixed tokens."""
+        return replace(self, fixed_told=1)
+
+    def cached(self, now: int, ttl: float | None) -> int:
+        """The tokens in the provider's cache at *now* (milliseconds), if it keeps them for *ttl* seconds."""
+        lapsed = ttl is not None and now - self.heard_at >= ttl * 1000
+        return 0 if lapsed else self.cached_tokens
+
+    def cut(self, tokens: int) -> CompactionClock:
+        """The clock after a rewrite that kept only the first *tokens* of the request unchanged."""
+        return replace(self, cached_tokens=min(self.cached_tokens, tokens))
+
+    def learned(self, window: int) -> CompactionClock:
+        """After the provider named its limit."""
+        return replace(self, learned_window=window)
+
+    def pinned(self, seq: int) -> CompactionClock:
+        """With message *seq* pinned."""
+        return replace(self, pins=tuple(sorted({*self.pins, seq})))
+
+    def unpinned(self, seq: int) -> CompactionClock:
+        """With message *seq* no longer pinned."""
+        return replace(self, pins=tuple(pin for pin in self.pins if pin != seq))
+
+    def committed(
+        self, compaction: Compaction, trigger: Trigger, at: int, before: int, after: int
+    ) -> CompactionClock:
+        """The clock after *compaction* was committed at boundary *at*.
+
+        A compaction that asked no model (the emergency fit, a cut result, an open breaker) is no attempt. It
+        tells nothing about the model, so it neither closes the breaker nor delays the next attempt.
+        """
+        if trigger.action == "emergency" or trigger.model_calls == 0 or not compaction.discarded:
+            return replace(self, last_compaction=at, last_input_tokens=0)
+        return self.compacted(at, before, after, degraded=compaction.degraded)
+
+    def compacted(self, at: int, before: int, after: int, *, degraded: bool = False) -> CompactionClock:
+        """The clock after a committed attempt at boundary *at*; *degraded* if its model failed."""
+        low = degraded or (before - after) < before * LOW_YIELD
+        attempts = self.low_yield_attempts + 1 if low else 0
+        return replace(
+            self,
+            last_compaction=at,
+            last_attempt=at,
+            low_yield_attempts=attempts,
+            last_input_tokens=0,
+            failed_at=None,
+            failed_threshold=0,
+        )
+
+    def rewritten(self, tokens: int) -> CompactionClock:
+        """The clock after the past was rewritten, with only the first *tokens* of the request unchanged.
+
+        The provider's last count no longer fits the request.
+        """
+        return replace(self.cut(tokens), last_input_tokens=0)
+
+    def failed(self, at: int, end: int, threshold: int = 0) -> CompactionClock:
+        """The clock after a failed attempt at boundary *at*, due at *threshold*; the log ended at *end*."""
+        return replace(
+            self,
+            last_attempt=at,
+            low_yield_attempts=self.low_yield_attempts + 1,
+            failed_at=end,
+            failed_threshold=threshold,
+        )
+
+    def charged(self, records: Iterable[UsageRecord]) -> CompactionClock:
+        """The clock after siltstone's own model calls, successful or not."""
+        records = tuple(records)
+        known = () if self.usage is None else (self.usage,)
+        return replace(self, usage=total_usage([*known, *records])) if records else self
+
+    def after(self, other: CompactionClock) -> CompactionClock:
+        """This clock, as another worker stored it, with the boundaries that *other* has not stored yet."""
+        ahead = other if other.boundary > self.boundary else self
+        runs = max(self.runs, other.runs, key=lambda runs: runs[-1:])
+        return replace(self, boundary=ahead.boundary, band=ahead.band, noted=ahead.noted, runs=runs)
+
+    def run_of(self, end: int) -> int:
+        """The first message of the run to which message *end* - 1 of the log belongs."""
+        return next((start for start in reversed(self.runs) if start < end), 0)
+
+    def begun(self, start: int) -> CompactionClock:
+        """The clock after a run of the host began with message *start*."""
+        return replace(self, runs=(*(run for run in self.runs if run < start), start)[-MOST_RUNS:])
+
+    def to_json(self) -> str:
+        """The stored form. Values that are None are left out."""
+        counts = _COUNTS(self)
+        told = [f'"{key}": {count:d}' for key, count in zip(_KEYS, counts, strict=True) if count is not None]
+        if self.pins:
+            told.append(f'"{_PINS}": {json.dumps(list(self.pins))}')
+        if self.runs:
+            told.append(f'"{_RUNS}": {json.dumps(list(self.runs))}')
+        if self.usage is not None:
+            told.append(f'"{_USAGE}": {json.dumps(asdict(self.usage))}')
+        return f"{{{', '.join(told)}}}"
+
+    @classmethod
+    def from_json(cls, text: str, session_id: str) -> CompactionClock:
+        """Reads what :meth:`to_json` wrote; an empty text is a session that has not begun.
+
+        Raises:
+            StoreCorruptError: *text* is anything else. No value is guessed.
+        """
+        if not text:
+            return cls()
+        try:
+            values = json.loads(text)
+            pins = tuple(_count(seq) for seq in values.pop(_PINS, ()))
+            runs = tuple(_count(seq) for seq in values.pop(_RUNS, ()))
+            usage = _usage(values.pop(_USAGE, None))
+            counts = {_KEYS[key]: _count(value) for key, value in values.items()}
+            return cls(**counts, pins=pins, runs=runs, usage=usage)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StoreCorruptError(
+                f"the stored clock of session {session_id!r} cannot be read: {text[:80]!r}",
+                session_id=session_id,
+            ) from error
+
+
+def _usage(values: Any) -> UsageRecord | None:
+    if values is None:
+        return None
+    types = {field.name: str if field.type == "str" else int for field in fields(UsageRecord)}
+    for name, value in values.items():
+        if type(value) is not types[name]:
+            raise ValueError(f"not a sum of model calls: {values!r}")
+    return UsageRecord(**values)
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"not a count: {value!r}")
+    return value
+
+
+# Reads the input tokens of a model call, and how many of them are cached, from a provider's usage.
+
+_log = logging.getLogger("siltstone")
+
+
+# Anthropic's input_tokens leave out what was read from or written to its cache; OpenAI's do not.
+_READ, _WRITTEN = "cache_read_input_tokens", "cache_creation_input_tokens"
+_SUMMED = ("input_tokens", _READ, _WRITTEN)
+_ALONE = ("prompt_tokens",)
+_DETAILS = ("prompt_tokens_details", "input_tokens_details")
+
+
+def input_tokens(usage: Any) -> int:
+    """Input tokens of a model call; 0 if *usage* has none.
+
+    Args:
+        usage: A count, a provider's usage as a mapping, or its SDK object, with ``input_tokens`` (and the
+            counts of the cache) or ``prompt_tokens``. Anything else is logged and counts as unknown, since
+            bad usage data must not end a turn.
+    """
+    if usage is None:
+        return 0
+    if type(usage) is int and usage >= 0:
+        return usage
+    for keys in (_SUMMED, _ALONE):
+        counts = [_field(usage, key) for key in keys]
+        if type(counts[0]) is int:
+            return sum(_counts(counts))
+    _log.warning("usage %r has no input_tokens or prompt_tokens; taken as unknown", usage)
+    return 0
+
+
+def cached_tokens(usage: Any) -> int:
+    """Input tokens that are in the provider's cache after the call; 0 if *usage* has none.
+
+    For Anthropic this is what was read and what was written (``cache_read_input_tokens`` and
+    ``cache_creation_input_tokens``), for OpenAI what was read (``cached_tokens`` of
+    ``prompt_tokens_details`` or ``input_tokens_details``). A gateway such as LiteLLM gives the tokens that
+    were read under the names of both: the largest number counts, once.
+    """
+    if usage is None or isinstance(usage, int):
+        return 0
+    details = [_field(usage, key) for key in _DETAILS]
+    reads = [_field(each, "cached_tokens") for each in details if each is not None]
+    reads.append(_field(usage, _READ))
+    written = _field(usage, _WRITTEN)
+    return max(_counts(reads), default=0) + sum(_counts([written]))
+
+
+def _counts(values: Iterable[Any]) -> list[int]:
+    """The *values* that are counts."""
+    return [value for value in values if type(value) is int and value >= 0]
+
+
+def _field(usage: Any, key: str) -> Any:
+    return usage.get(key) if isinstance(usage, Mapping) else getattr(usage, key, None)

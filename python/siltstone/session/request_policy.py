@@ -1,0 +1,234 @@
+"""The turn boundary under a policy that shapes each request, and leaves the history as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from siltstone.compaction.base import Compaction, Compactor, Trigger
+from siltstone.engine import Failed, Outcome
+from siltstone.events import MemoryIndexed, notify
+from siltstone.llm import Steps
+from siltstone.messages import Message
+from siltstone.messages.legality import sendable
+from siltstone.messages.message import RULE_ROLES
+from siltstone.session import rows
+from siltstone.session.archiving import write_new
+from siltstone.session.boundary import (
+    RESCUES,
+    Prepared,
+    attempted,
+    check_legal,
+    check_view,
+    context_of,
+    landed,
+    passed,
+    within_window,
+)
+from siltstone.session.committing import inject, stale
+from siltstone.session.concurrency import retried
+from siltstone.session.core import SessionCore
+from siltstone.session.learning import learn_patterns
+from siltstone.session.recovery import recovery
+from siltstone.session.retention import only_new
+from siltstone.session.state import DERIVED, RangeSet, Request, SessionState, View, has, minus, union
+
+AHEAD = 8  #: older messages that one write makes findable ahead of time; the newest 8 messages never are
+
+
+@dataclass(slots=True)
+class _Shaped:
+    """A request in the making: its state, its messages, and the attempts for it."""
+
+    state: SessionState
+    messages: Sequence[Message]
+    tokens: int
+    outcomes: list[Outcome] = field(default_factory=list)
+
+
+def shaped_boundary(
+    core: SessionCore,
+    policy: Compactor,
+    asked: Trigger | None = None,
+    request_bytes: int | None = None,
+) -> Steps[tuple[SessionState, Prepared]]:
+    """One boundary under a policy that shapes each request.
+
+    Messages that a shaped request leaves out are made findable first. The next request begins with the whole
+    history again. If a request is still too large (protected messages fill the window, or the question is too
+    short to trim by), the emergency fit compacts the history, as under every policy.
+
+    Raises:
+        ContextOverflowError: the messages that must stay are larger than the window. Nothing was changed.
+        IllegalHistoryError: a provider would refuse the request, and the session was opened with
+            ``check=True``.
+    """
+    core.check_open()
+    outcomes = landed(core, policy)
+    state = core.follow()
+    at = state.clock.boundary
+    check_view(core, state, policy)
+    for _ in range(RESCUES):
+        request = _mended((yield from _shaped(core, policy, asked, request_bytes, at)), policy)
+        outcomes += request.outcomes
+        window = core.context_window
+        if window is None or request.tokens + core.reserved_tokens <= window:
+            break
+        outcomes += yield from within_window(core, policy, at)
+        asked = None
+    return _answer(core, policy, request, outcomes)
+
+
+def recovered(
+    core: SessionCore, policy: Compactor | None, error: Exception, retries: int
+) -> Steps[tuple[SessionState, Prepared]]:
+    """:func:`recovery`, after which its request is the context of the session."""
+    state, prepared = yield from recovery(core, policy, error, retries)
+    if core.requests.last is not None:
+        core.requests.last = Request(_spans(state.view.messages()), prepared.tokens)
+    return state, prepared
+
+
+def _mended(request: _Shaped, policy: Compactor) -> _Shaped:
+    """*request* in a form that its provider takes: see ``View.sendable``."""
+    if sendable(request.messages) is None:
+        return request
+    sent = View(policy.token_rule).rewritten(request.messages, 0, 0).sendable()
+    return replace(request, messages=sent.messages(), tokens=sent.tokens)
+
+
+def _answer(
+    core: SessionCore, policy: Compactor, request: _Shaped, outcomes: list[Outcome]
+) -> tuple[SessionState, Prepared]:
+    """The answer for *request*. From then on this request is the context of the session."""
+    state, messages = request.state, request.messages
+    if state.view.sendable() is not state.view:
+        core.tell_repair()
+    if core.compaction_hooks.check:
+        check_legal(messages, core.session_id)
+    after, is_noted = passed(core, policy, request.tokens + core.reserved_tokens)
+    if after.view is not state.view:  # another thread has appended meanwhile: the next request shows that
+        after = replace(after, view=state.view)
+    shown = _spans(messages)
+    core.requests.last = Request(shown, request.tokens)
+    prepared = Prepared(
+        [message.raw for message in messages],
+        state.view.raws(),
+        request.tokens,
+        tuple(outcomes),
+        is_noted=is_noted,
+        trimmed=minus(_spans(state.view.messages()), shown),
+    )
+    return after, prepared
+
+
+def _shaped(
+    core: SessionCore, policy: Compactor, asked: Trigger | None, request_bytes: int | None, at: int
+) -> Steps[_Shaped]:
+    """The messages that *policy* keeps for this request; the whole view if the policy trims nothing."""
+    outcomes: list[Outcome] = []
+    for _ in range(RESCUES):
+        state = core.follow()
+        view = state.view.recounted(policy.token_rule)
+        trigger = asked or policy.should_compact(context_of(core, state, policy, request_bytes))
+        made: list[tuple[Compaction, int]] = []
+        if trigger is not None:
+            keep = partial(_keep, core, state, made)
+            outcome = yield from attempted(core, state, policy, trigger, at, commit=keep)
+            outcomes.append(outcome)
+            if isinstance(outcome, Failed):
+                core.failed(at, state.end, outcome.usage, trigger.threshold)
+                if outcome.reason == "stale":
+                    continue  # a message was forgotten meanwhile: begin again with the new view
+            else:
+                core.charge(outcome.usage)
+            asked = None
+        if not made:
+            return _Shaped(state, view.messages(), view.tokens, outcomes)
+        [(result, tokens)] = made
+        if not result.injected:
+            return _Shaped(state, result.messages, tokens, outcomes)
+        inject(core, result.injected, core.milliseconds())
+        request = [*result.messages[: -len(result.injected)], *_new(core.state, state)]
+        return _Shaped(core.state, request, tokens, outcomes)
+    state = core.follow()
+    view = state.view.recounted(policy.token_rule)
+    return _Shaped(state, view.messages(), view.tokens, outcomes)
+
+
+def _new(state: SessionState, before: SessionState) -> list[Message]:
+    """The messages that were appended to the view since *before*."""
+    return [item.message for item in state.view.items(len(before.view))]
+
+
+def _keep(
+    core: SessionCore,
+    read: SessionState,
+    made: list[tuple[Compaction, int]],
+    result: Compaction,
+    _before: int,
+    after: int,
+) -> None:
+    """The last step of an attempt: indexes the messages that *result* leaves out, and notes the request."""
+    _set_aside(core, result, read)
+    made.append((result, after))
+
+
+def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> None:
+    """Indexes the messages that a request leaves out, before the request is sent.
+
+    If one of them is not indexed yet, the same write also indexes the oldest other messages. They are left
+    out next, so many later requests need no write. The newest messages are never indexed ahead, because a
+    question in context would only outrank its answer.
+
+    Raises:
+        StoreConflictError: a message was forgotten or rewritten since the view was read. Nothing was written.
+    """
+    redactions = read.version.redactions
+
+    def step() -> tuple[int, int]:
+        if core.followed().version.redactions != redactions:
+            raise stale(core)
+        known = core.requests.aside(redactions)
+        if not minus(_spans(result.discarded), known):
+            return 0, 0
+        gone = {id(message) for message in result.discarded}
+        newest = {id(item.message) for item in read.view.items(max(len(read.view) - AHEAD, 0))}
+        lacking = [
+            item
+            for item in read.view
+            if item.message.provenance not in DERIVED and not has(known, item.message.seq)
+        ]
+        apart = gone | newest
+        next_ones = [
+            item for item in lacking if id(item.message) not in apart and item.message.role not in RULE_ROLES
+        ][:AHEAD]
+        chosen = gone.union(id(item.message) for item in next_ones)
+        leaving = [item for item in lacking if id(item.message) in chosen]
+        entries = rows.entries(
+            leaving, index_tools=core.index_tools, within=read.view, redacting=core.redacting
+        )
+        if core.retention is not None and core.retention.once:
+            entries = only_new(core.store, core.session_id, entries)
+        if entries:
+            core.store.index(core.session_id, entries)
+        core.requests.set_aside(redactions, union(known, _spans([item.message for item in leaving])))
+        return len(entries), len(leaving)
+
+    if not core.indexed:
+        return
+    indexed, count = core.locked(lambda: retried(step))
+    core.tell_secrets()
+    if count:
+        notify(core.hooks, MemoryIndexed(core.session_id, indexed, count))
+        core.retain()
+        learn_patterns(core)
+        write_new(core)
+    core.catch_up()
+
+
+def _spans(messages: Sequence[Any]) -> RangeSet:
+    """The ranges of *messages* that are originals of the log, without summaries and substitutes."""
+    return union((each.seq, each.seq + 1) for each in messages if each.provenance not in DERIVED)

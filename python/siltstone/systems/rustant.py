@@ -1,0 +1,460 @@
+"""``rustant``: a few messages in view, a summary of the others, and a search over all that left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Final, Literal
+
+from siltstone.compaction import checks
+from siltstone.compaction.base import (
+    Compaction,
+    CompactionContext,
+    CompactionError,
+    Range,
+    Skip,
+    Trigger,
+    check_shrunk,
+)
+from siltstone.compaction.checks import reached_at, share_of
+from siltstone.compaction.prompts import clip, unframed
+from siltstone.compaction.rewrite import (
+    Selection,
+    joined,
+    kept_apart,
+    must_stay,
+    originals,
+    rewrite,
+    summaries_of,
+)
+from siltstone.compaction.summarise import LEAST_SUMMARY, Brief, Calls, SummarizerOverflow, summarise
+from siltstone.compaction.without_model import smart_fallback_summary
+from siltstone.errors import ModelError
+from siltstone.knowledge import KnowledgeConfig
+from siltstone.llm import Flow
+from siltstone.memory import Decay
+from siltstone.memory.opening import open_store
+from siltstone.messages import History, Message, as_history
+from siltstone.systems.base import Preset, System, chosen
+from siltstone.systems.reading import Table, known_tables, toml
+from siltstone.tokens import TokenRule, rule
+
+# The settings of windows, each checked when it is set.
+
+WINDOW_PREFIX: Final = "[Summary of earlier messages]"
+AUTO: Final = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowConfig:
+    """The settings of :class:`WindowCompactor`: when it compacts, and how many messages stay.
+
+    Attributes:
+        working_limit: The maximum number of messages in view, without system messages, the summary, pinned
+            messages, and a group that crosses the limit.
+        short_term_limit: The number of newest messages outside the view that are short-term; older ones are
+            long-term.
+        auto_summarize: False: compacts only when ``compact`` is called.
+        working_slack: With 0 the limit is a strict maximum. Else a run is due at the limit plus this number.
+        working_target: Messages that stay after a run due by their number. ``"auto"``: half of a strict
+            limit, so that one model call summarises many messages; else the limit. A run by ``compact``
+            leaves the limit.
+        auto_summarize_threshold: Share of the window at which a run is due, for any number of messages.
+        auto_summarize_target: Share of the window that such a run aims at.
+        summary_max_tokens: The maximum tokens of one answer.
+        summary_temperature: The sampling temperature of the answer, 0..1.
+        summary_budget_tokens: The maximum tokens of the summary in view. If a new summary has no room after
+            the earlier ones, it is made from them and the messages together.
+        fallback_bytes: The maximum bytes of the fallback summary, which needs no model.
+        attempts: Calls of one model for one answer.
+        call_timeout: Seconds that a call may take; None for no limit.
+        retry_delay: Seconds before the second call for one answer.
+        summarizer_window: The window of the model that writes summaries, in tokens; None: the session's.
+        estimator: The token rule, as in :class:`CompactionConfig`.
+
+    Raises:
+        ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
+    """
+
+    working_limit: int = 20
+    short_term_limit: int = 100
+    auto_summarize: bool = True
+    working_slack: int = 0
+    working_target: int | Literal["auto"] = AUTO
+    auto_summarize_threshold: float = 0.7
+    auto_summarize_target: float = 0.5
+    summary_max_tokens: int = 500
+    summary_temperature: float | None = 0.3
+    summary_budget_tokens: int = 1500
+    fallback_bytes: int = 500
+    attempts: int = 2
+    call_timeout: float | None = 120.0
+    retry_delay: float = 0.5
+    summarizer_window: int | None = None
+    estimator: str | TokenRule = "bytes/4"
+
+    def __post_init__(self) -> None:
+        checks.positive("working_limit", self.working_limit)
+        checks.positive("short_term_limit", self.short_term_limit)
+        checks.boolean("auto_summarize", self.auto_summarize)
+        checks.at_least("working_slack", self.working_slack, 0)
+        if self.working_target != AUTO:
+            checks.positive("working_target", self.working_target, or_else='"auto" or ')
+            if self.working_target > self.working_limit:
+                checks.refuse(
+                    "working_target", f"at most working_limit, {self.working_limit}", self.working_target
+                )
+        checks.share("auto_summarize_threshold", self.auto_summarize_threshold, above_zero=True)
+        checks.share("auto_summarize_target", self.auto_summarize_target, above_zero=True)
+        if not self.auto_summarize_target < self.auto_summarize_threshold:
+            checks.refuse(
+                "auto_summarize_target",
+                f"< auto_summarize_threshold, {self.auto_summarize_threshold}",
+                self.auto_summarize_target,
+            )
+        checks.positive("summary_max_tokens", self.summary_max_tokens)
+        if self.summary_temperature is not None:
+            checks.share("summary_temperature", self.summary_temperature)
+        checks.positive("summary_budget_tokens", self.summary_budget_tokens)
+        checks.positive("fallback_bytes", self.fallback_bytes)
+        checks.positive("attempts", self.attempts)
+        checks.seconds("call_timeout", self.call_timeout)
+        checks.pause("retry_delay", self.retry_delay)
+        checks.summarizer_window(self.summarizer_window)
+        checks.estimator(self.estimator)
+
+    @classmethod
+    def documented(cls) -> WindowConfig:
+        """The documented slack of 20: a run is due at twice the limit, and leaves the limit."""
+        return cls(working_slack=20)
+
+    @property
+    def left(self) -> int:
+        """The number of messages that stay after a run due by their number."""
+        if self.working_target != AUTO:
+            return self.working_target
+        return self.working_limit if self.working_slack else max(1, self.working_limit // 2)
+
+    def due_at(self, count: int) -> bool:
+        """Whether a run is due with *count* messages in view."""
+        if self.working_slack:
+            return count >= self.working_limit + self.working_slack
+        return count > self.working_limit
+
+    def threshold(self, context_window: int) -> int:
+        """The tokens at which a run is due: its share of the window, rounded up."""
+        return reached_at(context_window, self.auto_summarize_threshold)
+
+    def target(self, context_window: int) -> int:
+        """The maximum tokens that a run due by tokens aims at: its share of the window, rounded down."""
+        return share_of(context_window, self.auto_summarize_target)
+
+
+# The window policy: a few messages in view, a summary of the others, and a search over all that left.
+
+LEAST_LEFT = 2  # messages: with no more than this a call of `compact` does nothing
+
+PROMPT = (
+    "Summarise the conversation above in 3 to 5 sentences. Keep the decisions that were made, the facts and "
+    "figures that were found, what the tools returned, and what is to be achieved. Write plain sentences, "
+    "without an introduction."
+)
+
+
+class WindowCompactor:
+    """Keeps the newest messages in view, and one summary of the others, which stay searchable.
+
+    A run is due at any boundary if there are more messages than ``working_limit``, or if they fill 0.7 of the
+    window. System messages, pinned messages with their groups, groups with a pending call and the request in
+    flight always stay. If the model fails, ``smart_fallback_summary`` writes the summary, and the compaction
+    is ``degraded``.
+
+    Args:
+        config: The settings: limits, shares and budgets.
+        prompt: The instruction that ends a request for a summary.
+    """
+
+    def __init__(self, config: WindowConfig | None = None, *, prompt: str = PROMPT) -> None:
+        self.config = config or WindowConfig()
+        self.prompt = prompt
+        self._token_rule = rule(self.config.estimator)
+
+    def __repr__(self) -> str:
+        return f"WindowCompactor({self.config!r})"
+
+    @property
+    def name(self) -> str:
+        """``window``."""
+        return "window"
+
+    @property
+    def token_rule(self) -> TokenRule:
+        """The rule that the configuration names."""
+        return self._token_rule
+
+    def should_compact(self, context: CompactionContext) -> Trigger | None:
+        """The trigger, by tokens or by the number of messages; at any boundary."""
+        config = self.config
+        if not config.auto_summarize:
+            return None
+        tokens = context.estimated_history_tokens + context.reserved_tokens
+        if context.context_window is not None:
+            threshold = config.threshold(context.context_window)
+            if tokens >= threshold:
+                return self._trigger("history_tokens", tokens, threshold, context)
+        if config.due_at(context.message_count - context.fixed_count):
+            return self._trigger("count", tokens, None, context)
+        return None
+
+    def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
+        """Summarises the oldest messages, and appends the summary to the text of the earlier one.
+
+        Raises:
+            CompactionError: ``no_reduction``, if a run due by tokens would not make the view smaller.
+        """
+        read = as_history(history)
+        loose = [at for at in originals(read) if read[at].seq not in trigger.pins]
+        if trigger.reason == "manual" and len(loose) <= LEAST_LEFT:
+            return Skip("too_few", f"{len(loose)} messages are in view, more than {LEAST_LEFT} are needed")
+        selection = self._select(history, read, loose, trigger)
+        if not selection.is_worthwhile:
+            return Skip("nothing_to_discard", f"{len(loose)} messages are within the limits")
+        config = self.config
+        calls = Calls(config.attempts, config.call_timeout, False, config.retry_delay, trigger.model_calls)
+        earlier = "\n\n".join(unframed(each.text, WINDOW_PREFIX).strip() for each in summaries_of(read))
+        summary, degraded = yield from self._summary(selection, earlier, calls, trigger)
+        compaction = rewrite(
+            history, selection, summary, WINDOW_PREFIX, usage=tuple(calls.usage), degraded=degraded
+        )
+        if trigger.reason == "history_tokens":
+            check_shrunk(self._token_rule, history, compaction)
+        return compaction
+
+    def _trigger(
+        self, reason: str, tokens: int, threshold: int | None, context: CompactionContext
+    ) -> Trigger:
+        return Trigger(
+            "count" if reason == "count" else "history_tokens",
+            tokens=tokens,
+            threshold=threshold,
+            context_window=context.context_window,
+            reserved_tokens=context.reserved_tokens,
+        )
+
+    def _select(
+        self, history: Sequence[Message], read: History, loose: list[int], trigger: Trigger
+    ) -> Selection:
+        """A selection that retains the newest messages: as many as the limit leaves, or fewer large ones."""
+        fixed = must_stay(read, trigger.pins)
+        left = self.config.left if trigger.reason == "count" else self.config.working_limit
+        count = min(len(loose), left)
+        if trigger.reason == "history_tokens" and trigger.context_window is not None:
+            count = self._fitting(read, loose, count, fixed, trigger)
+        newest = loose[len(loose) - count :]
+        return kept_apart(history, read, {*fixed, *newest})
+
+    def _fitting(self, read: History, loose: list[int], count: int, fixed: set[int], trigger: Trigger) -> int:
+        """The number of the newest messages, at most *count*, that fit the target; at least 1."""
+        window = trigger.context_window or 0
+        target = self.config.target(window) - trigger.reserved_tokens
+        sums = read.sums(self._token_rule)
+        units = sum(sums[at + 1] - sums[at] for at in fixed)
+        room = target - min(self.config.summary_budget_tokens, max(0, target) // 4)
+        taken = 0
+        for at in reversed(loose[len(loose) - count :]):
+            units += 0 if at in fixed else sums[at + 1] - sums[at]
+            if taken and self._token_rule.tokens(units) > room:
+                break
+            taken += 1
+        return max(1, taken)
+
+    def _summary(
+        self, selection: Selection, earlier: str, calls: Calls, trigger: Trigger
+    ) -> Flow[tuple[str, bool]]:
+        """The text of the new summary, and whether the fallback wrote its newest part."""
+        config = self.config
+        budget = self._budget(trigger)
+        half = self._token_rule.count(selection.discarded) // 2
+        cap = min(config.summary_max_tokens, budget, max(LEAST_SUMMARY, half))
+        appends = not earlier or self._token_rule.count_text(earlier) + cap <= budget
+        new = [message for message in selection.told if message.provenance != "compaction_summary"]
+        told = new if appends else selection.told
+        brief = Brief(
+            prompt=self.prompt,
+            focus=trigger.focus,
+            cap=cap if appends else max(cap, budget * 2 // 3),
+            window=config.summarizer_window or trigger.context_window,
+            summary_prefix=WINDOW_PREFIX,
+            token_rule=self._token_rule,
+            more=trigger.instructions,
+        )
+        degraded = False
+        try:
+            text = yield from _warmed(summarise(told, brief, calls), config.summary_temperature)
+        except (CompactionError, SummarizerOverflow):
+            text, degraded, appends = smart_fallback_summary(new, config.fallback_bytes), True, True
+        text = text or "The messages held no text."
+        if appends and earlier:
+            room = budget - self._token_rule.count_text(text) - 1
+            text = f"{clip(earlier, max(0, room), self._token_rule)}\n\n{text}".lstrip()
+        return clip(text, budget, self._token_rule), degraded
+
+    def _budget(self, trigger: Trigger) -> int:
+        """The maximum tokens of the summary in view: the budget, but at most an eighth of the window."""
+        budget = self.config.summary_budget_tokens
+        return budget if trigger.context_window is None else max(1, min(budget, trigger.context_window // 8))
+
+
+@dataclass(frozen=True, slots=True)
+class Tiers:
+    """The tier of each message of a session, as half-open ranges of sequence numbers.
+
+    Attributes:
+        working: The messages in view.
+        short_term: The newest messages outside the view.
+        long_term: All older messages outside the view.
+    """
+
+    working: tuple[Range, ...]
+    short_term: tuple[Range, ...]
+    long_term: tuple[Range, ...]
+
+    def of(self, seq: int) -> Literal["working", "short_term", "long_term"] | None:
+        """The tier of message *seq*; None if there is no such message."""
+        if _within(self.working, seq):
+            return "working"
+        if _within(self.short_term, seq):
+            return "short_term"
+        return "long_term" if _within(self.long_term, seq) else None
+
+
+def tiers(view: Iterable[Message], next_seq: int, short_term_limit: int = 100) -> Tiers:
+    """The tiers of a session.
+
+    Args:
+        view: The messages in view.
+        next_seq: The number of messages ever appended.
+        short_term_limit: The maximum number of short-term messages.
+    """
+    shown = {message.seq for message in view if message.provenance != "compaction_summary"}
+    left = [seq for seq in range(next_seq) if seq not in shown]
+    border = max(0, len(left) - short_term_limit)
+    return Tiers(_ranges(sorted(shown)), _ranges(left[border:]), _ranges(left[:border]))
+
+
+def _ranges(numbers: Sequence[int]) -> tuple[Range, ...]:
+    return joined((number, number + 1) for number in numbers)
+
+
+def _within(ranges: Sequence[Range], seq: int) -> bool:
+    return any(start <= seq < end for start, end in ranges)
+
+
+def _warmed(flow: Flow[str], temperature: float | None) -> Flow[str]:
+    """*flow* with *temperature* in each of its requests."""
+    try:
+        request = next(flow)
+        while True:
+            try:
+                completion = yield replace(request, temperature=temperature)
+            except ModelError as error:
+                request = flow.throw(error)
+            else:
+                request = flow.send(completion)
+    except StopIteration as stop:
+        text: str = stop.value
+        return text
+    finally:
+        flow.close()
+
+
+# ``rustant``: a few messages in view, a hundred more as short-term, the others in a shared memory.
+
+MOST_RESULTS: Final = 20
+INDEX_DIR: Final = ".siltstone/search_index"
+
+_MEMORY: Final = (
+    "working_limit",
+    "short_term_limit",
+    "long_term_enabled",
+    "auto_summarize",
+    "working_slack",
+    "auto_summarize_threshold",
+    "auto_summarize_target",
+    "summary_max_tokens",
+    "summary_temperature",
+    "summary_budget_tokens",
+    "fallback_bytes",
+    "fact_min",
+    "fact_max",
+    "fact_unit",
+    "fact_inclusive",
+    "max_facts",
+    "max_corrections",
+)
+#: The documented bounds of a fact: 10 to 5,000 characters, both included.
+_FACTS: Final[Mapping[str, Any]] = {"fact_unit": "chars", "fact_inclusive": True}
+
+
+class Rustant(System):
+    """Windows of messages; facts and corrections that later sessions of the namespace know.
+
+    A configuration is TOML with the tables ``[memory]``, ``[search]`` and ``[knowledge]``.
+    """
+
+    name: ClassVar[str] = "rustant"
+    tables: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "memory": {name: name for name in _MEMORY},
+        "search": {"enabled": "search_enabled", "index_dir": "index_dir", "max_results": "max_results"},
+        "knowledge": {
+            "enabled": "knowledge_enabled",
+            "max_rules": "max_rules",
+            "min_entries": "min_entries",
+            "tool_rules": "tool_rules",
+        },
+    }
+
+    def _read(self, text: str) -> Mapping[str, Table]:
+        return known_tables(toml(text), list(self.tables))
+
+    def _made(self, settings: Mapping[str, Any], *, documented: bool) -> Preset:
+        said = {"long_term_enabled": True, "search_enabled": True, "knowledge_enabled": True, **settings}
+        for name in ("long_term_enabled", "search_enabled", "knowledge_enabled"):
+            checks.boolean(name, said[name])
+        checks.text("index_dir", said.get("index_dir", INDEX_DIR))
+        most = said.get("max_results", MOST_RESULTS)
+        checks.at_least("max_results", most, 1)
+        if most > 1000:
+            checks.refuse("max_results", "at most 1000", most)
+        window = WindowConfig(**chosen(settings, WindowConfig))
+        facts = {**(_FACTS if documented else {}), **chosen(settings, KnowledgeConfig)}
+        learns = KnowledgeConfig(
+            tool_facts=True,
+            rules=said["knowledge_enabled"],
+            patterns=not documented,
+            knowledge_extraction=not documented,  # the system documents no model call for facts
+            **facts,
+        )
+        options: dict[str, Any] = {"policy": WindowCompactor(window)}
+        if not said["search_enabled"]:
+            options |= {"memory": False, "knowledge": False}
+        elif not said["long_term_enabled"]:
+            options["knowledge"] = False
+        else:
+            options["knowledge"] = learns
+        has_facts, finds = options["knowledge"] is learns, said["search_enabled"]
+        ranked = partial(open_store, ranker="hybrid", decay=Decay(1.0, 1.0))
+        return Preset(
+            self.name,
+            documented,
+            options,
+            settings,
+            shared={"knowledge": replace(learns, scope="namespace")} if has_facts else {},
+            most_hits=most,
+            most_entries=window.short_term_limit if finds and not has_facts else None,
+            open_store=ranked if documented else open_store,
+        )
+
+
+rustant: Final = Rustant()

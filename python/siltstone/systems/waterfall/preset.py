@@ -1,0 +1,97 @@
+"""``waterfall``: messages in full, a recent and a long-term summary, and a vault of Markdown files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar, Final
+
+from siltstone.compaction import checks
+from siltstone.compaction.checks import nearest
+from siltstone.errors import ConfigError
+from siltstone.systems.base import Preset, System, chosen
+from siltstone.systems.reading import Table, markdown_settings, table, toml
+from siltstone.systems.waterfall.config import WaterfallConfig
+from siltstone.systems.waterfall.policy import WaterfallCompactor
+from siltstone.systems.waterfall.vault import VaultFiles
+
+SUMMARIZER: Final = "summarizer"
+"""The documented profile: the model of the session."""
+
+_KEYS: Final = {
+    name: name
+    for name in (
+        "immediate_window",
+        "recent_window",
+        "step",
+        "profile",
+        "prompt_style",
+        "stop",
+        "temperature",
+        "max_tokens",
+        "attempts",
+        "longterm_budget_tokens",
+        "longterm_refresh",
+        "ram_cap",
+    )
+}
+
+
+class Waterfall(System):
+    """Shows a session at three scales, by the number of its messages.
+
+    A configuration is the documented Markdown, whose lines ``**key**: value`` are settings, or TOML with the
+    same keys, at the top or in the table ``[waterfall]``. ``profile`` is the name of the model that writes
+    the summaries: ``summarizer`` is the session's model; other models are given as ``profiles=`` in code.
+    """
+
+    name: ClassVar[str] = "waterfall"
+    tables: ClassVar[Mapping[str, Mapping[str, str]]] = {"": {**_KEYS, "profiles": "profiles"}}
+
+    def _read(self, text: str) -> Mapping[str, Table]:
+        try:
+            read = toml(text)
+        except ConfigError as error:  # a line **key**: value is no TOML wherever it stands
+            found = markdown_settings(text)
+            if not found:
+                raise ConfigError(
+                    f"{error}; nor is it Markdown with lines **key**: value", field="config", value=text
+                ) from error
+            return {"": found}
+        inner = table(read.pop("waterfall", {}), "waterfall")
+        return {"": {**read, **inner}}
+
+    def _made(self, settings: Mapping[str, Any], *, documented: bool) -> Preset:
+        given = dict(settings)
+        profiles = table(given.pop("profiles", {}), "profiles")
+        profile = given.pop("profile", SUMMARIZER)
+        checks.text("profile", profile)
+        if profile != SUMMARIZER and profile not in profiles:
+            raise ConfigError(
+                f"profile must be the name of a model, got {profile!r}"
+                f"{nearest(profile, [SUMMARIZER, *profiles])}",
+                field="profile",
+                value=profile,
+            )
+        form = WaterfallConfig.documented() if documented else WaterfallConfig()
+        base = (
+            {}
+            if not documented
+            else {
+                "longterm_budget_tokens": form.longterm_budget_tokens,
+                "longterm_refresh": form.longterm_refresh,
+                "cap_share": form.cap_share,
+            }
+        )
+        values = chosen(given, WaterfallConfig)
+        stop = values.get("stop")
+        if isinstance(stop, str):
+            values["stop"] = (stop,)
+        config = WaterfallConfig(**{**base, **values})
+        options: dict[str, Any] = {"policy": WaterfallCompactor(config)}
+        if profile in profiles:
+            options["model"] = profiles[profile]
+        return Preset(self.name, documented, options, settings, live=partial(VaultFiles, config=config))
+
+
+waterfall: Final = Waterfall()

@@ -1,0 +1,657 @@
+"""The tools ``memory_search``, ``memory_get``, ``memory_save`` and ``memory_forget``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol, TypeAlias, TypedDict, Unpack
+
+from siltstone._native import matching_lines
+from siltstone.errors import ConfigError, InvalidArgumentsError, InvalidEntryError, SecretRefusedError
+from siltstone.knowledge import IMPORTANCE
+from siltstone.memory.entry import SearchFilters, SearchHit, SearchOrder
+from siltstone.tokens import estimate_tokens
+from siltstone.tools.base import (
+    FLOOR,
+    Count,
+    Tool,
+    answer_budget,
+    as_json,
+    beginning,
+    best_part,
+    check_budget,
+    check_names,
+    refusal,
+    shares,
+    shown,
+)
+
+# The tool ``memory_forget``: a model deletes saved memories, if the host allows it.
+
+FORGET_NAME: Final = "memory_forget"
+MAX_IDS: Final = 20  #: memories of one call
+
+FORGET_DESCRIPTION: Final = (
+    "Forget memories for good, by the ids that memory_save gave. Call it only when the user asks for "
+    "something to be forgotten, or when a memory of yours was wrong. It cannot be undone."
+)
+
+FORGET_PARAMETERS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "ids": {
+            "type": "array",
+            "items": {"type": "string"},
+            "minItems": 1,
+            "maxItems": MAX_IDS,
+            "description": f"The ids of the memories; at most {MAX_IDS}.",
+        }
+    },
+    "required": ["ids"],
+}
+
+
+def memory_forget(forget: Callable[[Sequence[str]], int]) -> Tool:
+    """The tool over *forget*, which takes ids of the session that it is bound to; how many were there.
+
+    A model that may forget can be talked into it: a session offers this tool only where its host allows it.
+    Its result is the JSON of ``{"forgotten"}``.
+    """
+
+    def run(arguments: Mapping[str, Any]) -> str:
+        return json.dumps({"forgotten": forget(_ids(arguments))})
+
+    return Tool(FORGET_NAME, FORGET_DESCRIPTION, FORGET_PARAMETERS, run)
+
+
+def _ids(arguments: Mapping[str, Any]) -> list[str]:
+    check_names(FORGET_NAME, arguments, FORGET_PARAMETERS["properties"])
+    ids = arguments.get("ids")
+    if not isinstance(ids, list | tuple) or not 1 <= len(ids) <= MAX_IDS:
+        got = len(ids) if isinstance(ids, list | tuple) else type(ids).__name__
+        raise refusal(FORGET_NAME, f"'ids' must be a list of 1 to {MAX_IDS} texts, got {got}")
+    for each in ids:
+        if not isinstance(each, str) or not each:
+            raise refusal(FORGET_NAME, f"an id must be a text that is not empty, got {shown(each)}")
+    return list(dict.fromkeys(ids))
+
+
+# The tool ``memory_get``: a model reads a message that is cut or no longer shown, in pages.
+
+GET_NAME = "memory_get"
+
+GET_DESCRIPTION = (
+    "Read a message of this conversation in full, by its handle: one that was cut, or that memory_search "
+    "has found (what begins with source_range 42 has the handle m42). Long messages come in pages: ask for "
+    "further lines, or for the lines that match a pattern."
+)
+
+GET_PARAMETERS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "handle": {"type": "string", "description": "Which message: m42, or 42."},
+        "lines": {
+            "type": "string",
+            "description": 'Which of its lines, numbered from 1: "7", "100-180" or "100-".',
+        },
+        "pattern": {
+            "type": "string",
+            "description": "Only the lines that match this regular expression. No look-around, no back "
+            "references; (?i) at its beginning ignores case.",
+        },
+    },
+    "required": ["handle"],
+}
+
+MOST_PATTERN = 1_000  #: characters of a pattern
+LONGEST_LINE = 400  #: characters; a longer line counts as several
+MOST: Final = 10**15  #: no message and no line has a number as large as this
+
+_HANDLE: Final = re.compile(r"\[?m?([0-9]{1,15})\]?", re.IGNORECASE)
+_LINES: Final = re.compile(r"([0-9]{1,15})(?:\s*(-)\s*([0-9]{1,15})?)?")
+
+
+def handle_of(seq: int) -> str:
+    """The handle of message *seq*."""
+    return f"m{seq}"
+
+
+def memory_get(
+    read: Callable[[int], str | None], *, budget: int | None = None, count: Count = estimate_tokens
+) -> Tool:
+    """The tool over *read*, which gives the text of a message by its sequence number, None where it has none.
+
+    Its result is a JSON object: ``handle``, ``lines`` (how many the message has; one of more than 400
+    characters counts as several), ``content`` (the lines that
+    were asked for, each with its number), and ``next`` where more of them follow: what to ask for as
+    ``lines``. With a ``pattern`` there is ``matches`` as well: how many of the lines asked for match.
+
+    A pattern is an expression of the Rust crate ``regex``: its time is linear in the text, whatever a model
+    may write.
+
+    Args:
+        read: Reads a message of the one session that the tool is bound to.
+        budget: Tokens of an answer at most, 100 or more; None for :func:`answer_budget` of an unknown window.
+        count: How they are counted.
+
+    Raises:
+        ConfigError: *budget* is too small for an answer.
+    """
+    most = answer_budget(None) if budget is None else check_budget(budget)
+
+    def run(arguments: Mapping[str, Any]) -> str:
+        check_names(GET_NAME, arguments, GET_PARAMETERS["properties"])
+        seq = _seq(arguments)
+        first, last = _range(arguments)
+        pattern = _text(arguments, "pattern")
+        text = read(seq)
+        if text is None:
+            raise refusal(GET_NAME, f"this conversation has no message {handle_of(seq)!r}")
+        lines = _lines_of(text)
+        wanted = [number for number in _matching(lines, pattern) if first <= number + 1 <= last]
+        told: dict[str, Any] = {"handle": handle_of(seq), "lines": len(lines)}
+        if pattern is not None:
+            told["matches"] = len(wanted)
+        return _page(told, lines, wanted, last, most, count)
+
+    return Tool(GET_NAME, GET_DESCRIPTION, GET_PARAMETERS, run)
+
+
+def _page(
+    told: dict[str, Any], lines: list[str], wanted: list[int], last: int, budget: int, count: Count
+) -> str:
+    """As many of the *wanted* lines as fit the budget; if the first line is too long, its beginning."""
+    shown: list[str] = []
+    room = budget - count(as_json({**told, "content": "", "next": f"{len(lines)}-{len(lines)}"})) - 1
+    for place, number in enumerate(wanted):
+        line = f"{number + 1}: {lines[number]}"
+        size = count(as_json(line)) + 1
+        if size > room and shown:
+            following = f"{number + 1}-{'' if last >= len(lines) else last}"
+            return as_json({**told, "content": "\n".join(shown), "next": following})
+        if size > room:
+            shown.append(_cut(line, room, count))
+            if place + 1 == len(wanted):
+                break
+            following = f"{wanted[place + 1] + 1}-{'' if last >= len(lines) else last}"
+            return as_json({**told, "content": "\n".join(shown), "next": following})
+        shown.append(line)
+        room -= size
+    return as_json({**told, "content": "\n".join(shown)})
+
+
+def _cut(line: str, room: int, count: Count) -> str:
+    """As much of the beginning of *line* as *room* holds."""
+    return beginning(line, lambda part: count(as_json(part)) <= room)
+
+
+def _lines_of(text: str) -> list[str]:
+    """The lines of *text*, longer ones in pieces of ``LONGEST_LINE``, so that each can be asked for."""
+    return [
+        line[start : start + LONGEST_LINE]
+        for line in text.split("\n")
+        for start in range(0, max(len(line), 1), LONGEST_LINE)
+    ]
+
+
+def _matching(lines: list[str], pattern: str | None) -> list[int] | range:
+    if pattern is None:
+        return range(len(lines))
+    if len(pattern) > MOST_PATTERN:
+        raise refusal(GET_NAME, f"'pattern' must have at most {MOST_PATTERN} characters, got {len(pattern)}")
+    try:
+        return matching_lines("\n".join(lines), pattern)
+    except ConfigError as error:
+        raise refusal(GET_NAME, f"'pattern' is not a regular expression: {error}") from error
+
+
+def _seq(arguments: Mapping[str, Any]) -> int:
+    handle = arguments.get("handle")
+    if handle is None:
+        raise refusal(GET_NAME, "the argument 'handle' is missing")
+    if type(handle) is int and 0 <= handle < MOST:
+        return handle
+    found = _HANDLE.fullmatch(handle.strip()) if isinstance(handle, str) else None
+    if found is None:
+        raise refusal(
+            GET_NAME, f"'handle' must be the handle of a message, such as 'm42', got {shown(handle)}"
+        )
+    return int(found[1])
+
+
+def _range(arguments: Mapping[str, Any]) -> tuple[int, int]:
+    """The first and the last line that were asked for, from 1."""
+    lines = arguments.get("lines")
+    if type(lines) is int and 0 <= lines < MOST:
+        lines = str(lines)
+    if lines is None or lines == "":
+        return 1, MOST
+    found = _LINES.fullmatch(lines.strip()) if isinstance(lines, str) else None
+    if found is None:
+        raise refusal(GET_NAME, f"'lines' must be a range such as '100-180', got {shown(lines)}")
+    first, last = int(found[1]), int(found[3] or (MOST if found[2] else found[1]))
+    if not 1 <= first <= last:
+        raise refusal(GET_NAME, f"'lines' must ascend from 1, got {shown(lines)}")
+    return first, last
+
+
+def _text(arguments: Mapping[str, Any], name: str) -> str | None:
+    value = arguments.get(name)
+    if value is not None and not isinstance(value, str):
+        raise refusal(GET_NAME, f"{name!r} must be a string, got {type(value).__name__}")
+    return value or None
+
+
+# The tool ``memory_save``: a model saves a text that it will need later.
+
+SAVE_NAME: Final = "memory_save"
+MAX_BYTES: Final = 50_000  #: bytes of one memory, as UTF-8
+MAX_SAVES: Final = 20  #: saves of one job
+_DEFAULT_TYPE: Final = "fact"
+
+SAVE_DESCRIPTION: Final = (
+    "Save something worth remembering to long-term memory: a decision, a preference, a goal, a fact about "
+    "the user or the project. Save one thing at a time, in a sentence that can be understood alone. Never "
+    "save passwords, keys or tokens."
+)
+
+SAVE_PARAMETERS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "content": {"type": "string", "description": "What to remember; 1 to 50,000 bytes."},
+        "memory_type": {
+            "type": "string",
+            "enum": list(IMPORTANCE),
+            "default": _DEFAULT_TYPE,
+            "description": "What it is.",
+        },
+        "importance": {
+            "type": "number",
+            "minimum": 0,
+            "maximum": 1,
+            "description": "0 to 1; by its type where not given: "
+            + ", ".join(f"{kind} {value:g}" for kind, value in IMPORTANCE.items())
+            + ".",
+        },
+        "source": {"type": "string", "description": "Who said it, or where it stands."},
+        "associations": {
+            "type": "array",
+            "description": "Memories that it belongs to.",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "target_id": {"type": "string", "description": "The id of the other memory."},
+                    "relation": {"type": "string", "description": "How the two belong together."},
+                },
+                "required": ["target_id"],
+            },
+        },
+    },
+    "required": ["content"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SavedMemory:
+    """A memory that a model wants to save, checked.
+
+    Attributes:
+        content: 1 to 50,000 bytes.
+        memory_type: One of the nine documented types.
+        importance: 0..1.
+        source: The person or system that stated it; empty if the model names none.
+        associations: ``(id, relation)`` of related memories.
+    """
+
+    content: str
+    memory_type: str
+    importance: float
+    source: str = ""
+    associations: tuple[tuple[str, str], ...] = ()
+
+
+def memory_save(save: Callable[[SavedMemory], str], *, max_saves: int | None = None) -> Tool:
+    """The tool over *save*, which keeps a memory in the session that it is bound to, and gives its id.
+
+    Its result is the JSON of ``{"id", "memory_type", "importance"}``.
+
+    Args:
+        save: Keeps a memory in its session. No argument of a call names another session.
+        max_saves: Calls that are carried out; later ones are refused. None for any number.
+
+    Raises:
+        ConfigError: *max_saves* is below 1.
+    """
+    if max_saves is not None and (type(max_saves) is not int or max_saves < 1):
+        raise ConfigError(
+            f"max_saves must be an integer >= 1 or None, got {max_saves!r}",
+            field="max_saves",
+            value=max_saves,
+        )
+    saved = 0
+
+    def run(arguments: Mapping[str, Any]) -> str:
+        nonlocal saved
+        memory = read_memory(arguments)
+        if max_saves is not None and saved >= max_saves:
+            raise refusal(SAVE_NAME, f"at most {max_saves} memories may be saved now, and all of them were")
+        saved += 1
+        try:
+            name = save(memory)
+        except (ConfigError, InvalidEntryError, SecretRefusedError) as error:  # of what the model wrote
+            saved -= 1
+            raise refusal(SAVE_NAME, str(error)) from error
+        except BaseException:
+            saved -= 1
+            raise
+        return json.dumps(
+            {"id": name, "memory_type": memory.memory_type, "importance": memory.importance},
+            ensure_ascii=False,
+        )
+
+    return Tool(SAVE_NAME, SAVE_DESCRIPTION, SAVE_PARAMETERS, run)
+
+
+def read_memory(arguments: Mapping[str, Any]) -> SavedMemory:
+    """*arguments* as a memory.
+
+    Raises:
+        InvalidArgumentsError: an unknown argument or type, an empty or too large content, or an importance
+            out of its range; the message says what is valid.
+    """
+    check_names(SAVE_NAME, arguments, SAVE_PARAMETERS["properties"])
+    content = arguments.get("content")
+    if not isinstance(content, str) or not content.strip():
+        raise refusal(
+            SAVE_NAME, f"'content' must be a text of 1 to {MAX_BYTES:,} bytes, got {_shown(content)}"
+        )
+    size = len(content.encode("utf-8", "surrogatepass"))
+    if size > MAX_BYTES:
+        raise refusal(SAVE_NAME, f"'content' must be a text of 1 to {MAX_BYTES:,} bytes, got {size:,} bytes")
+    kind = arguments.get("memory_type")
+    kind = _DEFAULT_TYPE if kind is None else kind
+    if not isinstance(kind, str) or kind not in IMPORTANCE:
+        valid = ", ".join(map(repr, IMPORTANCE))
+        raise refusal(SAVE_NAME, f"'memory_type' must be one of {valid}, got {shown(kind)}")
+    importance = arguments.get("importance")
+    if importance is None:
+        importance = IMPORTANCE[kind]
+    if isinstance(importance, bool) or not isinstance(importance, int | float) or not 0 <= importance <= 1:
+        raise refusal(SAVE_NAME, f"'importance' must be a number from 0 to 1, got {shown(importance)}")
+    source = arguments.get("source")
+    if source is not None and not isinstance(source, str):
+        raise refusal(SAVE_NAME, f"'source' must be a string, got {_shown(source)}")
+    return SavedMemory(
+        content, kind, float(importance), source or "", tuple(_associations(arguments.get("associations")))
+    )
+
+
+def _associations(given: object) -> list[tuple[str, str]]:
+    if given is None:
+        return []
+    if not isinstance(given, list | tuple):
+        raise refusal(SAVE_NAME, f"'associations' must be a list, got {_shown(given)}")
+    return [_association(item) for item in given]
+
+
+def _association(item: object) -> tuple[str, str]:
+    if isinstance(item, str) and item:
+        return item, ""
+    target = item.get("target_id") if isinstance(item, Mapping) else None
+    if not isinstance(target, str) or not target:
+        raise _no_association(item)
+    relation = item.get("relation") if isinstance(item, Mapping) else None
+    if relation is not None and not isinstance(relation, str):
+        raise _no_association(item)
+    return target, relation or ""
+
+
+def _no_association(item: object) -> InvalidArgumentsError:
+    return refusal(SAVE_NAME, f"an association must be an object with 'target_id', got {_shown(item)}")
+
+
+def _shown(value: object) -> str:
+    return "an empty text" if isinstance(value, str) else type(value).__name__
+
+
+# The tool ``memory_search``: a model searches for earlier messages and saved memories.
+
+SEARCH_NAME = "memory_search"
+DEFAULT_LIMIT = 5  #: hits, by default
+#: Times as the model may write them; ``siltstone.tools.periods`` reads them.
+FORMS = '"2026-03-05", "yesterday", "last Tuesday", "in March", "5 March 2026", "3 days ago"'
+_PLAIN = frozenset({"query", "limit"})  #: arguments that ask for nothing but the best hits
+_NOT_GIVEN = (None, "")  #: values of an argument that a model fills in because it is in the schema
+MAX_LIMIT = 20  #: the maximum number of hits, for any request of the model
+
+SEARCH_DESCRIPTION = (
+    "Search semantic memory for past conversation content. Memory contains text from earlier "
+    "conversation turns that were compacted away to save context space. Use this to recall information "
+    "from earlier in the conversation."
+)
+
+CROSS_SESSION_DESCRIPTION = f"{SEARCH_DESCRIPTION[:-1]} or from previous sessions."
+
+_Result: TypeAlias = Callable[[SearchHit, str], str]  # the JSON text of a hit with that content
+
+SEARCH_PARAMETERS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "description": "Natural language: what to recall."},
+        "limit": {
+            "type": "integer",
+            "minimum": 0,
+            "default": DEFAULT_LIMIT,
+            "description": f"The most results to return; at most {MAX_LIMIT}.",
+        },
+        "since": {"type": "string", "description": f"Only what was said then or later: {FORMS}."},
+        "until": {"type": "string", "description": "Only what was said then or before, in the same forms."},
+        "order": {
+            "type": "string",
+            "enum": ["score", "time"],
+            "default": "score",
+            "description": (
+                "'score': the best match first. 'time': mentions of a topic in the order in which they were "
+                "said, spread over the conversation; for what came first, what changed, or all of a topic."
+            ),
+        },
+    },
+    "required": ["query"],
+}
+
+
+class Search(Protocol):
+    """A search that is bound to a session, or to its namespace."""
+
+    def __call__(
+        self, query: str, limit: int, /, *, order: SearchOrder = ..., **filters: Unpack[SearchFilters]
+    ) -> list[SearchHit]:
+        """At most *limit* hits, best first, or in the order of the messages.
+
+        An order or a filter is given only where the model asked for it.
+        """
+
+
+Direct: TypeAlias = Callable[[str, int], str | list[SearchHit] | None]
+"""A function of a query and a limit: the answer, or the hits; None where only the search has them."""
+
+
+def _local_time() -> datetime:
+    return datetime.now().astimezone()
+
+
+def memory_search(
+    search: Search,
+    *,
+    budget: int | None = None,
+    count: Count = estimate_tokens,
+    cross_session: bool = False,
+    now: Callable[[], datetime] = _local_time,
+) -> Tool:
+    """The tool over *search*.
+
+    Its result is a JSON array of ``{"content", "score", "source_range": {"start", "end"}}`` in one line, best
+    first, or with ``order="time"`` in the order in which they were said. Where it would have more than
+    *budget* tokens, long contents are cut to their best passages, each with 60 tokens at least; only where
+    that is too much, too, the last hits are left out, and a second line says how many.
+
+    The model may say from when on and until when. Both take a time as ISO 8601 has it, or in the English
+    words of ``siltstone.tools.periods``; *since* is from the first moment of a period that words name,
+    *until* goes up to its end. Words that name no period, or more than one, are refused: nothing is guessed.
+
+    Args:
+        search: Gives the hits.
+        budget: Tokens of an answer at most, 100 or more; None for :func:`answer_budget` of an unknown window.
+        count: How they are counted.
+        cross_session: *search* finds what other sessions said, too. The description says so, and each result
+            has the ``session_id`` it is of.
+        now: The current time, in the zone in which days begin.
+
+    Raises:
+        ConfigError: *budget* is too small for an answer.
+    """
+    return searching_tool(search, budget=budget, count=count, cross_session=cross_session, now=now)
+
+
+def searching_tool(
+    search: Search,
+    *,
+    budget: int | None,
+    count: Count,
+    cross_session: bool,
+    now: Callable[[], datetime],
+    direct: Direct | None = None,
+) -> Tool:
+    """As :func:`memory_search`; *direct* answers calls with a query and a limit alone."""
+    most = answer_budget(None) if budget is None else check_budget(budget)
+
+    def run(arguments: Mapping[str, Any]) -> str:
+        query, limit = _query(arguments), _limit(arguments)
+        hits: list[SearchHit] | None = None if limit and query.strip() else []
+        try:
+            if hits is None and direct is not None and arguments.keys() <= _PLAIN:
+                answer = direct(query, limit)
+                if isinstance(answer, str):
+                    return answer
+                hits = answer
+            filters, order = _filters(arguments, now), _order(arguments)
+            if hits is None:
+                hits = search(query, limit, **order, **filters)
+        except InvalidEntryError as error:  # a query over the store's limit
+            raise refusal(SEARCH_NAME, str(error)) from error
+        return _answer(hits, query, most, count, _across if cross_session else _result)
+
+    return Tool(
+        SEARCH_NAME,
+        CROSS_SESSION_DESCRIPTION if cross_session else SEARCH_DESCRIPTION,
+        SEARCH_PARAMETERS,
+        run,
+    )
+
+
+def _answer(hits: list[SearchHit], query: str, budget: int, count: Count, result: _Result) -> str:
+    whole = _array([hit.content for hit in hits], hits, result)
+    if not hits or count(whole) <= budget:
+        return whole
+    kept, room = _kept(hits, budget, count, result)
+    share = shares([count(as_json(hit.content)) for hit in hits[:kept]], room)
+
+    def written(text: str) -> int:
+        return count(as_json(text))  # escapes are sent, too
+
+    contents = [best_part(hit.content, query, share, written) for hit in hits[:kept]]
+    answer = _array(contents, hits, result)
+    left_out = len(hits) - kept
+    return f"{answer}\n{_left_out(left_out)}" if left_out else answer
+
+
+def _kept(hits: list[SearchHit], budget: int, count: Count, result: _Result) -> tuple[int, int]:
+    """How many hits fit *budget* with their contents cut to the floor, one at least; the room for those."""
+    for kept in range(len(hits), 0, -1):
+        note = count(_left_out(len(hits) - kept)) + 1 if kept < len(hits) else 0
+        room = budget - note - count(_array([""] * kept, hits, result)) - kept  # roundings
+        least = sum(min(count(as_json(hit.content)), FLOOR) for hit in hits[:kept])
+        if least <= room:
+            return kept, room
+    return 1, max(room, 1)
+
+
+def _left_out(number: int) -> str:
+    hits = "hit was" if number == 1 else "hits were"
+    return f"({number} more {hits} found and left out for their length.)"
+
+
+def _array(contents: list[str], hits: list[SearchHit], result: _Result) -> str:
+    return f"[{', '.join(map(result, hits, contents))}]"
+
+
+def _query(arguments: Mapping[str, Any]) -> str:
+    query = arguments.get("query")
+    if query is None:
+        raise refusal(SEARCH_NAME, "the argument 'query' is missing")
+    if not isinstance(query, str):
+        raise refusal(SEARCH_NAME, f"'query' must be a string, got {type(query).__name__}")
+    return query
+
+
+def _limit(arguments: Mapping[str, Any]) -> int:
+    limit = arguments.get("limit", DEFAULT_LIMIT)
+    if limit is None:
+        return DEFAULT_LIMIT
+    if isinstance(limit, float) and limit.is_integer():
+        limit = int(limit)  # JSON has one kind of number
+    if type(limit) is not int or limit < 0:
+        raise refusal(SEARCH_NAME, f"'limit' must be an integer >= 0, got {shown(limit)}")
+    return min(limit, MAX_LIMIT)
+
+
+class _Order(TypedDict, total=False):
+    """The order that the model asks for, if it is not best first."""
+
+    order: SearchOrder
+
+
+def _order(arguments: Mapping[str, Any]) -> _Order:
+    order = arguments.get("order")
+    if order in (None, "", "score"):
+        return {}
+    if order != "time":
+        raise refusal(SEARCH_NAME, f"'order' must be 'score' or 'time', got {shown(order)}")
+    return {"order": "time"}
+
+
+def _filters(arguments: Mapping[str, Any], now: Callable[[], datetime]) -> SearchFilters:
+    """The filters ``since`` and ``until``, if the model gives them."""
+    filters = SearchFilters()
+    if (words := arguments.get("since")) not in _NOT_GIVEN:
+        filters["since"], _ = _period("since", words, now)
+    if (words := arguments.get("until")) not in _NOT_GIVEN:
+        first, after = _period("until", words, now)
+        # A message of exactly that moment is included, to the millisecond.
+        filters["until"] = after if first < after else after + timedelta(milliseconds=1)
+    return filters
+
+
+def _period(argument: str, words: object, now: Callable[[], datetime]) -> tuple[datetime, datetime]:
+    from siltstone.tools.periods import period  # few searches name a time
+
+    said = shown(words) if type(words) is int else words  # a year, or seconds since 1970
+    found = period(said, now()) if isinstance(said, str) else None
+    if found is None:
+        raise refusal(SEARCH_NAME, f"{argument!r} must be a time such as {FORMS}, got {shown(words)}")
+    return found
+
+
+def _result(hit: SearchHit, content: str) -> str:
+    """The hit as JSON text: to write it here takes a third of the time of a dict and an encoder."""
+    start, end = hit.source_range
+    score = repr(hit.score) if type(hit.score) is float else as_json(hit.score)
+    place = f'{{"start": {start}, "end": {end}}}'
+    return f'{{"content": {as_json(content)}, "score": {score}, "source_range": {place}}}'
+
+
+def _across(hit: SearchHit, content: str) -> str:
+    return f'{_result(hit, content)[:-1]}, "session_id": {as_json(hit.session_id)}}}'
