@@ -16,11 +16,15 @@ import textwrap
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 PAGE = Path(__file__).parent.parent / "target" / "reference.html"
 MODULES = (
-    "siltstone", "siltstone.adapters.anthropic", "siltstone.adapters.openai", "siltstone.archive",
+    "siltstone", "siltstone.session", "siltstone.session.recovery", "siltstone.session.compactions",
+    "siltstone.compaction", "siltstone.compaction.results", "siltstone.embedding", "siltstone.engine",
+    "siltstone.evaluation",    "siltstone.hooks", "siltstone.index", "siltstone.llm", "siltstone.tokens",
+    "siltstone.adapters.anthropic", "siltstone.adapters.openai", "siltstone.archive",
     "siltstone.config", "siltstone.errors", "siltstone.events", "siltstone.knowledge", "siltstone.memory",
     "siltstone.messages", "siltstone.models", "siltstone.postgres",
     "siltstone.presets", "siltstone.redaction", "siltstone.telemetry",
@@ -53,7 +57,7 @@ class Reference:
         module = import_module(name)
         self.parts.append(f'<h2 id="{name}">{name}</h2>')
         self.text(inspect.getdoc(module) or "", name)
-        for each in sorted(module.__all__):
+        for each in sorted(getattr(module, "__all__", None) or _names(module)):
             value = getattr(module, each)
             if name == "siltstone" or getattr(value, "__module__", name).startswith(
                 (name, "siltstone._native")
@@ -124,6 +128,15 @@ def _members(value: type) -> Iterator[tuple[str, Any]]:
                 if is_ours and not name.startswith("_") and name not in seen:
                     seen.add(name)
                     yield name, getattr(value, name)
+
+
+def _names(module: ModuleType) -> list[str]:
+    """The public names of a module without ``__all__``: those that it defines."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", "").startswith("siltstone")
+    ]
 
 
 def _signature(name: str, value: Callable[..., Any]) -> str:

@@ -15,8 +15,9 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from conversations import small, turns
-from siltstone import Compacted, MemoryStore, Session
+from siltstone import MemoryStore, Session
 from siltstone.cli.app import app
+from siltstone.engine import Compacted
 from siltstone.inspector import Access, Subject, inspector_app
 from siltstone.testing import ScriptedModel
 

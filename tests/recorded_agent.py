@@ -17,7 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from siltstone import Compacted, CompactionCompleted, Completion, CompletionRequest, MemoryStore, Session
+from siltstone import Completion, CompletionRequest, MemoryStore, Session
+from siltstone.engine import Compacted
+from siltstone.events import CompactionCompleted
 from siltstone.llm import ToolCall
 from siltstone.messages import (
     RecalledMessage,

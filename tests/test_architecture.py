@@ -12,12 +12,13 @@ CHECKOUT = Path(__file__).parent.parent
 PACKAGE, CORE = CHECKOUT / "python" / "siltstone", CHECKOUT / "rust" / "core" / "src"
 FLOORS = {  # lowest first: a room imports rooms of earlier lines, and itself
     PACKAGE: [
-        "_native errors late",
-        "embedding events hooks messages overflow windows",
+        "_native errors",
+        "embedding events hooks limits messages",
         "documented index llm memory redaction tokens",
-        "compaction knowledge models outcome tokenizer",
-        "archive config engine evaluation recall testing tools vault",
-        "presets",
+        "compaction knowledge models",
+        "archive evaluation recall testing tools",
+        "systems",
+        "config engine presets",
         "session",
         "figures stores",
         "postgres",

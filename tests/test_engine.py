@@ -9,22 +9,20 @@ import pytest
 
 from conversations import Raw, assistant, exchange, turns, user
 from siltstone import (
-    Compacted,
     CompactionConfig,
     Completion,
     CompletionRequest,
     ConfigError,
     ContextOverflowError,
     Emergency,
-    Failed,
-    InvalidMessageError,
-    Skipped,
     ThresholdCompactor,
-    UsageRecord,
     acompact,
     compact,
     plan,
 )
+from siltstone.engine import Compacted, Failed, Skipped
+from siltstone.errors import InvalidMessageError
+from siltstone.events import UsageRecord
 from siltstone.testing import RecordingHook, ScriptedModel
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))

@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 import siltstone
-from siltstone import Compacted, Failed, MemoryStore, Session, SimpleMemoryStore, errors
+import siltstone.events
+from siltstone import MemoryStore, Session, SimpleMemoryStore, errors
 from siltstone.compaction import Compaction, Skip
+from siltstone.engine import Compacted, Failed
 from siltstone.errors import SiltstoneError, StoreError
 from siltstone.llm import Flow
 from siltstone.messages import Message
@@ -54,7 +56,7 @@ def test_a_model_that_raises_is_named_by_its_class() -> None:
     outcome = siltstone.compact(LONG, POLICY, model=model)
     assert isinstance(outcome, Failed)
     event = outcome.events[-1]
-    assert isinstance(event, siltstone.CompactionFailed)
+    assert isinstance(event, siltstone.events.CompactionFailed)
     assert (outcome.reason, outcome.error_class) == ("llm_failed", "TimeoutError")
     assert (event.error_class, event.attempted_entries) == ("TimeoutError", 0)
 

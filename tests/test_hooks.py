@@ -11,23 +11,11 @@ from typing import Any
 import pytest
 
 from compacting import assistant, exchange, long, user
-from siltstone import (
-    Compacted,
-    CompactionConfig,
-    ConfigError,
-    Emergency,
-    Failed,
-    Guidance,
-    Plan,
-    Skipped,
-    ThresholdCompactor,
-    acompact,
-    compact,
-    plan,
-)
+from siltstone import CompactionConfig, ConfigError, Emergency, ThresholdCompactor, acompact, compact, plan
 from siltstone.compaction.base import Compaction, CompactionError, Trigger
 from siltstone.compaction.validate import guided, injected
-from siltstone.hooks import HookError
+from siltstone.engine import Compacted, Failed, Plan, Skipped
+from siltstone.hooks import Guidance, HookError
 from siltstone.messages import InjectedMessage, in_flight, indexable_text, read_history, turns
 from siltstone.testing import RecordingHook, ScriptedModel
 from siltstone.tokens import rule

@@ -13,8 +13,9 @@ with siltstone.Session.open(sys.argv[1], "chat-1", context_window=4_000) as sess
     print(*sys.modules)
 """
 OPTIONAL = (
-    "archive", "evaluation", "index", "knowledge", "postgres", "presets", "recall", "redaction", "vault",
-    "compaction.tiered", "compaction.waterfall", "compaction.window", "messages.conversion", "session.aio",
+    "archive", "config", "evaluation", "index", "knowledge", "postgres", "presets", "recall", "redaction",
+    "systems.openclaw", "systems.rustant", "systems.spacebot", "systems.waterfall", "compaction.results",
+    "messages.conversion", "session.aio", "session.committing",
 )  # fmt: skip
 
 

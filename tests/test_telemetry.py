@@ -22,9 +22,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 import siltstone
+import siltstone.engine
+import siltstone.errors
 from conversations import small, turns
-from siltstone import Completion, CompletionRequest, MemoryStore, Session, UsageRecord, telemetry
-from siltstone.events import UNWATCHED, watch_operation
+from siltstone import Completion, CompletionRequest, MemoryStore, Session, events, telemetry
+from siltstone.events import UNWATCHED, UsageRecord, watch_operation
 
 SECRET = "The vault opens with 4711."
 
@@ -82,7 +84,7 @@ def talk(session: Session) -> None:
 def compacted(tmp_path: Any, model: Any = None, **options: Any) -> Session:
     session = Session.open(tmp_path, "chat-1", policy=small(), model=model or Named(), **options)
     talk(session)
-    assert isinstance(session.compact(), siltstone.Compacted)
+    assert isinstance(session.compact(), siltstone.engine.Compacted)
     return session
 
 
@@ -138,7 +140,7 @@ async def test_an_async_session_makes_the_same_spans(seen: Seen, tmp_path: Any) 
 
     async with siltstone.AsyncSession.open(tmp_path, "a", policy=small(), model=Slow()) as session:
         await session.append(*(message for turn in turns(12) for message in turn))
-        assert isinstance(await session.compact(), siltstone.Compacted)
+        assert isinstance(await session.compact(), siltstone.engine.Compacted)
         await session.search("what")
     span = seen.one("siltstone.compact")
     assert span.context is not None
@@ -205,7 +207,7 @@ def test_a_failure_names_its_class_and_nothing_that_was_said(seen: Seen, tmp_pat
         talk(session)
         session.compact()
         store = session.store
-    with pytest.raises(siltstone.StoreClosedError):
+    with pytest.raises(siltstone.errors.StoreClosedError):
         store.search("chat-1", "vault")
     compact, chat = seen.one("siltstone.compact"), seen.spans("chat")[0]
     assert compact.status.status_code is chat.status.status_code is StatusCode.ERROR
@@ -281,4 +283,8 @@ def test_events_are_in_the_log_for_whoever_wants_them(
     with caplog.at_level(logging.DEBUG, logger="siltstone"):
         compacted(tmp_path).close()
     told = {type(record.event) for record in caplog.records if hasattr(record, "event")}
-    assert {siltstone.CompactionStarted, siltstone.CompactionCompleted, siltstone.MemoryIndexed} <= told
+    assert {
+        events.CompactionStarted,
+        events.CompactionCompleted,
+        events.MemoryIndexed,
+    } <= told

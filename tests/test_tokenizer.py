@@ -9,20 +9,19 @@ from hypothesis import given
 
 from compacting import assistant, exchange, long, user
 from siltstone import (
-    Compacted,
     CompactionConfig,
     CompletionRequest,
     ConfigError,
     Session,
     SimpleMemoryStore,
     ThresholdCompactor,
-    TokenizerRule,
     compact,
     estimate_tokens,
 )
+from siltstone.engine import Compacted
 from siltstone.messages import read_history
 from siltstone.models import ExtractiveModel
-from siltstone.tokens import IMAGE_TOKENS, MESSAGE_TOKENS
+from siltstone.tokens import IMAGE_TOKENS, MESSAGE_TOKENS, TokenizerRule
 from strategies import histories, texts
 from strategies_values import PIXEL
 

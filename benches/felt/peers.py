@@ -26,7 +26,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from isolation import entries, opened, said, text
-from siltstone import Entry, MemoryStore, _native, embed
+from siltstone import Entry, MemoryStore, _native
+from siltstone.embedding import embed
 
 DIMENSION, BEST, BATCH = 384, 10, 1_000
 

@@ -72,7 +72,7 @@ def windows(source: Corpus, count: int) -> list[str]:
 
 def questions(count: int) -> list[str]:
     """*count* questions of LoCoMo, or none where the data is absent."""
-    from siltstone import DatasetError
+    from siltstone.errors import DatasetError
     from siltstone.evaluation import load_dataset
 
     try:
@@ -86,7 +86,7 @@ def questions(count: int) -> list[str]:
 
 def dialogues() -> list[str]:
     """The turns of LoCoMo and the blocks of agents, in their order; none where the data is absent."""
-    from siltstone import DatasetError
+    from siltstone.errors import DatasetError
     from siltstone.evaluation import load_dataset
 
     try:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 import siltstone
+import siltstone.embedding
+import siltstone.index
 from measure import K, OverTexts
 
 DIMENSION = 4096
@@ -19,7 +21,7 @@ class Exact(OverTexts):
     """``HashedTfIndex``: takes texts, and makes the rows itself."""
 
     def __init__(self) -> None:
-        super().__init__("siltstone HashedTfIndex", siltstone.HashedTfIndex())
+        super().__init__("siltstone HashedTfIndex", siltstone.index.HashedTfIndex())
 
 
 class SparseGraph:
@@ -27,19 +29,19 @@ class SparseGraph:
 
     def __init__(self) -> None:
         self.name = "siltstone HnswIndex sparse"
-        params = siltstone.HnswParams(m=M, ef_construction=EF_CONSTRUCTION)
+        params = siltstone.index.HnswParams(m=M, ef_construction=EF_CONSTRUCTION)
         self.index = siltstone.HnswIndex(DIMENSION, params, "sparse")
         self.ef = EF
         self._all: Any = None
 
     def add(self, rows: Any) -> None:
-        self.index.add(siltstone.embed_sparse(rows))
+        self.index.add(siltstone.embedding.embed_sparse(rows))
 
     def ready(self) -> None: ...
 
     def prepare(self, queries: Any) -> Sequence[Any]:
-        self._all = siltstone.embed_sparse(list(queries))
-        return [siltstone.embed_sparse([query]) for query in queries]
+        self._all = siltstone.embedding.embed_sparse(list(queries))
+        return [siltstone.embedding.embed_sparse([query]) for query in queries]
 
     def ask(self, query: Any) -> Sequence[int]:
         return self.index.search(query, K, self.ef, plan="graph")[0]  # type: ignore[return-value]
@@ -52,14 +54,14 @@ class SparseGraph:
 
 
 class Dense:
-    """A peer over dense rows: float32 of the same texts, made beforehand by ``siltstone.embed_batch``."""
+    """A peer over dense rows: float32 of the same texts, made beforehand by ``embed_batch``."""
 
     def __init__(self) -> None:
         self.ef = EF
         self._queries: Any = None
 
     def prepare(self, queries: Any) -> Sequence[Any]:
-        self._queries = siltstone.embed_batch(list(queries))
+        self._queries = siltstone.embedding.embed_batch(list(queries))
         return list(self._queries)
 
     def ready(self) -> None: ...
@@ -78,7 +80,7 @@ class Hnswlib(Dense):
         self.index.set_num_threads(1)
 
     def add(self, rows: Any) -> None:
-        self.index.add_items(siltstone.embed_batch(rows), num_threads=1)
+        self.index.add_items(siltstone.embedding.embed_batch(rows), num_threads=1)
 
     def ask(self, query: Any) -> Sequence[int]:
         return self.index.knn_query(query, k=K, num_threads=1)[0][0]  # type: ignore[no-any-return]
@@ -101,7 +103,7 @@ class Usearch(Dense):
 
     def add(self, rows: Any) -> None:
         first = len(self.index)
-        self.index.add(np.arange(first, first + len(rows)), siltstone.embed_batch(rows), threads=1)
+        self.index.add(np.arange(first, first + len(rows)), siltstone.embedding.embed_batch(rows), threads=1)
 
     def ask(self, query: Any) -> Sequence[int]:
         return self.index.search(query, K, threads=1).keys  # type: ignore[no-any-return]
@@ -123,7 +125,7 @@ class Faiss(Dense):
         self.index.hnsw.efConstruction, self.index.hnsw.efSearch = EF_CONSTRUCTION, EF
 
     def add(self, rows: Any) -> None:
-        self.index.add(siltstone.embed_batch(rows))
+        self.index.add(siltstone.embedding.embed_batch(rows))
 
     def ask(self, query: Any) -> Sequence[int]:
         return self.index.search(query[None], K)[1][0]  # type: ignore[no-any-return]
@@ -145,7 +147,7 @@ class Columns(Dense):
         self._rows: list[Any] = []
 
     def add(self, rows: Any) -> None:
-        indptr, indices, values = siltstone.embed_sparse(rows)
+        indptr, indices, values = siltstone.embedding.embed_sparse(rows)
         self._rows.append(self.sparse.csr_matrix((values, indices, indptr), (len(rows), DIMENSION)))
 
     def ready(self) -> None:
@@ -154,7 +156,7 @@ class Columns(Dense):
         self._sums = np.zeros(table.shape[0], np.float32)
 
     def prepare(self, queries: Any) -> Sequence[Any]:
-        found = (siltstone.embed_sparse([query]) for query in queries)
+        found = (siltstone.embedding.embed_sparse([query]) for query in queries)
         return [(indices.tolist(), values.tolist()) for _, indices, values in found]
 
     def ask(self, query: Any) -> Sequence[int]:
@@ -179,7 +181,7 @@ class Product(Dense):
         self._rows: list[Any] = []
 
     def add(self, rows: Any) -> None:
-        self._rows.append(siltstone.embed_batch(rows))
+        self._rows.append(siltstone.embedding.embed_batch(rows))
 
     def ready(self) -> None:
         self._table = np.vstack(self._rows)
@@ -198,12 +200,12 @@ class Oracle:
     """The cosines in float64, row by row, from the sparse embeddings; ties count as found."""
 
     def __init__(self, texts: list[str], queries: list[str]) -> None:
-        indptr, indices, values = siltstone.embed_sparse(texts)
+        indptr, indices, values = siltstone.embedding.embed_sparse(texts)
         self.best: list[set[int]] = []
         self.distances: list[Any] = []
         for query in queries:
             weights = np.zeros(DIMENSION)
-            _, buckets, counts = siltstone.embed_sparse([query])
+            _, buckets, counts = siltstone.embedding.embed_sparse([query])
             weights[buckets] = counts
             sums = np.concatenate(([0.0], np.cumsum(values * weights[indices])))
             similarities = sums[indptr[1:]] - sums[indptr[:-1]]

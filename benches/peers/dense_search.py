@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import siltstone
+import siltstone.index
 from measure import PORTABLE, Elsewhere, K, compare, quickest
 from siltstone.index.hnsw import Storage
 
@@ -24,7 +25,7 @@ class Graph:
     def __init__(self, dim: int, storage: Storage = "i8") -> None:
         self.name = f"siltstone HnswIndex {storage}"
         self.index = siltstone.HnswIndex(
-            dim, siltstone.HnswParams(m=M, ef_construction=EF_CONSTRUCTION), storage
+            dim, siltstone.index.HnswParams(m=M, ef_construction=EF_CONSTRUCTION), storage
         )
         self.ef = EF
         self._queries: Any = None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import siltstone
+import siltstone.index
 from measure import K, OverTexts
 from siltstone import _native
 
@@ -21,7 +22,7 @@ class Bm25(OverTexts):
     """``Bm25Index``."""
 
     def __init__(self) -> None:
-        super().__init__("siltstone Bm25Index", siltstone.Bm25Index(siltstone.Bm25Params(K1, B)))
+        super().__init__("siltstone Bm25Index", siltstone.index.Bm25Index(siltstone.index.Bm25Params(K1, B)))
 
 
 class Tantivy:

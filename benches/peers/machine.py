@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import siltstone
+import siltstone.index
 
 CHECKOUT = Path(__file__).parent.parent.parent
 PACKAGES = ("numpy", "scipy", "hnswlib", "usearch", "faiss-cpu", "bm25s", "rank-bm25", "tantivy", "xxhash")
@@ -23,7 +24,7 @@ def machine() -> dict[str, str]:
         "processor": f"{_processor()}, {os.cpu_count()} cores",
         "system": f"{platform.system()} {platform.machine()}",
         "python": f"CPython {platform.python_version()}, SQLite {sqlite3.sqlite_version}",
-        "path": str(siltstone.HashedTfIndex().stats()["simd"]),
+        "path": str(siltstone.index.HashedTfIndex().stats()["simd"]),
         "load": f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown",
         "packages": ", ".join(f"{name} {_version(name)}" for name in PACKAGES),
     }

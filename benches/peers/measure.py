@@ -14,7 +14,7 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from siltstone import Bm25Index, HashedTfIndex
+    from siltstone.index import Bm25Index, HashedTfIndex
 
 K = 10
 PORTABLE = "portable"

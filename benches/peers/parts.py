@@ -17,6 +17,8 @@ import cosine
 import dense_search
 import lexical
 import siltstone
+import siltstone.embedding
+import siltstone.index
 from corpus import REAL, SEED, Corpus, corpus, dialogues, questions, windows
 from dense_data import kept_vectors
 from measure import PORTABLE, Elsewhere, compare, times
@@ -152,13 +154,13 @@ def embedding(size: int, place: Path) -> Numbers:
         return counts
 
     texts = texts[:2_000]
-    indptr, indices, _ = siltstone.embed_sparse(texts)
+    indptr, indices, _ = siltstone.embedding.embed_sparse(texts)
     for place_of, text in enumerate(texts):
         if indices[indptr[place_of] : indptr[place_of + 1]].tolist() != sorted(loop(text)):
             raise SystemExit(f"the loop has other buckets for {text!r}")
     ours, theirs = [], []
     for _ in range(3 * ROUNDS):
-        ours.append(_cpu(lambda: siltstone.embed_sparse(texts)))
+        ours.append(_cpu(lambda: siltstone.embedding.embed_sparse(texts)))
         theirs.append(_cpu(lambda: [loop(text) for text in texts]))
     taken = sum(len(text.encode()) for text in texts)
     return {
@@ -183,7 +185,7 @@ def crossover(_size: int, place: Path) -> Numbers:
     turned = np.linalg.qr(np.random.default_rng(SEED).standard_normal((1024, rows.shape[1])))[0].T
     found: Numbers = {}
     for dim in (64, 128, 384, 1024):
-        index = siltstone.HnswIndex(dim, siltstone.HnswParams(m=16, ef_construction=200), "i8")
+        index = siltstone.HnswIndex(dim, siltstone.index.HnswParams(m=16, ef_construction=200), "i8")
         # The first numbers of an LSA weigh most; more of them than there are: the same rows, turned.
         mine, narrow = (
             (each[:, :dim] if dim <= each.shape[1] else each @ turned).astype(np.float32, order="C")

@@ -19,7 +19,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from siltstone import Compacted, ThresholdCompactor, _native, compact, plan
+from siltstone import ThresholdCompactor, _native, compact, plan
+from siltstone.engine import Compacted
 from siltstone.messages import groups, read_history
 from siltstone.tokens import estimate_tokens
 

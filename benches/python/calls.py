@@ -22,16 +22,8 @@ import bench_search
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from siltstone import (
-    Compacted,
-    ExtractiveModel,
-    MemoryStore,
-    Session,
-    ThresholdCompactor,
-    _native,
-    compact,
-    plan,
-)
+from siltstone import ExtractiveModel, MemoryStore, Session, ThresholdCompactor, _native, compact, plan
+from siltstone.engine import Compacted
 from siltstone.systems.meerkat import CompactionConfig
 
 ENTRIES = 10_000

@@ -13,7 +13,7 @@ from contenders import DEFAULT, PEERS, contenders
 from cost import cost
 from harness import run
 from record import page
-from siltstone import Dataset, Report, evaluate
+from siltstone.evaluation import Dataset, Report, evaluate
 from targets import reproduced
 
 COMMAND = "python benches/quality --record benches/record"  # what `make quality` runs

@@ -23,8 +23,8 @@ from typing import get_args
 
 from assistant_turns import INSTRUCTIONS, THEMES, TOPICS, UPDATES
 from project_turns import SAID, TOGETHER
-from siltstone import Dataset, MemoryStore, evaluate
-from siltstone.evaluation import Conversation, Question, Turn, load_dataset
+from siltstone import MemoryStore
+from siltstone.evaluation import Conversation, Dataset, Question, Turn, evaluate, load_dataset
 from siltstone.memory import SearchOrder
 
 DIALOGUES = 2  # each with half of the topics, and answers from other parts of the pages

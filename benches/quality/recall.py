@@ -16,9 +16,9 @@ from random import Random
 import siltstone
 from harness import run
 from record import commit, machine
-from siltstone import Dataset, ExtractiveModel, RecallConfig, Session, ThresholdCompactor
+from siltstone import ExtractiveModel, RecallConfig, Session, ThresholdCompactor
 from siltstone.compaction.material import render
-from siltstone.evaluation import Conversation
+from siltstone.evaluation import Conversation, Dataset
 from siltstone.evaluation.report import off_topic
 from siltstone.messages import RecalledMessage, read_history
 from siltstone.tokens import estimate_tokens

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import siltstone
 from contenders import DEFAULT
-from siltstone import Report
-from siltstone.evaluation import RECORDED
+from siltstone.evaluation import RECORDED, Report
 from siltstone.evaluation.report import SESSION_CUTOFFS, mean
 from targets import Results, targets
 

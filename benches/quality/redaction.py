@@ -21,7 +21,8 @@ sys.path.insert(0, str(CHECKOUT / "tests"))
 
 from record import commit, machine  # noqa: E402
 from secret_forms import FORMS, Planted, plant  # noqa: E402
-from siltstone import DatasetError, _native  # noqa: E402
+from siltstone import _native  # noqa: E402
+from siltstone.errors import DatasetError  # noqa: E402
 from siltstone.evaluation import RECORDED, load_dataset  # noqa: E402
 from siltstone.redaction import Redactor  # noqa: E402
 

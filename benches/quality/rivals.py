@@ -16,8 +16,8 @@ from typing import Any
 
 from assistant import assistant_set, project_set
 from peers import LEXICAL
-from siltstone import MemoryStore, evaluate
-from siltstone.evaluation import RECORDED, load_dataset
+from siltstone import MemoryStore
+from siltstone.evaluation import RECORDED, evaluate, load_dataset
 
 RIVALS = ("geny-memory-adaptor", "agentrecall-db", "SQLite FTS5 porter")
 

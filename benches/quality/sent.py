@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from siltstone import (
-    Compacted,
     CompactionConfig,
     ExtractiveModel,
     Prepared,
@@ -23,6 +22,7 @@ from siltstone import (
     ThresholdCompactor,
     compact,
 )
+from siltstone.engine import Compacted
 
 DATA = Path(os.environ.get("SILTSTONE_DATA", "../shared/data"))
 WINDOW = 8_000

@@ -20,11 +20,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from siltstone import Dataset, ExtractiveModel, Session, ThresholdCompactor
+from siltstone import ExtractiveModel, Session, ThresholdCompactor
 from siltstone._native import words
 from siltstone.compaction.material import items_of, lines, render
 from siltstone.compaction.prompts import PROMPT
-from siltstone.evaluation import Conversation, Turn, data_place
+from siltstone.evaluation import Conversation, Dataset, Turn, data_place
 from siltstone.llm import Completion, CompletionRequest
 from siltstone.messages import RecalledMessage, read_history
 from siltstone.tokens import estimate_tokens

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from contenders import DEFAULT, DOCUMENTED, FUSED, PEERS
-from siltstone import Report
+from siltstone.evaluation import Report
 
 Results = Mapping[tuple[str, str], Report]
 """Reports by the names of dataset and contender."""

@@ -19,7 +19,8 @@ from statistics import fmean
 
 from assistant import assistant_set
 from harness import run
-from siltstone import Dataset, MemoryStore
+from siltstone import MemoryStore
+from siltstone.evaluation import Dataset
 from siltstone.evaluation.report import off_topic
 
 LIMIT = 10

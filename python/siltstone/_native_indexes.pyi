@@ -82,7 +82,7 @@ class Hnsw:
 
 @final
 class HashedTfIndex:
-    """An index over texts by cosine. The public class is ``siltstone.HashedTfIndex``, which is built on it.
+    """An index over texts by cosine. ``siltstone.index.HashedTfIndex`` is the public class over it.
 
     Raises:
         ConfigError: *hash_rule* is unknown.
@@ -130,7 +130,7 @@ class HashedTfIndex:
 
 @final
 class Bm25Index:
-    """An index over texts by BM25. The public class is ``siltstone.Bm25Index``, which is built on it.
+    """An index over texts by BM25. The public class is ``siltstone.index.Bm25Index``, which is built on it.
 
     Raises:
         ConfigError: *k1* or *b* is out of its bounds.

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -232,29 +232,13 @@ def _kind(name: str) -> PolicyKind:
     return kind
 
 
-def settings_table(name: str, given: Mapping[str, Any], form: Any = None) -> Any:
-    """The settings of the table *name*, such as ``[tiered.chronicle]``; missing keys are taken from *form*.
-
-    Raises:
-        ConfigError: an unknown key, with the nearest known key; or a value out of its bounds.
-    """
-    kind = TABLES[name]
-    known = [each.name for each in fields(kind)]
-    for key, value in given.items():
-        if key not in known:
-            raise ConfigError(
-                f"{name} has no setting {key!r}{checks.nearest(key, known)}", field=key, value=value
-            )
-    return replace(kind() if form is None else form, **given)
-
-
 def _value(settings: type[Any], key: str, value: Any, form: Any) -> Any:
     """*value* of a file as a value of Python: a list becomes a tuple, ``"none"`` None where None is allowed.
 
     A table becomes a settings object; its missing keys are taken from *form*.
     """
     if key in TABLES and isinstance(value, Mapping):
-        return settings_table(key, value, form)
+        return checks.settings_table(TABLES[key], key, value, form)
     if isinstance(value, list):
         return tuple(value)
     declared = next(str(each.type) for each in fields(settings) if each.name == key)

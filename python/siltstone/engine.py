@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from html import escape
 from typing import Any, NoReturn, TypeAlias
 
 from siltstone import llm
@@ -214,6 +213,8 @@ class Plan:
     def _repr_html_(self) -> str:
         rows = [(field.name.replace("_", " "), getattr(self, field.name)) for field in fields(self)]
 
+        from siltstone.evaluation.report import html_table  # a notebook asks
+
         return html_table(("plan", ""), rows)
 
 
@@ -227,16 +228,6 @@ AsyncBeforeCompact: TypeAlias = Callable[[Plan], "Awaitable[Guidance | None] | G
 AsyncAfterCompact: TypeAlias = Callable[
     [Compacted], "Awaitable[Sequence[RawMessage] | None] | Sequence[RawMessage] | None"
 ]
-
-
-def html_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """An HTML table: *head*, and *rows* with as many cells. The text of every cell is escaped."""
-
-    def row(tag: str, cells: Sequence[object]) -> str:
-        return "<tr>" + "".join(f"<{tag}>{escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
-
-    lines = ["<table>", row("th", head), *(row("td", cells) for cells in rows), "</table>"]
-    return "\n".join(lines)
 
 
 def compact(

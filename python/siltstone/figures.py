@@ -16,7 +16,8 @@ from siltstone.memory.convert import datetime_from, message_of
 from siltstone.memory.log import CompactionRow, Derived, LogRow, NewCompaction, SessionLog
 from siltstone.messages import Message, decode, opens_turn, read_message, summary_level
 from siltstone.messages.message import RULE_ROLES
-from siltstone.session import CompactionRecord, Session
+from siltstone.session import Session
+from siltstone.session.compactions import CompactionRecord
 from siltstone.session.rows import derived_item, sizes_of, threshold_of
 from siltstone.tokens import TokenRule
 

@@ -119,7 +119,7 @@ def estimate_tokens(
         rule: ``bytes/4`` (rounds down), ``chars/3`` (rounds up), ``chars/3-utf16`` (the same of UTF-16
             units, message by message), ``blocks`` (a rule per kind of part), ``bytes_total`` or
             ``flat_tools`` (those of tiered compaction); or a rule of one's own, such as
-            :class:`siltstone.TokenizerRule`.
+            :class:`siltstone.tokens.TokenizerRule`.
 
     Raises:
         ConfigError: no such rule.

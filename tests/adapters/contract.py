@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 import siltstone
+import siltstone.messages
 from siltstone.adapters.base import Door
 from siltstone.adapters.host import HostDialect, HostHistory
 from siltstone.events import UsageRecord

@@ -75,7 +75,8 @@ TOKEN = "ghp_Zk3v9QpL2mXw8RtY5nBaJc7dHs1fKu4eVo6i"
 def leaky(path: Path) -> None:
     """A store with a secret in every kind of row."""
     from conversations import small
-    from siltstone import Compacted, Session
+    from siltstone import Session
+    from siltstone.engine import Compacted
 
     def model(_: object) -> str:
         return f"They pushed with {TOKEN}."

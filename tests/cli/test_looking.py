@@ -13,10 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 from conversations import assistant, exchange, small, turns, user
-from siltstone import Compacted, Session
+from siltstone import Session
 from siltstone.cli.app import app
 from siltstone.cli.show import hit_text
 from siltstone.cli.transcripts import read_transcripts
+from siltstone.engine import Compacted
 from siltstone.messages.text import is_hidden
 from siltstone.testing import ScriptedModel
 

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from conversations import small, turns
-from siltstone import Compacted, Entry, Session
+from siltstone import Entry, Session
 from siltstone.cli.app import app
+from siltstone.engine import Compacted
 from siltstone.testing import ScriptedModel
 
 PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"

@@ -14,8 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 from conversations import exchange, small, turns, user
-from siltstone import Compacted, Entry, MemoryStore, Session, __version__
+from siltstone import Entry, MemoryStore, Session, __version__
 from siltstone.cli.app import app
+from siltstone.engine import Compacted
 from siltstone.testing import ScriptedModel
 
 SECRET = "AKIAGRUENWALD7"

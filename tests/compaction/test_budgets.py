@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from compacting import Raw, assistant, filler, run, user
-from siltstone import CompactionConfig, ThresholdCompactor, UserMessagesSummarised, compact
+from siltstone import CompactionConfig, ThresholdCompactor, compact
 from siltstone.compaction.base import check_pin_budget
 from siltstone.errors import ConfigError
+from siltstone.events import UserMessagesSummarised
 from siltstone.messages import opens_turn, read_history
 from siltstone.testing import RecordingHook
 from siltstone.tokens import rule

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from compacting import SHORT, Window, exchange, filler, long, policy, run
-from siltstone import Compacted, Failed, Guidance, Plan, acompact, compact, llm, plan
+from siltstone import acompact, compact, llm, plan
 from siltstone.compaction import CompactionError, Trigger
 from siltstone.compaction.prompts import PROMPT
+from siltstone.engine import Compacted, Failed, Plan
 from siltstone.errors import ModelError
 from siltstone.events import UsageRecord
+from siltstone.hooks import Guidance
 from siltstone.llm import Completion, CompletionRequest
 from siltstone.messages import read_history
 from siltstone.models import ExtractiveModel

@@ -12,15 +12,11 @@ from compacting import assistant, exchange, filler, outcome, user
 from playing import Play, said
 from siltstone import (
     Chain,
-    ClearConfig,
     ClearToolResults,
-    Compacted,
     CompactionConfig,
     CompressToolOutput,
     ConfigError,
-    Failed,
     Session,
-    Skipped,
     SmartTrim,
     SmartTrimConfig,
     ThresholdCompactor,
@@ -29,6 +25,8 @@ from siltstone import (
     WindowCompactor,
 )
 from siltstone.compaction import Compaction, CompactionContext, Skip, Trigger
+from siltstone.compaction.results import ClearConfig
+from siltstone.engine import Compacted, Failed, Skipped
 from siltstone.messages import read_history
 from siltstone.tokens import message_bytes, request_bytes
 

@@ -14,14 +14,10 @@ from hypothesis import given, strategies as st
 from compacting import Raw, assert_lawful, assistant, exchange, filler, outcome, user
 from siltstone import (
     Chain,
-    ClearConfig,
     ClearToolResults,
-    Compacted,
     CompactionConfig,
-    CompressConfig,
     ConfigError,
     DropDuplicateReads,
-    DuplicatesConfig,
     InvalidArgumentsError,
     MemoryStore,
     Session,
@@ -30,8 +26,16 @@ from siltstone import (
     ThresholdCompactor,
     compact,
 )
-from siltstone.compaction import CompactionContext, Skip, ToolResult, Trigger, loads_what_is_used
-from siltstone.compaction.results import InPlace
+from siltstone.compaction import CompactionContext, Skip, Trigger
+from siltstone.compaction.results import (
+    ClearConfig,
+    CompressConfig,
+    DuplicatesConfig,
+    InPlace,
+    ToolResult,
+    loads_what_is_used,
+)
+from siltstone.engine import Compacted
 from siltstone.messages import SubstituteMessage, read_history, validate_history
 from siltstone.testing import ScriptedModel
 from siltstone.tokens import rule

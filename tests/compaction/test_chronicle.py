@@ -9,21 +9,13 @@ import pytest
 
 from compacting import assistant, exchange, filler, system, user
 from playing import Play, shown
-from siltstone import (
-    Checkpoint,
-    ChronicleConfig,
-    Compacted,
-    ConfigError,
-    Failed,
-    Skipped,
-    TieredCompactor,
-    TieredConfig,
-)
-from siltstone.compaction import Trigger
+from siltstone import ConfigError, TieredCompactor, TieredConfig
+from siltstone.compaction import Checkpoint, Trigger
 from siltstone.config import make_policy
+from siltstone.engine import Compacted, Failed, Skipped
 from siltstone.messages import broken_tool_groups, summary_level, unmarked
 from siltstone.systems.spacebot.chronicle import titled, view_budget
-from siltstone.systems.spacebot.config import CHECKPOINT_PROMPT
+from siltstone.systems.spacebot.config import CHECKPOINT_PROMPT, ChronicleConfig
 from siltstone.systems.spacebot.run import ChronicleState, listed
 
 WINDOW = 32_000

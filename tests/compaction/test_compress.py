@@ -14,8 +14,6 @@ from compacting import Raw, assert_lawful, assistant, outcome, user
 from siltstone import (
     Chain,
     ClearToolResults,
-    Compacted,
-    CompressConfig,
     CompressToolOutput,
     ConfigError,
     MemoryStore,
@@ -24,6 +22,8 @@ from siltstone import (
 )
 from siltstone._native import condense
 from siltstone.compaction import CompactionContext, Skip, Trigger
+from siltstone.compaction.results import CompressConfig
+from siltstone.engine import Compacted
 from siltstone.messages import encode, read_message
 from siltstone.tokens import rule
 

@@ -12,15 +12,8 @@ from typing import Any
 import pytest
 
 from compacting import assistant, exchange, system, user
-from siltstone import (
-    Compacted,
-    CompactionConfig,
-    Emergency,
-    Failed,
-    Session,
-    ThresholdCompactor,
-    compact,
-)
+from siltstone import CompactionConfig, Emergency, Session, ThresholdCompactor, compact
+from siltstone.engine import Compacted, Failed
 from siltstone.llm import CompletionRequest
 from siltstone.messages import broken_tool_groups, read_history, repair, validate_history
 from siltstone.testing import RecordingHook, ScriptedModel

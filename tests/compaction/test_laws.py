@@ -16,24 +16,15 @@ from hypothesis import given, strategies as st
 from compacting import SHORT
 from siltstone import (
     Chain,
-    ChronicleConfig,
-    ClearConfig,
     ClearToolResults,
-    Compacted,
     CompactionConfig,
-    CompactionFailed,
-    Compactor,
     Completion,
     CompletionRequest,
     ContextOverflowError,
     DropDuplicateReads,
-    DuplicatesConfig,
     Emergency,
-    Failed,
-    Guidance,
     Session,
     SimpleMemoryStore,
-    Skipped,
     SmartTrim,
     SmartTrimConfig,
     ThresholdCompactor,
@@ -46,7 +37,12 @@ from siltstone import (
     WorkerCompactor,
     compact,
 )
+from siltstone.compaction import Compactor
+from siltstone.compaction.results import ClearConfig, DuplicatesConfig
+from siltstone.engine import Compacted, Failed, Skipped
 from siltstone.errors import ConfigError
+from siltstone.events import CompactionFailed
+from siltstone.hooks import Guidance
 from siltstone.messages import (
     Dialect,
     InjectedMessage,
@@ -63,6 +59,7 @@ from siltstone.messages import (
     validate_history,
 )
 from siltstone.models import ExtractiveModel
+from siltstone.systems.spacebot.config import ChronicleConfig
 from siltstone.testing import RecordingHook
 from strategies import HISTORIES, texts
 

@@ -14,8 +14,9 @@ from hypothesis import given, strategies as st
 
 from compacting import Raw, assistant, exchange, filler, run, system, user
 from playing import Play, shown
-from siltstone import Compacted, ConfigError, Skipped, SmartTrim, SmartTrimConfig, estimate_tokens
+from siltstone import ConfigError, SmartTrim, SmartTrimConfig, estimate_tokens
 from siltstone.compaction import CompactionContext, Trigger
+from siltstone.engine import Compacted, Skipped
 from siltstone.index import Bm25Index
 from siltstone.messages import History, RecalledMessage, SummaryMessage, broken_tool_groups
 from siltstone.messages.text import without_prefixes

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from compacting import SHORT, Window, assistant, exchange, filler, long, policy, run, turn, user
-from siltstone import Compacted, Failed, compact, plan
+from siltstone import compact, plan
 from siltstone.compaction import (
     Trigger,
 )
 from siltstone.compaction.material import Material, at_most, lines, render
 from siltstone.compaction.prompts import MERGE_NOTE, PART_NOTE, PROMPT
+from siltstone.engine import Compacted, Failed
 from siltstone.llm import CompletionRequest
 from siltstone.messages import Excerpt, History, Message, SummaryMessage, read_history
 from siltstone.testing import RecordingHook, ScriptedModel

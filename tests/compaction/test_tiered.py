@@ -9,8 +9,9 @@ import pytest
 
 from compacting import assistant, exchange, filler, system, user
 from playing import Play, shown
-from siltstone import Compacted, Failed, Skipped, TieredCompactor, TieredConfig
+from siltstone import TieredCompactor, TieredConfig
 from siltstone.compaction import Trigger
+from siltstone.engine import Compacted, Failed, Skipped
 from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted, ExtractionFailed
 from siltstone.messages import Message, broken_tool_groups, summary_level, unmarked
 from siltstone.systems.spacebot.config import SUMMARY_PROMPT, WORKER_PROMPT

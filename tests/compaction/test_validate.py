@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 
 from compacting import Raw, assistant, exchange, filler, run, system, turn, user
-from siltstone import Compacted, compact
+from siltstone import compact
 from siltstone.compaction import SUMMARY_PREFIX, Compaction, CompactionError, validate
 from siltstone.compaction.prompts import framed
 from siltstone.compaction.rewrite import covered, summary_message
+from siltstone.engine import Compacted
 from siltstone.events import UsageRecord
 from siltstone.messages import Message, outline
 from siltstone.messages.read import read_message

@@ -11,8 +11,9 @@ from hypothesis import given, strategies as st
 
 from compacting import exchange
 from playing import Play, committed, said, shown
-from siltstone import Compacted, ConfigError, Failed, Skipped, WaterfallCompactor
+from siltstone import ConfigError, WaterfallCompactor
 from siltstone.compaction import CompactionContext, Trigger
+from siltstone.engine import Compacted, Failed, Skipped
 from siltstone.messages import SummaryMessage, read_history, unmarked
 from siltstone.systems.waterfall.config import WaterfallConfig, combining, slice_of
 from siltstone.systems.waterfall.policy import WaterfallState

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from playing import Play, said
-from siltstone import Compacted, Skipped, WaterfallCompactor
+from siltstone import WaterfallCompactor
 from siltstone.compaction import Trigger
 from siltstone.compaction.prompts import framed
 from siltstone.compaction.rewrite import summary_message
+from siltstone.engine import Compacted, Skipped
 from siltstone.systems.waterfall.config import RECENT_PREFIX, WaterfallConfig, slice_of
 from siltstone.systems.waterfall.policy import WaterfallState
 

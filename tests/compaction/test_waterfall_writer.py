@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from playing import Play
-from siltstone import Compacted, CompletionRequest, ExtractiveModel, MaterialItem, WaterfallCompactor
+from siltstone import CompletionRequest, ExtractiveModel, WaterfallCompactor
+from siltstone.engine import Compacted
+from siltstone.messages import MaterialItem
 from siltstone.systems.waterfall.config import WaterfallConfig
 
 

@@ -11,9 +11,11 @@ from hypothesis import given, strategies as st
 
 from compacting import assistant, exchange, filler, system, user
 from playing import Play, committed, said, shown
-from siltstone import Compacted, ConfigError, ExtractiveModel, Failed, Session, Skipped, WindowCompactor
-from siltstone.compaction import CompactionContext, Trigger, breakdown, context_alert, smart_fallback_summary
+from siltstone import ConfigError, ExtractiveModel, Session, WindowCompactor
+from siltstone.compaction import CompactionContext, Trigger, breakdown, context_alert
 from siltstone.compaction.breakdown import level_of_ratio
+from siltstone.compaction.without_model import smart_fallback_summary
+from siltstone.engine import Compacted, Failed, Skipped
 from siltstone.events import ContextCritical, ContextWarning
 from siltstone.messages import groups, read_history, unmarked
 from siltstone.systems.rustant import WindowConfig, tiers

@@ -9,8 +9,9 @@ import pytest
 
 from compacting import assistant, exchange, filler, outcome, run, system, user
 from playing import Play, shown
-from siltstone import Compacted, Session, SimpleMemoryStore, Skipped, TieredConfig, WorkerCompactor
+from siltstone import Session, SimpleMemoryStore, TieredConfig, WorkerCompactor
 from siltstone.compaction import CompactionContext, Skip, Trigger
+from siltstone.engine import Compacted, Skipped
 from siltstone.messages import broken_tool_groups, read_history, unmarked
 from siltstone.systems.spacebot.worker import NOTHING, recap
 

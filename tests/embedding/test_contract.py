@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from siltstone import Embedder, FunctionEmbedder, MiniLMEmbedder, TableEmbedder
+from siltstone.embedding import Embedder, FunctionEmbedder, MiniLMEmbedder, TableEmbedder
 from siltstone.embedding.base import as_row, as_rows, check_embedder
 
 CORNERS = ["", " ", "?!", "😀", "漢字かな", "a" * 100_000, "silt\x00\ud800", "word " * 5_000]

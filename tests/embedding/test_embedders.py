@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from siltstone import FunctionEmbedder, MiniLMEmbedder, TableEmbedder, _native
+from siltstone import _native
+from siltstone.embedding import FunctionEmbedder, MiniLMEmbedder, TableEmbedder
 from siltstone.embedding.base import check_embedder
 from siltstone.errors import ConfigError, EmbeddingError
 

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 import siltstone
 from reference import embed as twin
-from siltstone import embed, embed_batch, embed_sparse
+from siltstone.embedding import embed, embed_batch, embed_sparse
 from strategies_text import texts_of_words
 
 RULES = ["xxh3", "poly31"]

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from siltstone import Dataset, DatasetError, Entry
-from siltstone.evaluation import Conversation, Question, Turn, data_place, load_dataset, read_dataset
+from siltstone import Entry
+from siltstone.errors import DatasetError
+from siltstone.evaluation import Conversation, Dataset, Question, Turn, data_place, load_dataset, read_dataset
 
 TURN = Turn("1", "silt settles", "assistant", "Ann", "fact", datetime(2023, 5, 8), 3)
 

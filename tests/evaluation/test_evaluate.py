@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from siltstone import Dataset, Entry, MemoryStore, Report, SimpleMemoryStore, StoreError, evaluate
+from siltstone import Entry, MemoryStore, SimpleMemoryStore, StoreError
 from siltstone.errors import ConfigError, DatasetError, StoreClosedError
-from siltstone.evaluation import Conversation, Question, Turn, load_dataset
+from siltstone.evaluation import Conversation, Dataset, Question, Report, Turn, evaluate, load_dataset
 from siltstone.evaluation.run import Measurable
 
 

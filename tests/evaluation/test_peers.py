@@ -10,8 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from siltstone import Dataset, Entry, evaluate
-from siltstone.evaluation import Conversation, Question, Turn
+from siltstone import Entry
+from siltstone.evaluation import Conversation, Dataset, Question, Turn, evaluate
 
 QUALITY = Path(__file__).parent.parent.parent / "benches" / "quality"
 

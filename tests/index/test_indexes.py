@@ -13,7 +13,8 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
 import siltstone
-from siltstone import HashedTfIndex, HnswIndex, HnswParams
+import siltstone.embedding
+from siltstone import HnswIndex
 from siltstone.errors import (
     ConfigError,
     EntryNotFoundError,
@@ -22,6 +23,7 @@ from siltstone.errors import (
     StoreOpenError,
     StoreVersionError,
 )
+from siltstone.index import HashedTfIndex, HnswParams
 
 NO_ID = 2**64 - 1
 DENSE = ["i8", "f16", "f32"]
@@ -248,7 +250,7 @@ def test_a_loaded_index_answers_and_goes_on_as_the_one_that_was_saved(kind, tmp_
 def test_a_file_that_is_not_what_was_written_is_refused(kind, tmp_path):
     index = make(kind, 4096 if kind == "sparse" else 8)
     texts = [f"silt {number} river {number % 3}" for number in range(30)]
-    index.add(siltstone.embed_sparse(texts) if kind == "sparse" else rows_of(30, 8))
+    index.add(siltstone.embedding.embed_sparse(texts) if kind == "sparse" else rows_of(30, 8))
     path = tmp_path / "index"
     index.save(path)
     file = path.read_bytes()
@@ -276,18 +278,18 @@ def test_a_file_that_is_not_what_was_written_is_refused(kind, tmp_path):
 def test_rows_of_counts_are_found_by_their_exact_distances():
     texts = [f"silt river {'delta ' * (number % 4)} word{number} word{number % 7}" for number in range(300)]
     index = HnswIndex(4096, storage="sparse")
-    index.add(siltstone.embed_sparse(texts[:200]))
-    index.add(siltstone.embed_batch(texts[200:]))
+    index.add(siltstone.embedding.embed_sparse(texts[:200]))
+    index.add(siltstone.embedding.embed_batch(texts[200:]))
     dense = HnswIndex(4096)
-    dense.add(siltstone.embed_batch(texts))
+    dense.add(siltstone.embedding.embed_batch(texts))
     for query in ("silt word5", texts[250], "delta delta river"):
-        row = siltstone.embed_sparse([query])
+        row = siltstone.embedding.embed_sparse([query])
         ids, distances = index.search(row, 300, ef=300, plan="graph")
         assert (ids.tolist(), distances.tolist()) == tuple(
-            part.tolist() for part in index.search(siltstone.embed(query), 300, plan="scan")
+            part.tolist() for part in index.search(siltstone.embedding.embed(query), 300, plan="scan")
         )
         np.testing.assert_allclose(
-            distances, dense.search(siltstone.embed(query), 300, plan="scan")[1], atol=1e-6
+            distances, dense.search(siltstone.embedding.embed(query), 300, plan="scan")[1], atol=1e-6
         )
     with pytest.raises(ConfigError, match="counts"):
         index.add(np.random.default_rng(0).random((1, 4096)))

@@ -14,7 +14,6 @@ from hypothesis import given, strategies as st
 from reference import analyse, bm25
 from reference.embed import word_hash
 from reference.search import search as slow_cosine
-from siltstone import Bm25Index, Bm25Params, HashedTfIndex
 from siltstone.errors import (
     ConfigError,
     EntryNotFoundError,
@@ -23,6 +22,7 @@ from siltstone.errors import (
     StoreOpenError,
     StoreVersionError,
 )
+from siltstone.index import Bm25Index, Bm25Params, HashedTfIndex
 
 TEXTS = ["silt settles in slow water", "the kettle is on", "slow slow water", "", "silt"]
 NO_ID = 2**64 - 1

@@ -11,7 +11,8 @@ from starlette.testclient import TestClient
 
 from conversations import exchange, small, turns, user
 from inspecting import figure, figures, inspected, make_store, shown, told
-from siltstone import Compacted, Session
+from siltstone import Session
+from siltstone.engine import Compacted
 from siltstone.testing import ScriptedModel
 
 

@@ -10,7 +10,8 @@ from hypothesis import given, strategies as st
 
 from conversations import turns
 from inspecting import figure, inspected, shown, told
-from siltstone import Compacted, CompactionConfig, Session, ThresholdCompactor
+from siltstone import CompactionConfig, Session, ThresholdCompactor
+from siltstone.engine import Compacted
 from siltstone.figures import Mark, TurnTokens, why
 from siltstone.inspector.sessions import chart, level
 from siltstone.testing import ScriptedModel

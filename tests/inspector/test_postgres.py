@@ -17,8 +17,9 @@ from conversations import small, turns, user
 from inspecting import BASE, PORT, figure, figures, shown, started, told
 from postgres_stores import PostgresPool
 from servers.postgres import Postgres
-from siltstone import Compacted, Session
+from siltstone import Session
 from siltstone.cli.stores import open_place
+from siltstone.engine import Compacted
 from siltstone.inspector import Access, Subject, inspector_app
 from siltstone.inspector.app import Watch, stamp
 from siltstone.memory.base import Store

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from siltstone import Completion, ConfigError, UsageRecord
+from siltstone import Completion, ConfigError
 from siltstone.errors import ModelError
+from siltstone.events import UsageRecord
 from siltstone.knowledge import (
     FACT_TYPES,
     IMPORTANCE,

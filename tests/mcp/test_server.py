@@ -18,7 +18,9 @@ import anyio
 
 from conversations import small, turns
 from mcp_client import TOKEN, CallError, http_server, over_http, over_stdio, reached, told
-from siltstone import Compacted, ConfigError, MemoryStore, Session, StoreOpenError
+from siltstone import ConfigError, MemoryStore, Session
+from siltstone.engine import Compacted
+from siltstone.errors import StoreOpenError
 from siltstone.mcp import Access, open_memory
 from siltstone.mcp.server import TokenGate
 from siltstone.testing import ScriptedModel

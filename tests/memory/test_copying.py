@@ -17,7 +17,8 @@ from hypothesis import given, strategies as st
 
 from branching import conversation, copied
 from conversations import assistant, exchange, small, user
-from siltstone import Compacted, ConfigError, Entry, MemoryStore, Session, SimpleMemoryStore, StoreError
+from siltstone import ConfigError, Entry, MemoryStore, Session, SimpleMemoryStore, StoreError
+from siltstone.engine import Compacted
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.stores import transfer
 from siltstone.stores.transfer import copy_store

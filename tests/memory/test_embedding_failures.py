@@ -15,8 +15,10 @@ import pytest
 
 from embedders import Counting, Failing, Hanging
 from servers.account import wait_until
-from siltstone import EmbeddingFailed, FunctionEmbedder, MemoryStore, SearchDegraded
+from siltstone import MemoryStore
+from siltstone.embedding import FunctionEmbedder
 from siltstone.errors import InvalidEntryError, StoreClosedError, StoreConflictError
+from siltstone.events import EmbeddingFailed, SearchDegraded
 from siltstone.memory import Entry, vectors
 from siltstone.memory.limits import MAX_QUERY_BYTES
 from storing import contents, entries

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from conversations import Raw, assistant, user
-from siltstone import Compacted, CompactionConfig, HnswMemoryStore, MemoryStore, Session, ThresholdCompactor
+from siltstone import CompactionConfig, HnswMemoryStore, MemoryStore, Session, ThresholdCompactor
+from siltstone.engine import Compacted
 from siltstone.memory import Entry
 from storing import database
 

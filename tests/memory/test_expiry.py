@@ -14,12 +14,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from conftest import SEQUENCES
 from conversations import assistant, small, user
-from siltstone import Compacted, Session
+from siltstone import Session
+from siltstone.engine import Compacted
 from siltstone.errors import EntryNotFoundError, InvalidEntryError, ReadOnlyStoreError
 from siltstone.events import Event, MemoryExpired
 from siltstone.memory import Entry, ExpireReport, Ranker, Store, convert
 from siltstone.recall import RecallConfig
-from siltstone.session import export_everything, import_everything
+from siltstone.session.transfer import export_everything, import_everything
 from siltstone.stores import HnswMemoryStore, MemoryStore
 from storing import contents, database
 

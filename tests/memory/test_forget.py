@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from conversations import Raw, assistant, exchange, turns, user
-from siltstone import Compacted, CompactionConfig, ForgetReport, MemoryStore, Session, ThresholdCompactor
+from siltstone import CompactionConfig, MemoryStore, Session, ThresholdCompactor
+from siltstone.engine import Compacted
 from siltstone.errors import (
     ConfigError,
     InvalidEntryError,
@@ -20,7 +21,7 @@ from siltstone.errors import (
     SessionDroppedError,
     StoreConflictError,
 )
-from siltstone.memory import Entry, Store
+from siltstone.memory import Entry, ForgetReport, Store
 from siltstone.memory.database_log import DatabaseLog
 from siltstone.memory.log import LogRow
 from siltstone.messages import FORGOTTEN, broken_tool_groups, tombstone

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from conversations import Raw, assistant, exchange, turns, user
-from siltstone import Compacted, CompactionConfig, ForgetReport, MemoryStore, Session, ThresholdCompactor
-from siltstone.memory import Entry, Store
+from siltstone import CompactionConfig, MemoryStore, Session, ThresholdCompactor
+from siltstone.engine import Compacted
+from siltstone.memory import Entry, ForgetReport, Store
 from siltstone.messages import FORGOTTEN, broken_tool_groups, validate_history
 from siltstone.testing import ScriptedModel
 from storing import database, told

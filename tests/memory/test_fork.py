@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import siltstone
+import siltstone.embedding
 from forking import in_child
 from siltstone import Session
 from siltstone.errors import StoreClosedError, StoreForkedError
@@ -128,7 +129,7 @@ def test_what_a_child_acknowledged_survives_that_its_parent_ends(tmp_path: Path)
 
 
 def test_forks_beside_five_busy_threads_lose_nothing_and_do_not_hang(tmp_path: Path) -> None:
-    siltstone.embed("numpy is imported: a fork in the midst of an import leaves its lock to the child")
+    siltstone.embedding.embed("numpy is imported: a fork in an import leaves its lock to the child")
     store, other = MemoryStore.open(tmp_path / "a"), tmp_path / "b"
     store.index("big", [Entry(f"entry {n} valve pump {n * 7}", (n, n + 1)) for n in range(1_000)])
     written = Counter[str]()
@@ -143,7 +144,7 @@ def test_forks_beside_five_busy_threads_lose_nothing_and_do_not_hang(tmp_path: P
             beside.search("a", "hello")
 
     def child() -> object:
-        siltstone.embed("words in the child")
+        siltstone.embedding.embed("words in the child")
         with suppress(StoreForkedError):
             store.search("big", "pump")
         try:
@@ -163,7 +164,7 @@ def test_forks_beside_five_busy_threads_lose_nothing_and_do_not_hang(tmp_path: P
         lambda n: store.search("big", f"valve {n}"),
         append,
         open_and_close,
-        lambda _: siltstone.embed("some words to embed here " * 50),
+        lambda _: siltstone.embedding.embed("some words to embed here " * 50),
     )
     with at_work(*busy):
         told = Counter[str]()

@@ -12,7 +12,8 @@ from hypothesis import given, strategies as st
 
 from embedders import Counting
 from reference import fusion, lexical
-from siltstone import FunctionEmbedder, _native
+from siltstone import _native
+from siltstone.embedding import FunctionEmbedder
 from siltstone.memory import Decay, Entry
 from siltstone.memory.vectors import pieces
 from siltstone.stores import MemoryStore

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from siltstone import ConfigError, Entry, MemoryStore, Reranker, SearchDegraded, Session
+from siltstone import ConfigError, Entry, MemoryStore, Session
+from siltstone.events import SearchDegraded
+from siltstone.memory.hits import Reranker
 from storing import contents
 
 TEXTS = [f"silt {'silt ' * number}of bed {number}" for number in range(8)]

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from conversations import assistant, small, turns, user
-from siltstone import Compacted, ConfigError, InvalidEntryError, MemoryStore, SessionInfo, SimpleMemoryStore
-from siltstone.memory import Store
+from siltstone import ConfigError, MemoryStore, SimpleMemoryStore
+from siltstone.engine import Compacted
+from siltstone.errors import InvalidEntryError
+from siltstone.memory import SessionInfo, Store
 from siltstone.stores.database import DatabaseStore
 from siltstone.testing import ScriptedModel
 from storing import entries

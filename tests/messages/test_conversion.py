@@ -11,14 +11,8 @@ from hypothesis import given, strategies as st
 
 from shapes import ask, call, result, results, say, thought, use
 from siltstone.errors import ConversionLossError, InvalidMessageError
-from siltstone.messages import (
-    Dialect,
-    SummaryMessage,
-    broken_tool_groups,
-    convert,
-    read_history,
-    validate_history,
-)
+from siltstone.messages import Dialect, SummaryMessage, broken_tool_groups, read_history, validate_history
+from siltstone.messages.conversion import convert
 from strategies import HISTORIES
 from strategies_values import PIXEL
 

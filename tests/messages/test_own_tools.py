@@ -9,14 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from shapes import ask, say
-from siltstone.messages import (
-    OWN_TOOLS,
-    convert,
-    indexable_text,
-    indexable_texts,
-    names_own_tool,
-    read_history,
-)
+from siltstone.messages import OWN_TOOLS, indexable_text, indexable_texts, names_own_tool, read_history
+from siltstone.messages.conversion import convert
 from siltstone.tools.context import context_compact
 from siltstone.tools.memory import memory_search
 

@@ -9,8 +9,9 @@ import pytest
 from compacting import assistant, exchange, filler, user
 from playing import Play
 from shapes import ask, call, result, results, say, use
-from siltstone import Compacted, TieredCompactor, TieredConfig
+from siltstone import TieredCompactor, TieredConfig
 from siltstone.compaction import Trigger
+from siltstone.engine import Compacted
 from siltstone.messages import broken_tool_groups, repair, validate_history
 from siltstone.messages.dialects.base import NO_RESULT, TAG
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import siltstone
+import siltstone.engine
 from shapes import ask, say
 from siltstone.errors import InvalidMessageError
 from siltstone.messages import (
@@ -161,7 +162,7 @@ def test_over_five_rounds_through_json_levels_rise_and_covers_add_up() -> None:
             history += [ask(f"Round {number}, step {step}: open the next door."), say("It is open. " * 6)]
             said += 2
         outcome = siltstone.compact(history, policy, model=model)
-        assert isinstance(outcome, siltstone.Compacted)
+        assert isinstance(outcome, siltstone.engine.Compacted)
         assert outcome.level == number
         kept = len(outcome.messages) - 2
         assert outcome.covers == ((1, said - kept),)
@@ -189,6 +190,6 @@ def test_an_imitation_reaches_the_summariser_or_stays_word_for_word(data: st.Dat
     found = []
     for twin in twins:
         outcome = siltstone.compact(twin, policy, model=lambda _: "Short.")
-        assert isinstance(outcome, siltstone.Compacted)
+        assert isinstance(outcome, siltstone.engine.Compacted)
         found.append((outcome.covers, any(raw is twin[place] for raw in outcome.messages)))
     assert found[0] == found[1]

@@ -14,7 +14,8 @@ from branching import conversation, copied, opened as followed
 from conversations import user
 from postgres_working import opened
 from servers import Postgres, Proxy, running
-from siltstone import Compacted, Entry, Session
+from siltstone import Entry, Session
+from siltstone.engine import Compacted
 from siltstone.errors import StoreConflictError, StoreError
 from siltstone.memory.log import NewCompaction, NewMessage
 

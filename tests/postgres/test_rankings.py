@@ -12,7 +12,8 @@ import pytest
 from conversations import small, turns
 from embedders import Counting
 from postgres_stores import PostgresPool
-from siltstone import Compacted, Session
+from siltstone import Session
+from siltstone.engine import Compacted
 from siltstone.memory import Entry, Store
 from siltstone.postgres import PostgresStore
 from siltstone.stores import MemoryStore

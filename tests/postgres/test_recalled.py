@@ -11,7 +11,8 @@ import pytest
 from conversations import small, turns, user
 from postgres_stores import PostgresPool
 from servers import Postgres, Proxy
-from siltstone import Compacted, Entry, Session, presets
+from siltstone import Entry, Session, presets
+from siltstone.engine import Compacted
 from siltstone.errors import ConfigError, ReadOnlyStoreError
 from siltstone.memory import Store
 from siltstone.postgres import PostgresStore

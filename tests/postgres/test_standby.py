@@ -11,7 +11,8 @@ import pytest
 from conversations import small, turns, user
 from postgres_working import opened, until
 from servers import Postgres, running
-from siltstone import Compacted, Entry, Session
+from siltstone import Entry, Session
+from siltstone.engine import Compacted
 from siltstone.errors import ReadOnlyStoreError
 from siltstone.memory.log import NewMessage
 from siltstone.testing import ScriptedModel

@@ -12,7 +12,8 @@ import pytest
 
 from conversations import small, turns, user
 from postgres_stores import PostgresPool
-from siltstone import Compacted, MemoryStore, Session
+from siltstone import MemoryStore, Session
+from siltstone.engine import Compacted
 from siltstone.errors import StoreConflictError
 from siltstone.memory import Entry, Receipt
 from siltstone.postgres import PostgresStore, schema as statements

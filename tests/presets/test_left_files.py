@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from siltstone import ConfigError, Entry, MemoryStore, Session, StoreIoError, presets
+from siltstone import ConfigError, Entry, MemoryStore, Session, presets
 from siltstone.archive.files import read_vectors
 from siltstone.archive.records import read_segments
+from siltstone.errors import StoreIoError
 
 WINDOW = 16_000
 

@@ -13,20 +13,18 @@ from typer.testing import CliRunner
 from playing_presets import policy_config, waterfall_of
 from siltstone import (
     AsyncSession,
-    Compacted,
     ConfigError,
     Entry,
-    Failed,
     HnswMemoryStore,
     MemoryStore,
     Session,
-    Skipped,
     ThresholdCompactor,
     presets,
 )
 from siltstone.archive.files import read_vectors
 from siltstone.archive.live import Said
 from siltstone.cli.app import app
+from siltstone.engine import Compacted, Failed, Skipped
 from siltstone.presets import SYSTEMS, preset, preset_names
 from siltstone.systems.base import System
 

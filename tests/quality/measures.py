@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from siltstone import Embedder
+from siltstone.embedding import Embedder
 from siltstone.memory import Entry, SearchHit
 from siltstone.stores import MemoryStore
 

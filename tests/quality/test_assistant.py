@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from siltstone import MemoryStore, evaluate
+from siltstone import MemoryStore
+from siltstone.evaluation import evaluate
 
 QUALITY = Path(__file__).parent.parent.parent / "benches" / "quality"
 

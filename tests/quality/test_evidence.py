@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from siltstone import Dataset
-from siltstone.evaluation import Conversation, Question, Turn, load_dataset
+from siltstone.evaluation import Conversation, Dataset, Question, Turn, load_dataset
 
 QUALITY = Path(__file__).parent.parent.parent / "benches" / "quality"
 

@@ -13,8 +13,8 @@ import pytest
 
 from quality.measures import Figures, conversations, measure, text_only
 from quality.typos import with_typos
-from siltstone import Dataset, MiniLMEmbedder, evaluate
-from siltstone.evaluation import RECORDED, load_dataset
+from siltstone.embedding import MiniLMEmbedder
+from siltstone.evaluation import RECORDED, Dataset, evaluate, load_dataset
 from siltstone.memory import SearchHit
 from siltstone.stores import MemoryStore
 

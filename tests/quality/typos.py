@@ -6,7 +6,7 @@ import random
 import re
 from dataclasses import replace
 
-from siltstone import Dataset
+from siltstone.evaluation import Dataset
 
 __all__ = ["with_typos"]
 

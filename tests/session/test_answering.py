@@ -11,16 +11,9 @@ from typing import Any
 
 import pytest
 
-from siltstone import (
-    EntriesQuarantined,
-    Entry,
-    MemoryStore,
-    SearchHit,
-    Session,
-    ThresholdCompactor,
-)
+from siltstone import Entry, MemoryStore, SearchHit, Session, ThresholdCompactor
 from siltstone.errors import InvalidArgumentsError, StoreClosedError
-from siltstone.events import Watched, watch
+from siltstone.events import EntriesQuarantined, Watched, watch
 from siltstone.tools.memory import memory_search
 
 ODD = [

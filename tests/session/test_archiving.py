@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from conversations import assistant, exchange, small, user
-from siltstone import ArchiveFailed, Compacted, ConfigError, MemoryStore, Session
+from siltstone import ConfigError, MemoryStore, Session
 from siltstone.archive.files import read_vectors
 from siltstone.archive.live import ContextArchive
 from siltstone.archive.records import read_knowledge, read_segments, segment_of, write_segments
+from siltstone.engine import Compacted
+from siltstone.events import ArchiveFailed
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.testing import RecordingHook, ScriptedModel
 

@@ -15,10 +15,8 @@ import pytest
 from conversations import assistant, small, turns, user
 from siltstone import (
     AsyncSession,
-    Compacted,
     CompactionConfig,
     CompletionRequest,
-    Failed,
     MemoryStore,
     Session,
     SimpleMemoryStore,
@@ -27,6 +25,7 @@ from siltstone import (
     _native,
 )
 from siltstone.compaction.material import RequestMessages
+from siltstone.engine import Compacted, Failed
 from siltstone.errors import SessionBusyError
 from siltstone.llm import Steps
 from siltstone.memory.limits import DEFAULTS

@@ -11,16 +11,8 @@ import pytest
 
 from compacting import assistant, filler, user
 from gates import Gate
-from siltstone import (
-    AsyncSession,
-    Compacted,
-    Failed,
-    Session,
-    SimpleMemoryStore,
-    Skipped,
-    TieredCompactor,
-    TieredConfig,
-)
+from siltstone import AsyncSession, Session, SimpleMemoryStore, TieredCompactor, TieredConfig
+from siltstone.engine import Compacted, Failed, Skipped
 from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted, CompactionTriggered
 from siltstone.messages import SummaryMessage, encode, unmarked
 from siltstone.testing import RecordingHook

@@ -8,16 +8,8 @@ from pathlib import Path
 import pytest
 
 from conversations import assistant, exchange, play, small, turns, user
-from siltstone import (
-    Compacted,
-    ContextOverflowError,
-    MemoryStore,
-    Prepared,
-    Session,
-    SimpleMemoryStore,
-    Skipped,
-    estimate_tokens,
-)
+from siltstone import ContextOverflowError, MemoryStore, Prepared, Session, SimpleMemoryStore, estimate_tokens
+from siltstone.engine import Compacted, Skipped
 from siltstone.messages import broken_tool_groups
 from siltstone.testing import RecordingHook, ScriptedModel
 

@@ -14,16 +14,10 @@ import pytest
 from branching import POLICY, conversation, copied, line, opened, ranges
 from conversations import Raw, assistant, exchange, user
 from postgres_stores import over_postgres
-from siltstone import (
-    AsyncSession,
-    Compacted,
-    Failed,
-    HistoryBranched,
-    MemoryStore,
-    Session,
-    SimpleMemoryStore,
-)
+from siltstone import AsyncSession, MemoryStore, Session, SimpleMemoryStore
+from siltstone.engine import Compacted, Failed
 from siltstone.errors import HistoryConflictError, StoreConflictError
+from siltstone.events import HistoryBranched
 from siltstone.memory import Store
 from siltstone.testing import RecordingHook, ScriptedModel
 

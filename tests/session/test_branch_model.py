@@ -13,7 +13,8 @@ from hypothesis import given, strategies as st
 
 from branching import copied, line, opened, ranges
 from conversations import Raw, assistant, user
-from siltstone import Compacted, MemoryStore, Session, SimpleMemoryStore
+from siltstone import MemoryStore, Session, SimpleMemoryStore
+from siltstone.engine import Compacted
 from siltstone.memory import Store
 from siltstone.messages import encode
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from compacting import Raw, exchange, filler, user
-from siltstone import Compacted, CompactionConfig, Session, SimpleMemoryStore, ThresholdCompactor
+from siltstone import CompactionConfig, Session, SimpleMemoryStore, ThresholdCompactor
+from siltstone.engine import Compacted
 from siltstone.testing import ScriptedModel
 
 WINDOW = 8_000

@@ -12,10 +12,7 @@ import pytest
 from compacting import assistant, user
 from siltstone import (
     AsyncSession,
-    CacheBroken,
-    ClearConfig,
     ClearToolResults,
-    Compacted,
     CompactionConfig,
     ConfigError,
     MemoryStore,
@@ -23,6 +20,9 @@ from siltstone import (
     SimpleMemoryStore,
     ThresholdCompactor,
 )
+from siltstone.compaction.results import ClearConfig
+from siltstone.engine import Compacted
+from siltstone.events import CacheBroken
 from siltstone.messages import InjectedMessage, read_history
 from siltstone.session.boundary import band_at
 from siltstone.session.counters import cached_tokens, input_tokens

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from conversations import assistant, exchange, small, user
-from siltstone import Compacted, ConfigError, Entry, MemoryStore, Session, SimpleMemoryStore
+from siltstone import ConfigError, Entry, MemoryStore, Session, SimpleMemoryStore
 from siltstone.archive.files import read_vectors
 from siltstone.archive.records import read_everything, read_segments
 from siltstone.documented import hash_vector
+from siltstone.engine import Compacted
 from siltstone.knowledge import KnowledgeConfig
-from siltstone.session import (
+from siltstone.session.transfer import (
     export_everything,
     export_knowledge,
     export_segments,

@@ -9,17 +9,15 @@ from typing import Any
 import pytest
 
 from siltstone import (
-    Compacted,
-    CompactionCompleted,
     CompactionConfig,
     Completion,
-    Failed,
     MemoryStore,
     Session,
     SimpleMemoryStore,
     ThresholdCompactor,
-    UsageRecord,
 )
+from siltstone.engine import Compacted, Failed
+from siltstone.events import CompactionCompleted, UsageRecord
 from siltstone.testing import RecordingHook, ScriptedModel
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))

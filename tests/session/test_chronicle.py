@@ -13,10 +13,7 @@ from compacting import assistant, filler, user
 from gates import Gate
 from siltstone import (
     AsyncSession,
-    ChronicleConfig,
-    Compacted,
     ConfigError,
-    Failed,
     MemoryStore,
     Session,
     SimpleMemoryStore,
@@ -24,8 +21,10 @@ from siltstone import (
     TieredCompactor,
     TieredConfig,
 )
+from siltstone.engine import Compacted, Failed
 from siltstone.events import CompactionStarted
 from siltstone.messages import SummaryMessage, encode
+from siltstone.systems.spacebot.config import ChronicleConfig
 from siltstone.testing import RecordingHook
 
 WINDOW = 16_000

@@ -10,8 +10,9 @@ from typing import Any
 from hypothesis import given, strategies as st
 
 from conversations import assistant, exchange, small, turns, user
-from siltstone import Compacted, Session, SimpleMemoryStore
+from siltstone import Session, SimpleMemoryStore
 from siltstone.compaction.base import Compaction, Trigger
+from siltstone.engine import Compacted
 from siltstone.messages import read_history
 from siltstone.session.rows import rules_of
 from siltstone.testing import ScriptedModel

@@ -12,10 +12,7 @@ from compacting import assistant, exchange, filler, system, user
 from siltstone import (
     Chain,
     ClearToolResults,
-    Compacted,
     CompactionConfig,
-    Compactor,
-    Failed,
     Session,
     SimpleMemoryStore,
     SmartTrim,
@@ -29,8 +26,9 @@ from siltstone import (
     WorkerCompactor,
     compact,
 )
-from siltstone.compaction import Compaction, Skip, Trigger
+from siltstone.compaction import Compaction, Compactor, Skip, Trigger
 from siltstone.compaction.rewrite import parted, rewrite
+from siltstone.engine import Compacted, Failed
 from siltstone.events import OverheadTooLarge
 from siltstone.llm import Flow
 from siltstone.messages import Message

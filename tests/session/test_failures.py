@@ -11,20 +11,24 @@ import pytest
 
 from conversations import assistant, turns, user
 from siltstone import (
-    Compacted,
     CompactionConfig,
     Completion,
-    Failed,
-    InvalidMessageError,
     MemoryStore,
-    MessageTooLargeError,
     Session,
     SimpleMemoryStore,
     StoreError,
     ThresholdCompactor,
-    UsageRecord,
 )
-from siltstone.errors import ReadOnlyStoreError, StoreClosedError, StoreConflictError, StoreIoError
+from siltstone.engine import Compacted, Failed
+from siltstone.errors import (
+    InvalidMessageError,
+    MessageTooLargeError,
+    ReadOnlyStoreError,
+    StoreClosedError,
+    StoreConflictError,
+    StoreIoError,
+)
+from siltstone.events import UsageRecord
 from siltstone.memory.entry import Entry
 from siltstone.memory.log import CommitReceipt, NewCompaction, SessionLog
 from siltstone.testing import RecordingHook, ScriptedModel

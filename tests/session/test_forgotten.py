@@ -14,7 +14,6 @@ from conversations import assistant, turns, user
 from postgres_stores import over_postgres
 from siltstone import (
     AsyncSession,
-    Compacted,
     CompactionConfig,
     Completion,
     MemoryStore,
@@ -22,6 +21,7 @@ from siltstone import (
     SimpleMemoryStore,
     ThresholdCompactor,
 )
+from siltstone.engine import Compacted
 from siltstone.errors import SessionDroppedError, StoreIoError
 from siltstone.events import UsageRecord
 from siltstone.memory import Store

@@ -12,14 +12,8 @@ from hypothesis import given, strategies as st
 
 from conversations import Raw, assistant, exchange, turns, user
 from postgres_stores import over_postgres
-from siltstone import (
-    CompactionConfig,
-    ForgottenReturned,
-    MemoryStore,
-    Session,
-    SimpleMemoryStore,
-    ThresholdCompactor,
-)
+from siltstone import CompactionConfig, MemoryStore, Session, SimpleMemoryStore, ThresholdCompactor
+from siltstone.events import ForgottenReturned
 from siltstone.memory import Store
 from siltstone.messages import FORGOTTEN, canonical_digest, validate_history
 from siltstone.testing import RecordingHook, ScriptedModel

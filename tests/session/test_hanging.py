@@ -16,17 +16,15 @@ import pytest
 
 from conversations import assistant, turns, user
 from siltstone import (
-    Compacted,
     CompactionConfig,
     Completion,
     CompletionRequest,
-    Failed,
     MemoryStore,
     Session,
-    Skipped,
     ThresholdCompactor,
     hooks,
 )
+from siltstone.engine import Compacted, Failed, Skipped
 from siltstone.testing import ScriptedModel
 from storing import elsewhere
 
@@ -117,7 +115,8 @@ def test_while_a_call_hangs_everybody_else_goes_on(tmp_path: Path, where: str) -
 CHILD = """
 import sys, threading
 from conversations import turns
-from siltstone import CompactionCompleted, CompactionConfig, Session, ThresholdCompactor
+from siltstone import CompactionConfig, Session, ThresholdCompactor
+from siltstone.events import CompactionCompleted
 from siltstone.testing import ScriptedModel
 
 def hang(*asked):

@@ -9,18 +9,10 @@ from typing import Any
 import pytest
 
 from conversations import assistant, exchange, play, turns, user
-from siltstone import (
-    AsyncSession,
-    Compacted,
-    CompactionConfig,
-    Failed,
-    Guidance,
-    MemoryStore,
-    Session,
-    Skipped,
-    ThresholdCompactor,
-)
+from siltstone import AsyncSession, CompactionConfig, MemoryStore, Session, ThresholdCompactor
+from siltstone.engine import Compacted, Failed, Skipped
 from siltstone.errors import IllegalHistoryError, StoreIoError
+from siltstone.hooks import Guidance
 from siltstone.testing import RecordingHook, ScriptedModel
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))

@@ -16,17 +16,16 @@ import pytest
 from conversations import assistant, exchange, small, user
 from siltstone import (
     AsyncSession,
-    Compacted,
     Completion,
     CompletionRequest,
     ConfigError,
     MemoryStore,
     Session,
     SimpleMemoryStore,
-    UsageRecord,
 )
+from siltstone.engine import Compacted
 from siltstone.errors import InvalidArgumentsError, StoreIoError
-from siltstone.events import ExtractionFailed, FactsUpdated
+from siltstone.events import ExtractionFailed, FactsUpdated, UsageRecord
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.testing import RecordingHook
 

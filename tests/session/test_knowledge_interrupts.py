@@ -11,7 +11,8 @@ import pytest
 from conftest import PROFILE
 from conversations import assistant, small, user
 from interrupting import interrupted_at, lines_of
-from siltstone import Compacted, Completion, CompletionRequest, Session, SimpleMemoryStore
+from siltstone import Completion, CompletionRequest, Session, SimpleMemoryStore
+from siltstone.engine import Compacted
 from siltstone.knowledge import KnowledgeConfig
 
 FACT = {"type": "decision", "content": "Webhooks are verified with signatures"}

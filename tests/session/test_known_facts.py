@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from conversations import assistant, small, user
-from siltstone import Compacted, MemoryStore, RecallConfig, Session
+from siltstone import MemoryStore, RecallConfig, Session
+from siltstone.engine import Compacted
 from siltstone.knowledge import KnowledgeConfig
 from storing import sql
 

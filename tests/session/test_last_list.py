@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from siltstone import HistoryConflictError, Session, SimpleMemoryStore, StoreConflictError, ThresholdCompactor
+from siltstone import HistoryConflictError, Session, SimpleMemoryStore, ThresholdCompactor
+from siltstone.errors import StoreConflictError
 from siltstone.session.host_list import LastList
 from siltstone.session.observing import _continued
 

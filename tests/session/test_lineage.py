@@ -12,7 +12,6 @@ import pytest
 from conversations import Raw, assistant, exchange, turns, user
 from siltstone import (
     AsyncSession,
-    Compacted,
     CompactionConfig,
     Emergency,
     MemoryStore,
@@ -20,6 +19,7 @@ from siltstone import (
     SimpleMemoryStore,
     ThresholdCompactor,
 )
+from siltstone.engine import Compacted
 from siltstone.errors import CompactionNotFoundError, ConfigError, SessionBusyError
 from siltstone.memory import Store
 from siltstone.messages import encode

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from shapes import call, result
-from siltstone import Compacted, CompactionConfig, MemoryStore, Session, SimpleMemoryStore, ThresholdCompactor
+from siltstone import CompactionConfig, MemoryStore, Session, SimpleMemoryStore, ThresholdCompactor
+from siltstone.engine import Compacted
 from siltstone.memory.convert import message_of
 from siltstone.messages import KeyedSystemMessage
 from siltstone.session import state as states

@@ -10,16 +10,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from conversations import assistant, turns, user
-from siltstone import (
-    AsyncSession,
-    Compacted,
-    CompactionConfig,
-    InvalidMessageError,
-    Session,
-    SimpleMemoryStore,
-    ThresholdCompactor,
-)
-from siltstone.errors import ConfigError, HistoryConflictError
+from siltstone import AsyncSession, CompactionConfig, Session, SimpleMemoryStore, ThresholdCompactor
+from siltstone.engine import Compacted
+from siltstone.errors import ConfigError, HistoryConflictError, InvalidMessageError
 from siltstone.testing import ScriptedModel
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))

@@ -14,16 +14,8 @@ from typing import Any
 import pytest
 
 from compacting import assistant, exchange, user
-from siltstone import (
-    AsyncSession,
-    ConfigError,
-    InvalidMessageError,
-    MemoryStore,
-    Session,
-    SimpleMemoryStore,
-    StoreConflictError,
-    ThresholdCompactor,
-)
+from siltstone import AsyncSession, ConfigError, MemoryStore, Session, SimpleMemoryStore, ThresholdCompactor
+from siltstone.errors import InvalidMessageError, StoreConflictError
 from siltstone.messages import SubstituteMessage
 from siltstone.testing import ScriptedModel
 

@@ -10,7 +10,6 @@ import pytest
 from conversations import assistant, play, turns, user
 from siltstone import (
     AsyncSession,
-    Compacted,
     CompactionConfig,
     CompletionRequest,
     ConfigError,
@@ -19,6 +18,7 @@ from siltstone import (
     ThresholdCompactor,
     estimate_tokens,
 )
+from siltstone.engine import Compacted
 from siltstone.testing import ScriptedModel
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from conversations import assistant, small, turns, user
-from siltstone import AsyncSession, Compacted, CompactionConfig, Guidance, Plan, Session, ThresholdCompactor
+from siltstone import AsyncSession, CompactionConfig, Session, ThresholdCompactor
+from siltstone.engine import Compacted, Plan
+from siltstone.hooks import Guidance
 from siltstone.testing import ScriptedModel
 
 

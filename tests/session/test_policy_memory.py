@@ -12,17 +12,15 @@ from hypothesis import given, strategies as st
 
 from compacting import assistant, user
 from siltstone import (
-    Compacted,
     CompactionConfig,
-    CompactionContext,
-    Failed,
     MemoryStore,
     Session,
     SimpleMemoryStore,
     ThresholdCompactor,
-    Trigger,
     WaterfallCompactor,
 )
+from siltstone.compaction import CompactionContext, Trigger
+from siltstone.engine import Compacted, Failed
 from siltstone.events import ContextCritical, ContextWarning
 from siltstone.memory.log import Derived
 from siltstone.messages import Message

@@ -13,17 +13,9 @@ from hypothesis import given, strategies as st
 
 from conversations import assistant, exchange, small, turns, user
 from hostile_texts import hostile
-from siltstone import (
-    AsyncSession,
-    ConfigError,
-    Entry,
-    RecallConfig,
-    RecallFailed,
-    RecallInjected,
-    Session,
-    SimpleMemoryStore,
-)
+from siltstone import AsyncSession, ConfigError, Entry, RecallConfig, Session, SimpleMemoryStore
 from siltstone.errors import StoreIoError
+from siltstone.events import RecallFailed, RecallInjected
 from siltstone.messages import RecalledMessage, broken_tool_groups, read_history
 from siltstone.recall import parse_block
 from siltstone.session.recalling import DocumentedSearch

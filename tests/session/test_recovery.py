@@ -9,17 +9,10 @@ from typing import Any
 import pytest
 
 from conversations import assistant, turns, user
-from siltstone import (
-    AsyncSession,
-    Compacted,
-    CompactionConfig,
-    Prepared,
-    Session,
-    ThresholdCompactor,
-    WindowLearned,
-    estimate_tokens,
-)
+from siltstone import AsyncSession, CompactionConfig, Prepared, Session, ThresholdCompactor, estimate_tokens
+from siltstone.engine import Compacted
 from siltstone.errors import InvalidArgumentsError
+from siltstone.events import WindowLearned
 from siltstone.messages import broken_tool_groups
 from siltstone.testing import RecordingHook, ScriptedModel
 from siltstone.tools.base import dispatch

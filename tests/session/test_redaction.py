@@ -14,16 +14,11 @@ import pytest
 
 from conversations import assistant, exchange, small, turns, user
 from secret_forms import FORMS, plant
-from siltstone import (
-    Compacted,
-    ConfigError,
-    RedactionConfig,
-    SecretRefusedError,
-    SecretsRedacted,
-    Session,
-    SimpleMemoryStore,
-)
+from siltstone import ConfigError, RedactionConfig, Session, SimpleMemoryStore
 from siltstone.config import make_policy, policy_names
+from siltstone.engine import Compacted
+from siltstone.errors import SecretRefusedError
+from siltstone.events import SecretsRedacted
 from siltstone.llm import CompletionRequest
 from siltstone.messages import RecalledMessage, SummaryMessage
 from siltstone.redaction import Redactor, SecretRule, rule_names

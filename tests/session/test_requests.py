@@ -13,15 +13,8 @@ from hypothesis import given, strategies as st
 from compacting import user
 from conversations import Raw
 from loopback import DOORS
-from siltstone import (
-    CompactionConfig,
-    IllegalHistoryError,
-    Prepared,
-    Session,
-    SimpleMemoryStore,
-    SmartTrim,
-    ThresholdCompactor,
-)
+from siltstone import CompactionConfig, Prepared, Session, SimpleMemoryStore, SmartTrim, ThresholdCompactor
+from siltstone.errors import IllegalHistoryError
 from siltstone.messages import validate_history
 from siltstone.systems.openclaw import SmartTrimConfig
 from siltstone.testing import ScriptedModel

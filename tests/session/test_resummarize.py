@@ -12,16 +12,15 @@ import pytest
 from conversations import assistant, user
 from siltstone import (
     AsyncSession,
-    Compacted,
     CompactionConfig,
     Emergency,
     Session,
     SimpleMemoryStore,
-    Skipped,
     ThresholdCompactor,
     WindowCompactor,
 )
 from siltstone.compaction.prompts import UPDATE_NOTE
+from siltstone.engine import Compacted, Skipped
 
 FACT = re.compile(r"The (\w+) is (\w+)\.")
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from conversations import assistant, small, turns, user
-from siltstone import Compacted, CompactionConfig, MemoryStore, Retention, Session, ThresholdCompactor
+from siltstone import CompactionConfig, MemoryStore, Retention, Session, ThresholdCompactor
+from siltstone.engine import Compacted
 from siltstone.errors import ConfigError, InvalidEntryError
 from siltstone.events import ArchiveFailed, Event, MemoryExpired
 from siltstone.memory import Entry, ExpireReport

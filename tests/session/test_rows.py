@@ -11,21 +11,18 @@ import pytest
 
 from conversations import assistant, exchange, turns, user
 from siltstone import (
-    Compacted,
     CompactionConfig,
     Completion,
     Entry,
-    Failed,
-    MemoryIndexed,
     MemoryStore,
     Session,
     SimpleMemoryStore,
     ThresholdCompactor,
-    Trigger,
-    UsageRecord,
 )
-from siltstone.compaction import Compaction, Skip
+from siltstone.compaction import Compaction, Skip, Trigger
+from siltstone.engine import Compacted, Failed
 from siltstone.errors import StoreCorruptError
+from siltstone.events import MemoryIndexed, UsageRecord
 from siltstone.llm import Flow
 from siltstone.memory.database_log import entry_of, entry_with
 from siltstone.messages import Message, OwnTools, encode, read_history

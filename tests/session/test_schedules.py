@@ -14,21 +14,12 @@ from typing import Any
 import pytest
 
 from compacting import assistant, exchange, filler, user
-from siltstone import (
-    ChronicleConfig,
-    Compacted,
-    Completion,
-    Failed,
-    MemoryStore,
-    ModelError,
-    Session,
-    Skipped,
-    TieredCompactor,
-    TieredConfig,
-)
+from siltstone import Completion, MemoryStore, ModelError, Session, TieredCompactor, TieredConfig
+from siltstone.engine import Compacted, Failed, Skipped
 from siltstone.events import CompactionCompleted, CompactionFailed, CompactionStarted
 from siltstone.messages import SummaryMessage, broken_tool_groups, encode
 from siltstone.session.background import Job
+from siltstone.systems.spacebot.config import ChronicleConfig
 from siltstone.testing import RecordingHook
 
 SCHEDULES = int(os.environ.get("SILTSTONE_SCHEDULES", "12"))

@@ -14,21 +14,18 @@ import pytest
 from siltstone import (
     AsyncSession,
     Chain,
-    Compacted,
-    CompactionCompleted,
     ConfigError,
-    Failed,
-    MemoryIndexed,
     MemoryStore,
     Session,
     SimpleMemoryStore,
-    Skipped,
     SmartTrim,
     SmartTrimConfig,
-    StoreIoError,
     presets,
 )
 from siltstone.archive.records import read_segments
+from siltstone.engine import Compacted, Failed, Skipped
+from siltstone.errors import StoreIoError
+from siltstone.events import CompactionCompleted, MemoryIndexed
 from siltstone.messages import RecalledMessage
 
 WINDOW = 8_000  #: of which 4,000 are the reserve and 800 the block: 3,200 tokens are the safe limit

@@ -17,14 +17,13 @@ from conversations import turns, user
 from postgres_stores import over_postgres
 from siltstone import (
     AsyncSession,
-    Compacted,
     CompactionConfig,
     MemoryStore,
     Session,
     SimpleMemoryStore,
-    Skipped,
     ThresholdCompactor,
 )
+from siltstone.engine import Compacted, Skipped
 from siltstone.errors import SessionBusyError
 from siltstone.memory.base import Store
 from siltstone.testing import ScriptedModel

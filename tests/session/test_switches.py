@@ -12,19 +12,17 @@ import pytest
 from conversations import assistant, exchange, play, turns, user
 from siltstone import (
     AsyncSession,
-    Compacted,
     CompactionConfig,
     ConfigError,
     Emergency,
-    InvalidEntryError,
-    InvalidMessageError,
     MemoryStore,
     RecallConfig,
     Session,
     SimpleMemoryStore,
-    Skipped,
     ThresholdCompactor,
 )
+from siltstone.engine import Compacted, Skipped
+from siltstone.errors import InvalidEntryError, InvalidMessageError
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.testing import ScriptedModel
 

@@ -11,16 +11,9 @@ import pytest
 
 from conversations import assistant, turns, user
 from postgres_stores import over_postgres
-from siltstone import (
-    Compacted,
-    CompactionConfig,
-    Entry,
-    MemoryStore,
-    Session,
-    SimpleMemoryStore,
-    ThresholdCompactor,
-)
+from siltstone import CompactionConfig, Entry, MemoryStore, Session, SimpleMemoryStore, ThresholdCompactor
 from siltstone.archive.records import Record
+from siltstone.engine import Compacted
 from siltstone.errors import ConfigError, StoreConflictError, StoreCorruptError
 from siltstone.knowledge import FactRows
 from siltstone.memory.base import Store

@@ -14,13 +14,10 @@ import pytest
 from recorded_agent import SESSION, Scripted, Told, killed_and_reopened, losses, session_of
 from siltstone import (
     Chain,
-    ClearConfig,
     ClearToolResults,
-    Compacted,
     Completion,
     CompletionRequest,
     ConfigError,
-    ExtractionFailed,
     MemoryStore,
     Session,
     SmartTrim,
@@ -28,6 +25,9 @@ from siltstone import (
     presets,
 )
 from siltstone.archive.live import ContextArchive
+from siltstone.compaction.results import ClearConfig
+from siltstone.engine import Compacted
+from siltstone.events import ExtractionFailed
 from siltstone.llm import ToolCall
 from siltstone.messages import RecalledMessage, indexable_texts, read_history
 from siltstone.presets import preset

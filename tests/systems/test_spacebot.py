@@ -10,7 +10,8 @@ import pytest
 
 from gates import Gate
 from recorded_agent import Scripted, session_of
-from siltstone import Compacted, CompletionRequest, Failed, presets
+from siltstone import CompletionRequest, presets
+from siltstone.engine import Compacted, Failed
 from siltstone.messages import unmarked
 
 CONTINUE = "Continue where you left off. Older context has been compacted."

@@ -9,15 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from siltstone import (
-    ConfigError,
-    Entry,
-    SearchHit,
-    Session,
-    SimpleMemoryStore,
-    SourceRange,
-    estimate_tokens,
-)
+from siltstone import ConfigError, Entry, SearchHit, Session, SimpleMemoryStore, estimate_tokens
+from siltstone.memory import SourceRange
 from siltstone.tools.base import FLOOR, LEAST_BUDGET, answer_budget, best_part, shares
 from siltstone.tools.memory import memory_search
 

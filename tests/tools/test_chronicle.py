@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from siltstone import Checkpoint, estimate_tokens
+from siltstone import estimate_tokens
+from siltstone.compaction import Checkpoint
 from siltstone.errors import InvalidArgumentsError
 from siltstone.messages import OWN_TOOLS
 from siltstone.tools.base import Tool

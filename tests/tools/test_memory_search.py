@@ -20,11 +20,11 @@ from siltstone import (
     SearchHit,
     Session,
     SimpleMemoryStore,
-    SourceRange,
     ThresholdCompactor,
     Tool,
 )
 from siltstone.errors import InvalidArgumentsError, StoreClosedError, ToolNotFoundError
+from siltstone.memory import SourceRange
 from siltstone.tools.base import dispatch
 from siltstone.tools.memory import memory_search
 

@@ -7,48 +7,58 @@ from typing import TYPE_CHECKING, Any, assert_type
 import siltstone
 from siltstone import (
     AsyncSession,
-    CacheBroken,
-    Compacted,
-    CompactionCompleted,
     CompactionConfig,
-    CompactionFailed,
-    CompactionStarted,
-    CompactionTriggered,
-    Compactor,
     Completion,
     CompletionRequest,
-    ContextCritical,
-    ContextWarning,
-    Dataset,
     Emergency,
-    EntriesQuarantined,
     Entry,
     ExtractiveModel,
-    Failed,
-    HistoryBranched,
-    MemoryExpired,
-    MemoryIndexed,
     MemoryStore,
-    Plan,
     Prepared,
-    Report,
     SearchHit,
     Session,
     SimpleMemoryStore,
-    Skipped,
     ThresholdCompactor,
     Tool,
-    UsageRecord,
     events,
 )
+from siltstone.compaction import Compactor
+from siltstone.embedding import (
+    Embedder,
+    FunctionEmbedder,
+    MiniLMEmbedder,
+    TableEmbedder,
+    embed,
+    embed_batch,
+    embed_sparse,
+)
+from siltstone.engine import Compacted, Failed, Plan, Skipped
+from siltstone.evaluation import Dataset, Report, evaluate
+from siltstone.events import (
+    CacheBroken,
+    CompactionCompleted,
+    CompactionFailed,
+    CompactionStarted,
+    CompactionTriggered,
+    ContextCritical,
+    ContextWarning,
+    EntriesQuarantined,
+    HistoryBranched,
+    MemoryExpired,
+    MemoryIndexed,
+    UsageRecord,
+)
+from siltstone.hooks import Guidance
+from siltstone.knowledge import Fact
+from siltstone.memory import Decay
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    vector: NDArray[np.float32] = siltstone.embed("one text")
-    rows: NDArray[np.float32] = siltstone.embed_batch(["one text", "another"], hash_rule="poly31")
-    indptr, indices, values = siltstone.embed_sparse(["one text"])
+    vector: NDArray[np.float32] = embed("one text")
+    rows: NDArray[np.float32] = embed_batch(["one text", "another"], hash_rule="poly31")
+    indptr, indices, values = embed_sparse(["one text"])
     starts: NDArray[np.int64] = indptr
     buckets: NDArray[np.int32] = indices
     weights: NDArray[np.float32] = values
@@ -83,15 +93,15 @@ def on_event(
     | events.OverheadTooLarge
     | EntriesQuarantined
     | MemoryExpired
-    | siltstone.ForgottenReturned
-    | siltstone.UserMessagesSummarised
-    | siltstone.WindowLearned
-    | siltstone.RecallInjected
-    | siltstone.RecallFailed
-    | siltstone.SecretsRedacted
-    | siltstone.FactsUpdated
-    | siltstone.ExtractionFailed
-    | siltstone.ArchiveFailed,
+    | events.ForgottenReturned
+    | events.UserMessagesSummarised
+    | events.WindowLearned
+    | events.RecallInjected
+    | events.RecallFailed
+    | events.SecretsRedacted
+    | events.FactsUpdated
+    | events.ExtractionFailed
+    | events.ArchiveFailed,
 ) -> None:
     if isinstance(event, CompactionCompleted):
         assert_type(event.tokens_after, int)
@@ -109,35 +119,35 @@ def level_1(path: str) -> None:
 
 
 def level_1_measured(path: str, dataset: Dataset) -> None:
-    assert_type(siltstone.evaluate(SimpleMemoryStore, dataset), Report)
-    report = siltstone.evaluate(lambda: MemoryStore.open(path), dataset, ranker="cosine", ties="earlier")
+    assert_type(evaluate(SimpleMemoryStore, dataset), Report)
+    report = evaluate(lambda: MemoryStore.open(path), dataset, ranker="cosine", ties="earlier")
     assert_type(report.pooled.recall[10], float)
 
 
-def embed(texts: list[str]) -> list[list[float]]:
+def vectors_of(texts: list[str]) -> list[list[float]]:
     return [[0.0] for _ in texts]
 
 
 async def embed_later(texts: list[str]) -> list[list[float]]:
-    return embed(texts)
+    return vectors_of(texts)
 
 
-def on_store_event(event: siltstone.EmbeddingFailed | siltstone.SearchDegraded) -> None:
-    assert isinstance(event, siltstone.EmbeddingFailed | siltstone.SearchDegraded)
+def on_store_event(event: events.EmbeddingFailed | events.SearchDegraded) -> None:
+    assert isinstance(event, events.EmbeddingFailed | events.SearchDegraded)
 
 
 def level_1_by_meaning(path: str) -> None:
-    embedder: siltstone.Embedder = siltstone.FunctionEmbedder(embed, "one", 1)
-    embedders: list[siltstone.Embedder] = [
+    embedder: Embedder = FunctionEmbedder(vectors_of, "one", 1)
+    embedders: list[Embedder] = [
         embedder,
-        siltstone.FunctionEmbedder(embed_later, "later", 1),
-        siltstone.MiniLMEmbedder(threads=2),
-        siltstone.TableEmbedder.load("table.npy"),
+        FunctionEmbedder(embed_later, "later", 1),
+        MiniLMEmbedder(threads=2),
+        TableEmbedder.load("table.npy"),
     ]
     with MemoryStore.open(path, embedder=embedders[0], fusion="rrf", hooks=[on_store_event]) as store:
         assert_type(store.flush(), bool)
         assert_type(store.lacking_vectors, int)
-        decay = siltstone.Decay(per_day=0.99)
+        decay = Decay(per_day=0.99)
         assert_type(store.search("chat-1", "text", ranker="fused", decay=decay), list[SearchHit])
 
 
@@ -167,8 +177,8 @@ async def level_2_async() -> None:
     assert_type(outcome, Compacted | Skipped | Failed)
     await siltstone.acompact(history, ThresholdCompactor(), model=summarise)
 
-    async def veto(plan: Plan) -> siltstone.Guidance | None:
-        return siltstone.Guidance(veto=plan.cause) if plan.discarded < 2 else None
+    async def veto(plan: Plan) -> Guidance | None:
+        return Guidance(veto=plan.cause) if plan.discarded < 2 else None
 
     await siltstone.acompact(history, ThresholdCompactor(), on_before_compact=veto, check=True)
 
@@ -197,8 +207,8 @@ def level_3(path: str) -> None:
         assert_type(session.memory_search.definition("anthropic"), dict[str, Any])
         assert_type(session.memory_search.call({"query": "text"}), str)
         assert_type(session.memory_instructions, str)
-        assert_type(session.facts("ports", types=["config"]), list[siltstone.Fact])
-        assert_type(session.save("Use tabs", "preference"), siltstone.Fact)
+        assert_type(session.facts("ports", types=["config"]), list[Fact])
+        assert_type(session.save("Use tabs", "preference"), Fact)
         assert_type(session.tools, list[Tool])
 
 
@@ -213,7 +223,7 @@ async def level_3_async(path: str) -> None:
 
 def refused() -> None:
     """What a type checker must refuse: an unused ``type: ignore`` is an error too."""
-    siltstone.embed("one text", hash_rule="md5")  # type: ignore[arg-type]
+    embed("one text", hash_rule="md5")  # type: ignore[arg-type]
     siltstone.estimate_tokens("one text", rule="words")  # type: ignore[call-overload, unused-ignore]
     siltstone.compact(history, ThresholdCompactor)  # type: ignore[arg-type]
     siltstone.compact(history, ThresholdCompactor(), model=summarise_later)  # type: ignore[arg-type]

@@ -21,7 +21,8 @@ from siltstone.engine import Outcome
 from siltstone.errors import ConfigError
 from siltstone.events import UsageRecord
 from siltstone.messages import RawMessage, encode, read_message
-from siltstone.session import AsyncSession, Prepared, Session
+from siltstone.session import Prepared, Session
+from siltstone.session.aio import AsyncSession
 from siltstone.tokens import rule
 from siltstone.tools.base import Tool
 

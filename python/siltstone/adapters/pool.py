@@ -18,7 +18,8 @@ from siltstone.adapters.host import HostDialect
 from siltstone.errors import ConfigError
 from siltstone.hooks import gives_coroutine
 from siltstone.memory.base import Store
-from siltstone.session import AsyncSession, Session
+from siltstone.session import Session
+from siltstone.session.aio import AsyncSession
 
 __all__ = ["MOST_OPEN", "OpenSession", "Pool", "Source", "named_by_host"]
 

@@ -33,9 +33,9 @@ from siltstone.cli.transcripts import read_transcripts
 from siltstone.figures import plain, require_session
 from siltstone.memory import ForgetReport
 from siltstone.memory.limits import Limits
-from siltstone.session import Session, import_everything, import_knowledge, import_segments
+from siltstone.session import Session
 from siltstone.session.opening import preset_of_store
-from siltstone.session.transfer import kind_of
+from siltstone.session.transfer import import_everything, import_knowledge, import_segments, kind_of
 from siltstone.stores import MemoryStore
 from siltstone.stores.transfer import Copied, copy_store
 

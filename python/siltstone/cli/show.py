@@ -56,14 +56,9 @@ from siltstone.memory import Ranker, RecallRecord, SearchOrder
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import LogRow
 from siltstone.messages import decode, in_words, read_history, read_message
-from siltstone.session import (
-    CompactionRecord,
-    Session,
-    export_everything,
-    export_knowledge,
-    export_segments,
-    export_vectors,
-)
+from siltstone.session import Session
+from siltstone.session.compactions import CompactionRecord
+from siltstone.session.transfer import export_everything, export_knowledge, export_segments, export_vectors
 from siltstone.tools.base import best_part
 
 # The effect of one compaction on each message (kept, summarised, archived), and its reason.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from math import inf
 from typing import Any, NoReturn
@@ -139,3 +140,16 @@ def reached_at(whole: int, share: float) -> int:
     from fractions import Fraction
 
     return -int(-Fraction(str(share)) * whole // 1)
+
+
+def settings_table(kind: type[Any], name: str, given: Mapping[str, Any], form: Any = None) -> Any:
+    """The settings *kind* of the table *name*, such as ``[tiered.chronicle]``; *form* has the missing keys.
+
+    Raises:
+        ConfigError: an unknown key, with the nearest known key; or a value out of its bounds.
+    """
+    known = [each.name for each in fields(kind)]
+    for key, value in given.items():
+        if key not in known:
+            raise ConfigError(f"{name} has no setting {key!r}{nearest(key, known)}", field=key, value=value)
+    return replace(kind() if form is None else form, **given)

@@ -313,7 +313,7 @@ class Emergency:
         context_window: The window in tokens, for callers that do not name it with the call; if both are
             known, the smaller one counts.
         estimator: The token rule: ``"blocks"``, ``"bytes/4"`` or ``"chars/3"``, or your own rule, such as
-            :class:`siltstone.TokenizerRule`.
+            :class:`siltstone.tokens.TokenizerRule`.
         summary_prefix: The first text of a summary message, before a blank line.
         request_rule: Decides which text beside tool results is a request.
         task: Whether the first request stays too, as long as there is room for it.

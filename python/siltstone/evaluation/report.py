@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any
 
-from siltstone.engine import html_table
 from siltstone.evaluation.dataset import Conversation, Dataset
 
 # Measures of a ranking: each is a function with its formula.
@@ -285,3 +284,13 @@ def _cells(name: str, figures: Figures) -> list[str]:
     sessions = [f"{share:.3f}" for share in (figures.session_hit or {}).values()] or ["", ""]
     counted = [name, f"{figures.questions:,}", *(f"{share:.3f}" for share in shares)]
     return [*counted, *sessions, f"{figures.tokens[10]:.0f}"]
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """An HTML table: *head*, and *rows* with as many cells. The text of every cell is escaped."""
+
+    def row(tag: str, cells: Sequence[object]) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
+
+    lines = ["<table>", row("th", head), *(row("td", cells) for cells in rows), "</table>"]
+    return "\n".join(lines)

@@ -65,7 +65,7 @@ class Measurable(Protocol):
     def search(self, session_id: str, query: str, /, *, limit: int) -> Sequence[Ranked]:
         """At most *limit* hits, best first.
 
-        ``ranker`` and ``min_score`` are passed too, each only if it was given to :func:`siltstone.evaluate`.
+        ``ranker`` and ``min_score`` are passed too, each only if it was given to :func:`evaluate`.
         """
 
     def close(self) -> None:

@@ -88,7 +88,7 @@ class HnswIndex(Index):
         storage: ``"i8"`` (the default of ``"auto"``): bytes for the search, and float32 for the exact
             distances of the rows found. ``"f16"``: only float16, in half the memory of float32; distances are
             those of the rounded rows. ``"f32"``: only float32. ``"sparse"``: rows of 4,096 counts, as
-            ``siltstone.embed_sparse`` gives them, with 2 bytes for each bucket that is not 0.
+            ``siltstone.embedding.embed_sparse`` gives them, with 2 bytes for each bucket that is not 0.
 
     Raises:
         ConfigError: a dimension is out of its bounds, the storage is unknown, or ``"sparse"`` has another

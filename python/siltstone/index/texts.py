@@ -106,7 +106,7 @@ class HashedTfIndex(TextIndex):
     threads run during a call.
 
     Args:
-        hash_rule: How a text becomes buckets, as in :func:`siltstone.embed`.
+        hash_rule: How a text becomes buckets, as in :func:`siltstone.embedding.embed`.
 
     Raises:
         ConfigError: *hash_rule* is unknown.

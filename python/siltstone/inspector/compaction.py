@@ -13,7 +13,7 @@ from siltstone.inspector.sessions import Subject
 from siltstone.memory.convert import message_of
 from siltstone.memory.log import Derived
 from siltstone.messages import in_words, unmarked
-from siltstone.session import CompactionRecord
+from siltstone.session.compactions import CompactionRecord
 from siltstone.session.rows import derived_item
 
 _SHORT = 150  #: characters of a message that a row shows

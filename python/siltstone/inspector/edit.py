@@ -11,7 +11,8 @@ from siltstone.figures import difference, require_session
 from siltstone.inspector.sessions import Subject
 from siltstone.inspector.transcript import Shown, one_message, places
 from siltstone.memory import ForgetReport
-from siltstone.session import CompactionRecord, Session
+from siltstone.session import Session
+from siltstone.session.compactions import CompactionRecord
 
 Deed = Literal["undo", "forget", "pin", "unpin"]
 

@@ -22,8 +22,9 @@ from siltstone.memory.base import Store, sessions_of
 from siltstone.memory.database_log import MOST_RECALLS
 from siltstone.memory.log import LogState
 from siltstone.messages import read_history
-from siltstone.session import CompactionRecord, Session
+from siltstone.session import Session
 from siltstone.session.committing import UNDO
+from siltstone.session.compactions import CompactionRecord
 
 # The store that is inspected, and the sessions of it that were opened for reading.
 

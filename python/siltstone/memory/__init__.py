@@ -1,46 +1,28 @@
 """The contract of a store: searchable texts, and the log of messages from which they came."""
 
-from typing import TYPE_CHECKING
-
-from siltstone.late import names_of
-
-if TYPE_CHECKING:
-    from siltstone.memory.base import Store as Store
-    from siltstone.memory.database_log import RecallCandidate as RecallCandidate, RecallRecord as RecallRecord
-    from siltstone.memory.entry import (
-        RECALL_MIN_SCORE as RECALL_MIN_SCORE,
-        Decay as Decay,
-        Entry as Entry,
-        ExpireReport as ExpireReport,
-        Finding as Finding,
-        ForgetReport as ForgetReport,
-        Fusion as Fusion,
-        Page as Page,
-        Ranker as Ranker,
-        Receipt as Receipt,
-        SearchFilters as SearchFilters,
-        SearchHit as SearchHit,
-        SearchIndex as SearchIndex,
-        SearchOrder as SearchOrder,
-        SearchScope as SearchScope,
-        SessionInfo as SessionInfo,
-        SessionPage as SessionPage,
-        SourceRange as SourceRange,
-        StoredEntry as StoredEntry,
-        StoreStats as StoreStats,
-    )
-    from siltstone.memory.hits import Passage as Passage
-    from siltstone.memory.limits import Limits as Limits
-else:
-    __getattr__, __dir__, __all__ = names_of(
-        __name__,
-        {
-            "base": "Store",
-            "database_log": "RecallCandidate RecallRecord",
-            "entry": "Decay Entry ExpireReport Finding ForgetReport Fusion Page RECALL_MIN_SCORE Ranker "
-            "Receipt SearchFilters SearchHit SearchIndex SearchOrder SearchScope SessionInfo "
-            "SessionPage SourceRange StoreStats StoredEntry",
-            "hits": "Passage",
-            "limits": "Limits",
-        },
-    )
+from siltstone.memory.base import Store as Store
+from siltstone.memory.database_log import RecallCandidate as RecallCandidate, RecallRecord as RecallRecord
+from siltstone.memory.entry import (
+    RECALL_MIN_SCORE as RECALL_MIN_SCORE,
+    Decay as Decay,
+    Entry as Entry,
+    ExpireReport as ExpireReport,
+    Finding as Finding,
+    ForgetReport as ForgetReport,
+    Fusion as Fusion,
+    Page as Page,
+    Ranker as Ranker,
+    Receipt as Receipt,
+    SearchFilters as SearchFilters,
+    SearchHit as SearchHit,
+    SearchIndex as SearchIndex,
+    SearchOrder as SearchOrder,
+    SearchScope as SearchScope,
+    SessionInfo as SessionInfo,
+    SessionPage as SessionPage,
+    SourceRange as SourceRange,
+    StoredEntry as StoredEntry,
+    StoreStats as StoreStats,
+)
+from siltstone.memory.hits import Passage as Passage, Reranker as Reranker
+from siltstone.memory.limits import Limits as Limits

@@ -238,7 +238,7 @@ class Reranker:
             query: The query.
             hits: The hits, best first.
             ranker: The ranker that ordered them.
-            hooks: Hooks for a :class:`~siltstone.SearchDegraded`.
+            hooks: Hooks for a :class:`~siltstone.events.SearchDegraded`.
         """
         first = hits[: self.depth]
         if len(first) < 2:

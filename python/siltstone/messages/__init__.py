@@ -1,131 +1,101 @@
 """Messages of any dialect. They are described, and never translated or changed."""
 
-from typing import TYPE_CHECKING
-
-from siltstone.late import names_of
-
-if TYPE_CHECKING:
-    from siltstone.messages.conversion import Converted as Converted, Loss as Loss, convert as convert
-    from siltstone.messages.dialects.base import Finding as Finding
-    from siltstone.messages.groups import (
-        REMINDER_TAGS as REMINDER_TAGS,
-        Group as Group,
-        Turn as Turn,
-        groups as groups,
-        has_words_beside_results as has_words_beside_results,
-        in_flight as in_flight,
-        is_request as is_request,
-        opens_turn as opens_turn,
-        turns as turns,
-    )
-    from siltstone.messages.json_text import (
-        DIGEST as DIGEST,
-        MAX_MESSAGE_BYTES as MAX_MESSAGE_BYTES,
-        begins_alike as begins_alike,
-        canonical_bytes as canonical_bytes,
-        canonical_digest as canonical_digest,
-        decode as decode,
-        encode as encode,
-        logged as logged,
-        message_size as message_size,
-        text_digests as text_digests,
-        well_formed as well_formed,
-        without_own_key as without_own_key,
-    )
-    from siltstone.messages.legality import (
-        Repaired as Repaired,
-        broken_tool_groups as broken_tool_groups,
-        repair as repair,
-        validate_history as validate_history,
-    )
-    from siltstone.messages.material import (
-        INDENT as INDENT,
-        Excerpt as Excerpt,
-        ItemKind as ItemKind,
-        MaterialItem as MaterialItem,
-    )
-    from siltstone.messages.message import (
-        Dialect as Dialect,
-        HostedMessage as HostedMessage,
-        InjectedMessage as InjectedMessage,
-        KeyedSystemMessage as KeyedSystemMessage,
-        LiveObject as LiveObject,
-        Message as Message,
-        Part as Part,
-        PartKind as PartKind,
-        Provenance as Provenance,
-        RawMessage as RawMessage,
-        RecalledMessage as RecalledMessage,
-        RepairedMessage as RepairedMessage,
-        RequestRule as RequestRule,
-        Role as Role,
-        SubstituteMessage as SubstituteMessage,
-        SummaryMark as SummaryMark,
-        SummaryMessage as SummaryMessage,
-        marked as marked,
-        ranges_in_words as ranges_in_words,
-        read_mark as read_mark,
-        unmarked as unmarked,
-    )
-    from siltstone.messages.outline import (
-        History as History,
-        as_history as as_history,
-        message_items as message_items,
-        render_messages as render_messages,
-        rendered_tokens as rendered_tokens,
-    )
-    from siltstone.messages.own_messages import (
-        FORGOTTEN as FORGOTTEN,
-        Identifier as Identifier,
-        identifiers as identifiers,
-        read_history as read_history,
-        renamed as renamed,
-        summary_level as summary_level,
-        tombstone as tombstone,
-    )
-    from siltstone.messages.read import (
-        detect as detect,
-        read_message as read_message,
-        read_summary as read_summary,
-        validate as validate,
-    )
-    from siltstone.messages.results import (
-        OWN_TOOLS as OWN_TOOLS,
-        OwnTools as OwnTools,
-        names_own_tool as names_own_tool,
-        read_substitute as read_substitute,
-        with_result_texts as with_result_texts,
-        with_results as with_results,
-        words_alone as words_alone,
-    )
-    from siltstone.messages.text import (
-        condensed as condensed,
-        holds as holds,
-        in_words as in_words,
-        indexable_text as indexable_text,
-        indexable_texts as indexable_texts,
-    )
-else:
-    __getattr__, __dir__, __all__ = names_of(
-        __name__,
-        {
-            "conversion": "Converted Loss convert",
-            "dialects.base": "Finding",
-            "groups": "Group REMINDER_TAGS Turn groups has_words_beside_results in_flight is_request "
-            "opens_turn turns",
-            "json_text": "DIGEST MAX_MESSAGE_BYTES begins_alike canonical_bytes canonical_digest decode "
-            "encode logged message_size text_digests well_formed without_own_key",
-            "legality": "Repaired broken_tool_groups repair validate_history",
-            "material": "Excerpt INDENT ItemKind MaterialItem",
-            "message": "Dialect HostedMessage InjectedMessage KeyedSystemMessage LiveObject Message Part "
-            "PartKind Provenance RawMessage RecalledMessage RepairedMessage RequestRule Role "
-            "SubstituteMessage SummaryMark SummaryMessage marked ranges_in_words read_mark "
-            "unmarked",
-            "outline": "History as_history message_items render_messages rendered_tokens",
-            "own_messages": "FORGOTTEN Identifier identifiers read_history renamed summary_level tombstone",
-            "read": "detect read_message read_summary validate",
-            "results": "OWN_TOOLS OwnTools names_own_tool read_substitute with_result_texts with_results "
-            "words_alone",
-            "text": "condensed holds in_words indexable_text indexable_texts",
-        },
-    )
+from siltstone.messages.dialects.base import Finding as Finding
+from siltstone.messages.groups import (
+    REMINDER_TAGS as REMINDER_TAGS,
+    Group as Group,
+    Turn as Turn,
+    groups as groups,
+    has_words_beside_results as has_words_beside_results,
+    in_flight as in_flight,
+    is_request as is_request,
+    opens_turn as opens_turn,
+    turns as turns,
+)
+from siltstone.messages.json_text import (
+    DIGEST as DIGEST,
+    MAX_MESSAGE_BYTES as MAX_MESSAGE_BYTES,
+    begins_alike as begins_alike,
+    canonical_bytes as canonical_bytes,
+    canonical_digest as canonical_digest,
+    decode as decode,
+    encode as encode,
+    logged as logged,
+    message_size as message_size,
+    text_digests as text_digests,
+    well_formed as well_formed,
+    without_own_key as without_own_key,
+)
+from siltstone.messages.legality import (
+    Repaired as Repaired,
+    broken_tool_groups as broken_tool_groups,
+    repair as repair,
+    validate_history as validate_history,
+)
+from siltstone.messages.material import (
+    INDENT as INDENT,
+    Excerpt as Excerpt,
+    ItemKind as ItemKind,
+    MaterialItem as MaterialItem,
+)
+from siltstone.messages.message import (
+    Dialect as Dialect,
+    HostedMessage as HostedMessage,
+    InjectedMessage as InjectedMessage,
+    KeyedSystemMessage as KeyedSystemMessage,
+    LiveObject as LiveObject,
+    Message as Message,
+    Part as Part,
+    PartKind as PartKind,
+    Provenance as Provenance,
+    RawMessage as RawMessage,
+    RecalledMessage as RecalledMessage,
+    RepairedMessage as RepairedMessage,
+    RequestRule as RequestRule,
+    Role as Role,
+    SubstituteMessage as SubstituteMessage,
+    SummaryMark as SummaryMark,
+    SummaryMessage as SummaryMessage,
+    marked as marked,
+    ranges_in_words as ranges_in_words,
+    read_mark as read_mark,
+    unmarked as unmarked,
+)
+from siltstone.messages.outline import (
+    History as History,
+    as_history as as_history,
+    message_items as message_items,
+    render_messages as render_messages,
+    rendered_tokens as rendered_tokens,
+)
+from siltstone.messages.own_messages import (
+    FORGOTTEN as FORGOTTEN,
+    Identifier as Identifier,
+    identifiers as identifiers,
+    read_history as read_history,
+    renamed as renamed,
+    summary_level as summary_level,
+    tombstone as tombstone,
+)
+from siltstone.messages.read import (
+    detect as detect,
+    read_message as read_message,
+    read_summary as read_summary,
+    validate as validate,
+)
+from siltstone.messages.results import (
+    OWN_TOOLS as OWN_TOOLS,
+    OwnTools as OwnTools,
+    names_own_tool as names_own_tool,
+    read_substitute as read_substitute,
+    with_result_texts as with_result_texts,
+    with_results as with_results,
+    words_alone as words_alone,
+)
+from siltstone.messages.text import (
+    condensed as condensed,
+    holds as holds,
+    in_words as in_words,
+    indexable_text as indexable_text,
+    indexable_texts as indexable_texts,
+)

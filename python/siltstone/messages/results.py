@@ -107,7 +107,7 @@ def _changed_text(item: Any, change: Callable[[str], str]) -> Any:
 # Their results quote earlier messages. If they were indexed too, a search would find the results of earlier
 # searches instead of the messages, and each result would contain the results before it.
 
-OWN_TOOLS: Final = frozenset(
+OWN_TOOLS: Final[frozenset[str]] = frozenset(
     {
         "chronicle",
         "context_compact",

@@ -751,7 +751,7 @@ def check_legal(history: Sequence[Message], session_id: str) -> None:
         raise IllegalHistoryError(
             f"the provider would refuse the request of session {session_id!r}, in {len(found)} places: "
             f"message {found[0].position}: {found[0].sentence} ({found[0].rule}); session.forget takes a "
-            "message out, and siltstone.messages.convert writes all in one dialect",
+            "message out, and siltstone.messages.conversion.convert writes all in one dialect",
             findings=tuple(found),
         )
 

@@ -72,7 +72,7 @@ class CompactionConfig:
             a quarter of the effective threshold. None: no bound.
         min_reduction: A compaction that reclaims less than this share, 0..1, is refused.
         estimator: The token rule: ``"blocks"``, ``"bytes/4"`` or ``"chars/3"``, or your own rule, such as
-            :class:`siltstone.TokenizerRule`.
+            :class:`siltstone.tokens.TokenizerRule`.
         summary_prefix: The first text of a summary message, before a blank line.
         summarizer_window: The window of the model that writes summaries, in tokens. None: the window of the
             session. Longer material is summarised in pieces, which are then merged.

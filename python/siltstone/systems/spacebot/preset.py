@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any, ClassVar, Final
 
 from siltstone.compaction import checks
-from siltstone.config import settings_table
+from siltstone.compaction.checks import settings_table
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.systems.base import Preset, System
 from siltstone.systems.reading import Table, known_tables, table, toml
@@ -53,7 +53,7 @@ class Spacebot(System):
         checks.one_of("extraction", extraction, ("tool", "off"))
         if isinstance(given.get("chronicle"), Mapping):
             form = ChronicleConfig(whole_turns=documented)
-            given["chronicle"] = settings_table("chronicle", given["chronicle"], form)
+            given["chronicle"] = settings_table(ChronicleConfig, "chronicle", given["chronicle"], form)
         if isinstance(given.get("superseding_tools"), list):
             given["superseding_tools"] = tuple(given["superseding_tools"])
         config = TieredConfig.documented(**given) if documented else TieredConfig(**given)
