@@ -69,9 +69,7 @@ def adapter(session: nox.Session, name: str, which: str) -> None:
     tests.append("tests/test_examples.py")
     session.run(
         *("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, *session.posargs),
-        env={
-            "PYTHONPATH": str(CHECKOUT / "python"),
-        },
+        env={"PYTHONPATH": str(CHECKOUT / "python")},
     )
 
 

@@ -156,11 +156,7 @@ def judge_anthropic(body: dict[str, Any], limit: int) -> None:
             f"messages.{len(turns)}: `tool_use` ids were found without `tool_result` blocks immediately "
             f"after: {', '.join(asked)}."
         )
-    _fits(
-        body,
-        limit,
-        lambda size: Refusal(f"prompt is too long: {size} tokens > {limit} maximum"),
-    )
+    _fits(body, limit, lambda size: Refusal(f"prompt is too long: {size} tokens > {limit} maximum"))
 
 
 def _thinks(turns: list[tuple[str, list[dict[str, Any]]]], body: dict[str, Any]) -> None:

@@ -48,11 +48,9 @@ def genuine(thinking: str, signed: str) -> bool:
 
 def answer(door: str, said: Said, tokens: int) -> dict[str, Any]:
     """The body of the answer *said* for the API *door*, to a request of *tokens*."""
-    return {
-        "/v1/chat/completions": _chat,
-        "/v1/responses": _response,
-        "/v1/messages": _anthropic,
-    }[door](said, tokens)
+    return {"/v1/chat/completions": _chat, "/v1/responses": _response, "/v1/messages": _anthropic}[door](
+        said, tokens
+    )
 
 
 def events(door: str, said: Said, tokens: int) -> Iterator[bytes]:

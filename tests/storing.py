@@ -117,10 +117,7 @@ def whole(path: Path) -> None:
         )
         log.undo(expected_head=second.compaction_id, clock="")
         log.commit(
-            compaction(covers=((0, 4),), view=(None, (4, 9))),
-            [],
-            expected_head=first.compaction_id,
-            clock="",
+            compaction(covers=((0, 4),), view=(None, (4, 9))), [], expected_head=first.compaction_id, clock=""
         )
         store.index("b", entries("the river is slow"))
         store.index("c", entries("gone"))

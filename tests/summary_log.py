@@ -178,11 +178,7 @@ class SummaryLog:
             if self._log.version() is not None:
                 self._stands_on(expected, expected_head, expected_redactions)
             receipt = self._log.commit(
-                self._new(compaction),
-                entries,
-                expected=expected,
-                clock=clock,
-                write_id=new_write_id(),
+                self._new(compaction), entries, expected=expected, clock=clock, write_id=new_write_id()
             )
             return CommitReceipt(receipt.compaction_id, receipt.entry_ids)
 

@@ -283,8 +283,4 @@ def test_events_are_in_the_log_for_whoever_wants_them(
     with caplog.at_level(logging.DEBUG, logger="siltstone"):
         compacted(tmp_path).close()
     told = {type(record.event) for record in caplog.records if hasattr(record, "event")}
-    assert {
-        events.CompactionStarted,
-        events.CompactionCompleted,
-        events.MemoryIndexed,
-    } <= told
+    assert {events.CompactionStarted, events.CompactionCompleted, events.MemoryIndexed} <= told

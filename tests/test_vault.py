@@ -75,8 +75,7 @@ def test_wf_18_a_stop_before_the_rename_leaves_the_old_file(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize(
-    "memory",
-    [VaultMemory(" \n", AT), VaultMemory("wind", AT, metadata={"event_type": "ambient"})],
+    "memory", [VaultMemory(" \n", AT), VaultMemory("wind", AT, metadata={"event_type": "ambient"})]
 )
 def test_wf_28_ambient_and_empty_entries_are_not_stored(tmp_path: Path, memory: VaultMemory):
     vault = Vault(tmp_path, "Ann")

@@ -28,14 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from isolation import entries, opened, said, text
-from siltstone import (
-    AsyncSession,
-    CompactionConfig,
-    MemoryStore,
-    Session,
-    ThresholdCompactor,
-    _native,
-)
+from siltstone import AsyncSession, CompactionConfig, MemoryStore, Session, ThresholdCompactor, _native
 from slow_sync import start_again
 
 LENGTHS = (100, 10_000, 100_000)

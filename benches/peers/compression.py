@@ -56,11 +56,7 @@ def ours(sessions: Sequence[list[Any]]) -> Outcome:
     found = Outcome()
     for number, raws in enumerate(sessions):
         with Session.open(
-            None,
-            f"s{number}",
-            memory=SimpleMemoryStore(),
-            policy=CompressToolOutput(),
-            context_window=WINDOW,
+            None, f"s{number}", memory=SimpleMemoryStore(), policy=CompressToolOutput(), context_window=WINDOW
         ) as session:
             sent: list[Any] = []
             for raw in raws:

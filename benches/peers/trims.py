@@ -112,11 +112,7 @@ def in_langchain(chat: Chat) -> list[Any]:
 
 def agent_framework(chat: Chat) -> Contender:
     from agent_framework import Message
-    from agent_framework._compaction import (
-        CharacterEstimatorTokenizer,
-        TruncationStrategy,
-        apply_compaction,
-    )
+    from agent_framework._compaction import CharacterEstimatorTokenizer, TruncationStrategy, apply_compaction
 
     tokenizer = CharacterEstimatorTokenizer()
     limit = sum(tokenizer.count_tokens(raw["content"]) for raw in chat) // 2

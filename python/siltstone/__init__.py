@@ -15,25 +15,15 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from siltstone._native import (
-        __version__ as __version__,
-    )
-    from siltstone.compaction.chain import (
-        Chain as Chain,
-    )
-    from siltstone.compaction.emergency import (
-        Emergency as Emergency,
-    )
+    from siltstone._native import __version__ as __version__
+    from siltstone.compaction.chain import Chain as Chain
+    from siltstone.compaction.emergency import Emergency as Emergency
     from siltstone.compaction.results import (
         ClearToolResults as ClearToolResults,
         CompressToolOutput as CompressToolOutput,
         DropDuplicateReads as DropDuplicateReads,
     )
-    from siltstone.engine import (
-        acompact as acompact,
-        compact as compact,
-        plan as plan,
-    )
+    from siltstone.engine import acompact as acompact, compact as compact, plan as plan
     from siltstone.errors import (
         ConfigError as ConfigError,
         ContextOverflowError as ContextOverflowError,
@@ -43,81 +33,32 @@ if TYPE_CHECKING:
         SiltstoneError as SiltstoneError,
         StoreError as StoreError,
     )
-    from siltstone.index.hnsw import (
-        HnswIndex as HnswIndex,
-    )
-    from siltstone.knowledge.extract import (
-        KnowledgeConfig as KnowledgeConfig,
-    )
-    from siltstone.llm import (
-        Completion as Completion,
-        CompletionRequest as CompletionRequest,
-    )
-    from siltstone.memory.entry import (
-        Entry as Entry,
-        SearchHit as SearchHit,
-    )
-    from siltstone.models.extractive import (
-        ExtractiveModel as ExtractiveModel,
-    )
-    from siltstone.recall.base import (
-        RecallConfig as RecallConfig,
-    )
-    from siltstone.redaction import (
-        RedactionConfig as RedactionConfig,
-    )
-    from siltstone.session.aio import (
-        AsyncSession as AsyncSession,
-    )
-    from siltstone.session.boundary import (
-        Prepared as Prepared,
-    )
-    from siltstone.session.retention import (
-        Retention as Retention,
-    )
-    from siltstone.session.session import (
-        Session as Session,
-    )
-    from siltstone.stores.memory import (
-        HnswMemoryStore as HnswMemoryStore,
-        MemoryStore as MemoryStore,
-    )
-    from siltstone.stores.simple import (
-        SimpleMemoryStore as SimpleMemoryStore,
-    )
+    from siltstone.index.hnsw import HnswIndex as HnswIndex
+    from siltstone.knowledge.extract import KnowledgeConfig as KnowledgeConfig
+    from siltstone.llm import Completion as Completion, CompletionRequest as CompletionRequest
+    from siltstone.memory.entry import Entry as Entry, SearchHit as SearchHit
+    from siltstone.models.extractive import ExtractiveModel as ExtractiveModel
+    from siltstone.recall.base import RecallConfig as RecallConfig
+    from siltstone.redaction import RedactionConfig as RedactionConfig
+    from siltstone.session.aio import AsyncSession as AsyncSession
+    from siltstone.session.boundary import Prepared as Prepared
+    from siltstone.session.retention import Retention as Retention
+    from siltstone.session.session import Session as Session
+    from siltstone.stores.memory import HnswMemoryStore as HnswMemoryStore, MemoryStore as MemoryStore
+    from siltstone.stores.simple import SimpleMemoryStore as SimpleMemoryStore
     from siltstone.systems.meerkat import (
         CompactionConfig as CompactionConfig,
         ThresholdCompactor as ThresholdCompactor,
     )
-    from siltstone.systems.openclaw import (
-        SmartTrim as SmartTrim,
-        SmartTrimConfig as SmartTrimConfig,
-    )
-    from siltstone.systems.rustant import (
-        WindowCompactor as WindowCompactor,
-        WindowConfig as WindowConfig,
-    )
-    from siltstone.systems.spacebot.config import (
-        TieredConfig as TieredConfig,
-    )
-    from siltstone.systems.spacebot.tiered import (
-        TieredCompactor as TieredCompactor,
-    )
-    from siltstone.systems.spacebot.worker import (
-        WorkerCompactor as WorkerCompactor,
-    )
-    from siltstone.systems.waterfall.config import (
-        WaterfallConfig as WaterfallConfig,
-    )
-    from siltstone.systems.waterfall.policy import (
-        WaterfallCompactor as WaterfallCompactor,
-    )
-    from siltstone.tokens import (
-        estimate_tokens as estimate_tokens,
-    )
-    from siltstone.tools.base import (
-        Tool as Tool,
-    )
+    from siltstone.systems.openclaw import SmartTrim as SmartTrim, SmartTrimConfig as SmartTrimConfig
+    from siltstone.systems.rustant import WindowCompactor as WindowCompactor, WindowConfig as WindowConfig
+    from siltstone.systems.spacebot.config import TieredConfig as TieredConfig
+    from siltstone.systems.spacebot.tiered import TieredCompactor as TieredCompactor
+    from siltstone.systems.spacebot.worker import WorkerCompactor as WorkerCompactor
+    from siltstone.systems.waterfall.config import WaterfallConfig as WaterfallConfig
+    from siltstone.systems.waterfall.policy import WaterfallCompactor as WaterfallCompactor
+    from siltstone.tokens import estimate_tokens as estimate_tokens
+    from siltstone.tools.base import Tool as Tool
 else:
     _HOMES = {
         "_native": "__version__",

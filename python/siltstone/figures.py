@@ -616,11 +616,7 @@ def difference(session: Session, store: Store, compaction_id: int) -> Change:
     stood = {each.seq: sizes[each.derived_id] for each in before if each.seq is not None}
     fates = tuple(
         Fate(
-            each,
-            kind(each.seq),
-            each.seq in found,
-            rules.get(each.seq, ""),
-            stood.get(each.seq, each.tokens),
+            each, kind(each.seq), each.seq in found, rules.get(each.seq, ""), stood.get(each.seq, each.tokens)
         )
         for each in rows_at(log, seqs)
     )

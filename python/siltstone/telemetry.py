@@ -177,11 +177,7 @@ class _Operation(Watched):
     __slots__ = ("_attributes", "_began", "_span", "_token", "_watcher")
 
     def __init__(
-        self,
-        watcher: _Watcher,
-        name: str,
-        kind: Literal["INTERNAL", "CLIENT"],
-        attributes: dict[str, Any],
+        self, watcher: _Watcher, name: str, kind: Literal["INTERNAL", "CLIENT"], attributes: dict[str, Any]
     ) -> None:
         from opentelemetry.trace import SpanKind
 

@@ -222,12 +222,7 @@ def through_the_log(dialect: Any, message: Any) -> Any:
 
 
 def opened(
-    model: Any = None,
-    *,
-    kind: Any = siltstone.Session,
-    name: str = "chat",
-    path: Any = None,
-    **options: Any,
+    model: Any = None, *, kind: Any = siltstone.Session, name: str = "chat", path: Any = None, **options: Any
 ) -> Any:
     """A session that compacts early and often."""
     config = siltstone.CompactionConfig(
@@ -387,11 +382,7 @@ class AdapterContract:
         run, session = self.play(6, is_async)
         before = len(session.log())
         later = self.case.play(
-            session,
-            [Say("Gladly.")],
-            ["Tell me more."],
-            is_async=is_async,
-            state=self.case.reload(run.state),
+            session, [Say("Gladly.")], ["Tell me more."], is_async=is_async, state=self.case.reload(run.state)
         )
         assert len(session.log()) == before + 2
         assert [each.reason for each in session.compactions() if each.reason == "branch"] == []

@@ -110,13 +110,7 @@ def _events(reply: Any, sent: int) -> Any:
     yield {"metadata": {"usage": used, "metrics": {"latencyMs": 1}}}
 
 
-def an_agent(
-    session: Any,
-    script: Sequence[Reply],
-    run: Run,
-    messages: Any = None,
-    **options: Any,
-) -> Agent:
+def an_agent(session: Any, script: Sequence[Reply], run: Run, messages: Any = None, **options: Any) -> Agent:
     chosen: dict[str, Any] = {"conversation_manager": NullConversationManager(), **options}
     return Agent(
         Scripted(script, run),
@@ -255,9 +249,7 @@ def test_the_window_of_strands_itself_drops_nothing_of_the_log() -> None:
     assert not any(each.reason == "branch" for each in session.compactions())
 
 
-def test_a_second_conversation_in_one_session_is_refused_and_a_store_has_one_for_each(
-    tmp_path: Path,
-) -> None:
+def test_a_second_conversation_in_one_session_is_refused_and_a_store_has_one_for_each(tmp_path: Path) -> None:
     def talk(plugin: SiltstonePlugin, session_id: str) -> Any:
         agent = Agent(
             Scripted([Say("Hello.")] * 3, Run()),

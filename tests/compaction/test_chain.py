@@ -206,8 +206,7 @@ def names_of_runs(trigger: Any, *steps: Any, **options: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("tokens", "ran"),
-    [(5_500, ["clear-tool-results"]), (9_000, ["clear-tool-results", "threshold"])],
+    ("tokens", "ran"), [(5_500, ["clear-tool-results"]), (9_000, ["clear-tool-results", "threshold"])]
 )
 def test_a_step_after_the_last_one_that_is_due_does_not_run(tokens: int, ran: list[str]):
     def steps() -> Any:

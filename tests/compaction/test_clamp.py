@@ -12,14 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from compacting import Raw, assert_lawful, assistant, exchange, filler, outcome, run, shape, turn, user
-from siltstone import (
-    CompactionConfig,
-    Emergency,
-    Session,
-    SimpleMemoryStore,
-    ThresholdCompactor,
-    compact,
-)
+from siltstone import CompactionConfig, Emergency, Session, SimpleMemoryStore, ThresholdCompactor, compact
 from siltstone.compaction import Compaction, CompactionError, Trigger, validate
 from siltstone.compaction.emergency import WORDS, check_room
 from siltstone.compaction.rewrite import clamp_result, select
@@ -237,9 +230,7 @@ def test_the_validator_knows_a_substitute_and_refuses_a_false_one():
     ):
         message = read_message(SubstituteMessage(raw, "x"), cut.message.seq)
         bad = replace(
-            good,
-            substitutes=(replace(cut, message=message),),
-            messages=(*good.messages[:-1], message),
+            good, substitutes=(replace(cut, message=message),), messages=(*good.messages[:-1], message)
         )
         with pytest.raises(CompactionError, match=fault):
             validate(history, bad, "")

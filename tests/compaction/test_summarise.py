@@ -13,9 +13,7 @@ from hypothesis import given, strategies as st
 
 from compacting import SHORT, Window, assistant, exchange, filler, long, policy, run, turn, user
 from siltstone import compact, plan
-from siltstone.compaction import (
-    Trigger,
-)
+from siltstone.compaction import Trigger
 from siltstone.compaction.material import Material, at_most, lines, render
 from siltstone.compaction.prompts import MERGE_NOTE, PART_NOTE, PROMPT
 from siltstone.engine import Compacted, Failed

@@ -265,10 +265,7 @@ def test_ru_21_messages_of_several_blocks_are_read():
             {"type": "tool_use", "id": "t1", "name": "grep", "input": {"q": "x"}},
         ],
     }
-    result = {
-        "role": "user",
-        "content": [{"type": "tool_result", "tool_use_id": "t1", "content": [block]}],
-    }
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": [block]}]}
     text = smart_fallback_summary(read_history([user("Find x."), raw, result]), 500)
     assert text.split("\n") == ["Request: Find x.", "Tool: grep", "Result: hit", "Latest: I look."]
 

@@ -304,8 +304,7 @@ def test_a_report_is_plain_values_and_a_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
-    [("locomo-dev", (0.137, 0.184, 0.123)), ("agent-dev", (0.232, 0.281, 0.162))],
+    ("name", "expected"), [("locomo-dev", (0.137, 0.184, 0.123)), ("agent-dev", (0.232, 0.281, 0.162))]
 )
 def test_the_documented_embedding_reproduces_the_published_figures(
     data_dir: Path, tmp_path: Path, name: str, expected: tuple[float, float, float]

@@ -58,11 +58,7 @@ def by_brute_force(rows, query, k):
 
 
 # Small whole numbers: sums are exact whatever their order, so answers must be equal to the bit.
-whole = arrays(
-    np.float32,
-    st.tuples(st.integers(0, 40), st.just(5)),
-    elements=st.integers(-2, 2).map(float),
-)
+whole = arrays(np.float32, st.tuples(st.integers(0, 40), st.just(5)), elements=st.integers(-2, 2).map(float))
 
 
 @pytest.mark.parametrize("kind", DENSE)

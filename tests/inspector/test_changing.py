@@ -173,10 +173,7 @@ def test_a_message_is_pinned_and_unpinned(tmp_path: Path) -> None:
 
 def test_a_running_agent_goes_on_beside_every_change(tmp_path: Path) -> None:
     agent = subprocess.Popen(
-        [sys.executable, "-c", AGENT, str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", AGENT, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert agent.stdin is not None
     assert agent.stdout is not None

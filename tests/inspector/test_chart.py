@@ -86,12 +86,7 @@ def test_a_reason_names_its_threshold() -> None:
 
 def test_the_page_has_the_threshold_and_the_numbers_of_the_commands(tmp_path: Path) -> None:
     policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=700))
-    options = {
-        "policy": policy,
-        "model": ScriptedModel(),
-        "reserved_tokens": 100,
-        "context_window": 4_000,
-    }
+    options = {"policy": policy, "model": ScriptedModel(), "reserved_tokens": 100, "context_window": 4_000}
     with Session.open(tmp_path, "s", **options) as session:
         for turn in turns(60):
             session.append(*turn)

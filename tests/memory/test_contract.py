@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from siltstone.errors import (
-    InvalidEntryError,
-)
+from siltstone.errors import InvalidEntryError
 from siltstone.memory import Entry, Store
 from siltstone.memory.limits import MAX_LIMIT
 from siltstone.stores import MemoryStore, SimpleMemoryStore

@@ -8,11 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from siltstone.errors import (
-    StoreCorruptError,
-    StoreError,
-    StoreOpenError,
-)
+from siltstone.errors import StoreCorruptError, StoreError, StoreOpenError
 from siltstone.stores import MemoryStore
 from storing import database, elsewhere, entries, fill, key, sql
 from summary_log import summary_log

@@ -196,10 +196,7 @@ def test_a_session_settles_the_language_of_its_store(tmp_path: Path, preset: str
         ("de-AT", r"did you mean 'de'"),
         ("fra", r"did you mean 'fr'"),
         ("Turkisch", r"did you mean 'tr'"),
-        (
-            "ru",
-            r"codes of da, de, en, .* \(other scripts tell their languages by themselves\), got 'ru'$",
-        ),
+        ("ru", r"codes of da, de, en, .* \(other scripts tell their languages by themselves\), got 'ru'$"),
         ("", "got ''"),
         (["de", "klingon"], "got "),
         (["auto", "de"], "'auto' alone"),

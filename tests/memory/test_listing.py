@@ -6,10 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from siltstone.errors import (
-    EntryNotFoundError,
-    InvalidEntryError,
-)
+from siltstone.errors import EntryNotFoundError, InvalidEntryError
 from siltstone.memory import Entry, Store
 from storing import compaction, entries, message
 from summary_log import summary_log

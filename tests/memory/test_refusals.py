@@ -9,13 +9,7 @@ from typing import Any
 
 import pytest
 
-from siltstone.errors import (
-    ConfigError,
-    InvalidEntryError,
-    SiltstoneError,
-    StoreClosedError,
-    StoreError,
-)
+from siltstone.errors import ConfigError, InvalidEntryError, SiltstoneError, StoreClosedError, StoreError
 from siltstone.memory import Entry, Store
 from siltstone.memory.limits import MAX_QUERY_BYTES, MAX_TEXT_BYTES
 from storing import entries, message

@@ -10,12 +10,7 @@ from pathlib import Path
 import pytest
 
 from siltstone import _native
-from siltstone.errors import (
-    ConfigError,
-    ReadOnlyStoreError,
-    StoreClosedError,
-    StoreVersionError,
-)
+from siltstone.errors import ConfigError, ReadOnlyStoreError, StoreClosedError, StoreVersionError
 from siltstone.stores import MemoryStore
 from storing import compaction, contents, database, elsewhere, entries, fill, message, sql
 from summary_log import summary_log

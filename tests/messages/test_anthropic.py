@@ -81,18 +81,10 @@ def test_server_tools_are_calls_and_results() -> None:
             "type": "web_search_tool_result",
             "tool_use_id": "s",
             "content": [
-                {
-                    "type": "web_search_result",
-                    "title": "A page",
-                    "url": "https://x",
-                    "encrypted_content": "q",
-                },
+                {"type": "web_search_result", "title": "A page", "url": "https://x", "encrypted_content": "q"}
             ],
         },
-    ) == (
-        Part("tool_call", "", "s", "web_search", '{"query":"x"}'),
-        Part("tool_result", "A page", "s"),
-    )
+    ) == (Part("tool_call", "", "s", "web_search", '{"query":"x"}'), Part("tool_result", "A page", "s"))
 
 
 def test_a_server_result_that_is_one_object_is_read_for_its_texts() -> None:

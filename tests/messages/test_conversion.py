@@ -236,10 +236,7 @@ def test_an_id_that_is_used_again_becomes_one_of_its_own() -> None:
     assert [loss.position for loss in converted.losses] == [3, 4]
     assert converted.messages[3:5] == [
         {"role": "assistant", "content": [{"type": "tool_use", "id": "a-2", "name": "ls", "input": {}}]},
-        {
-            "role": "user",
-            "content": [{"type": "tool_result", "tool_use_id": "a-2", "content": "two"}],
-        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a-2", "content": "two"}]},
     ]
 
 

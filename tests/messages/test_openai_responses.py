@@ -181,11 +181,7 @@ def grouped(*raws: dict[str, Any]) -> list[tuple[int, ...]]:
         ),
         (thought(), "assistant", (Part("reasoning", size=12),)),
         ({"type": "compaction", "encrypted_content": "x"}, "developer", (Part("compaction"),)),
-        (
-            {"type": "item_reference", "id": "msg_1"},
-            "developer",
-            (Part("other", name="item_reference"),),
-        ),
+        ({"type": "item_reference", "id": "msg_1"}, "developer", (Part("other", name="item_reference"),)),
         ({"id": "msg_1"}, "developer", (Part("other", name="item_reference"),)),
         (
             {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]},

@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from siltstone.messages import (
-    broken_tool_groups,
-    decode,
-    encode,
-    groups,
-    in_flight,
-    read_history,
-    turns,
-)
+from siltstone.messages import broken_tool_groups, decode, encode, groups, in_flight, read_history, turns
 from siltstone.tokens import estimate_tokens
 
 if TYPE_CHECKING:

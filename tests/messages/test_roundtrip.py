@@ -10,14 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from siltstone.messages import (
-    SummaryMessage,
-    decode,
-    encode,
-    message_size,
-    read_history,
-    read_message,
-)
+from siltstone.messages import SummaryMessage, decode, encode, message_size, read_history, read_message
 from strategies import (
     anthropic_histories,
     anthropic_messages,

@@ -42,10 +42,7 @@ def test_blocks_of_an_answer_may_be_appended_as_they_came() -> None:
     assert message.raw is raw
     assert raw["content"][0] is text
     assert message.dialect == "anthropic"
-    assert message.parts == (
-        Part("text", "I look"),
-        Part("tool_call", "", "a", "ls", '{"path":"."}'),
-    )
+    assert message.parts == (Part("text", "I look"), Part("tool_call", "", "a", "ls", '{"path":"."}'))
 
 
 def test_a_whole_message_may_be_an_object() -> None:

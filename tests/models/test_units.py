@@ -62,10 +62,7 @@ def test_an_earlier_selection_is_read_with_its_speakers_and_known_as_earlier():
 
 def test_an_earlier_summary_of_a_model_is_read_as_plain_text():
     summary = SummaryMessage(framed(SUMMARY_PREFIX, "## State\n\n* All tests pass."), ((0, 4),))
-    assert said(summary) == [
-        ("Earlier", "## State"),
-        ("Earlier", "* All tests pass."),
-    ]
+    assert said(summary) == [("Earlier", "## State"), ("Earlier", "* All tests pass.")]
 
 
 @pytest.mark.parametrize(

@@ -47,10 +47,7 @@ def test_a_text_is_read_as_its_repaired_form(text):
 
 @pytest.mark.parametrize(
     "call",
-    [
-        lambda texts: _native.embed_batch(texts, "xxh3"),
-        lambda texts: _native.embed_sparse(texts, "xxh3"),
-    ],
+    [lambda texts: _native.embed_batch(texts, "xxh3"), lambda texts: _native.embed_sparse(texts, "xxh3")],
 )
 def test_an_item_that_is_no_str_is_named_with_its_place(call):
     with pytest.raises(TypeError, match=r"texts\[2\] must be a str, got bytes"):

@@ -108,11 +108,7 @@ def test_a_store_whose_connection_is_cut_while_it_opens_is_not_opened(
 @pytest.mark.parametrize("second", Moment)
 @pytest.mark.parametrize("first", Moment)
 def test_finding_out_may_be_cut_as_well(
-    proxy: Proxy,
-    newest_pool: PostgresPool,
-    monkeypatch: pytest.MonkeyPatch,
-    first: Moment,
-    second: Moment,
+    proxy: Proxy, newest_pool: PostgresPool, monkeypatch: pytest.MonkeyPatch, first: Moment, second: Moment
 ) -> None:
     settle = database.Database._settle
     asked: list[Any] = []
@@ -325,10 +321,7 @@ def test_an_interrupt_does_not_cancel_a_write(
 def test_a_turn_takes_three_round_trips(proxy: Proxy, newest_pool: PostgresPool) -> None:
     said = [message for turn in turns(4) for message in turn]
     options: dict[str, Any] = {"policy": small(50_000), "model": ScriptedModel()}
-    with (
-        through(proxy, newest_pool) as store,
-        Session.open(None, "a", memory=store, **options) as session,
-    ):
+    with through(proxy, newest_pool) as store, Session.open(None, "a", memory=store, **options) as session:
         session.append(*said)
         session.prepare()
         for n in range(3):

@@ -156,9 +156,7 @@ def roles(pool: PostgresPool) -> Iterator[dict[str, str]]:
             connection.execute(f"DROP ROLE {role}")
 
 
-def test_a_role_that_may_write_rows_is_enough_and_one_that_may_read_them_reads(
-    roles: dict[str, str],
-) -> None:
+def test_a_role_that_may_write_rows_is_enough_and_one_that_may_read_them_reads(roles: dict[str, str]) -> None:
     with PostgresStore.open(roles["writer"]) as writer, PostgresStore.open(roles["reader"]) as reader:
         assert (writer.read_only, reader.read_only) == (False, True)
         writer.index("a", entries("silt"))

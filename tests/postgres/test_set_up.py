@@ -135,9 +135,7 @@ def test_a_set_up_that_is_killed_at_any_moment_is_ended_by_the_next(
         empty.judge(after)
 
 
-def test_a_server_that_is_killed_in_a_set_up_has_it_whole_or_not_at_all(
-    after: list[tuple[Any, ...]],
-) -> None:
+def test_a_server_that_is_killed_in_a_set_up_has_it_whole_or_not_at_all(after: list[tuple[Any, ...]]) -> None:
     chance = random.Random(7)
     with running() as server:
         made = Empty(server.address(database="postgres"))

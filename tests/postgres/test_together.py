@@ -109,10 +109,7 @@ def test_who_is_overtaken_again_and_again_has_forgotten_nothing(
 def test_a_commit_whose_connection_is_cut_is_done_once(
     newest_postgres: Postgres, pool: PostgresPool, moment: Moment
 ) -> None:
-    with (
-        Proxy(newest_postgres.port) as proxy,
-        PostgresStore.open(proxy.address(database=pool.name)) as store,
-    ):
+    with Proxy(newest_postgres.port) as proxy, PostgresStore.open(proxy.address(database=pool.name)) as store:
         fill(store)
         proxy.cut_next(moment, lambda request: b"COMMIT" in request)
         report = store.forget(text="secret")

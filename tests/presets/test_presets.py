@@ -308,12 +308,7 @@ def test_the_documented_toml_of_meerkat_loads() -> None:
         (presets.waterfall, "**recent_window**: 0\n", "recent_window", "> 0"),
         (presets.waterfall, "**profile**: sumarizer\n", "profile", "summarizer"),
         (presets.waterfall, "**step**: 1\n**step**: 2\n", "step", "once"),
-        (
-            presets.spacebot,
-            "[compaction]\nbackground_treshold = 0.8\n",
-            "background_treshold",
-            "_threshold",
-        ),
+        (presets.spacebot, "[compaction]\nbackground_treshold = 0.8\n", "background_treshold", "_threshold"),
         (
             presets.spacebot,
             "[defaults.compaction]\nbackground_threshold = 0.9\n",

@@ -93,8 +93,7 @@ def test_the_right_sitting_comes_first_and_what_is_off_topic_scores_low(
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
-    [("locomo-dev", (0.137, 0.184, 0.123)), ("agent-dev", (0.232, 0.281, 0.162))],
+    ("name", "expected"), [("locomo-dev", (0.137, 0.184, 0.123)), ("agent-dev", (0.232, 0.281, 0.162))]
 )
 def test_cosine_with_poly31_has_the_documented_figures(
     data_dir: Path, tmp_path: Path, name: str, expected: tuple[float, float, float]

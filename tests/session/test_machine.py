@@ -592,9 +592,7 @@ def test_a_session_keeps_its_laws_whatever_happens_to_it() -> None:
     run_state_machine_as_test(
         SessionMachine,
         settings=settings(
-            max_examples=SEQUENCES,
-            stateful_step_count=STEPS,
-            suppress_health_check=list(HealthCheck),
+            max_examples=SEQUENCES, stateful_step_count=STEPS, suppress_health_check=list(HealthCheck)
         ),
     )
     print(f"\n{sorted(SessionMachine.counted.items())}")

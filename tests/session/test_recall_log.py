@@ -12,15 +12,7 @@ from typing import Any
 import pytest
 
 from conversations import assistant, small, turns, user
-from siltstone import (
-    AsyncSession,
-    ConfigError,
-    Entry,
-    MemoryStore,
-    RecallConfig,
-    Session,
-    SimpleMemoryStore,
-)
+from siltstone import AsyncSession, ConfigError, Entry, MemoryStore, RecallConfig, Session, SimpleMemoryStore
 from siltstone.errors import EntryNotFoundError
 from siltstone.memory.database_log import MOST_RECALLS
 from siltstone.memory.log import NewRecall, SessionLog

@@ -143,10 +143,7 @@ def test_the_model_may_ask_for_a_compaction(tmp_path: Path) -> None:
         call = {"id": "c1", "type": "function", "function": {"name": tool.name, "arguments": "{}"}}
         session.append({"role": "assistant", "content": None, "tool_calls": [call]})
         answer = dispatch([tool], "context_compact", '{"focus": " the tests "}')
-        assert json.loads(answer) == {
-            "status": "scheduled",
-            "context_tokens": session.plan().tokens_before,
-        }
+        assert json.loads(answer) == {"status": "scheduled", "context_tokens": session.plan().tokens_before}
         session.append({"role": "tool", "tool_call_id": "c1", "content": answer})
         outcome = session.prepare().compaction
         assert isinstance(outcome, Compacted)

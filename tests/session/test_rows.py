@@ -169,13 +169,7 @@ def test_mk_58_tool_results_left_out_of_memory_keep_everybody_s_offsets(tmp_path
     with (
         MemoryStore.open(tmp_path) as store,
         Session.open(
-            None,
-            "s",
-            policy=policy,
-            model=lambda request: ".",
-            memory=store,
-            index_tools=False,
-            hooks=[hook],
+            None, "s", policy=policy, model=lambda request: ".", memory=store, index_tools=False, hooks=[hook]
         ) as session,
     ):
         session.append(*messages)

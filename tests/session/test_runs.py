@@ -340,11 +340,7 @@ def test_a_mark_of_a_cache_makes_no_message_of_a_forgotten_one(store: Store) -> 
     call = {"type": "tool_use", "id": "c", "name": "read", "input": {}}
     session = opened(store)
     session.observe(
-        [
-            user("Read."),
-            {"role": "assistant", "content": [call]},
-            {"role": "user", "content": [result]},
-        ]
+        [user("Read."), {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
     )
     session.forget(text="4711")
     host = json.loads(json.dumps(session.history()))

@@ -283,12 +283,7 @@ class SiltstoneMiddleware(ChatMiddleware):
     """
 
     def __init__(
-        self,
-        session: Source,
-        *,
-        context_from: Iterable[str] = (),
-        most_open: int = MOST_OPEN,
-        **options: Any,
+        self, session: Source, *, context_from: Iterable[str] = (), most_open: int = MOST_OPEN, **options: Any
     ) -> None:
         self._pool = Pool(session, AgentFrameworkDialect(), most_open=most_open, options=options)
         self._context_from = frozenset(context_from)

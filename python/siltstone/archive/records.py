@@ -267,13 +267,7 @@ def segment_of(
 def of_entry(entry: StoredEntry) -> Segment:
     """The segment of a stored entry. Its id follows from session and entry id, so it is always the same."""
     name = f"{entry.session_id}\0{entry.entry_id}"
-    return segment_of(
-        entry.session_id,
-        entry.role,
-        entry.content,
-        entry.created_at,
-        id=_id_of(name),
-    )
+    return segment_of(entry.session_id, entry.role, entry.content, entry.created_at, id=_id_of(name))
 
 
 def _path(path: str | os.PathLike[str]) -> Path:

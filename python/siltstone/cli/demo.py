@@ -239,10 +239,7 @@ QUESTIONS = [
         "How many seconds does asyncio wait before it accepts again after an error?",
         r"ACCEPT_RETRY_DELAY = 1",
     ),
-    _question(
-        "Which exception says that a queue is empty?",
-        r"class (Queue)?Empty\b",
-    ),
+    _question("Which exception says that a queue is empty?", r"class (Queue)?Empty\b"),
     _question("Which error does calendar have for an illegal month?", r"class IllegalMonthError"),
     _question("Which reserved namespace UUID stands for DNS names?", r"NAMESPACE_DNS = UUID"),
     _question("What size are the chunks that shutil copies files with?", r"COPY_BUFSIZE = "),

@@ -114,10 +114,7 @@ def erase(address: Address, as_json: AsJson = False) -> None:
         if not erased.checkpoint:
             line("the old files go with the next checkpoint, which this role may not write", "yellow")
         if erased.transactions:
-            line(
-                f"{erased.transactions} transactions are open, which may keep rows: run it again",
-                "yellow",
-            )
+            line(f"{erased.transactions} transactions are open, which may keep rows: run it again", "yellow")
         following = "" if erased.standbys is None else f" ({erased.standbys} now)"
         line("out of reach: the server's log until it is recycled" + ", its archive" * erased.archive
              + f", standbys{following} until theirs is, and backups")  # fmt: skip

@@ -163,13 +163,7 @@ def _cut(text: str, room: int) -> str:
 _BAR, _LEAST_BAR = 60, 8  #: maximum and minimum columns of a full bar; the terminal's width decides
 _FIGURES = 21  #: columns of the figures beside it
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
-_STYLES = {
-    "system": "magenta",
-    "summaries": "green",
-    "user": "cyan",
-    "assistant": "blue",
-    "tool": "yellow",
-}
+_STYLES = {"system": "magenta", "summaries": "green", "user": "cyan", "assistant": "blue", "tool": "yellow"}
 
 
 def draw(bands: dict[str, int], full: ContextBreakdown, window: int | None) -> None:
@@ -493,11 +487,7 @@ def _export_archive(
         refuse(f"--format {kind.value} needs a file")
     if path.exists():
         refuse(f"{path} exists already")
-    with (
-        refusals(),
-        working(f"writing {path.name}", hidden=as_json),
-        opened(store, read_only=True) as held,
-    ):
+    with refusals(), working(f"writing {path.name}", hidden=as_json), opened(store, read_only=True) as held:
         require_session(held, session)
         count = _WRITERS[kind](held, [session], path)
     if as_json:

@@ -62,15 +62,7 @@ A forgotten text leaves messages and summaries; a state that quotes them would k
 """
 
 Reason: TypeAlias = Literal[
-    "input_tokens",
-    "history_tokens",
-    "bytes",
-    "forecast",
-    "fraction",
-    "count",
-    "overflow",
-    "manual",
-    "model",
+    "input_tokens", "history_tokens", "bytes", "forecast", "fraction", "count", "overflow", "manual", "model"
 ]
 
 Curator: TypeAlias = Callable[[list[RawMessage]], str]

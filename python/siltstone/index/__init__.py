@@ -3,11 +3,4 @@
 from siltstone.index.hnsw import HnswIndex, HnswParams, Storage
 from siltstone.index.texts import Bm25Index, Bm25Params, HashedTfIndex
 
-__all__ = [
-    "Bm25Index",
-    "Bm25Params",
-    "HashedTfIndex",
-    "HnswIndex",
-    "HnswParams",
-    "Storage",
-]
+__all__ = ["Bm25Index", "Bm25Params", "HashedTfIndex", "HnswIndex", "HnswParams", "Storage"]

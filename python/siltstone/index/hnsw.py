@@ -236,9 +236,7 @@ def _options(k: int, ef: int | None, plan: Plan) -> tuple[int, int | None, str |
     return as_k(k), None if ef is None else as_k(ef, "ef", 1), None if plan == "auto" else plan
 
 
-def _csr(
-    rows: ArrayLike | SparseRows,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+def _csr(rows: ArrayLike | SparseRows) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
     """Rows of counts in CSR form, from CSR or from an array."""
     import numpy as np
 

@@ -135,9 +135,7 @@ def inspector_app(subject: Subject, access: Access) -> ASGIApp:
         Route("/static/{name}", static, methods=["GET"]),
     ]
     made = Starlette(
-        routes=routes,
-        exception_handlers={404: pages.missing, 405: pages.missing},
-        max_body_size=_MOST_BODY,
+        routes=routes, exception_handlers={404: pages.missing, 405: pages.missing}, max_body_size=_MOST_BODY
     )
     return Gate(made, access)
 

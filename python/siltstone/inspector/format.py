@@ -101,12 +101,7 @@ def marked(passage: Passage) -> Markup:
 Link = Callable[..., str | None]
 
 #: How the pages of a session are called, in their order.
-SESSION_PAGES = (
-    ("session", "Timeline"),
-    ("log", "Log"),
-    ("search", "Search"),
-    ("facts", "Facts"),
-)
+SESSION_PAGES = (("session", "Timeline"), ("log", "Log"), ("search", "Search"), ("facts", "Facts"))
 
 
 @cache

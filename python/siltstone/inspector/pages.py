@@ -48,11 +48,7 @@ _READ_ONLY = (
 
 #: Advice on an error, by its class.
 _ADVICE: tuple[tuple[type[Exception], int, str], ...] = (
-    (
-        CompactionNotFoundError,
-        404,
-        "The timeline lists those that there are.",
-    ),
+    (CompactionNotFoundError, 404, "The timeline lists those that there are."),
     (SessionDroppedError, 404, "Somebody deleted it. The list shows the sessions that are left."),
     (StoreReplacedError, 410, "Stop the inspector, and start it again with the store that is there now."),
     (StoreCorruptError, 500, "Run a check on the page Health, or: siltstone doctor STORE"),
@@ -112,14 +108,7 @@ class Pages:
             n = None if view == "now" else _number(request, "view", 0)
             shown = view_page(log, n, start := _number(request, "start", 0), start + PAGE)
             return self._of(
-                request,
-                "view.html",
-                session_id,
-                page="log",
-                shown=shown,
-                view=n,
-                step=PAGE,
-                records=records,
+                request, "view.html", session_id, page="log", shown=shown, view=n, step=PAGE, records=records
             )
         end = log.state().next_seq
         start = _number(request, "start", max(0, (end - 1) // PAGE * PAGE))

@@ -240,11 +240,7 @@ class DatabaseLog:
     """A :class:`~siltstone.memory.log.SessionLog` over an open store."""
 
     def __init__(
-        self,
-        native: _native.Store,
-        session_id: str,
-        limits: Limits,
-        on_entries: Callable[[], None],
+        self, native: _native.Store, session_id: str, limits: Limits, on_entries: Callable[[], None]
     ) -> None:
         self._native = native
         self._session_id = session_id

@@ -262,12 +262,7 @@ class Criteria:
         return self.before is None or row.created_at < self.before
 
 
-def plan(
-    store: Store,
-    sessions: Sequence[str],
-    criteria: Criteria,
-    holding: Holding,
-) -> Plan:
+def plan(store: Store, sessions: Sequence[str], criteria: Criteria, holding: Holding) -> Plan:
     """The plan for *sessions*, or for the session that *criteria* name.
 
     *holding* tells what may hold a text.

@@ -382,11 +382,7 @@ def _text_of(blocks: Iterable[Block]) -> str:
 
 def _chat_call(call: Call) -> dict[str, Any]:
     if call.free:
-        return {
-            "id": call.call_id,
-            "type": "custom",
-            "custom": {"name": call.name, "input": call.arguments},
-        }
+        return {"id": call.call_id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
     function = {"name": call.name, "arguments": call.arguments}
     return {"id": call.call_id, "type": "function", "function": function}
 

@@ -15,15 +15,7 @@ from itertools import accumulate, islice
 from operator import sub
 from typing import Any, Protocol, TypeAlias, overload
 
-from siltstone._native import (
-    Leaving,
-    Loose,
-    Outline,
-    message_items,
-    parted,
-    render_messages,
-    rendered_tokens,
-)
+from siltstone._native import Leaving, Loose, Outline, message_items, parted, render_messages, rendered_tokens
 from siltstone.messages.groups import is_reasoning_only, is_request, opens_turn
 from siltstone.messages.message import REFERENCE, Message, Part, RawMessage, RequestRule
 from siltstone.messages.own_messages import Numbers, SummaryReader
@@ -87,11 +79,7 @@ class History(Sequence[Message]):
     """
 
     def __init__(
-        self,
-        raws: Iterable[RawMessage],
-        *,
-        first_seq: int = 0,
-        rule: RequestRule = is_request,
+        self, raws: Iterable[RawMessage], *, first_seq: int = 0, rule: RequestRule = is_request
     ) -> None:
         self.raws: list[RawMessage] = list(raws)
         self.rule = rule

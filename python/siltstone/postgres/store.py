@@ -446,8 +446,7 @@ class PostgresStore(Store):
     def quarantined(self, session_id: str) -> tuple[int, ...]:
         # Only the entries that this process has found damaged, so PostgreSQL is not asked.
         return self._in_place(
-            session_id,
-            lambda mirror: mirror.read(lambda store: store.quarantined(session_id), fresh=False),
+            session_id, lambda mirror: mirror.read(lambda store: store.quarantined(session_id), fresh=False)
         )
 
     def close(self) -> None:

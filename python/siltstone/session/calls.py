@@ -101,10 +101,7 @@ class SessionCalls:
         return self._answer(before, prepared, recall) if is_known else None
 
     def boundary(
-        self,
-        policy: Compactor | OwnPolicy | None,
-        request_bytes: int | None = None,
-        recall: bool = True,
+        self, policy: Compactor | OwnPolicy | None, request_bytes: int | None = None, recall: bool = True
     ) -> Steps[Prepared]:
         """``prepare``."""
         from siltstone.session.boundary import boundary, check_bytes

@@ -468,12 +468,7 @@ def _undo(core: SessionCore, call: Call) -> tuple[CompactionRow | None, CacheBro
     if receipt.version is None:
         raise dropped(core, "no compaction can be undone")
     core.state = replace(
-        state,
-        version=receipt.version,
-        view=view,
-        head=step.parent,
-        clock=clock,
-        stored=clock,
+        state, version=receipt.version, view=view, head=step.parent, clock=clock, stored=clock
     )
     core.pending = None
     return step.undone, broken(core, state.clock, step.reason, whole, core.milliseconds())

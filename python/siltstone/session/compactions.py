@@ -184,11 +184,7 @@ def _covers(core: SessionCore, row: CompactionRow, parent: NewCompaction | None)
 
 
 def _record(
-    core: SessionCore,
-    row: CompactionRow,
-    parent: NewCompaction | None,
-    brought: list[Derived],
-    undone: bool,
+    core: SessionCore, row: CompactionRow, parent: NewCompaction | None, brought: list[Derived], undone: bool
 ) -> CompactionRecord:
     compaction = row.compaction
     summaries = [each for each in brought if each.kind == "summary"]
@@ -271,9 +267,5 @@ def chronicle_tool(core: SessionCore, policy: Compactor | None, budget: int) -> 
         return found
 
     return chronicle(
-        lambda: checkpoints(core, policy),
-        expand,
-        limit=limit,
-        budget=budget,
-        count=core.view.rule.count_text,
+        lambda: checkpoints(core, policy), expand, limit=limit, budget=budget, count=core.view.rule.count_text
     )

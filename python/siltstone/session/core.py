@@ -480,12 +480,7 @@ class SessionCore:
         self.pending = Write(write_id, items)
         return write_id
 
-    def append_now(
-        self,
-        raws: Sequence[RawMessage],
-        usage: Any,
-        call: Call | None = None,
-    ) -> range:
+    def append_now(self, raws: Sequence[RawMessage], usage: Any, call: Call | None = None) -> range:
         """:meth:`append` for a caller that holds the lock."""
         if self.is_closed:
             self.check_open()

@@ -285,13 +285,7 @@ def save_called(core: SessionCore, called: Sequence[ToolCall]) -> None:
     for call in saves:
         try:
             memory = read_memory(call.arguments)
-            save(
-                core,
-                memory.content,
-                memory.memory_type,
-                importance=memory.importance,
-                source=memory.source,
-            )
+            save(core, memory.content, memory.memory_type, importance=memory.importance, source=memory.source)
         except (SiltstoneError, OSError) as error:
             failures, reason = failures + 1, str(error)
             _log.warning("a memory of session %r was not saved: %s", core.session_id, error)
@@ -439,9 +433,7 @@ def _after(batch: _Batch, progress: Progress, *, will_retry: bool) -> Progress:
 def _passed(read: Progress, progress: Progress) -> Progress:
     """*progress* and the progress *read* together."""
     return replace(
-        progress,
-        patterns=union(progress.patterns, read.patterns),
-        model=union(progress.model, read.model),
+        progress, patterns=union(progress.patterns, read.patterns), model=union(progress.model, read.model)
     )
 
 

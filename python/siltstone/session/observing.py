@@ -26,14 +26,7 @@ from siltstone.session import committing
 from siltstone.session.committing import dropped, rewrite
 from siltstone.session.core import SessionCore
 from siltstone.session.counters import CompactionClock
-from siltstone.session.host_list import (
-    HostList,
-    Seen,
-    has_cache_marks,
-    is_rule,
-    leading,
-    without_cache_marks,
-)
+from siltstone.session.host_list import HostList, Seen, has_cache_marks, is_rule, leading, without_cache_marks
 from siltstone.session.state import (
     Item,
     RangeSet,

@@ -94,11 +94,7 @@ class DocumentedSearch:
         self._known: dict[int, _Known] = {}
 
     def find(
-        self,
-        query: str,
-        limit: int,
-        sessions: Iterable[str],
-        is_shown: Callable[[str, SourceRange], bool],
+        self, query: str, limit: int, sessions: Iterable[str], is_shown: Callable[[str, SourceRange], bool]
     ) -> list[Detail]:
         """The entries of *sessions* that pass the documented filter, best first.
 
@@ -229,12 +225,7 @@ class Recalling:
         core = self._core
         core.recalls[state.end] = UnwrittenRecall(core.milliseconds(), block, cap, perf_counter() - began)
         event = RecallInjected(
-            self._core.session_id,
-            block.tokens,
-            cap,
-            block.knowledge_count,
-            block.detail_count,
-            block.reason,
+            self._core.session_id, block.tokens, cap, block.knowledge_count, block.detail_count, block.reason
         )
         notify(self._core.hooks, event)
         return replace(prepared, told=(*prepared.told, event), **changes)

@@ -49,10 +49,7 @@ class _Shaped:
 
 
 def shaped_boundary(
-    core: SessionCore,
-    policy: Compactor,
-    asked: Trigger | None = None,
-    request_bytes: int | None = None,
+    core: SessionCore, policy: Compactor, asked: Trigger | None = None, request_bytes: int | None = None
 ) -> Steps[tuple[SessionState, Prepared]]:
     """One boundary under a policy that shapes each request.
 

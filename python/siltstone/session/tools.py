@@ -78,12 +78,7 @@ def search_tool(
     if not core.cross_session and rule.text_measure is not None and isinstance(core.store, AnswerStore):
         direct = Answering(core, core.store, AnswerLimit(budget, rule.text_measure), most_hits)
     return searching_tool(
-        search,
-        budget=budget,
-        count=rule.count_text,
-        cross_session=core.cross_session,
-        now=now,
-        direct=direct,
+        search, budget=budget, count=rule.count_text, cross_session=core.cross_session, now=now, direct=direct
     )
 
 

@@ -11,13 +11,7 @@ from siltstone import _native
 from siltstone.errors import ConfigError, EntryNotFoundError
 from siltstone.events import watch_operation
 from siltstone.memory.base import Store
-from siltstone.memory.convert import (
-    MAX_INTEGER,
-    milliseconds,
-    range_of,
-    session_info,
-    stored_entry,
-)
+from siltstone.memory.convert import MAX_INTEGER, milliseconds, range_of, session_info, stored_entry
 from siltstone.memory.database_log import DatabaseLog
 from siltstone.memory.entry import Entry, ExpireReport, StoredEntry
 from siltstone.memory.limits import Limits
@@ -26,14 +20,7 @@ from siltstone.memory.log import SessionLog
 if TYPE_CHECKING:
     from siltstone.memory.convert import NewEntry
     from siltstone.memory.database_log import Sayings
-    from siltstone.memory.entry import (
-        Finding,
-        ForgetReport,
-        Page,
-        Receipt,
-        SessionPage,
-        StoreStats,
-    )
+    from siltstone.memory.entry import Finding, ForgetReport, Page, Receipt, SessionPage, StoreStats
     from siltstone.memory.forgetting import FactRow, Target
     from siltstone.memory.vectors import Vectors
     from siltstone.session import Session, StoreOptions

@@ -547,11 +547,5 @@ class HnswMemoryStore(MemoryStore):
                 another rule than ``poly31``: open that one with ``hash_rule=None``.
         """
         return super().open(
-            path,
-            ranker,
-            hash_rule=hash_rule,
-            index=index,
-            read_only=read_only,
-            decay=decay,
-            limits=limits,
+            path, ranker, hash_rule=hash_rule, index=index, read_only=read_only, decay=decay, limits=limits
         )

@@ -78,10 +78,7 @@ class Copied:
 
 
 def copy_store(
-    source: CopyableStore,
-    target: CopyableStore,
-    *,
-    progress: Callable[[str, int, int], None] | None = None,
+    source: CopyableStore, target: CopyableStore, *, progress: Callable[[str, int, int], None] | None = None
 ) -> Copied:
     """Copies every session of *source* into *target*, and compares both when it is done.
 

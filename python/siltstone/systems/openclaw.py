@@ -326,12 +326,7 @@ class _Trim:
     """The trim of one history to one limit."""
 
     def __init__(
-        self,
-        read: History,
-        config: SmartTrimConfig,
-        token_rule: TokenRule,
-        limit: int,
-        trigger: Trigger,
+        self, read: History, config: SmartTrimConfig, token_rule: TokenRule, limit: int, trigger: Trigger
     ) -> None:
         self._read, self._config, self._rule, self._limit = read, config, token_rule, limit
         self._trigger = trigger

@@ -247,12 +247,7 @@ def known_parts(kind: str, block: Fields, _path: str = "") -> tuple[Part, ...]:
 
 
 def result_parts(
-    call_id: str | None,
-    name: str | None,
-    content: object,
-    path: str,
-    *,
-    is_error: bool = False,
+    call_id: str | None, name: str | None, content: object, path: str, *, is_error: bool = False
 ) -> tuple[Part, ...]:
     """The parts of a tool result: its text as one part, then the media inside it, each with its call's id."""
     if content is None or isinstance(content, str):
@@ -294,22 +289,12 @@ def _texts(value: object) -> Iterable[str]:
 def _other_part(block: Fields) -> Part:
     text = text_of(block)
     rest, cut = without_inline_data(block)
-    return Part(
-        "other",
-        text,
-        modality="document" if cut else None,
-        size=0 if text else json_size(rest)[0],
-    )
+    return Part("other", text, modality="document" if cut else None, size=0 if text else json_size(rest)[0])
 
 
 def _of_call(part: Part, call_id: str | None) -> Part:
     return Part(
-        part.kind,
-        part.text,
-        call_id,
-        modality=part.modality,
-        size=part.size,
-        duration_ms=part.duration_ms,
+        part.kind, part.text, call_id, modality=part.modality, size=part.size, duration_ms=part.duration_ms
     )
 
 
