@@ -5,34 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from datetime import datetime
-from functools import partial
+from functools import partial, wraps
 from types import EllipsisType
-from typing import Any, Final, Generic, NoReturn, Self, TypeVar, Unpack
+from typing import Any, Concatenate, Final, Generic, NoReturn, ParamSpec, Self, TypeVar, Unpack
 
-from siltstone.compaction.base import Checkpoint, Compactor, MemoryReport
-from siltstone.engine import AsyncAfterCompact, AsyncBeforeCompact, Outcome, Plan
+from siltstone.compaction.base import Compactor
+from siltstone.engine import AsyncAfterCompact, AsyncBeforeCompact, Outcome
 from siltstone.errors import SessionBusyError
-from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
+from siltstone.knowledge import Learned
 from siltstone.llm import AsyncModels, Steps, advanced, run_async
-from siltstone.memory.database_log import RecallRecord
-from siltstone.memory.entry import ForgetReport, Ranker, SearchFilters, SearchHit, SearchOrder, SearchScope
-from siltstone.messages import RawMessage
-from siltstone.session import compactions
 from siltstone.session.background import Job
-from siltstone.session.base import CLOSING_SECONDS, BaseSession
 from siltstone.session.boundary import Prepared
-from siltstone.session.calls import OFFLOAD_TOKENS, OWN_POLICY, OwnPolicy
-from siltstone.session.compactions import CompactionRecord
-from siltstone.session.concurrency import Claim
-from siltstone.session.forgetting import ForgetCriteria
+from siltstone.session.calls import CLOSING_SECONDS, OWN_POLICY, BaseSession, OwnPolicy
+from siltstone.session.concurrency import Call, Claim
 from siltstone.session.learning import extraction
-from siltstone.session.observing import OnConflict, observe
 from siltstone.session.opening import Opened, Options, Path, open_session
 from siltstone.session.recovery import Answer, again, check_call, ended
+from siltstone.session.session import Session
 
 __all__ = ["AsyncSession", "in_thread"]
 
@@ -40,9 +32,39 @@ THREADS: Final = 32  #: the maximum number of worker threads, shared by all sess
 
 _log = logging.getLogger("siltstone")
 
+P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
 S = TypeVar("S", bound="AsyncSession")
+
+
+def _twin(
+    method: Callable[Concatenate[Any, P], T],
+    how: Callable[[Any, Callable[[], Any]], Awaitable[Any]] = lambda session, work: session._step(work),
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """A method of :class:`Session`, with its arguments and its docstring, for asyncio.
+
+    It runs in a thread, in its turn among the steps of the session, unless *how* runs it in another way.
+    """
+
+    @wraps(method)
+    async def twin(session: Any, /, *args: P.args, **options: P.kwargs) -> T:
+        answer: T = await how(session, partial(method, session, *args, **options))
+        return answer
+
+    twin.__qualname__ = f"AsyncSession.{method.__name__}"
+    return twin
+
+
+def _aside(_session: Any, work: Callable[[], Any]) -> Awaitable[Any]:
+    """Runs *work*, which changes nothing, in a thread. It waits for no other step."""
+    return in_thread(work)
+
+
+def _driven(_session: Any, work: Callable[[], Any]) -> Awaitable[Any]:
+    """Runs *work* here. It ends with a call of ``_run`` or ``_once``, which is awaited."""
+    answer: Awaitable[Any] = work()
+    return answer
 
 
 class AsyncSession(BaseSession):
@@ -76,17 +98,34 @@ class AsyncSession(BaseSession):
         """
         return Opening(lambda: cls(open_session(path, session_id, options, is_async=True)))
 
-    async def append(self, message: RawMessage, *more: RawMessage, usage: Any = None) -> range:
-        """Adds messages to the end of the history, durably: all, or none. Returns their sequence numbers."""
-        raws = (message, *more)
-        with self._core.calls.begin("append", (*raws, usage)) as call:
-            return await self._step(partial(self._core.append, raws, usage, call))
-
-    async def observe(
-        self, history: Sequence[RawMessage], *, usage: Any = None, on_conflict: OnConflict = "branch"
-    ) -> int:
-        """Brings the session in step with *history*, the message list that the host keeps itself."""
-        return await self._step(partial(observe, self._core, history, usage, on_conflict))
+    append = _twin(Session.append, _driven)
+    observe = _twin(Session.observe)
+    recall = _twin(Session.recall, _aside)
+    plan = _twin(Session.plan)
+    compact = _twin(Session.compact, _driven)
+    memory_status = _twin(Session.memory_status)
+    checkpoints = _twin(Session.checkpoints)
+    compact_memories = _twin(Session.compact_memories, _driven)
+    resummarize = _twin(Session.resummarize, _driven)
+    recover = _twin(Session.recover, _driven)
+    offload = _twin(Session.offload, _driven)
+    reload = _twin(Session.reload)
+    pin = _twin(Session.pin)
+    unpin = _twin(Session.unpin)
+    search = _twin(Session.search, _aside)
+    forget = _twin(Session.forget, _driven)
+    facts = _twin(Session.facts, _aside)
+    fact_history = _twin(Session.fact_history)
+    save = _twin(Session.save)
+    retract = _twin(Session.retract)
+    record_denial = _twin(Session.record_denial, _driven)
+    learn = _twin(Session.learn, _driven)
+    log = _twin(Session.log)
+    compactions = _twin(Session.compactions)
+    recalls = _twin(Session.recalls)
+    view_at = _twin(Session.view_at)
+    undo_compaction = _twin(Session.undo_compaction, _driven)
+    expand = _twin(Session.expand)
 
     async def prepare(
         self,
@@ -111,24 +150,6 @@ class AsyncSession(BaseSession):
             await _has_ended(self._driver[1], timeout)
         return not self._core.background.is_running
 
-    async def recall(self, query: str | Sequence[RawMessage]) -> str:
-        """The block that would be recalled for *query*, or for the last user messages of a list."""
-        with self._one_look():
-            return await in_thread(partial(self._calls.recall, query))  # it changes nothing
-
-    async def plan(self) -> Plan:
-        """Tells what :meth:`prepare` would do now. Calls no model and no hook, and changes nothing."""
-        return await self._step(self._calls.plan)
-
-    async def compact(self, focus: str | None = None) -> Outcome:
-        """Compacts now, whether it is due or not."""
-        try:
-            outcome = await self._run(self._calls.compaction(focus), timeout=0)
-        except SessionBusyError:
-            return await self._step(self._calls.in_flight)
-        self._begin_reader()
-        return outcome
-
     async def fork(self, session_id: str, *, prompt: str = "") -> Self:
         """A new session that begins with a copy of this one."""
         from siltstone.session.transfer import fitted, forked
@@ -142,30 +163,6 @@ class AsyncSession(BaseSession):
             await fork.close()
             raise
         return fork
-
-    async def memory_status(self) -> MemoryReport:
-        """The state of waterfall memory."""
-        return await self._step(self._calls.memory_status)
-
-    async def checkpoints(self) -> list[Checkpoint]:
-        """The chronicle of the session: every checkpoint on the way to its view, in order."""
-        return await self._step(self._calls.checkpoints)
-
-    async def compact_memories(self) -> Outcome:
-        """Runs waterfall summaries now, even below their trigger."""
-        self._calls.check_reporter("compact_memories")
-        return await self.compact()
-
-    async def resummarize(self, focus: str | None = None) -> Outcome:
-        """Writes the summaries in the view again, from the messages that they replace."""
-        try:
-            return await self._run(self._calls.resummarizing(focus), timeout=0)
-        except SessionBusyError:
-            return await self._step(self._calls.in_flight)
-
-    async def recover(self, error: Exception) -> Prepared:
-        """A smaller request, after the provider refused the prepared one as too large."""
-        return await self._run(self._calls.recovery(error))
 
     async def ask(self, call: Callable[[list[Any]], Awaitable[R]]) -> Answer[R]:
         """Prepares a request and awaits ``call(messages)``; after an overflow, sends a smaller request."""
@@ -183,138 +180,6 @@ class AsyncSession(BaseSession):
                         raise
                     return ended(error, retries, self._calls.policy, prepared, self.history())
             messages, retries = again(prepared), retries + 1
-
-    async def offload(self, result: RawMessage, tokens: int = OFFLOAD_TOKENS, *, usage: Any = None) -> range:
-        """Appends a message with a large tool result. Requests show only a part of the result."""
-        with self._core.calls.begin("offload", (result, tokens, usage)) as call:
-            return await self._run(self._calls.offload(call, result, tokens, usage))
-
-    async def reload(self) -> None:
-        """Reads the session's current state from the store, after another worker appended to it."""
-        await self._step(self._core.reload)
-
-    async def pin(self, seq: int) -> None:
-        """Keeps message *seq* of the log, and its group, verbatim in every view. Durable at once."""
-        await self._step(partial(self._core.pin, seq, pinned=True))
-
-    async def unpin(self, seq: int) -> None:
-        """Takes the pin from message *seq*. A message without a pin is left alone."""
-        await self._step(partial(self._core.pin, seq, pinned=False))
-
-    async def search(
-        self,
-        query: str,
-        limit: int = 5,
-        *,
-        ranker: Ranker | None = None,
-        min_score: float = 0.0,
-        explain: bool = False,
-        scope: SearchScope = "session",
-        order: SearchOrder = "score",
-        **filters: Unpack[SearchFilters],
-    ) -> list[SearchHit]:
-        """The discarded messages most like *query*, best first."""
-        step = partial(
-            self._calls.search,
-            query,
-            limit,
-            ranker=ranker,
-            min_score=min_score,
-            explain=explain,
-            scope=scope,
-            order=order,
-            **filters,
-        )
-        return await in_thread(step)  # it changes nothing, and waits for nobody
-
-    async def forget(self, **criteria: Unpack[ForgetCriteria]) -> ForgetReport:
-        """Forgets what was said in this session: in the log, the entries, the summaries and the files."""
-        return await self._run(self._calls.forgetting(criteria))
-
-    async def facts(
-        self,
-        query: str | None = None,
-        limit: int = 100,
-        *,
-        as_of: datetime | float | None = None,
-        types: Sequence[str] = (),
-        topic: str | None = None,
-        entity: str | None = None,
-        history: bool = False,
-    ) -> list[Fact]:
-        """The facts that hold, newest first; with a *query*, the facts that match it, best first."""
-        filters = {"as_of": as_of, "types": types, "topic": topic, "entity": entity, "everything": history}
-        return await in_thread(partial(self._calls.facts, query, limit, **filters))
-
-    async def fact_history(self, fact_id: str) -> list[Fact]:
-        """The versions of a fact, each in place of the one before, oldest first; [] for an unknown id."""
-        return await self._step(partial(self._calls.fact_history, fact_id))
-
-    async def save(
-        self,
-        text: str,
-        memory_type: MemoryType | FactType = "fact",
-        *,
-        importance: float | None = None,
-        context: str = "",
-        source: str = "",
-        tags: Sequence[str] = (),
-        valid_until: datetime | float | None = None,
-    ) -> Fact:
-        """Keeps *text* as a fact. Durable when it returns."""
-        known = {
-            "importance": importance, "context": context, "source": source, "tags": tags,
-            "valid_until": valid_until,
-        }  # fmt: skip
-        return await self._step(partial(self._calls.save, text, memory_type, **known))
-
-    async def retract(self, fact_id: str) -> bool:
-        """Takes a fact back. It holds no more, and stays in the history. False if no such fact held."""
-        return await self._step(partial(self._calls.retract, fact_id))
-
-    async def record_denial(
-        self, tool: str, arguments: str | Mapping[str, Any], reason: str = "", goal: str = ""
-    ) -> Correction:
-        """Records that the user refused a call of *tool*. Corrections that repeat become rules."""
-        with self._core.calls.begin("record_denial", (tool, arguments, reason, goal)) as call:
-            step = partial(self._calls.record_denial, call, tool, arguments, reason, goal)
-            return await self._step(step)
-
-    async def learn(self) -> Learned:
-        """Asks the model now for facts in discarded messages that it has not read yet."""
-        self._calls.check_facts()
-        return await self._read(self._timeout)
-
-    async def log(self, start: int = 0, end: int | None = None) -> list[dict[str, Any]]:
-        """Messages as they were appended, in order, read back from the store."""
-        return await self._step(partial(self._core.log, start, end))
-
-    async def compactions(self, *, undone: bool = False) -> list[CompactionRecord]:
-        """The compactions and branches that led to the current view, oldest first."""
-        return await self._step(partial(compactions.records, self._core, undone=undone))
-
-    async def recalls(self, limit: int = 100) -> list[RecallRecord]:
-        """Records of the session's recalls, newest first: the entries in each block, and those left out."""
-        from siltstone.session.recalling import recalls  # for who looks back
-
-        return await self._step(partial(recalls, self._core, limit))
-
-    async def view_at(self, n: int) -> list[Any]:
-        """The view right after the *n*-th of :meth:`compactions`, without messages appended later."""
-        return await self._step(partial(compactions.view_at, self._core, n))
-
-    async def undo_compaction(self, *, compaction_id: int | None = None) -> CompactionRecord | None:
-        """Undoes the last compaction or branch, in one transaction. None if there is none.
-
-        With *compaction_id*, it undoes that one alone, as ``Session.undo_compaction``.
-        """
-        key = () if compaction_id is None else (compaction_id,)
-        with self._core.calls.begin("undo", key) as call:
-            return await self._run(self._calls.undo(call))
-
-    async def expand(self, summary_id: int) -> list[dict[str, Any]]:
-        """The original messages that a compaction's summary replaces."""
-        return await self._step(partial(compactions.expand, self._core, summary_id))
 
     async def close(self) -> None:
         """Writes pending changes, and closes the store if the session opened it."""
@@ -355,6 +220,19 @@ class AsyncSession(BaseSession):
         finally:
             flow.close()
             slot.wake()
+
+    async def _at_once(self, flow: Steps[Outcome], *, reads: bool = False) -> Outcome:
+        try:
+            outcome = await self._run(flow, timeout=0)
+        except SessionBusyError:
+            return await self._step(self._calls.in_flight)
+        if reads:
+            self._begin_reader()
+        return outcome
+
+    async def _once(self, what: str, key: tuple[object, ...], work: Callable[[Call], Awaitable[T]]) -> T:
+        with self._core.calls.begin(what, key) as call:
+            return await work(call)
 
     async def _run(self, flow: Steps[T], timeout: float | EllipsisType | None = ...) -> T:
         """Drives *flow* when no other call of this session may compact."""

@@ -1,16 +1,18 @@
-"""The calls that ``Session`` and ``AsyncSession`` share: flows that ask for models, and plain functions."""
+"""The part that both kinds of session share: flows that ask for models, properties, and tools."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeAlias, Unpack
 
 from siltstone.compaction.base import (
-    Checkpoint,
     Compactor,
-    MemoryReport,
     MemoryReporter,
     Reason,
     Resummarizer,
@@ -18,8 +20,8 @@ from siltstone.compaction.base import (
     check_policy,
     shapes_request,
 )
-from siltstone.engine import Outcome, Plan
-from siltstone.errors import ConfigError, SessionBusyError
+from siltstone.engine import Outcome
+from siltstone.errors import ConfigError, SessionBusyError, StoreError
 from siltstone.llm import Flow, Steps
 from siltstone.memory.entry import SearchFilters, SearchHit, SearchOrder, SearchScope
 from siltstone.memory.limits import checked_limit
@@ -31,19 +33,23 @@ from siltstone.session.opening import Opened, check_overhead
 from siltstone.session.state import Request, SessionState, count
 
 if TYPE_CHECKING:
-    from siltstone.knowledge import Correction, Fact, Rule
+    from siltstone.events import UsageRecord
+    from siltstone.knowledge import Rule
+    from siltstone.memory.base import Store
     from siltstone.memory.entry import ForgetReport
+    from siltstone.session.background import Job
     from siltstone.session.compactions import CompactionRecord
     from siltstone.session.forgetting import ForgetCriteria
     from siltstone.session.recalling import Recalling
     from siltstone.tools.base import Tool
     from siltstone.tools.memory import SavedMemory
 
-
-if TYPE_CHECKING:
     MadeTool: TypeAlias = tuple[object, Tool]  # for what it was made, and the tool
 
 
+_log = logging.getLogger("siltstone")
+
+CLOSING_SECONDS: Final = 10.0  #: seconds that ``close`` waits for a reader of facts
 OFFLOAD_TOKENS = 1_000  #: tokens of an offloaded result that stay in view, by default
 WISH_SPACING = 3  # boundaries between the last attempt and an attempt that the model asks for
 
@@ -77,7 +83,7 @@ class SessionCalls:
         self.recalling = self._recalling(opened)
         self._allow_forget = opened.allow_forget
         self._last: tuple[SessionState, Prepared] | None = None
-        self._asked: Trigger | None = None
+        self.asked: Trigger | None = None
         self._retried = (0, 0)  # the end of the log at the last recovery, and the recoveries at that end
 
     def _recalling(self, opened: Opened) -> Recalling | None:
@@ -117,9 +123,9 @@ class SessionCalls:
                 check_policy(chosen)
             # By the given window alone: the emergency fit keeps within a learned one, for any threshold.
             check_overhead(chosen, self.core.reserved_tokens, self.core.given_window)
-        asked = self._asked if chosen is not None else None
+        asked = self.asked if chosen is not None else None
         if asked is not None:
-            self._asked = None
+            self.asked = None
         if chosen is not None and shapes_request(chosen):
             from siltstone.session.request_policy import shaped_boundary
 
@@ -143,23 +149,6 @@ class SessionCalls:
 
         rule = state.view.rule if self.policy is None else self.policy.token_rule
         return noted(answer, self.core.context_window, self.core.reserved_tokens, rule)
-
-    def recall(self, asked: str | Sequence[RawMessage]) -> str:
-        """``recall``."""
-        self.core.check_open()
-        if self.recalling is None:
-            raise ConfigError(
-                f"session {self.core.session_id!r} was opened without recall; open it with recall=True",
-                field="recall",
-                value=False,
-            )
-        return self.recalling.text(asked)
-
-    def plan(self) -> Plan:
-        """``plan``."""
-        from siltstone.session.boundary import forecast
-
-        return forecast(self.core, self.policy, self._asked)
 
     def recovery(self, error: Exception) -> Steps[Prepared]:
         """``recover``. The session learns the largest allowed request from *error*."""
@@ -210,10 +199,10 @@ class SessionCalls:
         from siltstone.session.forgetting import forgetting
 
         report = yield from forgetting(self.core, self.policy, renew=self.has_model, **criteria)
-        self._recall_anew()
+        self.recall_anew()
         return report
 
-    def _recall_anew(self) -> None:
+    def recall_anew(self) -> None:
         """Drops the last recalled block, because the memory has changed."""
         if self.recalling is not None:
             self.recalling.forget()
@@ -227,7 +216,7 @@ class SessionCalls:
         since = None if clock.last_attempt is None else clock.boundary - clock.last_attempt
         if since is not None and since < WISH_SPACING:
             return {"status": "skipped", "reason": "cooling_down", "steps_left": WISH_SPACING - since}
-        self._asked, self._last = self._trigger("model", focus), None
+        self.asked, self._last = self._trigger("model", focus), None
         return {"status": "scheduled", "context_tokens": self.core.view.tokens}
 
     def compaction(self, focus: str | None) -> Steps[Outcome]:
@@ -273,32 +262,11 @@ class SessionCalls:
         message = f"{name} cannot write a summary anew; ThresholdCompactor can"
         return Skipped(view.raws(), view.tokens, view.tokens, reason="not_supported", message=message)
 
-    def checkpoints(self) -> list[Checkpoint]:
-        """``checkpoints``."""
-        from siltstone.session.compactions import checkpoints
-
-        return checkpoints(self.core, self.policy)
-
     def chronicle(self) -> Tool:
         """The tool ``chronicle``. Its answers are limited to a share of the window."""
         from siltstone.session.compactions import chronicle_tool
 
         return chronicle_tool(self.core, self.policy, self._budget())
-
-    def memory_status(self) -> MemoryReport:
-        """``memory_status``."""
-        self.core.check_open()
-        core, policy = self.core, self.check_reporter("memory_status")
-        state = core.follow()
-        items = state.view.items()
-        report: MemoryReport = policy.status(
-            [item.message for item in items],
-            core.policy_line.state(policy.name, state.head),
-            next_seq=state.end,
-            times=[item.created_at / 1000 if item.created_at else None for item in items],
-            now=core.milliseconds() / 1000,
-        )
-        return report
 
     def check_reporter(self, call: str) -> Any:
         """The policy; raises ConfigError if it has no memory status."""
@@ -349,56 +317,6 @@ class SessionCalls:
         self.core.check_open()
         return memory_get(self.core.text_of, budget=self._budget(), count=self.core.view.rule.count_text)
 
-    def facts(self, query: str | None, limit: int, **filters: Any) -> list[Fact]:
-        """``facts``."""
-        from siltstone.session.learning import find
-
-        self.check_facts()
-        return find(self.core, query, limit, **filters)
-
-    def fact_history(self, fact_id: str) -> list[Fact]:
-        """``fact_history``."""
-        from siltstone.session.learning import history
-
-        self.check_facts()
-        return history(self.core, fact_id)
-
-    def save(self, text: str, memory_type: str, **known: Any) -> Fact:
-        """``save``."""
-        from siltstone.session.learning import save
-
-        self.check_facts()
-        try:
-            return save(self.core, text, memory_type, **known)
-        finally:
-            self._recall_anew()
-
-    def retract(self, fact_id: str) -> bool:
-        """``retract``."""
-        from siltstone.session.learning import retract
-
-        self.check_facts()
-        try:
-            return retract(self.core, fact_id)
-        finally:
-            self._recall_anew()
-
-    def record_denial(
-        self, call: Call, tool: str, arguments: str | Mapping[str, Any], reason: str, goal: str
-    ) -> Correction:
-        """``record_denial``."""
-        from siltstone.session.learning import record_denial
-
-        self.check_facts()
-        return record_denial(self.core, call, tool, arguments, reason, goal)
-
-    def rules(self) -> tuple[Rule, ...]:
-        """``rules``."""
-        from siltstone.session.learning import rules
-
-        self.check_facts()
-        return rules(self.core)[0]
-
     def extraction_model(self, model: Any) -> Any:
         """The model that extracts facts; None if there is none, or only the extractive one."""
         from siltstone.engine import can_extract
@@ -447,7 +365,7 @@ class SessionCalls:
             try:
                 return forget_known(self.core, fact_ids)
             finally:
-                self._recall_anew()
+                self.recall_anew()
 
         return memory_forget(forget)
 
@@ -467,17 +385,6 @@ class SessionCalls:
                 if self._allow_forget:
                     offered.append(self.memory_forget())
         return offered
-
-    def instructions(self) -> str:
-        """The text on the tools for a system prompt, and the rules from earlier corrections."""
-        from siltstone.session.learning import rules
-        from siltstone.tools import skill
-
-        told = skill(self.tools())
-        if not (self.core.indexed and self.core.knowing.keeps_facts):
-            return told
-        _, addendum = rules(self.core)
-        return f"{told}\n\n{addendum}" if addendum else told
 
     def search(
         self, query: str, limit: int, *, order: SearchOrder = "score", **options: Any
@@ -539,7 +446,7 @@ class SessionCalls:
         from siltstone.session.compactions import record
 
         row = undo(self.core, call)
-        self._recall_anew()
+        self.recall_anew()
         return None if row is None else record(self.core, row, undone=True)
         yield
 
@@ -560,13 +467,6 @@ class SessionCalls:
             "open the session with a longer compaction_timeout",
             session_id=self.core.session_id,
             waited=seconds,
-        )
-
-    def described(self, name: str) -> str:
-        """The session in a line, for people."""
-        core = self.core
-        return (
-            f"<{name} {core.session_id!r}: {len(core.view)} messages in context, {core.next_seq} in the log>"
         )
 
     def _now(self) -> datetime:
@@ -593,3 +493,216 @@ def _is_as_before(state: SessionState, before: SessionState) -> bool:
     return state is before or (
         state.view is before.view and now == replace(then, usage=now.usage) and state.head is before.head
     )
+
+
+class BaseSession:
+    """One open conversation. Its subclasses ``Session`` and ``AsyncSession`` drive it."""
+
+    def __new__(cls, *arguments: object, **options: object) -> Self:
+        """Refuses the arguments of ``open``.
+
+        Raises:
+            TypeError: the session was not made by ``open``.
+        """
+        if options or len(arguments) != 1 or not isinstance(arguments[0], Opened):
+            raise TypeError(f'open a session with {cls.__name__}.open("agent-data", "chat-1", ...)')
+        return super().__new__(cls)
+
+    def __init__(self, opened: Opened) -> None:
+        """Use :meth:`Session.open`."""
+        self._core, self._model, self._timeout = opened.core, opened.model, opened.timeout
+        self._opened = opened
+        self._owns_store = opened.owns_store
+        self._calls = SessionCalls(opened)
+        self._search_tool: MadeTool | None = None
+        self._driver: tuple[Job, Future[Any]] | None = None  # who asks the model for which compaction
+        self._reader: Future[Any] | None = None  # who asks the model for facts
+        # A log behind a network may read its version once a call, instead of before every step.
+        self._one_look: Callable[[], AbstractContextManager[None]] = getattr(
+            opened.core.rows, "one_look", nullcontext
+        )
+
+    @property
+    def session_id(self) -> str:
+        """The id that the session was opened with."""
+        return self._core.session_id
+
+    @property
+    def store(self) -> Store:
+        """The store that keeps the session."""
+        return self._core.store
+
+    @property
+    def usage(self) -> UsageRecord:
+        """The sum of siltstone's own model calls, over the life of the session."""
+        return self._core.usage
+
+    @property
+    def context_window(self) -> int | None:
+        """The context window in tokens: the given one, or the provider's, if that is known and smaller."""
+        return self._core.context_window
+
+    @property
+    def memory_instructions(self) -> str:
+        """Optional text for the system prompt: when to use which of ``tools``, and the rules.
+
+        The rules come from corrections and preferences: see :meth:`record_denial`. For other tools,
+        ``siltstone.tools.context`` writes such a text.
+        """
+        from siltstone.session.learning import rules
+        from siltstone.tools import skill
+
+        told = skill(self._calls.tools())
+        if not (self._core.indexed and self._core.knowing.keeps_facts):
+            return told
+        _, addendum = rules(self._core)
+        return f"{told}\n\n{addendum}" if addendum else told
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules that come from corrections and preferences, the rule with the most support first."""
+        from siltstone.session.learning import rules
+
+        self._calls.check_facts()
+        return rules(self._core)[0]
+
+    @property
+    def memory_search(self) -> Tool:
+        """The search tool for the model, bound to this session. A call takes microseconds, and is not async.
+
+        Raises:
+            ConfigError: the session was opened with ``memory=False``.
+        """
+        known = self._search_tool = self._calls.memory_search(self._search_tool)
+        return known[1]
+
+    @property
+    def memory_get(self) -> Tool:
+        """The tool that reads a message of the log in full, by the handle that a cut result carries."""
+        return self._calls.memory_get()
+
+    @property
+    def memory_save(self) -> Tool:
+        """The tool with which a model saves a memory as a fact. :meth:`facts` lists it.
+
+        Raises:
+            ConfigError: the session was opened with ``memory=False``.
+        """
+        return self._calls.memory_save()
+
+    @property
+    def memory_forget(self) -> Tool:
+        """The tool with which a model forgets memories for good.
+
+        Raises:
+            ConfigError: the session was opened without ``allow_forget=True``.
+        """
+        return self._calls.memory_forget()
+
+    @property
+    def tools(self) -> list[Tool]:
+        """All tools that the session offers a model: to search, to read, to save, to compact."""
+        return self._calls.tools()
+
+    @property
+    def chronicle_tool(self) -> Tool:
+        """The tool ``chronicle``: it lists the session's checkpoints, opens one, and expands it to messages.
+
+        Raises:
+            ConfigError: the session's policy writes no checkpoints.
+        """
+        return self._calls.chronicle()
+
+    @property
+    def compact_tool(self) -> Tool:
+        """The tool ``context_compact``: the model asks with it for a compaction at the next ``prepare``.
+
+        Within three boundaries of the last attempt the tool refuses, and tells the model so.
+        """
+        from siltstone.tools.context import context_compact
+
+        return context_compact(self._calls.wish)
+
+    @property
+    def estimate_error(self) -> float | None:
+        """The relative error of siltstone's estimate of the last request, against the provider's count.
+
+        0.1 is a tenth too much, -0.1 a tenth too little. None until a message with ``usage`` is appended
+        after the session was opened. The estimate covers the messages sent, and ``reserved_tokens``.
+        """
+        return self._core.state.estimate_error
+
+    def new_run(self) -> None:
+        """Says that the host has begun anew: its next list for ``observe`` is a run of its own.
+
+        A list that goes on with the session is still recognised. Any other one is appended to the session,
+        and the messages of the earlier runs stay in context, in summaries and in searches. Call it in a loop
+        of your own that begins again with an empty list while the session is open. The first list after
+        ``open`` needs no call: see the option ``unrelated``.
+        """
+        self._core.check_open()
+        self._core.begins_run = True
+
+    def history(self) -> list[Any]:
+        """The current view, with other workers' changes. Asks no policy, so nothing is compacted."""
+        self._core.check_open()
+        return self._core.follow().view.raws()
+
+    def _begin_driver(self) -> None:
+        """Starts a driver for the compaction in the background, if it has none. Returns at once."""
+        job, driver = self._core.background.job, self._driver
+        if job is None or job.is_done or (driver and driver[0] is job and not driver[1].done()):
+            return
+        try:
+            self._driver = job, self._beside(partial(self._drive, job))
+        except RuntimeError:  # the system allows no more threads
+            _log.exception("no thread could be started to summarise")
+            job.cancel()
+
+    def _begin_reader(self) -> None:
+        """Starts a reader of facts if messages are due, and no reader is at work. Returns at once."""
+        knowing = self._core.knowing
+        if not knowing.is_due or knowing.slot.is_held or (self._reader and not self._reader.done()):
+            return
+        if self._calls.extraction_model(self._model) is None:
+            knowing.is_due = False
+            return
+        try:
+            self._reader = self._beside(partial(self._read, 0))
+        except RuntimeError:
+            _log.warning("facts of session %r are read later: too many threads", self.session_id)
+        else:
+            self._reader.add_done_callback(partial(_log_reader, self.session_id))
+
+    def _beside(self, work: Callable[[], Any]) -> Future[Any]:
+        """Runs *work* beside the calls of the session.
+
+        Raises:
+            RuntimeError: no thread could be started.
+        """
+        raise NotImplementedError
+
+    def _drive(self, job: Job) -> Any:
+        """Asks the model for all that *job* wants."""
+        raise NotImplementedError
+
+    def _read(self, timeout: float | None) -> Any:
+        """Reads messages for facts, if a reader at work ends within *timeout* seconds."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        core = self._core
+        seen, end = len(core.view), core.next_seq
+        return f"<{type(self).__name__} {core.session_id!r}: {seen} messages in context, {end} in the log>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a session cannot be pickled; open it where it is needed")
+
+
+def _log_reader(session_id: str, reader: Future[Any]) -> None:
+    """Logs how a reader of facts has failed. The next one reads the messages again."""
+    error = None if reader.cancelled() else reader.exception()
+    if isinstance(error, StoreError):  # most often the store was closed
+        _log.warning("facts of session %r are read later: %s", session_id, error)
+    elif error is not None:
+        _log.error("facts of session %r were not read", session_id, exc_info=error)

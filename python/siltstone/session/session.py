@@ -6,21 +6,21 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from datetime import datetime
+from functools import partial
 from threading import get_ident
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from siltstone.compaction.base import Checkpoint, Compactor, MemoryReport
 from siltstone.engine import AfterCompact, BeforeCompact, Outcome, Plan
-from siltstone.errors import SessionBusyError
+from siltstone.errors import ConfigError, SessionBusyError
 from siltstone.hooks import started
 from siltstone.llm import Models, Steps, run
 from siltstone.memory.entry import Ranker, SearchFilters, SearchHit, SearchOrder, SearchScope
 from siltstone.messages import RawMessage
-from siltstone.session.base import CLOSING_SECONDS, BaseSession
 from siltstone.session.boundary import Prepared
-from siltstone.session.calls import OFFLOAD_TOKENS, OWN_POLICY, OwnPolicy
-from siltstone.session.concurrency import Claim, Slot
+from siltstone.session.calls import CLOSING_SECONDS, OFFLOAD_TOKENS, OWN_POLICY, BaseSession, OwnPolicy
+from siltstone.session.concurrency import Call, Claim, Slot
 from siltstone.session.opening import Path, open_session
 
 if TYPE_CHECKING:
@@ -169,8 +169,9 @@ class Session(BaseSession):
             StoreError: the store could not write. Nothing was written.
         """
         raws = (message, *more)
-        with self._core.calls.begin("append", (*raws, usage), get_ident()) as call:
-            return self._core.append(raws, usage, call)
+        return self._once(
+            "append", (*raws, usage), lambda call: self._step(partial(self._core.append, raws, usage, call))
+        )
 
     def offload(self, result: RawMessage, tokens: int = OFFLOAD_TOKENS, *, usage: Any = None) -> range:
         """Appends a message with a large tool result. Requests show only a part of the result.
@@ -195,8 +196,8 @@ class Session(BaseSession):
             StoreError: the store could not write. Nothing was written.
             SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
         """
-        with self._core.calls.begin("offload", (result, tokens, usage), get_ident()) as call:
-            return self._run(self._calls.offload(call, result, tokens, usage))
+        given = result, tokens, usage
+        return self._once("offload", given, lambda call: self._run(self._calls.offload(call, *given)))
 
     def reload(self) -> None:
         """Reads the session's current state from the store, after another worker appended to it.
@@ -310,7 +311,14 @@ class Session(BaseSession):
             ConfigError: the session was opened without recall.
         """
         with self._one_look():
-            return self._calls.recall(query)
+            self._core.check_open()
+            if self._calls.recalling is None:
+                raise ConfigError(
+                    f"session {self.session_id!r} was opened without recall; open it with recall=True",
+                    field="recall",
+                    value=False,
+                )
+            return self._calls.recalling.text(query)
 
     def plan(self) -> Plan:
         """Tells what :meth:`prepare` would do now. Calls no model and no hook, and changes nothing.
@@ -321,7 +329,9 @@ class Session(BaseSession):
             microseconds at any length. ``covers`` are sequence numbers of the log. If a compaction leaves
             more than the window, the emergency fit follows it; the plan does not show that.
         """
-        return self._calls.plan()
+        from siltstone.session.boundary import forecast
+
+        return forecast(self._core, self._calls.policy, self._calls.asked)
 
     def compact(self, focus: str | None = None) -> Outcome:
         """Compacts now, whether it is due or not.
@@ -333,13 +343,7 @@ class Session(BaseSession):
             ``Compacted``, ``Skipped(reason)`` or ``Failed(reason)``. While another call compacts, it is
             skipped with the reason ``in_flight``.
         """
-        flow = self._calls.compaction(focus)
-        try:
-            outcome = self._run(flow, timeout=0)
-        except SessionBusyError:
-            return self._calls.in_flight()
-        self._begin_reader()
-        return outcome
+        return self._at_once(self._calls.compaction(focus), reads=True)
 
     def fork(self, session_id: str, *, prompt: str = "") -> Self:
         """A new session that begins as a copy of this one: log, view, search entries, facts and options.
@@ -376,7 +380,18 @@ class Session(BaseSession):
         Raises:
             ConfigError: the session's policy keeps no such memory.
         """
-        return self._calls.memory_status()
+        self._core.check_open()
+        core, policy = self._core, self._calls.check_reporter("memory_status")
+        state = core.follow()
+        items = state.view.items()
+        report: MemoryReport = policy.status(
+            [item.message for item in items],
+            core.policy_line.state(policy.name, state.head),
+            next_seq=state.end,
+            times=[item.created_at / 1000 if item.created_at else None for item in items],
+            now=core.milliseconds() / 1000,
+        )
+        return report
 
     def checkpoints(self) -> list[Checkpoint]:
         """The chronicle of the session: all checkpoints and roll-ups that lead to its view, in order.
@@ -386,7 +401,9 @@ class Session(BaseSession):
         Raises:
             ConfigError: the session's policy writes no checkpoints.
         """
-        return self._calls.checkpoints()
+        from siltstone.session import compactions
+
+        return compactions.checkpoints(self._core, self._calls.policy)
 
     def compact_memories(self) -> Outcome:
         """Runs waterfall summaries now, even below their trigger; like :meth:`compact`."""
@@ -408,11 +425,7 @@ class Session(BaseSession):
             ``Compacted``; ``Failed(reason)``; or ``Skipped`` with the reason ``nothing_to_discard`` (there
             is no summary), ``not_supported`` (the policy cannot) or ``in_flight``.
         """
-        flow = self._calls.resummarizing(focus)
-        try:
-            return self._run(flow, timeout=0)
-        except SessionBusyError:
-            return self._calls.in_flight()
+        return self._at_once(self._calls.resummarizing(focus))
 
     def recover(self, error: Exception) -> Prepared:
         """A smaller request, after the provider refused the prepared one as too large.
@@ -552,13 +565,19 @@ class Session(BaseSession):
         Raises:
             ConfigError: the session has ``memory=False``, or *limit* is below 0.
         """
-        return self._calls.facts(
-            query, limit, as_of=as_of, types=types, topic=topic, entity=entity, everything=history
+        from siltstone.session.learning import find
+
+        self._calls.check_facts()
+        return find(
+            self._core, query, limit, as_of=as_of, types=types, topic=topic, entity=entity, everything=history
         )
 
     def fact_history(self, fact_id: str) -> list[Fact]:
         """The versions of a fact, each in place of the one before, oldest first; [] for an unknown id."""
-        return self._calls.fact_history(fact_id)
+        from siltstone.session import learning
+
+        self._calls.check_facts()
+        return learning.history(self._core, fact_id)
 
     def save(
         self,
@@ -588,22 +607,35 @@ class Session(BaseSession):
         Raises:
             ConfigError: an unknown type, an empty text, or *importance* out of its range.
         """
-        return self._calls.save(
-            text,
-            memory_type,
-            importance=importance,
-            context=context,
-            source=source,
-            tags=tags,
-            valid_until=valid_until,
-        )
+        from siltstone.session import learning
+
+        self._calls.check_facts()
+        try:
+            return learning.save(
+                self._core,
+                text,
+                memory_type,
+                importance=importance,
+                context=context,
+                source=source,
+                tags=tags,
+                valid_until=valid_until,
+            )
+        finally:
+            self._calls.recall_anew()
 
     def retract(self, fact_id: str) -> bool:
         """Takes a fact back. It holds no more, and stays in the history. False if no such fact held.
 
         To delete its text, call ``forget(fact_ids=[...])``.
         """
-        return self._calls.retract(fact_id)
+        from siltstone.session import learning
+
+        self._calls.check_facts()
+        try:
+            return learning.retract(self._core, fact_id)
+        finally:
+            self._calls.recall_anew()
 
     def record_denial(
         self, tool: str, arguments: str | Mapping[str, Any], reason: str = "", goal: str = ""
@@ -622,8 +654,12 @@ class Session(BaseSession):
         Raises:
             ConfigError: an argument is no text, or *tool* is blank; carries ``field``.
         """
-        with self._core.calls.begin("record_denial", (tool, arguments, reason, goal), get_ident()) as call:
-            return self._calls.record_denial(call, tool, arguments, reason, goal)
+        from siltstone.session import learning
+
+        self._calls.check_facts()
+        given = tool, arguments, reason, goal
+        record = partial(learning.record_denial, self._core)
+        return self._once("record_denial", given, lambda call: self._step(partial(record, call, *given)))
 
     def learn(self) -> Learned:
         """Asks the model now for facts in discarded messages that it has not read yet.
@@ -706,8 +742,7 @@ class Session(BaseSession):
             SessionBusyError: another thread's compaction took longer than ``compaction_timeout``.
         """
         key = () if compaction_id is None else (compaction_id,)
-        with self._core.calls.begin("undo", key, get_ident()) as call:
-            return self._run(self._calls.undo(call))
+        return self._once("undo", key, lambda call: self._run(self._calls.undo(call)))
 
     def expand(self, summary_id: int) -> list[dict[str, Any]]:
         """The original messages that a compaction's summary replaces, also through summaries of summaries.
@@ -764,6 +799,24 @@ class Session(BaseSession):
             return self._run(extraction(self._core), timeout, self._core.knowing.slot, model)
         except SessionBusyError:
             return Learned()
+
+    def _at_once(self, flow: Steps[Outcome], *, reads: bool = False) -> Outcome:
+        """Drives *flow*, and then reads for facts; or tells that another call may compact now."""
+        try:
+            outcome = self._run(flow, timeout=0)
+        except SessionBusyError:
+            return self._calls.in_flight()
+        if reads:
+            self._begin_reader()
+        return outcome
+
+    def _once(self, what: str, key: tuple[object, ...], work: Callable[[Call], T]) -> T:
+        """Does *work*, whose effect a repeated call must not have again: see :class:`Call`."""
+        with self._core.calls.begin(what, key, get_ident()) as call:
+            return work(call)
+
+    def _step(self, step: Callable[[], T]) -> T:
+        return step()
 
     def _run(
         self,
