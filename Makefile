@@ -77,6 +77,7 @@ lint: install ## Everything that reads the sources and runs none of them
 	PYO3_PYTHON=$(CURDIR)/$(PY) cargo clippy --workspace --all-targets $(CARGO_FLAGS) -- -D warnings
 	PYO3_PYTHON=$(CURDIR)/$(PY) RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps $(CARGO_FLAGS)
 	$(BIN)/zizmor --offline --pedantic --strict-collection .github
+	$(PY) scripts/sizes.py --check
 	$(PY) -m pytest -q tests/test_workflows.py
 
 test: install ## Run the tests of Rust and of Python; fails when there were none

@@ -187,7 +187,7 @@ def over_budget() -> list[str]:
 
 
 def single_importers() -> dict[str, str]:
-    """Each Python file of the package that only one other file of its room imports: that file."""
+    """Each file of the package that one file of its room alone imports, beside ``__init__``: that file."""
     package = ROOT / "python"
     modules = {_module(path.relative_to(package)): path for path in package.rglob("*.py")}
     importers: dict[str, set[str]] = defaultdict(set)
@@ -206,8 +206,8 @@ def single_importers() -> dict[str, str]:
         name: next(iter(by))
         for name, by in importers.items()
         if name in modules
-        and len(by - {name}) == 1
-        and modules[name].name != "__init__.py"
+        and len(by) == 1
+        and "__init__.py" not in (modules[name].name, modules[next(iter(by))].name)
         and name.split(".")[:2] == next(iter(by)).split(".")[:2]
         and name.count(".") > 1
     }

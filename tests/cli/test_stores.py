@@ -372,8 +372,7 @@ def test_nothing_is_cut_at_the_width_of_a_terminal(
         assert "…" not in told.stdout
 
 
-def test_every_command_is_in_the_table_of_the_documentation() -> None:
+def test_every_command_is_on_the_page_of_the_command_line() -> None:
     page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text("utf-8")
     for command in app.registered_commands:
-        assert f"| `siltstone {command.name}" in page, command.name
-        assert f"## siltstone {command.name}\n" in page, command.name
+        assert re.search(rf"siltstone {command.name}\b", page), command.name

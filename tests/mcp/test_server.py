@@ -264,12 +264,12 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "mcp-server.md"
 
 
 async def test_the_configurations_of_the_page_start_a_server(path: Path) -> None:
-    shown = [
-        json.loads(text) for text in re.findall(r"```json\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    ]
-    servers = [server for each in shown for server in each["mcpServers"].values()]
-    assert [server["command"] for server in servers] == ["siltstone", "siltstone"]
-    first, second = ([*server["args"]] for server in servers)
+    page = PAGE.read_text("utf-8")
+    (shown,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    (server,) = json.loads(shown)["mcpServers"].values()
+    assert server["command"] == "siltstone"
+    (notes,) = re.findall(r'`"args": (\[.*?\])`', page)
+    first, second = server["args"], json.loads(notes)
     assert (first[0], second[0]) == ("mcp", "mcp")
     first[first.index("--store") + 1], first[first.index("--session") + 1] = str(path), "work"
     second[second.index("--store") + 1] = str(path / "notes")
