@@ -168,10 +168,10 @@ class LastList:
         digests = None if self.digests is None or added is None else self.digests + added
         return replace(self, raws=raws.copy(), digests=digests, seen=[*self.seen, *more], end=end)
 
-    def by_id(self) -> dict[int, Seen]:
-        """The messages of the list by the identity of their objects."""
+    def with_its_objects(self) -> list[Seen]:
+        """The messages of the list, each with the host's own object."""
         raws: list[Any] = self.raws
-        return {id(raws[each.place]): each._replace(raw=raws[each.place]) for each in self.seen}
+        return [each._replace(raw=raws[each.place]) for each in self.seen]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +206,7 @@ class HostList:
     _reported: frozenset[tuple[bytes, int]] = frozenset()  # forgotten messages that hooks were told of
     _summaries: dict[str, RangeSet] = field(default_factory=dict)  # known summary texts, to their messages
     _asked: set[bytes] = field(default_factory=set)  # digests of texts that were looked up in the log already
+    _before: Sequence[Seen] = ()  # the list before, in which an object may stand more than once
     _seen: dict[int, Seen] = field(default_factory=dict)  # by id() of the object, which Seen keeps alive
     _texts: dict[int, str] = field(default_factory=dict)  # the JSON of the list at hand, by id()
 
@@ -368,7 +369,7 @@ class HostList:
                 return list(known)
         if (greeted := self._with_another_greeting(host, of_run)) is not None:
             return greeted
-        if shared := self._end_by_object(host, said):
+        if shared := self._end_as_before(host, said):
             return list(said[-shared:])
         begins = self.common(host, of_run)
         if begins == len(host):
@@ -394,7 +395,7 @@ class HostList:
             return None
         found, at = list[int](), 0
         for number, each in enumerate(host[:first]):
-            same = next((place for place in range(at, known) if self._stands_at(each, said[place])), at)
+            same = next((place for place in range(at, known) if self.stands_at(each, said[place])), at)
             if same >= known - (first - number - 1):
                 return None  # more is before the request than was
             found.append(said[same])
@@ -407,21 +408,23 @@ class HostList:
         Its first *begins* messages are the first of the run, which has *length* messages, and its first
         *ends* messages are the last of the line, since texts are repeated. The list before decides.
         """
-        first = next(iter(self._seen.values()), None)
-        if first is None:
+        if not self._before:
             return begins >= ends
-        before = [each.digest for each in self._seen.values()]
+        before = [each.digest for each in self._before]
         if len(before) > ends and [each.digest for each in host[: len(before)]] == before:
             return True  # the line has changed since the list before, by an undo
-        return host[0].raw is first.raw or (begins > 0 and len(self._seen) >= length)
+        return host[0].raw is self._before[0].raw or (begins > 0 and len(before) >= length)
 
-    def _end_by_object(self, host: Sequence[Seen], said: Sequence[int]) -> int:
-        """:meth:`_end_of`, if *host* has the last object of the list before: what follows it is new."""
-        newest = next(reversed(self._seen.values()), None)
-        if newest is None:
+    def _end_as_before(self, host: Sequence[Seen], said: Sequence[int]) -> int:
+        """:meth:`_end_of`, if *host* begins with the list before, or has its last object: the rest is new."""
+        before = self._before
+        if not before:
             return 0
-        end = next((place for place, each in enumerate(host, 1) if each.raw is newest.raw), 0)
-        alike = all(map(self._stands_at, host[:end], said[len(said) - end :])) if end <= len(said) else False
+        if [each.digest for each in host[: len(before)]] == [each.digest for each in before]:
+            end = len(before)
+        else:
+            end = next((place for place, each in enumerate(host, 1) if each.raw is before[-1].raw), 0)
+        alike = all(map(self.stands_at, host[:end], said[len(said) - end :])) if end <= len(said) else False
         return end if alike else 0
 
     def _end_of(self, host: Sequence[Seen], said: Sequence[int]) -> int:
@@ -442,19 +445,19 @@ class HostList:
         """
         found, rest = list[int](), iter(said)
         for each in host:
-            seq = next((seq for seq in rest if self._stands_at(each, seq)), None)
+            seq = next((seq for seq in rest if self.stands_at(each, seq)), None)
             if seq is None:
                 break
             found.append(seq)
         for end in range(len(found), begins + 1, -1):
-            if self._stands_at(host[end - 1], said[-1]):
+            if self.stands_at(host[end - 1], said[-1]):
                 return found[:end]
         return None
 
     def common(self, host: Sequence[Seen], said: Sequence[int]) -> int:
         """The number of equal messages at the beginning of *host* and *said*."""
         pairs = zip(host, said, strict=False)
-        return sum(1 for _ in takewhile(lambda pair: self._stands_at(*pair), pairs))
+        return sum(1 for _ in takewhile(lambda pair: self.stands_at(*pair), pairs))
 
     def is_unrelated(self, host: Sequence[Seen], said: Sequence[int]) -> bool:
         """Whether *host* looks like the first list of a new run.
@@ -499,15 +502,19 @@ class HostList:
         *told* are forgotten messages in *host* of which hooks are told now.
         """
         known = self._reported | set(_counted(told))
-        return replace(self, _seen={id(each.raw): each for each in host}, _reported=known, last=last)
+        by_id = {id(each.raw): each for each in host}
+        return replace(self, _before=host, _seen=by_id, _reported=known, last=last)
 
     def continued(self, last: LastList) -> HostList:
         """The value with *last*, which continues the last list."""
-        return replace(self, _seen={}, last=last)
+        return replace(self, _before=(), _seen={}, last=last)
 
     def recognised(self) -> HostList:
         """The value that recognises the objects of the last list."""
-        return self if self._seen or self.last is None else replace(self, _seen=self.last.by_id())
+        if self._seen or self.last is None:
+            return self
+        before = self.last.with_its_objects()
+        return replace(self, _before=before, _seen={id(each.raw): each for each in before})
 
     def listed(
         self, raws: Sequence[RawMessage], fresh: int, seen: list[Seen], head: int | None, end: int
@@ -540,7 +547,7 @@ class HostList:
             if each.place in returned:
                 places = [place for seq in each.was if (place := _index(said, seq, at)) is not None]
             else:
-                same = (place for place in range(at, len(said)) if self._stands_at(each, said[place]))
+                same = (place for place in range(at, len(said)) if self.stands_at(each, said[place]))
                 places = list(islice(same, 1))
                 if not places:  # from here on it is new
                     return found + list(host[number:])
@@ -554,7 +561,7 @@ class HostList:
         counted = _counted(returned)
         return [each for each, key in zip(returned, counted, strict=True) if key not in self._reported]
 
-    def _stands_at(self, each: Seen, seq: int) -> bool:
+    def stands_at(self, each: Seen, seq: int) -> bool:
         """Whether *each* is message *seq* of the log, in its current text or in its forgotten one."""
         return each.stands_for == self._digests[seq] or seq in each.was
 

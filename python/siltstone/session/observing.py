@@ -132,7 +132,8 @@ def _observe(
     learned = learned.learned(core.redacted_rows(learned.length, after.end))
     said_now = [each for each in seen[:start] + learned.logged(seen[start:]) if each.place not in out]
     last = None
-    if not returned and all(summaries.values()):
+    has_other_forms = any(not host.stands_at(each, seq) for seq, each in known_now.items())
+    if not returned and not has_other_forms and all(summaries.values()):  # else the next list is read whole
         last = host.listed(raws, position, said_now, after.version.head, after.end)
     moves = core.background.job is None  # it would lose its view
     view = after.view.showing(current.items(after.view, moves=moves))
