@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).parent.parent
+BUDGETS = ROOT / "sizes.toml"
 
 _RUST = re.compile(
     r"""
@@ -159,7 +160,7 @@ def table(revision: str | None = None) -> str:
 
 def over_budget() -> list[str]:
     """A sentence for each budget of ``sizes.toml`` that the tree exceeds, and for each room without one."""
-    budgets = tomllib.loads((ROOT / "sizes.toml").read_text("utf-8"))
+    budgets = tomllib.loads(BUDGETS.read_text("utf-8"))
     sums: dict[str, Counter[str]] = defaultdict(Counter)
     for path, source in files(None):
         name = room(path) or ""

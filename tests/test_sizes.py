@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from pathlib import Path, PurePosixPath
 from types import ModuleType
@@ -79,3 +80,18 @@ def test_the_table_has_every_room_and_the_sum_of_each_crate(sizes: ModuleType) -
     table = sizes.table()
     for name in ("rust/core: sqlite", "python: session", "**rust/core**", "**rust/py**", "**tests**"):
         assert f"| {name} |" in table
+
+
+def test_a_room_above_its_budget_and_a_file_with_one_importer_are_named(
+    sizes: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budgets = (SCRIPT.parent.parent / "sizes.toml").read_text("utf-8")
+    before = sizes.over_budget()
+    tight = re.sub(r'("python: session" = \{ lines = )[\d_]+', r"\g<1>10", budgets)
+    tight = re.sub(r'"siltstone\.[\w.]+",\n', "", tight, count=1)
+    monkeypatch.setattr(sizes, "BUDGETS", tmp_path / "sizes.toml")
+    (tmp_path / "sizes.toml").write_text(tight, "utf-8")
+    first, second = [fault for fault in sizes.over_budget() if fault not in before]
+    assert "alone, and sizes.toml does not name it" in second + first
+    assert "python: session has " in first + second
+    assert "more than its budget of 10" in first + second
