@@ -224,5 +224,5 @@ def _row(name: str, counted: Lines) -> str:
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--check"]:
-        sys.exit("\n".join(over_budget()))
+        sys.exit("\n".join(over_budget()) or 0)
     print(table(*sys.argv[1:2]))
