@@ -487,7 +487,7 @@ class Database:
 
     def lacking(self, k: int, n: int) -> Found:
         """The rows that mirror *k* lacks if it stands at *n*; at -1 it lacks all."""
-        # New rows are asked for again and again; all rows are read once, by a plan for their number.
+        # The query for new rows runs often and is prepared; the one for all rows has a plan of its own.
         found = self._asked(self.statements.read, {"k": k, "n": n}, prepare=n >= 0)
         if not found:
             self._version(found)
@@ -759,7 +759,7 @@ class _Loan:
     def __enter__(self) -> Connection:
         connection = self._connection = self._database.borrow(self._until)
         self._was = connection.autocommit
-        if not self._was:  # of the caller's own pool
+        if not self._was:  # a connection of the caller's own pool may be in a transaction
             try:
                 connection.autocommit = True
             except BaseException:

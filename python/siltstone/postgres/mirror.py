@@ -130,7 +130,7 @@ class Mirror:
         self.name = name
         self.spaced = spaced
         self._bytes = 0  # the approximate size of its rows
-        self._rows = 0  # their number
+        self._rows = 0  # the number of its rows
         self._logs: dict[str, DatabaseLog] = {}
         self._database = database
         self._made = made
@@ -139,12 +139,12 @@ class Mirror:
         self._store: MemoryStore | None = None
         self._n = 0
         self._mark: str | None = None
-        self._high_water = 0  # the last id that an entry has here
-        self._last_id = 0  # and that one may have
-        self._ids = IDS[0]  # how many it takes the next time
+        self._high_water = 0  # the highest id of an entry in this mirror
+        self._last_id = 0  # the highest id that PostgreSQL has reserved for this mirror
+        self._ids = IDS[0]  # the number of ids that the next reservation takes
         self._is_new = False  # whether this call has looked into PostgreSQL
-        self._shipped = False  # and written there
-        self._is_bare = False  # nothing was written of it when its store was made
+        self._shipped = False  # whether this call has written to PostgreSQL
+        self._is_bare = False  # PostgreSQL had no row of this mirror when its store was made
         self._is_making = False  # the store is being made
 
     @property

@@ -316,7 +316,7 @@ def _commit(
     messages, write_id = core.message_rows(items, state.view), core.pend(items)
     if entering is not None:
         call, answer = entering.call, range(expected.next_seq, state.end)
-        call.answer, call.write_id = answer, write_id  # no call in between: no interrupt separates the two
+        call.answer, call.write_id = answer, write_id  # together: an interrupt comes between calls
     try:
         with watch_operation("create_memory", core.store, core.session_id) as watched:
             receipt = core.rows.commit(

@@ -161,7 +161,7 @@ class SessionCore:
                 value=True,
             )
         stored = self._store_findable(stored)
-        # No method of this object: a circle of references would leave a long view to the garbage collector.
+        # A method of this object would refer back to it, and only the garbage collector would free a long view.
         redact = str if self.redacting is None else self.redacting.text
         self.knowing = Knowing(store, session_id, stored.namespace, knowledge, redact)
         self.state = first_state(self.rows, stored, session_id, token_rule or rule(DEFAULT_RULE))

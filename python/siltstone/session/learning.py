@@ -363,7 +363,7 @@ def rules(core: SessionCore) -> tuple[tuple[Rule, ...], str]:
         try:
             facts.put_rules(distiller.kept)
         except ReadOnlyStoreError:
-            pass  # who reads makes them again the next time
+            pass  # a reader cannot store the rules: the next call makes them again
         except StoreError:
             _log.warning("the rules of session %r were made, and could not be kept", core.session_id)
     return made, distiller.addendum()

@@ -219,7 +219,7 @@ class Recalling:
             notify(self._core.hooks, failed)
             return replace(prepared, told=(*prepared.told, failed))
         if block is self._told:
-            return replace(prepared, **changes) if changes else prepared  # as in the step before
+            return replace(prepared, **changes) if changes else prepared  # the same block again
         self._told = block
         cap = self._config.cap(window)
         core = self._core

@@ -83,9 +83,9 @@ def rules_of(read: Sequence[Message], compaction: Compaction, trigger: Trigger) 
     since, until, last = 0, -1, _OLDER  # the span that the next message may go on with
     is_chosen = False
     for is_gone, start, end in _stretches([id(message) in gone for message in read]):
-        # One pinned message names the reason of its whole stretch: a pinned call keeps its result beside it.
+        # A stretch with one pinned message is pinned: a pinned call keeps its result.
         kept: Rule = "chosen" if is_gone or not _has_any(read[start:end], pins) else "pinned"
-        for at in range(start, end):  # without an object for each message, which is work for the collector
+        for at in range(start, end):  # by place: no object for each message
             message = read[at]
             if message.provenance == _SUMMARY:
                 continue

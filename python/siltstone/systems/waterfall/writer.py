@@ -42,7 +42,7 @@ class _Shown:
         """The first *end* characters, and the rest."""
         if self.text == self.item.text:
             first, rest = self.item.cut_text(end)
-        else:  # the text of a rest has no indent
+        else:  # a second part begins without the indent of its line
             first, rest = self.item.cut(end + len(self.item.line) - len(self.text))
         return _Shown(self.text[:end], first), _Shown(self.text[end:], rest)
 
