@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any
 
 import pytest
 
 from conversations import Raw, assistant, exchange, turns, user
 from siltstone import (
+    Chain,
     CompactionConfig,
     Completion,
     CompletionRequest,
@@ -38,6 +40,17 @@ def test_a_policy_that_is_none_is_refused_by_name(policy: Any) -> None:
     for call in (compact, plan):
         with pytest.raises(ConfigError, match="policy must be a policy such as ThresholdCompactor"):
             call(conversation(), policy)
+
+
+def test_a_policy_that_is_not_derived_from_the_base_is_refused_with_the_remedy() -> None:
+    class Alike:
+        name, token_rule = "alike", POLICY.token_rule
+        should_compact, flow = ThresholdCompactor.should_compact, ThresholdCompactor.flow
+
+    remedy = re.escape("derive it from siltstone.compaction.Compactor")
+    for refused in (lambda: compact(conversation(), Alike()), lambda: Chain(POLICY, Alike())):  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match=remedy):
+            refused()
 
 
 def test_the_outcome_tells_what_happened_and_the_list_given_is_untouched() -> None:

@@ -15,7 +15,7 @@ import pytest
 import siltstone
 import siltstone.events
 from siltstone import MemoryStore, Session, SimpleMemoryStore, errors
-from siltstone.compaction import Compaction, Skip
+from siltstone.compaction import Compaction, Compactor, Skip
 from siltstone.engine import Compacted, Failed
 from siltstone.errors import SiltstoneError, StoreError
 from siltstone.llm import Flow
@@ -82,7 +82,7 @@ class Broken(TokenRule):
         return rule("blocks").count_text(text)
 
 
-class Uncounted:
+class Uncounted(Compactor):
     """A policy with that rule."""
 
     name = "uncounted"

@@ -14,17 +14,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from siltstone import llm
 from siltstone.compaction import checks
-from siltstone.compaction.base import (
-    BackgroundCompactor,
-    Compaction,
-    CompactionError,
-    Compactor,
-    OverheadChecker,
-    Skip,
-    Trigger,
-    check_policy,
-    request_rule_of,
-)
+from siltstone.compaction.base import Compaction, CompactionError, Compactor, Skip, Trigger, check_policy
 from siltstone.compaction.emergency import Emergency, check_room as check_room
 from siltstone.compaction.prompts import estimated_usage
 from siltstone.compaction.rewrite import Offload
@@ -331,8 +321,8 @@ def rescue(
     """
     if tokens + reserved_tokens <= context_window:
         return None
-    task = getattr(policy, "keeps_task", False)  # as a worker does
-    fit = Emergency(estimator=policy.token_rule, request_rule=request_rule_of(policy), task=task)
+    rule, task = policy.request_rule, policy.keeps_task
+    fit = Emergency(estimator=policy.token_rule, request_rule=rule, task=task)
     return fit, Trigger(
         "overflow",
         "emergency",
@@ -402,7 +392,7 @@ def attempt(
         if isinstance(result, Skip):
             return run.skipped(result)
         run.start()
-        validate(history, result, _content(result), trigger, request_rule_of(policy))
+        validate(history, result, _content(result), trigger, policy.request_rule)
         result = replace(result, usage=tuple(run.usage))
         if clean is not None:
             result = clean(result)
@@ -524,7 +514,7 @@ class _Attempt:
                     len(self.history),
                     self.policy.name,
                     self.trigger.reason,
-                    self.policy.kind if isinstance(self.policy, BackgroundCompactor) else "",
+                    self.policy.kind,
                 )
             )
 
@@ -676,8 +666,7 @@ def _manual(
     if context_window is not None and context_window <= 0:
         _refuse("context_window", context_window)
     check_policy(policy)
-    if isinstance(policy, OverheadChecker):
-        policy.check_overhead(0, context_window)
+    policy.check_overhead(0, context_window)
     trigger = Trigger("manual", focus=focus, context_window=context_window, keeps_substitutes=True)
     return History(messages), trigger
 

@@ -86,7 +86,7 @@ def test_the_validator_refuses_a_discarded_pin():
         validate(history, compaction, content, pinning(4))
 
 
-class Careless:
+class Careless(Compactor):
     """A policy that has never heard of pins."""
 
     name = "careless"

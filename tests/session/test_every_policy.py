@@ -143,7 +143,7 @@ def test_a_task_that_is_larger_than_the_window_leaves_in_an_emergency() -> None:
         assert session.prepare().messages[-3] == user("And now?")
 
 
-class Careless:
+class Careless(Compactor):
     """A policy of a host that keeps only the newest message."""
 
     name = "careless"

@@ -19,7 +19,7 @@ from siltstone import (
     SimpleMemoryStore,
     ThresholdCompactor,
 )
-from siltstone.compaction import Compaction, Skip, Trigger
+from siltstone.compaction import Compaction, Compactor, Skip, Trigger
 from siltstone.engine import Compacted, Failed
 from siltstone.errors import StoreCorruptError
 from siltstone.events import MemoryIndexed, UsageRecord
@@ -198,7 +198,7 @@ def test_mk_33_media_of_retained_turns_survive_verbatim_and_through_json(tmp_pat
         assert session.history()[-2] == seen
 
 
-class Hostile:
+class Hostile(Compactor):
     """A policy whose rewrite is spoilt before it is handed over."""
 
     name = "hostile"

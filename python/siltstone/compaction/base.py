@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from siltstone.errors import ConfigError, SiltstoneError
 from siltstone.events import UsageRecord
 from siltstone.llm import Flow, ToolCall
-from siltstone.messages import Message, RequestRule
+from siltstone.messages import Excerpt, KeyedSystemMessage, Message, RequestRule, as_history, is_request
 from siltstone.messages.message import RawMessage
-from siltstone.tokens import TokenRule
+from siltstone.tokens import TokenRule, rule
 
 # A checkpoint: a summary of a part of a session, written once and never changed.
 
@@ -124,6 +125,23 @@ class CompactionContext:
     cached_tokens: int = 0
     turn_start: int | None = None
     settled_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """The size of the next request: the estimate of the history, and the reserved tokens."""
+        return self.estimated_history_tokens + self.reserved_tokens
+
+    def trigger(self, reason: Reason, action: str, tokens: int, threshold: int | None = None) -> Trigger:
+        """A trigger with the window, the reserved tokens and the policy's state of these figures."""
+        return Trigger(
+            reason,
+            action,
+            tokens,
+            threshold,
+            context_window=self.context_window,
+            reserved_tokens=self.reserved_tokens,
+            policy_state=self.policy_state,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +307,65 @@ class CompactionError(SiltstoneError, RuntimeError):
         super().__init__(message, reason=reason, usage=usage, **fields)
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryStatus:
+    """The state of a session's memory, and its faults. Ranges are half-open.
+
+    Attributes:
+        entries: The number of messages ever appended.
+        longterm: The range of the long-term summary; None if there is none.
+        recent: The range of the recent summary; None if there is none.
+        pending: The range of messages that wait for the next run.
+        immediate: The range of the newest messages, which stay as they are.
+        last_run: The number of messages when the last run began; 0 before the first.
+        next_run: The number of messages at which the next run is due.
+        warnings: Possible faults.
+        errors: Faults: messages that are neither shown nor summarised.
+    """
+
+    entries: int
+    longterm: Range | None
+    recent: Range | None
+    pending: Range
+    immediate: Range
+    last_run: int
+    next_run: int
+    warnings: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+
+    @property
+    def line(self) -> str:
+        """``[Memory: OK]``, or the number of faults."""
+        issues = len(self.warnings) + len(self.errors)
+        return f"[Memory: WARNING - {issues} issues]" if issues else "[Memory: OK]"
+
+    @property
+    def markdown(self) -> str:
+        """A report for people, in Markdown."""
+        rows = (
+            ("Entries", str(self.entries)),
+            ("Long-term summary", _words(self.longterm)),
+            ("Recent summary", _words(self.recent)),
+            ("Pending", _words(self.pending)),
+            ("Immediate", _words(self.immediate)),
+            ("Last run", f"at {self.last_run} entries" if self.last_run else "never"),
+            ("Next run", f"at {self.next_run} entries"),
+        )
+        lines = ["# Memory Status", "", self.line, "", *(f"- **{name}**: {value}" for name, value in rows)]
+        if self.errors or self.warnings:
+            lines += ["", "## Issues", ""]
+            lines += [f"- ERROR: {issue}" for issue in self.errors]
+            lines += [f"- WARNING: {issue}" for issue in self.warnings]
+        return "\n".join(lines) + "\n"
+
+
+def _words(span: Range | None) -> str:
+    if span is None:
+        return "none"
+    start, end = span
+    return f"{end - start} entries ({start} to {end - 1})" if end > start else "0 entries"
+
+
 PIN_SHARE = 4  # pinned messages have at most a quarter of the window
 
 
@@ -340,8 +417,6 @@ def check_pin_budget(
 
 def summaries(messages: Sequence[Message]) -> list[Message]:
     """The summaries among *messages*, in order."""
-    from siltstone.messages import Excerpt
-
     if isinstance(messages, Excerpt):
         return messages.summaries
     return [message for message in messages if message.provenance == "compaction_summary"]
@@ -349,8 +424,6 @@ def summaries(messages: Sequence[Message]) -> list[Message]:
 
 def rules_in_force(history: Sequence[Message]) -> set[int]:
     """The positions of the messages that carry rules, without superseded versions."""
-    from siltstone.messages import KeyedSystemMessage, as_history
-
     read = as_history(history)
     rules = set(read.rules)
     newest: dict[str, int] = {}
@@ -366,84 +439,34 @@ def rules_in_force(history: Sequence[Message]) -> set[int]:
     return rules
 
 
-@runtime_checkable
-class Compactor(Protocol):
-    """A policy. It is pure: it holds no history, calls no model and knows no store."""
+class Compactor(ABC):
+    """A policy. It is pure: it holds no history, calls no model and knows no store.
+
+    Derive your own policy from it. It needs a name, a token rule, ``should_compact`` and ``flow``. Each other
+    member is something that a policy can do; by default it does not do it.
+    """
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """A short name, for events and rows: ``threshold``."""
 
     @property
+    @abstractmethod
     def token_rule(self) -> TokenRule:
         """The token rule of this policy."""
 
+    @abstractmethod
     def should_compact(self, context: CompactionContext) -> Trigger | None:
         """The trigger, if a compaction is due at this boundary."""
 
+    @abstractmethod
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
         """The compaction itself: yields a request for each summary, and returns the rewrite.
 
         Raises:
             CompactionError: the attempt failed.
         """
-
-
-@runtime_checkable
-class RequestReader(Protocol):
-    """A policy that knows which text beside tool results is a request."""
-
-    @property
-    def request_rule(self) -> RequestRule:
-        """The rule that decides whether such a text is from the user."""
-
-
-def check_policy(policy: object) -> None:
-    """Raises ConfigError if *policy* is no policy. Often it is a class in place of an instance, or a name."""
-    if isinstance(policy, Compactor) and not isinstance(policy, type):
-        return
-    named = f": find_settings().policy({policy!r}) of siltstone.config makes one by its name"
-    raise ConfigError(
-        f"policy must be a policy such as ThresholdCompactor(), got {policy!r}"
-        f"{named if isinstance(policy, str) else ''}",
-        field="policy",
-        value=policy,
-    )
-
-
-def request_rule_of(policy: Compactor) -> RequestRule:
-    """The rule of *policy* for requests among texts beside tool results, or the default rule."""
-    from siltstone.messages import is_request
-
-    return policy.request_rule if isinstance(policy, RequestReader) else is_request
-
-
-@runtime_checkable
-class RequestShaper(Protocol):
-    """A policy that may make a request smaller, and leave the history as it is."""
-
-    @property
-    def shapes_request(self) -> bool:
-        """Whether its settings ask for this. Then the next request begins with the whole history again."""
-
-
-def shapes_request(policy: Compactor | None) -> bool:
-    """Whether *policy* removes messages from single requests only, and leaves the history as it is."""
-    # Each request asks: without the protocol's own check, which looks at all that an object may have.
-    return bool(getattr(policy, "shapes_request", False))
-
-
-@runtime_checkable
-class RequestLimiter(Protocol):
-    """A policy that leaves a part of the window free in every request, recalled context included."""
-
-    def most_tokens(self, context_window: int) -> int:
-        """The maximum tokens of a request in that window, with recalled context."""
-
-
-@runtime_checkable
-class OverheadChecker(Protocol):
-    """A policy that can check beforehand whether its settings can work."""
 
     def check_overhead(self, reserved_tokens: int, context_window: int | None) -> None:
         """Checks that the policy can act, and would not act at every boundary.
@@ -453,79 +476,73 @@ class OverheadChecker(Protocol):
                 below it.
         """
 
+    @property
+    def request_rule(self) -> RequestRule:
+        """The rule that decides which text beside tool results is a request."""
+        return is_request
 
-@runtime_checkable
-class BackgroundCompactor(Protocol):
-    """A policy whose compactions may be made while the conversation goes on."""
+    @property
+    def keeps_task(self) -> bool:
+        """Whether the first request stays, also in an emergency, as long as there is room for it."""
+        return False
+
+    @property
+    def shapes_request(self) -> bool:
+        """Whether it removes messages from single requests only, and leaves the history as it is."""
+        return False
+
+    def most_tokens(self, context_window: int) -> int:
+        """The maximum tokens of a request in that window, with recalled context."""
+        return context_window
+
+    @property
+    def overflow_retries(self) -> int | None:
+        """The maximum number of retries of a too large request. The policy compacts at each of them.
+
+        None: the session's number, and the policy compacts only at the first.
+        """
+        return None
 
     @property
     def kind(self) -> str:
-        """The ``kind`` of its runs in ``CompactionStarted``: ``rolling`` or ``chronicle``."""
+        """The ``kind`` of its runs in ``CompactionStarted``, for a policy with tiers; else empty."""
+        return ""
 
     def runs_in_background(self, trigger: Trigger) -> bool:
         """Whether the due compaction may run in the background, and be committed at a later boundary."""
+        return False
 
     def usage_of(self, trigger: Trigger) -> float:
-        """The share of the window that was in use at *trigger*; 1 is all of it."""
-
-
-@runtime_checkable
-class ForkFitter(Protocol):
-    """A policy that can compact a fork before its first call."""
+        """The share of the window that was in use at *trigger*; 1 is all of it, 0 also an unknown window."""
+        return trigger.tokens / trigger.context_window if trigger.context_window else 0.0
 
     def fork_trigger(self, tokens: int, prompt_tokens: int, context_window: int | None) -> Trigger | None:
-        """The trigger of the compaction that the fork needs; None if it fits as it is.
+        """The trigger of the compaction that a fork needs before its first call; None if it fits as it is.
 
         Args:
             tokens: Tokens of the history that the fork begins with, by the policy's rule.
             prompt_tokens: Tokens of the fork's first prompt, and tokens that are sent beside the history.
             context_window: The window in tokens; None if unknown.
         """
-
-
-@runtime_checkable
-class CheckpointKeeper(Protocol):
-    """A policy that writes checkpoints, which never change."""
+        return None
 
     @property
     def keeps_checkpoints(self) -> bool:
-        """Whether its settings ask for checkpoints."""
+        """Whether it writes checkpoints, which never change."""
+        return False
 
     @property
     def expand_limit(self) -> int:
         """The maximum messages of a page when a checkpoint is expanded."""
+        return 1
 
-    def checkpoints(self, written: Iterable[tuple[State | None, Sequence[Message]]]) -> Sequence[Checkpoint]:
+    def checkpoints(self, written: Iterable[tuple[State | None, Sequence[Message]]]) -> list[Checkpoint]:
         """All checkpoints, in order.
 
         Args:
             written: The state and the summaries of each compaction of this policy, oldest first.
         """
-
-
-class MemoryReport(Protocol):
-    """The state of a session's memory, and its faults."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Possible faults."""
-
-    @property
-    def errors(self) -> tuple[str, ...]:
-        """Faults: a message is neither shown nor summarised."""
-
-    @property
-    def line(self) -> str:
-        """``[Memory: OK]``, or the number of faults."""
-
-    @property
-    def markdown(self) -> str:
-        """A report for people."""
-
-
-@runtime_checkable
-class MemoryReporter(Protocol):
-    """A policy that can report the messages behind each of its summaries."""
+        return []
 
     def status(
         self,
@@ -535,36 +552,66 @@ class MemoryReporter(Protocol):
         next_seq: int | None = None,
         times: Sequence[float | None] | None = None,
         now: float | None = None,
-    ) -> MemoryReport:
-        """A report on the memory in *view*, by the counters in *state*.
+    ) -> MemoryStatus | None:
+        """A report on the memory in *view*, and on missing messages; None if it keeps no such memory.
 
         Args:
             view: The messages in view.
             state: The state that the last run left.
-            next_seq: The number of messages ever appended.
+            next_seq: The number of messages ever appended; None: the highest number that the view covers.
             times: The time of each message of the view, in seconds since 1970; None for an unknown time.
             now: The current time, in the same seconds; None: ages are not checked.
         """
-
-
-@runtime_checkable
-class OverflowRetrier(Protocol):
-    """A policy that compacts again at each retry of a too large request, not only at the first."""
-
-    @property
-    def overflow_retries(self) -> int:
-        """The maximum number of retries of a request."""
-
-
-@runtime_checkable
-class Resummarizer(Protocol):
-    """A policy that can write a summary again, from the remaining messages behind it."""
+        return None
 
     def resummarize(
         self, messages: Sequence[Message], context_window: int | None
-    ) -> Flow[tuple[str, tuple[UsageRecord, ...]]]:
+    ) -> Flow[tuple[str, tuple[UsageRecord, ...]]] | None:
         """The content of a summary message for *messages*, with its frame, and the model calls it cost.
+
+        None if it cannot write a summary again.
 
         Raises:
             CompactionError: no model gave an answer.
         """
+        return None
+
+
+class _Settings(Protocol):
+    @property
+    def estimator(self) -> str | TokenRule: ...
+
+
+C = TypeVar("C", bound=_Settings)
+
+
+class Configured(Compactor, Generic[C]):
+    """A policy with a configuration, which names its token rule."""
+
+    def __init__(self, config: C) -> None:
+        self.config = config
+        self._token_rule = rule(config.estimator)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.config!r})"
+
+    @property
+    def token_rule(self) -> TokenRule:
+        """The rule that the configuration names."""
+        return self._token_rule
+
+
+def check_policy(policy: object) -> None:
+    """Raises ConfigError if *policy* is no policy. Often it is a class in place of an instance, or a name."""
+    if isinstance(policy, Compactor):
+        return
+    remedy = ""
+    if isinstance(policy, str):
+        remedy = f": find_settings().policy({policy!r}) of siltstone.config makes one by its name"
+    elif hasattr(policy, "should_compact") and not isinstance(policy, type):
+        remedy = ": derive it from siltstone.compaction.Compactor"
+    raise ConfigError(
+        f"policy must be a policy such as ThresholdCompactor(), got {policy!r}{remedy}",
+        field="policy",
+        value=policy,
+    )

@@ -13,10 +13,9 @@ from siltstone.compaction.base import (
     CompactionContext,
     CompactionError,
     Compactor,
-    OverheadChecker,
     Skip,
     Trigger,
-    shapes_request,
+    check_policy,
 )
 from siltstone.compaction.checks import share_of
 from siltstone.compaction.results import ACTION as COMPRESS, CompressToolOutput
@@ -42,7 +41,7 @@ class _StepsDue(Trigger):
     steps: tuple[tuple[str, Trigger], ...] = ()
 
 
-class Chain:
+class Chain(Compactor):
     """Runs policies in order, and stops as soon as the history is small enough.
 
     The chain is due if one of its steps is due. Steps before the one that is due run first. A step runs
@@ -63,14 +62,18 @@ class Chain:
             the target is out of its bounds.
     """
 
+    name = "chain"
+
     def __init__(self, *steps: Compactor, target: float | None = None) -> None:
         if not steps:
             checks.refuse("steps", "one policy at least", steps)
+        for step in steps:
+            check_policy(step)
         names = [step.name for step in steps]
         if len(set(names)) < len(names):
             checks.refuse("steps", "policies of different names", names)
         for step in steps:
-            if shapes_request(step):
+            if step.shapes_request:
                 checks.refuse("steps", "policies that rewrite the history: trim_scope='history'", step)
         if target is not None:
             checks.share("target", target, above_zero=True)
@@ -78,11 +81,6 @@ class Chain:
 
     def __repr__(self) -> str:
         return f"Chain({', '.join(map(repr, self.steps))}, target={self.target!r})"
-
-    @property
-    def name(self) -> str:
-        """``chain``."""
-        return "chain"
 
     @property
     def token_rule(self) -> TokenRule:
@@ -96,8 +94,7 @@ class Chain:
             ConfigError: a step refuses its settings.
         """
         for step in self.steps:
-            if isinstance(step, OverheadChecker):
-                step.check_overhead(reserved_tokens, context_window)
+            step.check_overhead(reserved_tokens, context_window)
 
     def should_compact(self, context: CompactionContext) -> Trigger | None:
         """The trigger of the first step that is due; a step that only compresses new results comes last."""

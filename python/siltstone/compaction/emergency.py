@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from siltstone.compaction import checks
-from siltstone.compaction.base import Compaction, CompactionContext, Skip, Substitute, Trigger
+from siltstone.compaction.base import Compaction, CompactionContext, Compactor, Skip, Substitute, Trigger
 from siltstone.compaction.checks import LEAST_RESULT
 from siltstone.compaction.prompts import SUMMARY_PREFIX, framed
 from siltstone.compaction.rewrite import (
@@ -306,7 +306,7 @@ def _overflow(tokens: int, context_window: int) -> ContextOverflowError:
     )
 
 
-class Emergency:
+class Emergency(Compactor):
     """Makes a history fit its window by discarding the oldest groups. Every summary is ``degraded``.
 
     Args:
@@ -321,6 +321,8 @@ class Emergency:
     Raises:
         ConfigError: a setting is out of its bounds. Carries ``field`` and ``value``.
     """
+
+    name = "emergency"
 
     def __init__(
         self,
@@ -344,11 +346,6 @@ class Emergency:
 
     def __repr__(self) -> str:
         return f"Emergency({self.context_window!r}, estimator={self._token_rule.name!r})"
-
-    @property
-    def name(self) -> str:
-        """``emergency``."""
-        return "emergency"
 
     @property
     def token_rule(self) -> TokenRule:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from siltstone.compaction import checks
-from siltstone.compaction.base import Compaction, CompactionContext, Skip, Substitute, Trigger
+from siltstone.compaction.base import Compaction, CompactionContext, Configured, Skip, Substitute, Trigger
 from siltstone.compaction.checks import reached_at
 from siltstone.compaction.rewrite import clamped_alone, tokens_cut
 from siltstone.compaction.without_model import size
@@ -18,7 +18,7 @@ from siltstone.llm import Flow
 from siltstone.messages import Message, Part, condensed, read_substitute, with_results
 from siltstone.messages.groups import call_key
 from siltstone.messages.message import SAID, as_fields
-from siltstone.tokens import TokenRule, rule
+from siltstone.tokens import TokenRule
 
 # The tool results in a history, with the calls that they answer, and a test whether they are in use.
 
@@ -210,44 +210,22 @@ class DuplicatesConfig(InPlaceConfig):
 # Steps that discard no message: they replace long results by short ones with a handle to the original.
 
 
-class InPlace(ABC):
+C = TypeVar("C", bound=InPlaceConfig)
+
+
+class InPlace(Configured[C]):
     """A policy that replaces results by substitutes, and asks no model.
 
     It is due at any boundary if the history fills a share of the window. The originals are in the log, so
     nothing is lost, and an undo brings them back.
     """
 
-    def __init__(self, config: InPlaceConfig) -> None:
-        self._config = config
-        self._token_rule = rule(config.estimator)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._config!r})"
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """A short name, for events and rows."""
-
-    @property
-    def token_rule(self) -> TokenRule:
-        """The rule that the configuration names."""
-        return self._token_rule
-
     def should_compact(self, context: CompactionContext) -> Trigger | None:
         """The trigger, if the history has reached the share of the window; at any boundary."""
-        tokens = context.estimated_history_tokens + context.reserved_tokens
-        threshold = self._config.threshold(context.context_window)
-        if tokens < threshold or self._config.waits(context, tokens):
+        threshold = self.config.threshold(context.context_window)
+        if context.tokens < threshold or self.config.waits(context, context.tokens):
             return None
-        return Trigger(
-            "history_tokens",
-            self.name,
-            tokens=tokens,
-            threshold=threshold,
-            context_window=context.context_window,
-            reserved_tokens=context.reserved_tokens,
-        )
+        return context.trigger("history_tokens", self.name, context.tokens, threshold)
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
         """Replaces results by substitutes. It yields no request."""
@@ -263,8 +241,8 @@ class InPlace(ABC):
                 reclaimed += won
         if not found:
             return Skip("nothing_to_discard", "no result may be replaced by a shorter one")
-        if reclaimed < self._config.min_reclaim:
-            least = self._config.min_reclaim
+        if reclaimed < self.config.min_reclaim:
+            least = self.config.min_reclaim
             return Skip("too_little", f"{reclaimed} tokens would be reclaimed, min_reclaim is {least}")
         return clamped_alone(history, found)
 
@@ -274,7 +252,7 @@ class InPlace(ABC):
 
     def _results(self, history: Sequence[Message], trigger: Trigger) -> list[ToolResult]:
         """The results that may be replaced: all that are not in use."""
-        return [each for each in tool_results(history, trigger) if not self._config.in_use(each)]
+        return [each for each in tool_results(history, trigger) if not self.config.in_use(each)]
 
 
 def receipt(text: str, what: str, message: Message, token_rule: TokenRule, reader: str) -> str:
@@ -290,7 +268,7 @@ def receipt(text: str, what: str, message: Message, token_rule: TokenRule, reade
 CLEARED = "cleared"  #: the kind of a substitute that is a receipt
 
 
-class ClearToolResults(InPlace):
+class ClearToolResults(InPlace[ClearConfig]):
     """Replaces old results by receipts. A receipt tells the size of the result and the handle that reads it.
 
     The newest results, results still in use, pinned results and small results stay. Calls keep their
@@ -301,14 +279,10 @@ class ClearToolResults(InPlace):
         config: When the step is due, and which results it spares.
     """
 
-    def __init__(self, config: ClearConfig | None = None) -> None:
-        self.config = config or ClearConfig()
-        super().__init__(self.config)
+    name = "clear-tool-results"
 
-    @property
-    def name(self) -> str:
-        """``clear-tool-results``."""
-        return "clear-tool-results"
+    def __init__(self, config: ClearConfig | None = None) -> None:
+        super().__init__(config or ClearConfig())
 
     def replaced(self, results: list[ToolResult], trigger: Trigger) -> list[tuple[ToolResult, Message]]:
         """All results except the newest ones and the results of excluded tools."""
@@ -347,7 +321,7 @@ _READS: Final = re.compile(
 )
 
 
-class DropDuplicateReads(InPlace):
+class DropDuplicateReads(InPlace[DuplicatesConfig]):
     """Replaces a result that was read again later by a receipt, which names the later result.
 
     Two results belong together if a reading tool was called with the same arguments, or if they have the
@@ -358,14 +332,10 @@ class DropDuplicateReads(InPlace):
         config: When the step is due, and which tools are reading tools.
     """
 
-    def __init__(self, config: DuplicatesConfig | None = None) -> None:
-        self.config = config or DuplicatesConfig()
-        super().__init__(self.config)
+    name = "drop-duplicate-reads"
 
-    @property
-    def name(self) -> str:
-        """``drop-duplicate-reads``."""
-        return "drop-duplicate-reads"
+    def __init__(self, config: DuplicatesConfig | None = None) -> None:
+        super().__init__(config or DuplicatesConfig())
 
     def replaced(self, results: list[ToolResult], trigger: Trigger) -> list[tuple[ToolResult, Message]]:
         """The results that a later result repeats, or has read again."""
@@ -453,7 +423,7 @@ class CompressConfig:
             checks.refuse("in_use", "a function of a result", self.in_use)
 
 
-class CompressToolOutput:
+class CompressToolOutput(Configured[CompressConfig]):
     """Shortens tool results that no model has seen yet, by their structure and without a model.
 
     JSON keys that every row repeats are written once. Runs of log lines and unchanged stretches of diffs keep
@@ -468,33 +438,14 @@ class CompressToolOutput:
         config: Which results it shortens.
     """
 
+    name = "compress-tool-output"
+
     def __init__(self, config: CompressConfig | None = None) -> None:
-        self.config = config or CompressConfig()
-        self._token_rule = rule(self.config.estimator)
-
-    def __repr__(self) -> str:
-        return f"CompressToolOutput({self.config!r})"
-
-    @property
-    def name(self) -> str:
-        """``compress-tool-output``."""
-        return "compress-tool-output"
-
-    @property
-    def token_rule(self) -> TokenRule:
-        """The rule that the configuration names."""
-        return self._token_rule
+        super().__init__(config or CompressConfig())
 
     def should_compact(self, context: CompactionContext) -> Trigger | None:
         """The trigger, at every boundary: only ``flow`` reads the results."""
-        return Trigger(
-            "history_tokens",
-            ACTION,
-            tokens=context.estimated_history_tokens + context.reserved_tokens,
-            threshold=NEVER,
-            context_window=context.context_window,
-            reserved_tokens=context.reserved_tokens,
-        )
+        return context.trigger("history_tokens", ACTION, context.tokens, NEVER)
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
         """Compresses the results after the last message of the assistant. It yields no request."""

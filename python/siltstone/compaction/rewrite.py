@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from siltstone.compaction.base import (
     Compaction,
     CompactionContext,
+    Compactor,
     Range,
     Skip,
     State,
@@ -366,7 +367,7 @@ def _line_start(text: str, start: int) -> int:
 # Offloads one tool result: its head and tail stay in the view, and the log keeps all of it.
 
 
-class Offload:
+class Offload(Compactor):
     """Cuts the results of one message to *tokens*, and changes nothing else. It asks no model.
 
     Args:
@@ -375,13 +376,10 @@ class Offload:
         token_rule: The token rule.
     """
 
+    name = "offload"
+
     def __init__(self, seq: int, tokens: int, token_rule: TokenRule) -> None:
         self._seq, self._tokens, self._token_rule = seq, tokens, token_rule
-
-    @property
-    def name(self) -> str:
-        """``offload``."""
-        return "offload"
 
     @property
     def token_rule(self) -> TokenRule:

@@ -9,14 +9,7 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from siltstone.compaction.base import (
-    BackgroundCompactor,
-    Compaction,
-    CompactionContext,
-    Compactor,
-    Trigger,
-    request_rule_of,
-)
+from siltstone.compaction.base import Compaction, CompactionContext, Compactor, Trigger
 from siltstone.compaction.breakdown import alert_of, band_of
 from siltstone.engine import Compacted, Failed, Outcome, Plan, Skipped
 from siltstone.errors import ConfigError, ContextOverflowError, IllegalHistoryError, StoreConflictError
@@ -259,7 +252,7 @@ def landed(core: SessionCore, policy: Compactor) -> list[Outcome]:
     job = core.background.take()
     if job is None:
         return []
-    if isinstance(policy, BackgroundCompactor) and policy.kind != job.kind:
+    if policy.kind not in ("", job.kind):
         job.withdraw(_other_mode(core, job.kind, policy.kind))
     else:
         job.land()
@@ -277,11 +270,7 @@ def landed(core: SessionCore, policy: Compactor) -> list[Outcome]:
 
 def _in_background(core: SessionCore, policy: Compactor, trigger: Trigger) -> bool:
     """Whether the compaction for *trigger* runs in the background."""
-    return (
-        core.background.is_on
-        and isinstance(policy, BackgroundCompactor)
-        and policy.runs_in_background(trigger)
-    )
+    return core.background.is_on and policy.runs_in_background(trigger)
 
 
 def _begun(core: SessionCore, state: SessionState, policy: Compactor, trigger: Trigger) -> list[Outcome]:
@@ -298,8 +287,7 @@ def _begun(core: SessionCore, state: SessionState, policy: Compactor, trigger: T
         heard[0].hear(event)
 
     flow = attempted(core, state, policy, trigger, None, is_emergency=False, hooks=(hear, *core.hooks))
-    kind = policy.kind if isinstance(policy, BackgroundCompactor) else ""
-    job = Job(flow, trigger.threshold, state.end, kind)
+    job = Job(flow, trigger.threshold, state.end, policy.kind)
     heard.append(job)
     core.background.job = job
     return []
@@ -322,7 +310,7 @@ def _other_mode(core: SessionCore, one: str, other: str) -> StoreConflictError:
 
 def _tell_triggered(core: SessionCore, policy: Compactor, trigger: Trigger) -> None:
     """Tells log and hooks which tier is reached, for a policy with tiers."""
-    if not isinstance(policy, BackgroundCompactor) or not trigger.threshold:
+    if not policy.kind or not trigger.threshold:
         return
     usage = policy.usage_of(trigger)
     _log.info(
@@ -340,7 +328,7 @@ def _tell_triggered(core: SessionCore, policy: Compactor, trigger: Trigger) -> N
 
 def _tell_ended(core: SessionCore, policy: Compactor, outcome: Outcome) -> None:
     """Logs the outcome, for a policy with tiers."""
-    if not isinstance(policy, BackgroundCompactor):
+    if not policy.kind:
         return
     said = {"session_id": core.session_id}
     if isinstance(outcome, Compacted):
@@ -416,7 +404,7 @@ def check_view(core: SessionCore, state: SessionState, policy: Compactor) -> Non
         from siltstone.engine import check_room
 
         trigger = _completed(core, state, policy, Trigger("overflow", reserved_tokens=fixed))
-        check_room(view.messages(), window, policy.token_rule, trigger, request_rule_of(policy))
+        check_room(view.messages(), window, policy.token_rule, trigger, policy.request_rule)
 
 
 def can_hold(core: SessionCore, policy: Compactor | None, window: int) -> bool:
@@ -431,7 +419,7 @@ def _has_room(core: SessionCore, state: SessionState, policy: Compactor, window:
     view = state.view.recounted(policy.token_rule)
     trigger = _completed(core, state, policy, Trigger("overflow", reserved_tokens=beside))
     try:
-        check_room(view.messages(), window, policy.token_rule, trigger, request_rule_of(policy))
+        check_room(view.messages(), window, policy.token_rule, trigger, policy.request_rule)
     except ContextOverflowError:
         return False
     return True

@@ -11,15 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeAlias, Unpack
 
-from siltstone.compaction.base import (
-    Compactor,
-    MemoryReporter,
-    Reason,
-    Resummarizer,
-    Trigger,
-    check_policy,
-    shapes_request,
-)
+from siltstone.compaction.base import Compactor, Reason, Trigger, check_policy
 from siltstone.engine import Outcome
 from siltstone.errors import ConfigError, SessionBusyError, StoreError
 from siltstone.llm import Flow, Steps
@@ -77,7 +69,7 @@ class SessionCalls:
         self.has_model = opened.model is not None
         self._answer_budget, self._most_hits = opened.answer_budget, opened.most_hits
         self._time_zone = opened.time_zone
-        if shapes_request(opened.policy):
+        if opened.policy is not None and opened.policy.shapes_request:
             opened.core.requests.last = Request()
         self._in_context = InContext(opened.core)
         self.recalling = self._recalling(opened)
@@ -126,7 +118,7 @@ class SessionCalls:
         asked = self.asked if chosen is not None else None
         if asked is not None:
             self.asked = None
-        if chosen is not None and shapes_request(chosen):
+        if chosen is not None and chosen.shapes_request:
             from siltstone.session.request_policy import shaped_boundary
 
             state, prepared = yield from shaped_boundary(self.core, chosen, asked, request_bytes)
@@ -229,7 +221,7 @@ class SessionCalls:
             view = self.core.follow().view
             message = "the session was opened without a policy"
             return Skipped(view.raws(), view.tokens, view.tokens, reason="no_policy", message=message)
-        if shapes_request(self.policy):
+        if self.policy.shapes_request:
             view = self.core.follow().view.recounted(self.policy.token_rule)
             message = f"the policy {self.policy.name!r} shapes each request, and leaves the history as it is"
             return Skipped(view.raws(), view.tokens, view.tokens, reason="not_supported", message=message)
@@ -252,7 +244,7 @@ class SessionCalls:
         from siltstone.session.boundary import compaction
 
         self.core.check_open()
-        if isinstance(self.policy, Resummarizer):
+        if self.policy is not None and self.policy.resummarize((), None) is not None:
             at = max(self.core.follow().clock.boundary - 1, 0)
             trigger = replace(self._trigger("manual", focus), fold=True)
             return (yield from compaction(self.core, self.policy, trigger, at))
@@ -270,7 +262,7 @@ class SessionCalls:
 
     def check_reporter(self, call: str) -> Any:
         """The policy; raises ConfigError if it has no memory status."""
-        if not isinstance(self.policy, MemoryReporter):
+        if self.policy is None or self.policy.status((), None) is None:
             name = "no policy" if self.policy is None else f"the policy {self.policy.name!r}"
             raise ConfigError(
                 f"{call} is a call of waterfall summaries, and the session has {name}",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from siltstone.compaction.base import Checkpoint, CheckpointKeeper, Compactor, State
+from siltstone.compaction.base import Checkpoint, Compactor, State
 from siltstone.errors import CompactionNotFoundError, ConfigError
 from siltstone.events import UsageRecord
 from siltstone.memory.convert import datetime_from
@@ -223,7 +223,7 @@ def _record(
 
 def keeps_checkpoints(policy: Compactor | None) -> bool:
     """Whether *policy* writes checkpoints."""
-    return isinstance(policy, CheckpointKeeper) and policy.keeps_checkpoints
+    return policy is not None and policy.keeps_checkpoints
 
 
 def checkpoints(core: SessionCore, policy: Compactor | None) -> list[Checkpoint]:
@@ -233,7 +233,7 @@ def checkpoints(core: SessionCore, policy: Compactor | None) -> list[Checkpoint]
         ConfigError: the policy writes none.
     """
     core.check_open()
-    if not isinstance(policy, CheckpointKeeper) or not policy.keeps_checkpoints:
+    if policy is None or not policy.keeps_checkpoints:
         name = "no policy" if policy is None else f"the policy {policy.name!r}"
         raise ConfigError(
             f"session {core.session_id!r} has {name} and no checkpoints: "
@@ -242,7 +242,7 @@ def checkpoints(core: SessionCore, policy: Compactor | None) -> list[Checkpoint]
             value=policy,
         )
     state = core.follow()
-    return list(policy.checkpoints(written_by_run(core.rows, policy.name, state.head)))
+    return policy.checkpoints(written_by_run(core.rows, policy.name, state.head))
 
 
 def chronicle_tool(core: SessionCore, policy: Compactor | None, budget: int) -> Tool:
@@ -252,7 +252,7 @@ def chronicle_tool(core: SessionCore, policy: Compactor | None, budget: int) -> 
         ConfigError: the policy writes no checkpoints.
     """
     checkpoints(core, policy)
-    limit = policy.expand_limit if isinstance(policy, CheckpointKeeper) else 1
+    limit = 1 if policy is None else policy.expand_limit
 
     def expand(start: int, end: int, most: int) -> list[tuple[int, str, str]]:
         """At most *most* messages from *start* to *end*, without messages that a host has taken back."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypedDict, Unpack
 
-from siltstone.compaction.base import CompactionError, Compactor, Resummarizer
+from siltstone.compaction.base import CompactionError, Compactor
 from siltstone.errors import ModelError, StoreConflictError
 from siltstone.llm import Flow
 from siltstone.memory.entry import ForgetReport
@@ -55,7 +55,7 @@ def forgetting(
     write_anew(core)
     renewed = 0
     try:
-        if renew and isinstance(policy, Resummarizer):
+        if renew and policy is not None:
             renewed = yield from _renew(core, policy)
     finally:
         core.catch_up()
@@ -73,7 +73,7 @@ def _worth_renewing(core: SessionCore) -> list[Derived]:
     return [each for each in gone if each.derived_id not in left]
 
 
-def _renew(core: SessionCore, policy: Resummarizer) -> Flow[int]:
+def _renew(core: SessionCore, policy: Compactor) -> Flow[int]:
     """Gives forgotten summaries a new text. Returns how many have one now.
 
     Of the summaries that have left the view, only the newest ``REACH`` are written again, because each costs
@@ -87,7 +87,10 @@ def _renew(core: SessionCore, policy: Resummarizer) -> Flow[int]:
             continue
         read = core.follow().version
         try:
-            content, usage = yield from policy.resummarize(left, core.context_window)
+            writing = policy.resummarize(left, core.context_window)
+            if writing is None:
+                break
+            content, usage = yield from writing
             core.charge(usage)
             version = core.follow().version
             if version.redactions != read.redactions:  # the model may have read what is forgotten now

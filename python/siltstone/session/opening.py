@@ -21,7 +21,7 @@ from typing import (
     runtime_checkable,
 )
 
-from siltstone.compaction.base import Compactor, OverheadChecker, Trigger, check_policy
+from siltstone.compaction.base import Compactor, Trigger, check_policy
 from siltstone.engine import AfterCompact, BeforeCompact
 from siltstone.errors import ConfigError, ReadOnlyStoreError
 from siltstone.events import Hook
@@ -651,7 +651,7 @@ def check_model(model: Any, *, is_async: bool) -> None:
 
 def check_overhead(policy: Compactor | None, reserved_tokens: int, context_window: int | None) -> None:
     """Raises ConfigError for settings under which *policy* would never act, or at every boundary."""
-    if isinstance(policy, OverheadChecker):
+    if policy is not None:
         policy.check_overhead(reserved_tokens, context_window)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
-from siltstone.compaction.base import Compactor, RequestLimiter
+from siltstone.compaction.base import Compactor
 from siltstone.documented import bm25, cosine, hash_vector, hybrid_scores, passes, tokens
 from siltstone.errors import ConfigError, EntryNotFoundError, StoreCorruptError
 from siltstone.events import RecallFailed, RecallInjected, notify
@@ -182,7 +182,7 @@ class Recalling:
             return best_part(text, query[-MOST_QUERY:], tokens, count)
 
         self._core, self._config = core, config
-        self._limiter = policy if isinstance(policy, RequestLimiter) else None
+        self._policy = policy
         self._recall = Recall(
             config, _Source(core, config, in_context), count, excerpt, core.view.rule.text_measure
         )
@@ -240,7 +240,7 @@ class Recalling:
             history = [each for each in history if not _is_in(each, prepared.trimmed)]
         room = None
         if window is not None:
-            most = window if self._limiter is None else self._limiter.most_tokens(window)
+            most = window if self._policy is None else self._policy.most_tokens(window)
             room = most - core.reserved_tokens - core.unreserved(state) - prepared.tokens - self._around
         block = self._recall.block(
             history, context_window=window, room=room, version=state.version.redactions

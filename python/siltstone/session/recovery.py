@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from siltstone.compaction.base import Compactor, OverflowRetrier, Trigger, shapes_request
+from siltstone.compaction.base import Compactor, Trigger
 from siltstone.engine import Compacted, Outcome, rescue
 from siltstone.errors import ConfigError, ContextOverflowError
 from siltstone.limits import is_context_overflow
@@ -43,15 +43,13 @@ def recovery(
             messages that must stay cannot be made smaller.
     """
     core.check_open()
-    retrier = isinstance(policy, OverflowRetrier)
-    most = policy.overflow_retries if isinstance(policy, OverflowRetrier) else MOST_RETRIES
-    if policy is None or retries >= most or not is_context_overflow(error):
+    if policy is None or retries >= most_retries(policy) or not is_context_overflow(error):
         raise error
     outcomes: list[Outcome] = []
     at = max(core.follow().clock.boundary - 1, 0)
-    if shapes_request(policy):
+    if policy.shapes_request:
         outcomes.append((yield from _smaller(core, policy, AT_LAST if retries else AFTER_POLICY, at, error)))
-    elif retries == 0 or retrier:
+    elif retries == 0 or policy.overflow_retries is not None:
         trigger = Trigger(
             "overflow",
             tokens=_tokens(core, policy) + core.reserved_tokens,
@@ -150,7 +148,8 @@ def check_call(call: object) -> None:
 
 def most_retries(policy: Compactor | None) -> int:
     """The number of times that a request may be sent again under *policy*."""
-    return policy.overflow_retries if isinstance(policy, OverflowRetrier) else MOST_RETRIES
+    own = None if policy is None else policy.overflow_retries
+    return MOST_RETRIES if own is None else own
 
 
 def again(prepared: Prepared) -> list[Any]:

@@ -11,7 +11,7 @@ from threading import get_ident
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from siltstone.compaction.base import Checkpoint, Compactor, MemoryReport
+from siltstone.compaction.base import Checkpoint, Compactor, MemoryStatus
 from siltstone.engine import AfterCompact, BeforeCompact, Outcome, Plan
 from siltstone.errors import ConfigError, SessionBusyError
 from siltstone.hooks import started
@@ -371,7 +371,7 @@ class Session(BaseSession):
             raise
         return fork
 
-    def memory_status(self) -> MemoryReport:
+    def memory_status(self) -> MemoryStatus:
         """The state of waterfall memory: the messages of each summary, the time of the next run, and faults.
 
         Known as ``@memory-status``. Calls no model, and changes nothing. ``report.markdown`` is for people,
@@ -384,7 +384,7 @@ class Session(BaseSession):
         core, policy = self._core, self._calls.check_reporter("memory_status")
         state = core.follow()
         items = state.view.items()
-        report: MemoryReport = policy.status(
+        report: MemoryStatus = policy.status(
             [item.message for item in items],
             core.policy_line.state(policy.name, state.head),
             next_seq=state.end,

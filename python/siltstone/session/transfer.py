@@ -27,7 +27,6 @@ from siltstone.archive.records import (
     write_knowledge,
     write_segments,
 )
-from siltstone.compaction.base import ForkFitter, Trigger
 from siltstone.documented import DIMENSION, hash_vector
 from siltstone.engine import Outcome
 from siltstone.errors import ConfigError, InvalidEntryError, SiltstoneError, StoreCorruptError, StoreError
@@ -528,13 +527,13 @@ def forked(opened: Opened, session_id: str, prompt: str, *, is_async: bool) -> O
 def fitted(opened: Opened, prompt: str) -> Steps[Outcome | None]:
     """Compacts the fork by its policy, if it is too large for its window. Returns the outcome, if any."""
     core, policy = opened.core, opened.policy
-    if not isinstance(policy, ForkFitter):
+    if policy is None:
         return None
     state = core.follow()
     rule = policy.token_rule
     fixed = core.reserved_tokens + (rule.count_text(prompt) if prompt else 0)
     tokens = state.view.recounted(rule).tokens
-    trigger: Trigger | None = policy.fork_trigger(tokens, fixed, core.context_window)
+    trigger = policy.fork_trigger(tokens, fixed, core.context_window)
     if trigger is None:
         return None
     trigger = replace(trigger, reserved_tokens=core.reserved_tokens)

@@ -14,6 +14,7 @@ from siltstone.compaction.base import (
     Compaction,
     CompactionContext,
     CompactionError,
+    Configured,
     Curator,
     Reason,
     Skip,
@@ -170,10 +171,6 @@ class CompactionConfig:
             checks.refuse("request_rule", "a function of a text", self.request_rule)
         checks.boolean("prefix_preserving", self.prefix_preserving)
 
-    def token_rule(self) -> TokenRule:
-        """The rule that ``estimator`` names."""
-        return rule(self.estimator)
-
     def effective_threshold(self, context_window: int | None) -> int:
         """The tokens at which a compaction is due under a window; pass None for an unknown window.
 
@@ -218,7 +215,7 @@ _OF_TOKENS = frozenset({"history_tokens", "fraction", "input_tokens", "forecast"
 SUSPECT_FROM = 1_000  # discarded tokens: a short summary of fewer is not suspect
 
 
-class ThresholdCompactor:
+class ThresholdCompactor(Configured[CompactionConfig]):
     """Replaces old turns by one summary when the history has reached a threshold.
 
     Args:
@@ -228,26 +225,13 @@ class ThresholdCompactor:
             must send the same ones.
     """
 
+    name = "threshold"
+
     def __init__(
         self, config: CompactionConfig | None = None, *, prompt: str = PROMPT, tools: Sequence[Any] = ()
     ) -> None:
-        self.config = config or CompactionConfig()
-        self.prompt = prompt
-        self.tools = tuple(tools)
-        self._token_rule = self.config.token_rule()
-
-    def __repr__(self) -> str:
-        return f"ThresholdCompactor({self.config!r})"
-
-    @property
-    def name(self) -> str:
-        """``threshold``."""
-        return "threshold"
-
-    @property
-    def token_rule(self) -> TokenRule:
-        """The rule that the configuration names."""
-        return self._token_rule
+        super().__init__(config or CompactionConfig())
+        self.prompt, self.tools = prompt, tuple(tools)
 
     @property
     def request_rule(self) -> RequestRule:
@@ -434,23 +418,16 @@ class ThresholdCompactor:
         threshold = self.config.effective_threshold(window)
         if window is not None and threshold > window:  # of a window that became smaller meanwhile
             threshold = max(1, window * 4 // 5)
-        tokens = context.estimated_history_tokens + context.reserved_tokens
-        reason = self._reason(context, tokens, threshold)
+        reason = self._reason(context, threshold)
         if reason is None:
             return None
         figures = {"input_tokens": context.last_input_tokens, "forecast": context.forecast_tokens}
-        return Trigger(
-            reason,
-            tokens=figures.get(reason, tokens),
-            threshold=threshold,
-            context_window=context.context_window,
-            reserved_tokens=context.reserved_tokens,
-        )
+        return context.trigger(reason, "compact", figures.get(reason, context.tokens), threshold)
 
-    def _reason(self, context: CompactionContext, tokens: int, threshold: int) -> Reason | None:
+    def _reason(self, context: CompactionContext, threshold: int) -> Reason | None:
         """The reason of the most important crossed threshold; None if none was crossed."""
         byte_cap, most_messages = self.config.max_request_bytes, self.config.max_messages
-        if tokens >= threshold:
+        if context.tokens >= threshold:
             by_share = self.config.trigger_fraction is not None and context.context_window is not None
             return "fraction" if by_share else "history_tokens"
         if byte_cap is not None and context.request_bytes >= byte_cap * 4 // 5:

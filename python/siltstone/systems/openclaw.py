@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 from siltstone.archive.live import HASHED, ContextArchive
 from siltstone.compaction import checks
-from siltstone.compaction.base import Compaction, CompactionContext, Skip, Trigger
+from siltstone.compaction.base import Compaction, CompactionContext, Configured, Skip, Trigger
 from siltstone.compaction.checks import share_of
 from siltstone.compaction.material import render
 from siltstone.compaction.rewrite import kept_apart, layered, must_stay, superseded
@@ -167,7 +167,7 @@ class Trimmed:
     reason: str = ""
 
 
-class SmartTrim:
+class SmartTrim(Configured[SmartTrimConfig]):
     """Trims a history to its safe limit: the least relevant groups leave first, then the oldest.
 
     The safe limit is the window minus ``reserve_tokens`` and minus the room for recalled context. System
@@ -180,9 +180,10 @@ class SmartTrim:
     another policy or the emergency fit has to act.
     """
 
+    name = "smart-trim"
+
     def __init__(self, config: SmartTrimConfig | None = None) -> None:
-        self.config = config or SmartTrimConfig()
-        self._token_rule = rule(self.config.estimator)
+        super().__init__(config or SmartTrimConfig())
 
     @classmethod
     def documented(cls, config: SmartTrimConfig | None = None) -> SmartTrim:
@@ -196,19 +197,6 @@ class SmartTrim:
                 trim_scope="request",
             )
         )
-
-    def __repr__(self) -> str:
-        return f"SmartTrim({self.config!r})"
-
-    @property
-    def name(self) -> str:
-        """``smart-trim``."""
-        return "smart-trim"
-
-    @property
-    def token_rule(self) -> TokenRule:
-        """The rule that the configuration names."""
-        return self._token_rule
 
     @property
     def shapes_request(self) -> bool:
@@ -244,17 +232,8 @@ class SmartTrim:
         limit = self._limit(context.context_window)
         if limit is None:
             return None
-        tokens = context.estimated_history_tokens + context.reserved_tokens
-        if tokens <= limit:
-            return None
-        return Trigger(
-            "history_tokens",
-            "trim",
-            tokens=tokens,
-            threshold=limit,
-            context_window=context.context_window,
-            reserved_tokens=context.reserved_tokens,
-        )
+        due = context.tokens > limit
+        return context.trigger("history_tokens", "trim", context.tokens, limit) if due else None
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
         """Trims *history*. It yields no request."""

@@ -12,6 +12,7 @@ from siltstone.compaction.base import (
     Compaction,
     CompactionContext,
     CompactionError,
+    Configured,
     Range,
     Skip,
     Trigger,
@@ -38,7 +39,7 @@ from siltstone.memory.opening import open_store
 from siltstone.messages import History, Message, as_history
 from siltstone.systems.base import Preset, System, chosen
 from siltstone.systems.reading import Table, known_tables, toml
-from siltstone.tokens import TokenRule, rule
+from siltstone.tokens import TokenRule
 
 # The settings of windows, each checked when it is set.
 
@@ -162,7 +163,7 @@ PROMPT = (
 )
 
 
-class WindowCompactor:
+class WindowCompactor(Configured[WindowConfig]):
     """Keeps the newest messages in view, and one summary of the others, which stay searchable.
 
     A run is due at any boundary if there are more messages than ``working_limit``, or if they fill 0.7 of the
@@ -175,37 +176,23 @@ class WindowCompactor:
         prompt: The instruction that ends a request for a summary.
     """
 
+    name = "window"
+
     def __init__(self, config: WindowConfig | None = None, *, prompt: str = PROMPT) -> None:
-        self.config = config or WindowConfig()
+        super().__init__(config or WindowConfig())
         self.prompt = prompt
-        self._token_rule = rule(self.config.estimator)
-
-    def __repr__(self) -> str:
-        return f"WindowCompactor({self.config!r})"
-
-    @property
-    def name(self) -> str:
-        """``window``."""
-        return "window"
-
-    @property
-    def token_rule(self) -> TokenRule:
-        """The rule that the configuration names."""
-        return self._token_rule
 
     def should_compact(self, context: CompactionContext) -> Trigger | None:
         """The trigger, by tokens or by the number of messages; at any boundary."""
         config = self.config
         if not config.auto_summarize:
             return None
-        tokens = context.estimated_history_tokens + context.reserved_tokens
         if context.context_window is not None:
             threshold = config.threshold(context.context_window)
-            if tokens >= threshold:
-                return self._trigger("history_tokens", tokens, threshold, context)
-        if config.due_at(context.message_count - context.fixed_count):
-            return self._trigger("count", tokens, None, context)
-        return None
+            if context.tokens >= threshold:
+                return context.trigger("history_tokens", "compact", context.tokens, threshold)
+        due = config.due_at(context.message_count - context.fixed_count)
+        return context.trigger("count", "compact", context.tokens) if due else None
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
         """Summarises the oldest messages, and appends the summary to the text of the earlier one.
@@ -230,17 +217,6 @@ class WindowCompactor:
         if trigger.reason == "history_tokens":
             check_shrunk(self._token_rule, history, compaction)
         return compaction
-
-    def _trigger(
-        self, reason: str, tokens: int, threshold: int | None, context: CompactionContext
-    ) -> Trigger:
-        return Trigger(
-            "count" if reason == "count" else "history_tokens",
-            tokens=tokens,
-            threshold=threshold,
-            context_window=context.context_window,
-            reserved_tokens=context.reserved_tokens,
-        )
 
     def _select(
         self, history: Sequence[Message], read: History, loose: list[int], trigger: Trigger

@@ -13,6 +13,7 @@ from siltstone.compaction.base import (
     Compaction,
     CompactionContext,
     CompactionError,
+    Configured,
     Skip,
     State,
     Trigger,
@@ -46,7 +47,6 @@ from siltstone.systems.spacebot.run import (
     TieredWorker,
     chronicle_in,
 )
-from siltstone.tokens import TokenRule, rule
 
 # Rolling tiered compaction: a summary replaces the oldest messages, and joins the stack of summaries.
 
@@ -277,7 +277,7 @@ WRITTEN_LATER: Final = (
 )
 
 
-class TieredCompactor:
+class TieredCompactor(Configured[TieredConfig]):
     """Watches the share of the window that is in use, and acts in three tiers.
 
     From 0.80 of the window the oldest 30 % of the messages are summarised, from 0.85 the oldest half. A
@@ -301,6 +301,8 @@ class TieredCompactor:
             ``memory_save``, after the commit.
     """
 
+    name = "tiered"
+
     def __init__(
         self,
         config: TieredConfig | None = None,
@@ -309,23 +311,14 @@ class TieredCompactor:
         extract: Extract | None = None,
         tools: Sequence[Any] = (),
     ) -> None:
-        self.config = config or TieredConfig()
+        super().__init__(config or TieredConfig())
         checks.text("prompt", prompt)
         if extract is not None and not callable(extract):
             checks.refuse("extract", "a callable that takes messages, or None", extract)
         if self.keeps_checkpoints and prompt == SUMMARY_PROMPT:
             prompt = CHECKPOINT_PROMPT
         self.prompt, self.extract, self.tools = prompt, extract, tuple(tools)
-        self._token_rule = rule(self.config.estimator)
         self._told_of_window = False
-
-    def __repr__(self) -> str:
-        return f"TieredCompactor({self.config!r})"
-
-    @property
-    def name(self) -> str:
-        """``tiered``."""
-        return "tiered"
 
     @property
     def kind(self) -> str:
@@ -341,11 +334,6 @@ class TieredCompactor:
     def expand_limit(self) -> int:
         """The maximum messages of a page when a checkpoint is expanded."""
         return self.config.chronicle.expand_message_limit
-
-    @property
-    def token_rule(self) -> TokenRule:
-        """The rule that the configuration names."""
-        return self._token_rule
 
     @property
     def overflow_retries(self) -> int:
@@ -386,22 +374,14 @@ class TieredCompactor:
         emergency never waits.
         """
         window = self.window(context.context_window)
-        tokens = max(context.estimated_history_tokens + context.reserved_tokens, context.forecast_tokens)
+        tokens = max(context.tokens, context.forecast_tokens)
         tier = self._checkpoint_due(context, window, tokens) if self.keeps_checkpoints else None
         action, threshold = tier or self._tier(window, tokens)
         if not action:
             return None
         if action != EMERGENCY and (self._waits(context, threshold) or breaker_pauses(context)):
             return None
-        return Trigger(
-            "fraction",
-            action,
-            tokens,
-            threshold,
-            context_window=context.context_window,
-            reserved_tokens=context.reserved_tokens,
-            policy_state=context.policy_state,
-        )
+        return context.trigger("fraction", action, tokens, threshold)
 
     def _tier(self, window: int, tokens: int) -> tuple[str, int]:
         """The highest tier that *tokens* reach, and its threshold in tokens; ``("", 0)`` below all tiers."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from siltstone.compaction.base import Compaction, CompactionContext, Skip, Substitute, Trigger
+from siltstone.compaction.base import Compaction, CompactionContext, Configured, Skip, Substitute, Trigger
 from siltstone.compaction.prompts import LEFT_OUT, unframed
 from siltstone.compaction.results import tool_results
 from siltstone.compaction.rewrite import (
@@ -23,7 +23,6 @@ from siltstone.llm import Flow
 from siltstone.messages import History, Message, as_history, groups, read_substitute, unmarked, with_results
 from siltstone.systems.spacebot.config import WORKER_MARKER, TieredConfig
 from siltstone.systems.spacebot.run import cut_positions
-from siltstone.tokens import TokenRule, rule
 
 SEGMENT: Final = "segment"
 SUPERSEDE: Final = "supersede"
@@ -33,7 +32,7 @@ MOST_BYTES: Final = 200  # the maximum bytes of the arguments of a call, and of 
 NOTHING: Final = "- nothing significant happened"
 
 
-class WorkerCompactor:
+class WorkerCompactor(Configured[TieredConfig]):
     """Keeps the history of a worker small, without a model.
 
     A worker has one task and many model calls; each call is a boundary of its session. At the end of a
@@ -48,27 +47,11 @@ class WorkerCompactor:
         config: The settings whose names begin with ``worker_``, and ``superseding_tools``.
     """
 
+    name = "worker"
+    keeps_task = True
+
     def __init__(self, config: TieredConfig | None = None) -> None:
-        self.config = config or TieredConfig()
-        self._token_rule = rule(self.config.estimator)
-
-    def __repr__(self) -> str:
-        return f"WorkerCompactor({self.config!r})"
-
-    @property
-    def name(self) -> str:
-        """``worker``."""
-        return "worker"
-
-    @property
-    def token_rule(self) -> TokenRule:
-        """The rule that the configuration names."""
-        return self._token_rule
-
-    @property
-    def keeps_task(self) -> bool:
-        """True: the first request stays, also in an emergency, as long as there is room for it."""
-        return True
+        super().__init__(config or TieredConfig())
 
     @property
     def overflow_retries(self) -> int:
@@ -87,13 +70,13 @@ class WorkerCompactor:
         """The trigger, if the window is too full at the end of a segment; else that for stale results."""
         config = self.config
         window = config.window(context.context_window)
-        tokens = max(context.estimated_history_tokens + context.reserved_tokens, context.forecast_tokens)
+        tokens = max(context.tokens, context.forecast_tokens)
         threshold = config.worker_tokens(window)
         at_end = context.boundary > 0 and context.boundary % config.worker_turns_per_segment == 0
         if at_end and tokens >= threshold:
-            return self._trigger(context, SEGMENT, tokens, threshold)
+            return context.trigger("fraction", SEGMENT, tokens, threshold)
         if config.superseding_tools:
-            return self._trigger(context, SUPERSEDE, tokens, None)
+            return context.trigger("count", SUPERSEDE, tokens)
         return None
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
@@ -114,18 +97,6 @@ class WorkerCompactor:
         count = self._token_rule.count
         # A line may be as long as the result that it replaces. Such a rewrite alone is useless.
         return first if count(first.messages) < count(history) else result
-
-    def _trigger(
-        self, context: CompactionContext, action: str, tokens: int, threshold: int | None
-    ) -> Trigger:
-        return Trigger(
-            "fraction" if threshold is not None else "count",
-            action,
-            tokens,
-            threshold,
-            context_window=context.context_window,
-            reserved_tokens=context.reserved_tokens,
-        )
 
     def _shortened(
         self, history: Sequence[Message], read: History, trigger: Trigger, fraction: float

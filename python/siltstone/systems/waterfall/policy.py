@@ -10,6 +10,8 @@ from siltstone.compaction.base import (
     Compaction,
     CompactionContext,
     CompactionError,
+    Configured,
+    MemoryStatus,
     Range,
     Skip,
     State,
@@ -33,7 +35,6 @@ from siltstone.llm import Flow
 from siltstone.messages import History, Message, as_history, summary_level
 from siltstone.systems.waterfall.config import LONGTERM_PREFIX, RECENT_PREFIX, WaterfallConfig
 from siltstone.systems.waterfall.writer import Writer
-from siltstone.tokens import TokenRule, rule
 
 # The state of waterfall summaries: counters that are stored with the session, and texts in the view.
 
@@ -162,58 +163,6 @@ STALE_SECONDS = 3_600  # a warning is due if the newest entry is older
 FULL, FILLING = 0.9, 0.75  # shares of ``ram_cap``
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryStatus:
-    """The state of a session's memory, and its faults. Ranges are half-open.
-
-    Attributes:
-        entries: The number of messages ever appended.
-        longterm: The range of the long-term summary; None if there is none.
-        recent: The range of the recent summary; None if there is none.
-        pending: The range of messages that wait for the next run.
-        immediate: The range of the newest messages, which stay as they are.
-        last_run: The number of messages when the last run began; 0 before the first.
-        next_run: The number of messages at which the next run is due.
-        warnings: Possible faults.
-        errors: Faults: messages that are neither shown nor summarised.
-    """
-
-    entries: int
-    longterm: Range | None
-    recent: Range | None
-    pending: Range
-    immediate: Range
-    last_run: int
-    next_run: int
-    warnings: tuple[str, ...] = ()
-    errors: tuple[str, ...] = ()
-
-    @property
-    def line(self) -> str:
-        """``[Memory: OK]``, or the number of faults."""
-        issues = len(self.warnings) + len(self.errors)
-        return f"[Memory: WARNING - {issues} issues]" if issues else "[Memory: OK]"
-
-    @property
-    def markdown(self) -> str:
-        """A report for people, in Markdown."""
-        rows = (
-            ("Entries", str(self.entries)),
-            ("Long-term summary", _words(self.longterm)),
-            ("Recent summary", _words(self.recent)),
-            ("Pending", _words(self.pending)),
-            ("Immediate", _words(self.immediate)),
-            ("Last run", f"at {self.last_run} entries" if self.last_run else "never"),
-            ("Next run", f"at {self.next_run} entries"),
-        )
-        lines = ["# Memory Status", "", self.line, "", *(f"- **{name}**: {value}" for name, value in rows)]
-        if self.errors or self.warnings:
-            lines += ["", "## Issues", ""]
-            lines += [f"- ERROR: {issue}" for issue in self.errors]
-            lines += [f"- WARNING: {issue}" for issue in self.warnings]
-        return "\n".join(lines) + "\n"
-
-
 def memory_status(
     view: Sequence[Message],
     state: WaterfallState | None,
@@ -279,19 +228,12 @@ def _warnings(
     return found
 
 
-def _words(span: Range | None) -> str:
-    if span is None:
-        return "none"
-    start, end = span
-    return f"{end - start} entries ({start} to {end - 1})" if end > start else "0 entries"
-
-
 # Waterfall summaries: the newest messages verbatim, a recent summary of older ones, a long-term summary.
 
 BOOTSTRAP = "bootstrap"  #: the action of a trigger that takes in a long history without summaries
 
 
-class WaterfallCompactor:
+class WaterfallCompactor(Configured[WaterfallConfig]):
     """Shows a session at three scales: messages verbatim, a recent summary, a long-term summary.
 
     The first run is due when there are more messages than both windows hold, later runs after every ``step``
@@ -309,22 +251,10 @@ class WaterfallCompactor:
             documented form.
     """
 
+    name = "waterfall"
+
     def __init__(self, config: WaterfallConfig | None = None) -> None:
-        self.config = config or WaterfallConfig()
-        self._token_rule = rule(self.config.estimator)
-
-    def __repr__(self) -> str:
-        return f"WaterfallCompactor({self.config!r})"
-
-    @property
-    def name(self) -> str:
-        """``waterfall``."""
-        return "waterfall"
-
-    @property
-    def token_rule(self) -> TokenRule:
-        """The rule that the configuration names."""
-        return self._token_rule
+        super().__init__(config or WaterfallConfig())
 
     def should_compact(self, context: CompactionContext) -> Trigger | None:
         """The trigger, if enough messages came since the last run began, and since a failed run."""
@@ -337,13 +267,7 @@ class WaterfallCompactor:
         due = first if state.last == 0 else state.last + config.every
         if size < due:
             return None
-        return Trigger(
-            "count",
-            tokens=context.estimated_history_tokens,
-            context_window=context.context_window,
-            reserved_tokens=context.reserved_tokens,
-            policy_state=context.policy_state,
-        )
+        return context.trigger("count", "compact", context.estimated_history_tokens)
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
         """Asks for summaries of all messages before the immediate window, and puts them before the rest.
