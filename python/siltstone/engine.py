@@ -388,7 +388,7 @@ def attempt(
             trigger, veto = guided(trigger, said, history)
             if veto:
                 return run.skipped(Skip("vetoed", veto))
-        result = yield from run.ask(policy.flow(history, trigger))
+        result = yield from llm.relayed(policy.flow(history, trigger), run.ask)
         if isinstance(result, Skip):
             return run.skipped(result)
         run.start()
@@ -468,37 +468,27 @@ class _Attempt:
                 error_class=name,
             ) from error
 
-    def ask(self, flow: Flow[Compaction | Skip]) -> Flow[Compaction | Skip]:
-        """Passes the policy's requests on, and keeps the usage of each answer."""
+    def ask(self, request: CompletionRequest) -> Flow[Completion]:
+        """Passes a request of the policy on, and keeps the usage of the answer."""
+        self.start()
         try:
-            request = next(flow)
-            self.start()
-            while True:
-                try:
-                    completion = yield from self._answer(request)
-                except ModelError as error:
-                    if request.purpose == "extraction":
-                        self._emit(ExtractionFailed(self.session_id, str(error), 1, 1))
-                    request = flow.throw(error)
-                else:
-                    if request.curator is None and request.purpose != "selection":
-                        rule = self.policy.token_rule
-                        self.usage.append(completion.usage or estimated_usage(rule, request, completion))
-                    request = flow.send(completion)
-        except StopIteration as stop:
-            result: Compaction | Skip = stop.value
-            return result
-        finally:
-            flow.close()
+            completion = yield from self._answer(request)
+        except ModelError as error:
+            if request.purpose == "extraction":
+                self._emit(ExtractionFailed(self.session_id, str(error), 1, 1))
+            raise
+        if request.curator is None and request.purpose != "selection":
+            rule = self.policy.token_rule
+            self.usage.append(completion.usage or estimated_usage(rule, request, completion))
+        return completion
 
     def _answer(self, request: CompletionRequest) -> Flow[Completion]:
         """The answer of the caller's models, or of the extractive model as the last resort."""
         if request.rank != LAST_RESORT:
             is_watched = self.watched is not UNWATCHED
             return (yield replace(request, part_of=self.watched) if is_watched else request)
-        from siltstone.models import (
-            ExtractiveModel,
-        )  # its regular expressions cost more than all of this room
+        # Late: its regular expressions cost more than all of this room.
+        from siltstone.models import ExtractiveModel
 
         return llm.call(ExtractiveModel(self.policy.token_rule), replace(request, rank=0))
 

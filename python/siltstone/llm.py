@@ -296,6 +296,24 @@ def run(flow: Steps[T], model: Models | None) -> T:
         flow.close()
 
 
+def relayed(flow: Flow[T], answer: Callable[[CompletionRequest], Flow[Completion]]) -> Flow[T]:
+    """*flow* as a part of another flow: *answer* passes each of its requests on, and gives the completion."""
+    try:
+        request = next(flow)
+        while True:
+            try:
+                completion = yield from answer(request)
+            except ModelError as error:
+                request = flow.throw(error)
+            else:
+                request = flow.send(completion)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    finally:
+        flow.close()
+
+
 async def run_async(
     flow: Steps[T],
     model: AsyncModels | None,

@@ -40,12 +40,13 @@ def test_sb_03_fractions_are_rounded_down_with_one_at_least_and_two_that_stay(
     assert cut(plain(count), fraction, 2) == expected
 
 
-@given(st.integers(3, 20_000))
-def test_sb_03_fractions_are_those_of_whole_numbers(count: int):
-    from siltstone.systems.spacebot.run import cut_positions
+LONG = read_history([message for _ in range(500) for message in (user("a"), assistant("b"))])
 
-    assert cut_positions(count, [], 0.3, 2) == min(max(1, count * 3 // 10), count - 2)
-    assert cut_positions(count, [], 0.7, 2) == min(max(1, count * 7 // 10), count - 2)
+
+@given(st.integers(3, len(LONG)))
+def test_sb_03_fractions_are_those_of_whole_numbers(count: int):
+    assert aligned_cut(LONG[:count], 0.3, 2) == min(max(1, count * 3 // 10), count - 2)
+    assert aligned_cut(LONG[:count], 0.7, 2) == min(max(1, count * 7 // 10), count - 2)
 
 
 def test_sb_05_a_cut_moves_on_to_the_end_of_a_pair():

@@ -207,14 +207,14 @@ async def test_a_request_is_written_off_the_event_loop(
     policy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Thousands of messages take tens of milliseconds to write: nobody else of the loop may wait for them."""
-    written, write = list[int](), RequestMessages.__getitem__
+    written, write = list[int](), RequestMessages._made
 
-    def noted(request: RequestMessages, index: Any) -> Any:
-        if request._messages is None:
+    def noted(request: RequestMessages) -> Any:
+        if request._found is None:
             written.append(threading.get_ident())
-        return write(request, index)
+        return write(request)
 
-    monkeypatch.setattr(RequestMessages, "__getitem__", noted)
+    monkeypatch.setattr(RequestMessages, "_made", noted)
     model = ScriptedModel(["They talked."] * 9)
     async with AsyncSession.open(tmp_path, "s", policy=policy, model=model, context_window=2_000) as session:
         for number in range(16):

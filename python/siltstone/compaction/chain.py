@@ -20,9 +20,8 @@ from siltstone.compaction.base import (
 from siltstone.compaction.checks import share_of
 from siltstone.compaction.results import ACTION as COMPRESS, CompressToolOutput
 from siltstone.compaction.rewrite import composed, end_of
-from siltstone.errors import ModelError
 from siltstone.events import UsageRecord
-from siltstone.llm import LAST_RESORT, CompletionRequest, Flow
+from siltstone.llm import LAST_RESORT, Completion, CompletionRequest, Flow, relayed
 from siltstone.messages import Message, as_history
 from siltstone.tokens import TokenRule, message_bytes, request_bytes
 
@@ -224,22 +223,13 @@ def _asked(trigger: Trigger, own: Trigger | None, state: Any, made: int) -> Trig
 
 def _noted(flow: Flow[Compaction | Skip], made: list[CompletionRequest]) -> Flow[Compaction | Skip]:
     """*flow*; its requests to a model of the caller are added to *made*."""
-    try:
-        request = next(flow)
-        while True:
-            if request.curator is None and request.rank != LAST_RESORT:
-                made.append(request)
-            try:
-                completion = yield request
-            except ModelError as error:
-                request = flow.throw(error)
-            else:
-                request = flow.send(completion)
-    except StopIteration as stop:
-        result: Compaction | Skip = stop.value
-        return result
-    finally:
-        flow.close()
+
+    def answer(request: CompletionRequest) -> Flow[Completion]:
+        if request.curator is None and request.rank != LAST_RESORT:
+            made.append(request)
+        return (yield request)
+
+    return relayed(flow, answer)
 
 
 def _in_order(history: Sequence[Message], result: Compaction) -> bool:

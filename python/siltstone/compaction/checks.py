@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from difflib import get_close_matches
 from math import inf
@@ -45,10 +45,28 @@ def within(field: str, value: Any, least: int, most: int) -> None:
         refuse(field, f"an int in {least}..{most}", value)
 
 
-def share(field: str, value: Any, *, above_zero: bool = False) -> None:
+def share(field: str, value: Any, or_else: str = "", *, above_zero: bool = False) -> None:
     """Refuses a value that is not a number in 0..1; with *above_zero* also 0."""
     if not is_number(value) or not 0 <= value <= 1 or (above_zero and value == 0):
-        refuse(field, "a number > 0, at most 1" if above_zero else "a number in 0..1", value)
+        refuse(field, f"{or_else}a number {'> 0, at most 1' if above_zero else 'in 0..1'}", value)
+
+
+def between(field: str, value: Any, least: float, most: float) -> None:
+    """Refuses a value that is not a number in *least*..*most*."""
+    if not is_number(value) or not least <= value <= most:
+        refuse(field, f"a number in {least}..{most}", value)
+
+
+def fraction(field: str, value: Any, or_else: str = "") -> None:
+    """Refuses a value that is not a number above 0 and below 1."""
+    if not is_number(value) or not 0 < value < 1:
+        refuse(field, f"{or_else}a number > 0 and < 1", value)
+
+
+def function(field: str, value: object, of: str, or_else: str = "") -> None:
+    """Refuses a value that cannot be called with *of*, in words."""
+    if not callable(value):
+        refuse(field, f"{or_else}a function of {of}", value)
 
 
 def seconds(field: str, value: Any) -> None:
@@ -61,12 +79,6 @@ def pause(field: str, value: Any) -> None:
     """Refuses what is not a finite time of 0 or more."""
     if not is_number(value) or not 0 <= value < inf:
         refuse(field, "a number of seconds >= 0", value)
-
-
-def summarizer_window(value: Any) -> None:
-    """Refuses what is neither None nor a window that holds the prompt of a summary and its answer."""
-    if value is not None:
-        at_least("summarizer_window", value, LEAST_WINDOW, or_else="None or ")
 
 
 def boolean(field: str, value: object) -> None:
@@ -105,6 +117,32 @@ def estimator(value: str | TokenRule) -> TokenRule:
         return rule(value)
     except ConfigError as error:
         raise ConfigError(f"estimator: {error}", field="estimator", value=value) from None
+
+
+def each(
+    settings: object,
+    names: str,
+    check: Callable[..., object],
+    *bounds: Any,
+    unless: tuple[Any, ...] = (),
+    **more: Any,
+) -> None:
+    """Runs *check* on the settings of these *names*, but not on a value that is one of *unless*."""
+    if unless:
+        more["or_else"] = f"{', '.join(map(repr, unless))} or "
+    for name in names.split():
+        value = getattr(settings, name)
+        if value not in unless:
+            check(name, value, *bounds, **more)
+
+
+def summariser(settings: Any) -> None:
+    """Checks the settings of the calls for a summary, and the token rule."""
+    each(settings, "attempts", positive)
+    each(settings, "call_timeout", seconds)
+    each(settings, "retry_delay", pause)
+    each(settings, "summarizer_window", at_least, LEAST_WINDOW, unless=(None,))
+    estimator(settings.estimator)
 
 
 def refuse(field: str, bound: str, value: object) -> NoReturn:

@@ -336,8 +336,7 @@ class Emergency(Compactor):
         if context_window is not None:
             checks.positive("context_window", context_window, or_else="None or ")
         checks.text("summary_prefix", summary_prefix)
-        if not callable(request_rule):
-            checks.refuse("request_rule", "a function of a text", request_rule)
+        checks.function("request_rule", request_rule, "a text")
         self.context_window = context_window
         self._token_rule = checks.estimator(estimator)
         self._summary_prefix = summary_prefix

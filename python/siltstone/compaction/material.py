@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from typing import Any, Final, overload
+from typing import Any, Final, TypeVar, overload
 
 from siltstone.compaction.base import Range
 from siltstone.compaction.prompts import near_end, unframed
@@ -176,62 +176,51 @@ def _with_media(parts: Iterable[Part]) -> list[tuple[Part, list[str]]]:
     return found
 
 
-class LazyItems(Sequence[MaterialItem]):
-    """The items of a summary request, made when they are first read: a model that reads text needs none."""
+L = TypeVar("L")
 
-    __slots__ = ("_items", "_make")
 
-    def __init__(self, make: Callable[[], Sequence[MaterialItem]]) -> None:
+class Lazy(Sequence[L]):
+    """A part of a summary request, made when it is first read: a model that reads text needs no items."""
+
+    __slots__ = ("_found", "_make")
+
+    def __init__(self, make: Callable[[], Sequence[L]]) -> None:
         self._make = make
-        self._items: Sequence[MaterialItem] | None = None
+        self._found: Sequence[L] | None = None
 
     def __len__(self) -> int:
         return len(self._made())
 
     @overload
-    def __getitem__(self, index: int) -> MaterialItem: ...
+    def __getitem__(self, index: int) -> L: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[MaterialItem]: ...
-    def __getitem__(self, index: int | slice) -> MaterialItem | Sequence[MaterialItem]:
+    def __getitem__(self, index: slice) -> Sequence[L]: ...
+    def __getitem__(self, index: int | slice) -> L | Sequence[L]:
         return self._made()[index]
 
-    def __iter__(self) -> Iterator[MaterialItem]:
+    def __iter__(self) -> Iterator[L]:
         return iter(self._made())
 
     def __repr__(self) -> str:
-        return "<items>" if self._items is None else repr(self._items)
+        return "<items>" if self._found is None else repr(self._found)
 
-    def _made(self) -> Sequence[MaterialItem]:
-        if self._items is None:
-            self._items = self._make()
-        return self._items
+    def _made(self) -> Sequence[L]:
+        if self._found is None:
+            self._found = self._make()
+        return self._found
 
 
-class RequestMessages(Sequence[dict[str, Any]]):
+class RequestMessages(Lazy[dict[str, Any]]):
     """The messages of a summary request, rendered when they are first read, so that planning is free."""
 
-    __slots__ = ("_count", "_instruction", "_material", "_messages")
+    __slots__ = ("_count",)
 
     def __init__(self, count: int, material: Callable[[], str], instruction: str) -> None:
+        super().__init__(lambda: [{"role": "user", "content": each} for each in (material(), instruction)])
         self._count = count
-        self._material = material
-        self._instruction = instruction
-        self._messages: list[dict[str, Any]] | None = None
 
     def __len__(self) -> int:
         return 2
-
-    @overload
-    def __getitem__(self, index: int) -> dict[str, Any]: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
-    def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
-        if self._messages is None:
-            self._messages = [
-                {"role": "user", "content": self._material()},
-                {"role": "user", "content": self._instruction},
-            ]
-        return self._messages[index]
 
     def __repr__(self) -> str:
         return f"<{self._count} messages to summarise, and the instruction>"

@@ -148,15 +148,12 @@ class InPlaceConfig:
     in_use: InUse = loads_what_is_used
 
     def __post_init__(self) -> None:
-        checks.share("trigger_fraction", self.trigger_fraction, above_zero=True)
-        checks.positive("trigger_tokens", self.trigger_tokens)
+        checks.each(self, "trigger_fraction wait_until", checks.share, above_zero=True)
+        checks.each(self, "trigger_tokens least_tokens", checks.positive)
         checks.at_least("min_reclaim", self.min_reclaim, 0)
-        checks.positive("least_tokens", self.least_tokens)
         checks.estimator(self.estimator)
         checks.boolean("wait_for_cache", self.wait_for_cache)
-        checks.share("wait_until", self.wait_until, above_zero=True)
-        if not callable(self.in_use):
-            checks.refuse("in_use", "a function of a result", self.in_use)
+        checks.function("in_use", self.in_use, "a result")
 
     def waits(self, context: CompactionContext, tokens: int) -> bool:
         """Whether a history of *tokens* stays as it is, because its beginning is in the provider's cache."""
@@ -419,8 +416,7 @@ class CompressConfig:
         checks.at_least("seen_bytes", self.seen_bytes, 0)
         object.__setattr__(self, "exclude_tools", checks.names("exclude_tools", self.exclude_tools))
         checks.estimator(self.estimator)
-        if not callable(self.in_use):
-            checks.refuse("in_use", "a function of a result", self.in_use)
+        checks.function("in_use", self.in_use, "a result")
 
 
 class CompressToolOutput(Configured[CompressConfig]):

@@ -161,10 +161,7 @@ def select(
         whole = choice.retain_newest_groups(0, None)
     if whole and turn_budget:
         choice.retain_turns(complete[1:][-turn_budget:])
-    selection = _excerpts(read, read.outline.closed(list(choice.kept)))
-    if read is history:
-        return selection
-    return Selection(tuple(selection.retained), tuple(selection.discarded))
+    return kept_apart(history, read, choice.kept)
 
 
 def _newest_that_fit(positions: Sequence[int], room: Room) -> Iterator[int]:
@@ -207,13 +204,6 @@ class _Choice:
             if not self._room.take(positions):
                 break
             self.kept.update(positions)
-
-
-def _excerpts(history: History, kept: Sequence[tuple[int, int]]) -> Selection:
-    """A selection that retains the ranges *kept* of positions, and discards the gaps between them."""
-    starts, ends = [0, *(end for _, end in kept)], [*(start for start, _ in kept), len(history)]
-    gaps = [(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
-    return Selection(Excerpt(history, kept), Excerpt(history, gaps))
 
 
 def parted(history: Sequence[Message], kept: set[int]) -> Selection:
@@ -427,7 +417,7 @@ def rewrite(
     message = summary_message(framed(prefix, summary), covers, level)
     chosen = _of_retained(selection, substitutes or {})
     return Compaction(
-        messages=with_substitutes(_spliced(history, selection, message), chosen),
+        messages=with_substitutes(_view(history, selection, [message]), chosen),
         retained=selection.retained,
         discarded=selection.discarded,
         summary=summary,
@@ -445,17 +435,6 @@ def _of_retained(selection: Selection, substitutes: Mapping[int, Substitute]) ->
         return ()
     stays = {id(message) for message in selection.retained}
     return tuple(substitutes[at] for at in sorted(substitutes) if id(substitutes[at].original) in stays)
-
-
-def _spliced(history: Sequence[Message], selection: Selection, message: Message) -> Sequence[Message]:
-    """The retained messages, with *message* in the place of the first discarded one."""
-    retained, discarded = selection.retained, selection.discarded
-    if isinstance(retained, Excerpt) and isinstance(discarded, Excerpt):
-        first = discarded.positions[0]
-        before = [piece for piece in retained.spans if piece[0] < first]
-        return Excerpt(retained.history, (*before, message, *retained.spans[len(before) :]))
-    before_it = next(at for at, each in enumerate(history) if each is discarded[0])
-    return (*retained[:before_it], message, *retained[before_it:])
 
 
 def summary_message(content: str, covers: tuple[Range, ...], level: int = 1) -> Message:
@@ -615,3 +594,5 @@ def _placed(
                 yield at, summary
                 waiting.remove(summary)
                 break
+        if not waiting:
+            return

@@ -18,9 +18,8 @@ from typing import Any
 
 from siltstone.compaction.base import CompactionError, Range, summaries
 from siltstone.compaction.material import (
-    LazyItems,
+    Lazy,
     Material,
-    Piece,
     RequestMessages,
     at_most,
     earlier_summary,
@@ -72,13 +71,11 @@ class Calls:
     one.
 
     Args:
-        attempts: Calls of one model for one answer, at least 1.
-        deadline: Seconds that a call may take; None for no limit.
-        last_resort: Whether the extractive model answers if all other models have failed.
-        retry_delay: Seconds before the second call of one model for one answer; each further call waits
-            twice as long, at most ``MOST_DELAY``.
+        settings: The settings of a policy, with ``attempts``, ``call_timeout`` and ``retry_delay``.
         model_calls: The maximum calls of the caller's models. None: no limit. 0: the extractive model answers
             at once.
+        last_resort: Whether the extractive model answers if all other models have failed.
+        temperature: The sampling temperature of the answers; None for the model's own.
 
     Attributes:
         left: The calls that may still be made; None for no limit.
@@ -89,16 +86,13 @@ class Calls:
 
     def __init__(
         self,
-        attempts: int,
-        deadline: float | None,
-        last_resort: bool,
-        retry_delay: float = 0.0,
+        settings: Any,
         model_calls: int | None = None,
+        *,
+        last_resort: bool = False,
+        temperature: float | None = None,
     ) -> None:
-        self._attempts = attempts
-        self._deadline = deadline
-        self._last_resort = last_resort
-        self._retry_delay = retry_delay
+        self._settings, self._last_resort, self._temperature = settings, last_resort, temperature
         self._rank = LAST_RESORT if model_calls == 0 else 0
         self._models: int | None = None  # the number of the caller's models, once it is known
         self.left = model_calls
@@ -137,9 +131,15 @@ class Calls:
                 rank = self._rank = LAST_RESORT
                 self.degraded = True
             before = made.get(rank, 0)
-            delay = min(self._retry_delay * 2 ** (before - 1), MOST_DELAY) if before else 0.0
+            delay = min(self._settings.retry_delay * 2 ** (before - 1), MOST_DELAY) if before else 0.0
             try:
-                completion = yield replace(request, rank=rank, deadline=self._deadline, delay=delay)
+                completion = yield replace(
+                    request,
+                    rank=rank,
+                    deadline=self._settings.call_timeout,
+                    delay=delay,
+                    temperature=self._temperature,
+                )
             except ModelError as error:
                 if getattr(error, "exhausted", False):
                     failure = failure or _model_failure(error, self.usage)
@@ -160,7 +160,7 @@ class Calls:
                 try:
                     summary = _summary_in(completion, self.usage)
                 except CompactionError as error:
-                    made[rank], failure = self._attempts, error
+                    made[rank], failure = self._settings.attempts, error
                 else:
                     self.tool_calls += completion.tool_calls if request.tools else ()
                     return summary
@@ -174,7 +174,7 @@ class Calls:
 
     def _may_repeat(self, rank: int, made: int) -> bool:
         """Whether a model that raised is called again at once. The last call is kept for the next model."""
-        if rank == LAST_RESORT or made >= self._attempts or self.left == 0:
+        if rank == LAST_RESORT or made >= self._settings.attempts or self.left == 0:
             return False
         return self.left != 1 or self._models == rank + 1
 
@@ -187,7 +187,7 @@ class Calls:
         Raises:
             CompactionError: *failure*, if nobody is left.
         """
-        again = [rank for rank, count in made.items() if rank >= 0 and count < self._attempts]
+        again = [rank for rank, count in made.items() if rank >= 0 and count < self._settings.attempts]
         if again and self.left != 0:
             self._rank = again[-1]
             return
@@ -282,7 +282,7 @@ def summarise(discarded: Sequence[Message], brief: Brief, calls: Calls) -> Flow[
     if piece is None or calls.left == 0 or at_most(discarded, brief.token_rule) <= piece:
         shown = discarded, brief.summary_prefix
         messages = RequestMessages(len(discarded), partial(render, *shown), brief.instruction(update))
-        items = LazyItems(partial(items_of, *shown))
+        items = Lazy(partial(items_of, *shown))
         request = CompletionRequest(messages, brief.cap, tools=brief.offered, material=items)
         try:
             return _clipped((yield from calls.ask(request)), brief)
@@ -404,8 +404,8 @@ def _in_pieces(
         note = _notes("" if is_all else PART_NOTE, UPDATE_NOTE if piece.has_summary else "")
         cap = brief.cap if halvings == 0 else max(1, min(brief.cap, tokens // 4))
         try:
-            messages = RequestMessages(len(piece), partial(_text, piece), brief.instruction(note))
-            items = LazyItems(partial(_items, piece))
+            messages = RequestMessages(len(piece), partial(getattr, piece, "text"), brief.instruction(note))
+            items = Lazy(partial(getattr, piece, "items"))
             request = CompletionRequest(messages, cap, tools=brief.offered, material=items)
             answer = yield from calls.ask(request)
         except SummarizerOverflow as error:
@@ -460,14 +460,6 @@ def _batch(
     return batch
 
 
-def _text(piece: Piece) -> str:
-    return piece.text
-
-
-def _items(piece: Piece) -> list[MaterialItem]:
-    return piece.items
-
-
 def _merge_request(summaries: list[MaterialItem], brief: Brief) -> CompletionRequest:
     said = brief.instruction(MERGE_NOTE)
     messages = [{"role": "user", "content": lines(summaries)}, {"role": "user", "content": said}]
@@ -486,7 +478,7 @@ def _live_request(
 ) -> CompletionRequest:
     messages: list[Any] = [message.raw for message in live]
     messages.append({"role": "user", "content": brief.instruction(_notes(update, PREFIX_NOTE))})
-    material = LazyItems(partial(items_of, discarded, brief.summary_prefix))
+    material = Lazy(partial(items_of, discarded, brief.summary_prefix))
     return CompletionRequest(
         messages, brief.cap, tools=brief.tools, prefix_preserving=True, material=material
     )

@@ -133,43 +133,20 @@ class CompactionConfig:
     def __post_init__(self) -> None:
         if self.auto_compact_threshold != AUTO:
             checks.positive("auto_compact_threshold", self.auto_compact_threshold)
-        checks.at_least("recent_turn_budget", self.recent_turn_budget, 0)
-        checks.positive("max_summary_tokens", self.max_summary_tokens)
-        checks.positive("min_turns_between_compactions", self.min_turns_between_compactions)
-        if self.retained_token_budget is not None and self.retained_token_budget != AUTO:
-            checks.positive("retained_token_budget", self.retained_token_budget, or_else='"auto", None or ')
-        checks.boolean("strict_guard", self.strict_guard)
-        if self.max_request_bytes is not None:
-            checks.positive("max_request_bytes", self.max_request_bytes, or_else="None or ")
-        if self.max_messages is not None:
-            checks.positive("max_messages", self.max_messages, or_else="None or ")
-        fraction = self.trigger_fraction
-        if fraction is not None and (not checks.is_number(fraction) or not 0 < fraction < 1):
-            checks.refuse("trigger_fraction", "None or a number between 0 and 1", fraction)
-        checks.boolean("keep_user_messages", self.keep_user_messages)
+        checks.each(self, "recent_turn_budget min_summary_tokens", checks.at_least, 0)
+        checks.each(self, "max_summary_tokens min_turns_between_compactions", checks.positive)
+        checks.each(self, "retained_token_budget user_message_budget", checks.positive, unless=(AUTO, None))
+        checks.each(self, "strict_guard keep_user_messages prefix_preserving", checks.boolean)
+        checks.each(self, "max_request_bytes max_messages", checks.positive, unless=(None,))
+        checks.each(self, "trigger_fraction", checks.fraction, unless=(None,))
         checks.share("min_reduction", self.min_reduction)
         checks.text("summary_prefix", self.summary_prefix)
-        self._check_summariser()
-        checks.estimator(self.estimator)
-
-    def _check_summariser(self) -> None:
-        checks.summarizer_window(self.summarizer_window)
-        checks.seconds("call_timeout", self.call_timeout)
-        checks.positive("attempts", self.attempts)
-        checks.pause("retry_delay", self.retry_delay)
-        checks.at_least("min_summary_tokens", self.min_summary_tokens, 0)
         checks.one_of("on_model_failure", self.on_model_failure, ("fail", "fallback_summary"))
         checks.one_of("on_summarizer_overflow", self.on_summarizer_overflow, ("mechanical", "fail"))
-        if self.curator is not None and not callable(self.curator):
-            checks.refuse("curator", "None or a function of the discarded messages", self.curator)
-        if self.user_message_budget is not None and self.user_message_budget != AUTO:
-            checks.positive("user_message_budget", self.user_message_budget, or_else="'auto', None or ")
-        if self.max_result_tokens is not None and self.max_result_tokens != AUTO:
-            least = checks.LEAST_RESULT
-            checks.at_least("max_result_tokens", self.max_result_tokens, least, or_else="'auto', None or ")
-        if not callable(self.request_rule):
-            checks.refuse("request_rule", "a function of a text", self.request_rule)
-        checks.boolean("prefix_preserving", self.prefix_preserving)
+        checks.each(self, "curator", checks.function, "the discarded messages", unless=(None,))
+        checks.each(self, "max_result_tokens", checks.at_least, checks.LEAST_RESULT, unless=(AUTO, None))
+        checks.function("request_rule", self.request_rule, "a text")
+        checks.summariser(self)
 
     def effective_threshold(self, context_window: int | None) -> int:
         """The tokens at which a compaction is due under a window; pass None for an unknown window.
@@ -291,13 +268,7 @@ class ThresholdCompactor(Configured[CompactionConfig]):
             return Skip("nothing_to_discard", f"all {len(history)} messages are to be retained")
         brief = self._brief(history, trigger)
         config = self.config
-        calls = Calls(
-            config.attempts,
-            config.call_timeout,
-            config.on_model_failure != "fail",
-            config.retry_delay,
-            trigger.model_calls,
-        )
+        calls = Calls(config, trigger.model_calls, last_resort=config.on_model_failure != "fail")
         overflowed = False
         if self.config.curator is not None:
             text = yield from _curated(self.config.curator, selection, brief.cap)
@@ -338,7 +309,7 @@ class ThresholdCompactor(Configured[CompactionConfig]):
         from siltstone.compaction.summarise import Calls, SummarizerOverflow, summarise
 
         brief = self._brief(messages, Trigger("manual", context_window=context_window))
-        calls = Calls(self.config.attempts, self.config.call_timeout, last_resort=False)
+        calls = Calls(self.config)
         try:
             summary = yield from summarise(messages, replace(brief, live=None), calls)
         except SummarizerOverflow as error:

@@ -80,17 +80,12 @@ class SmartTrimConfig:
     estimator: str | TokenRule = "chars/3"
 
     def __post_init__(self) -> None:
-        if self.reserve_tokens is not None:
-            checks.at_least("reserve_tokens", self.reserve_tokens, 0, or_else="None or ")
-        checks.at_least("hard_cap_tokens", self.hard_cap_tokens, 0)
-        if self.max_history_share is not None:
-            checks.share("max_history_share", self.max_history_share)
-        checks.at_least("protected_recent", self.protected_recent, 0)
+        checks.each(self, "reserve_tokens", checks.at_least, 0, unless=(None,))
+        checks.each(self, "hard_cap_tokens protected_recent shortest_query", checks.at_least, 0)
+        checks.each(self, "max_history_share", checks.share, unless=(None,))
         if self.query is not None and not isinstance(self.query, str):
             checks.refuse("query", "None or a text", self.query)
-        checks.at_least("shortest_query", self.shortest_query, 0)
-        if self.is_summary is not None and not callable(self.is_summary):
-            checks.refuse("is_summary", "None or a function of a message", self.is_summary)
+        checks.each(self, "is_summary", checks.function, "a message", unless=(None,))
         checks.share("target_share", self.target_share, above_zero=True)
         checks.one_of("trim_scope", self.trim_scope, SCOPES)
         checks.boolean("documented", self.documented)

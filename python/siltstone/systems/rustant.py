@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, ClassVar, Final, Literal
 
@@ -31,7 +31,6 @@ from siltstone.compaction.rewrite import (
 )
 from siltstone.compaction.summarise import LEAST_SUMMARY, Brief, Calls, SummarizerOverflow, summarise
 from siltstone.compaction.without_model import smart_fallback_summary
-from siltstone.errors import ModelError
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.llm import Flow
 from siltstone.memory import Decay
@@ -96,34 +95,21 @@ class WindowConfig:
     estimator: str | TokenRule = "bytes/4"
 
     def __post_init__(self) -> None:
-        checks.positive("working_limit", self.working_limit)
-        checks.positive("short_term_limit", self.short_term_limit)
+        counts = "working_limit short_term_limit summary_max_tokens summary_budget_tokens fallback_bytes"
+        checks.each(self, counts, checks.positive)
         checks.boolean("auto_summarize", self.auto_summarize)
         checks.at_least("working_slack", self.working_slack, 0)
-        if self.working_target != AUTO:
-            checks.positive("working_target", self.working_target, or_else='"auto" or ')
-            if self.working_target > self.working_limit:
-                checks.refuse(
-                    "working_target", f"at most working_limit, {self.working_limit}", self.working_target
-                )
-        checks.share("auto_summarize_threshold", self.auto_summarize_threshold, above_zero=True)
-        checks.share("auto_summarize_target", self.auto_summarize_target, above_zero=True)
+        checks.each(self, "working_target", checks.positive, unless=(AUTO,))
+        if self.working_target != AUTO and self.working_target > self.working_limit:
+            most = f"at most working_limit, {self.working_limit}"
+            checks.refuse("working_target", most, self.working_target)
+        shares = "auto_summarize_threshold auto_summarize_target"
+        checks.each(self, shares, checks.share, above_zero=True)
         if not self.auto_summarize_target < self.auto_summarize_threshold:
-            checks.refuse(
-                "auto_summarize_target",
-                f"< auto_summarize_threshold, {self.auto_summarize_threshold}",
-                self.auto_summarize_target,
-            )
-        checks.positive("summary_max_tokens", self.summary_max_tokens)
-        if self.summary_temperature is not None:
-            checks.share("summary_temperature", self.summary_temperature)
-        checks.positive("summary_budget_tokens", self.summary_budget_tokens)
-        checks.positive("fallback_bytes", self.fallback_bytes)
-        checks.positive("attempts", self.attempts)
-        checks.seconds("call_timeout", self.call_timeout)
-        checks.pause("retry_delay", self.retry_delay)
-        checks.summarizer_window(self.summarizer_window)
-        checks.estimator(self.estimator)
+            bound = f"< auto_summarize_threshold, {self.auto_summarize_threshold}"
+            checks.refuse("auto_summarize_target", bound, self.auto_summarize_target)
+        checks.each(self, "summary_temperature", checks.share, unless=(None,))
+        checks.summariser(self)
 
     @classmethod
     def documented(cls) -> WindowConfig:
@@ -208,7 +194,7 @@ class WindowCompactor(Configured[WindowConfig]):
         if not selection.is_worthwhile:
             return Skip("nothing_to_discard", f"{len(loose)} messages are within the limits")
         config = self.config
-        calls = Calls(config.attempts, config.call_timeout, False, config.retry_delay, trigger.model_calls)
+        calls = Calls(config, trigger.model_calls, temperature=config.summary_temperature)
         earlier = "\n\n".join(unframed(each.text, WINDOW_PREFIX).strip() for each in summaries_of(read))
         summary, degraded = yield from self._summary(selection, earlier, calls, trigger)
         compaction = rewrite(
@@ -267,7 +253,7 @@ class WindowCompactor(Configured[WindowConfig]):
         )
         degraded = False
         try:
-            text = yield from _warmed(summarise(told, brief, calls), config.summary_temperature)
+            text = yield from summarise(told, brief, calls)
         except (CompactionError, SummarizerOverflow):
             text, degraded, appends = smart_fallback_summary(new, config.fallback_bytes), True, True
         text = text or "The messages held no text."
@@ -327,48 +313,18 @@ def _within(ranges: Sequence[Range], seq: int) -> bool:
     return any(start <= seq < end for start, end in ranges)
 
 
-def _warmed(flow: Flow[str], temperature: float | None) -> Flow[str]:
-    """*flow* with *temperature* in each of its requests."""
-    try:
-        request = next(flow)
-        while True:
-            try:
-                completion = yield replace(request, temperature=temperature)
-            except ModelError as error:
-                request = flow.throw(error)
-            else:
-                request = flow.send(completion)
-    except StopIteration as stop:
-        text: str = stop.value
-        return text
-    finally:
-        flow.close()
-
-
 # ``rustant``: a few messages in view, a hundred more as short-term, the others in a shared memory.
 
 MOST_RESULTS: Final = 20
 INDEX_DIR: Final = ".siltstone/search_index"
 
-_MEMORY: Final = (
-    "working_limit",
-    "short_term_limit",
-    "long_term_enabled",
-    "auto_summarize",
-    "working_slack",
-    "auto_summarize_threshold",
-    "auto_summarize_target",
-    "summary_max_tokens",
-    "summary_temperature",
-    "summary_budget_tokens",
-    "fallback_bytes",
-    "fact_min",
-    "fact_max",
-    "fact_unit",
-    "fact_inclusive",
-    "max_facts",
-    "max_corrections",
-)
+#: siltstone's alone, which no configuration of the system has.
+_OWN: Final = (
+    "working_target", "attempts", "call_timeout", "retry_delay", "summarizer_window", "estimator",
+)  # fmt: skip
+_FACT_KEYS: Final = ("fact_min", "fact_max", "fact_unit", "fact_inclusive", "max_facts", "max_corrections")
+_WINDOW_KEYS: Final = tuple(each.name for each in fields(WindowConfig) if each.name not in _OWN)
+_MEMORY: Final = (*_WINDOW_KEYS, "long_term_enabled", *_FACT_KEYS)
 #: The documented bounds of a fact: 10 to 5,000 characters, both included.
 _FACTS: Final[Mapping[str, Any]] = {"fact_unit": "chars", "fact_inclusive": True}
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from siltstone.compaction.base import (
     Checkpoint,
@@ -31,8 +31,11 @@ from siltstone.systems.spacebot.config import (
     ROLLUP_NOTE,
     TieredConfig,
 )
-from siltstone.systems.spacebot.run import ChronicleState, Known, TieredRun, TieredWorker, key_of, listed
+from siltstone.systems.spacebot.run import ChronicleState, Known, TieredRun, key_of, listed
 from siltstone.tokens import TokenRule
+
+if TYPE_CHECKING:
+    from siltstone.systems.spacebot.tiered import TieredCompactor
 
 # The texts of checkpoints: each one as it is stored, and the chronicle that stands in view.
 
@@ -242,7 +245,7 @@ class _Piece:
 class ChronicleRun(TieredRun):
     """One run over a history. Its chronicle stands before the live messages, or is begun by this run."""
 
-    def __init__(self, policy: TieredWorker, history: Sequence[Message], trigger: Trigger) -> None:
+    def __init__(self, policy: TieredCompactor, history: Sequence[Message], trigger: Trigger) -> None:
         super().__init__(policy, history, trigger)
         self.settings = self.config.chronicle
         self.known: Known = {}

@@ -53,17 +53,14 @@ class ChronicleConfig:
     whole_turns: bool = False
 
     def __post_init__(self) -> None:
-        checks.positive("interval_messages", self.interval_messages)
-        share = self.interval_token_fraction
-        if not checks.is_number(share) or not 0.01 <= share <= 0.9:
-            checks.refuse("interval_token_fraction", "a number in 0.01..0.9", share)
+        checks.each(self, "interval_messages rollup_threshold", checks.positive)
+        checks.between("interval_token_fraction", self.interval_token_fraction, 0.01, 0.9)
         checks.within("recent_window_hours", self.recent_window_hours, 1, 8_760)
         checks.within("max_recent", self.max_recent, 1, 100)
         checks.within("max_older", self.max_older, 0, 100)
         checks.within("context_token_budget", self.context_token_budget, 200, 32_000)
         checks.within("expand_message_limit", self.expand_message_limit, 1, 500)
         checks.within("max_messages_per_checkpoint", self.max_messages_per_checkpoint, 1, 5_000)
-        checks.positive("rollup_threshold", self.rollup_threshold)
         checks.within("rollup_batch", self.rollup_batch, 1, self.rollup_threshold)
         checks.boolean("whole_turns", self.whole_turns)
 
@@ -140,16 +137,6 @@ FALLBACK_WINDOW: Final = 200_000
 """The window in tokens that is assumed for an unknown model."""
 
 LEAST_SUMMARY: Final = 16  # tokens: the minimum of a cap, enough for one sentence
-
-_SHARES: Final = (
-    "background_fraction",
-    "aggressive_fraction",
-    "emergency_fraction",
-    "fork_reserve",
-    "fork_fraction",
-    "overflow_fraction",
-    "worker_fraction",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,39 +230,25 @@ class TieredConfig:
     chronicle: ChronicleConfig = field(default_factory=ChronicleConfig)
 
     def __post_init__(self) -> None:
-        if self.context_window is not None:
-            checks.positive("context_window", self.context_window, or_else="None or ")
+        checks.each(self, "context_window", checks.positive, unless=(None,))
         checks.one_of("mode", self.mode, ("rolling", "chronicle"))
         if not isinstance(self.chronicle, ChronicleConfig):
             checks.refuse("chronicle", "a ChronicleConfig", self.chronicle)
         self._check_thresholds()
-        for name in _SHARES:
-            value = getattr(self, name)
-            if not checks.is_number(value) or not 0 < value < 1:
-                checks.refuse(name, "a number > 0 and < 1", value)
-        checks.share("fork_usage_threshold", self.fork_usage_threshold, above_zero=True)
-        checks.share("worker_threshold", self.worker_threshold, above_zero=True)
-        checks.positive("retain_floor", self.retain_floor)
-        checks.estimator(self.estimator)
-        checks.positive("max_summary_tokens", self.max_summary_tokens)
+        fractions = "background_fraction aggressive_fraction emergency_fraction fork_reserve fork_fraction"
+        checks.each(self, f"{fractions} overflow_fraction worker_fraction", checks.fraction)
+        checks.each(self, "fork_usage_threshold worker_threshold", checks.share, above_zero=True)
+        counts = "retain_floor max_summary_tokens fork_floor worker_turns_per_segment worker_max_segments"
+        checks.each(self, counts, checks.positive)
+        checks.each(self, "retry_after_turns overflow_retries", checks.at_least, 0)
         _check_template("summary_heading", self.summary_heading, {"n": "1", "first": 1, "last": 2})
-        share = self.summary_stack_fraction
-        if not checks.is_number(share) or not 0.01 <= share <= 0.5:
-            checks.refuse("summary_stack_fraction", "a number in 0.01..0.5", share)
+        checks.between("summary_stack_fraction", self.summary_stack_fraction, 0.01, 0.5)
         _check_template("emergency_marker", self.emergency_marker, {"n": 1})
-        checks.positive("attempts", self.attempts)
-        checks.seconds("call_timeout", self.call_timeout)
-        checks.pause("retry_delay", self.retry_delay)
-        checks.summarizer_window(self.summarizer_window)
-        checks.at_least("retry_after_turns", self.retry_after_turns, 0)
         checks.one_of("fork_preflight", self.fork_preflight, ("budget", "usage"))
-        checks.positive("fork_floor", self.fork_floor)
-        checks.at_least("overflow_retries", self.overflow_retries, 0)
         checks.boolean("worker_strict", self.worker_strict)
-        checks.positive("worker_turns_per_segment", self.worker_turns_per_segment)
-        checks.positive("worker_max_segments", self.worker_max_segments)
         tools = checks.names("superseding_tools", self.superseding_tools, "names of tools")
         object.__setattr__(self, "superseding_tools", tools)
+        checks.summariser(self)
 
     @classmethod
     def documented(cls, **settings: Any) -> TieredConfig:

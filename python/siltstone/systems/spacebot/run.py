@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from inspect import iscoroutinefunction
 from itertools import accumulate
-from typing import Any, Final, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from siltstone.compaction.base import Checkpoint, Compaction, Skip, State, Trigger
 from siltstone.compaction.checks import share_of
@@ -26,9 +26,11 @@ from siltstone.compaction.rewrite import (
 from siltstone.compaction.summarise import Brief, Calls, SummarizerOverflow, summarise
 from siltstone.errors import ModelError
 from siltstone.llm import CompletionRequest, Flow
-from siltstone.messages import Group, History, Message, RawMessage, as_history, groups, opens_turn, unmarked
-from siltstone.systems.spacebot.config import FORK_MARKER, OVERFLOW_MARKER, TieredConfig
-from siltstone.tokens import TokenRule
+from siltstone.messages import History, Message, RawMessage, as_history, groups, opens_turn, unmarked
+from siltstone.systems.spacebot.config import FORK_MARKER, OVERFLOW_MARKER
+
+if TYPE_CHECKING:
+    from siltstone.systems.spacebot.tiered import TieredCompactor
 
 # Finds places to cut a history that do not split a group.
 
@@ -45,20 +47,14 @@ def aligned_cut(messages: Sequence[Message], fraction: float, floor: int, *, or_
         floor: The minimum number of messages that stay.
         or_earlier: Whether the largest possible cut below the wanted one is taken if there is no other.
     """
-    return cut_positions(len(messages), groups(messages), fraction, floor, or_earlier=or_earlier)
-
-
-def cut_positions(
-    count: int, found: Sequence[Group], fraction: float, floor: int, *, or_earlier: bool = False
-) -> int:
-    """The cut of :func:`aligned_cut` for *count* messages, whose groups *found* are known."""
+    count = len(messages)
     most = count - floor
     if most < 1:
         return 0
     wanted = min(max(1, share_of(count, fraction)), most)
     splits = [0] * (count + 2)
     latest = count
-    for group in found:
+    for group in groups(messages):
         first, last = group.positions[0], group.positions[-1]
         if group.pending:
             latest = min(latest, first)
@@ -308,18 +304,9 @@ def _rows(rows: object) -> tuple[Checkpoint, ...] | None:
         return None
     return tuple(
         Checkpoint(
-            row[1],
-            row[2],
-            row[0],
-            KINDS[row[3]],
-            row[4],
-            row[5],
-            row[6],
-            row[7],
-            row[8] or None,
-            row[9] or None,
+            one, last, level, KINDS[kind], start, end, messages, tokens, said_from or None, said_to or None
         )
-        for row in rows
+        for level, one, last, kind, start, end, messages, tokens, said_from, said_to in rows
     )
 
 
@@ -344,37 +331,10 @@ FORK: Final = "fork"
 LEAST_OF_OVERFLOW: Final = 4  # live messages: with no more than this an overflow discards nothing
 
 
-class TieredWorker(Protocol):
-    """The settings of the policy that a run belongs to."""
-
-    @property
-    def config(self) -> TieredConfig:
-        """The settings."""
-
-    @property
-    def prompt(self) -> str:
-        """The instruction of a summary."""
-
-    @property
-    def extract(self) -> Extract | None:
-        """The caller's extraction, if there is one."""
-
-    @property
-    def tools(self) -> tuple[Any, ...]:
-        """The tools that the summarising model may call."""
-
-    @property
-    def token_rule(self) -> TokenRule:
-        """The token rule."""
-
-    def window(self, named: int | None) -> int:
-        """The window in tokens, for a caller that names *named*."""
-
-
 class TieredRun(ABC):
     """One run: the start of the live messages, the positions that must stay, and the calls of the model."""
 
-    def __init__(self, policy: TieredWorker, history: Sequence[Message], trigger: Trigger) -> None:
+    def __init__(self, policy: TieredCompactor, history: Sequence[Message], trigger: Trigger) -> None:
         self.policy, self.history, self.trigger = policy, history, trigger
         self.config, self.rule = policy.config, policy.token_rule
         self.read: History = as_history(history)
@@ -388,10 +348,7 @@ class TieredRun(ABC):
 
     def calls(self) -> Calls:
         """The model calls of this run."""
-        config = self.config
-        return Calls(
-            config.attempts, config.call_timeout, False, config.retry_delay, self.trigger.model_calls
-        )
+        return Calls(self.config, self.trigger.model_calls)
 
     def written(
         self,
@@ -472,7 +429,7 @@ class TieredRun(ABC):
         gone = 0
         while tokens > budget and len(live) - gone > config.fork_floor:
             rest = live[gone:]
-            count = cut_positions(len(rest), groups(rest), config.fork_fraction, config.fork_floor)
+            count = aligned_cut(rest, config.fork_fraction, config.fork_floor)
             if count == 0:
                 break
             gone += count
@@ -492,7 +449,7 @@ class TieredRun(ABC):
     def cut(self, fraction: float, floor: int, *, or_earlier: bool = False) -> int | None:
         """The position up to which live messages leave; None if there is no valid place for the cut."""
         live = self.read[self.start :]
-        count = cut_positions(len(live), groups(live), fraction, floor, or_earlier=or_earlier)
+        count = aligned_cut(live, fraction, floor, or_earlier=or_earlier)
         return None if count == 0 else self.start + count
 
     def selection(self, end: int, folded: Sequence[int] = ()) -> Selection:

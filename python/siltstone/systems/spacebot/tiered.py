@@ -44,7 +44,6 @@ from siltstone.systems.spacebot.run import (
     Layer,
     Stack,
     TieredRun,
-    TieredWorker,
     chronicle_in,
 )
 
@@ -67,7 +66,7 @@ class _Cut:
 class RollingRun(TieredRun):
     """One run over a history whose summaries stack before its live messages."""
 
-    def __init__(self, policy: TieredWorker, history: Sequence[Message], trigger: Trigger) -> None:
+    def __init__(self, policy: TieredCompactor, history: Sequence[Message], trigger: Trigger) -> None:
         super().__init__(policy, history, trigger)
         self.stack = Stack.of(self.read, trigger, self.config.summary_heading)
 

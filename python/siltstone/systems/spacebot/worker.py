@@ -20,9 +20,9 @@ from siltstone.compaction.rewrite import (
     superseded,
 )
 from siltstone.llm import Flow
-from siltstone.messages import History, Message, as_history, groups, read_substitute, unmarked, with_results
+from siltstone.messages import History, Message, as_history, read_substitute, unmarked, with_results
 from siltstone.systems.spacebot.config import WORKER_MARKER, TieredConfig
-from siltstone.systems.spacebot.run import cut_positions
+from siltstone.systems.spacebot.run import aligned_cut
 
 SEGMENT: Final = "segment"
 SUPERSEDE: Final = "supersede"
@@ -107,7 +107,7 @@ class WorkerCompactor(Configured[TieredConfig]):
         live = read[start:]
         if len(live) <= LEAST:
             return Skip("too_few", f"{len(live)} messages are live, more than {LEAST} are needed")
-        count = cut_positions(len(live), groups(live), fraction, FLOOR, or_earlier=True)
+        count = aligned_cut(live, fraction, FLOOR, or_earlier=True)
         kept = must_stay(read, trigger.pins, task=True)
         gone = {*range(start, start + count), *read.summaries} - kept | superseded(read, trigger)
         selection = kept_apart(history, read, set(range(len(read))) - gone)

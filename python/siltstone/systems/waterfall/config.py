@@ -63,25 +63,15 @@ class WaterfallConfig:
     estimator: str | TokenRule = "blocks"
 
     def __post_init__(self) -> None:
-        checks.positive("immediate_window", self.immediate_window)
-        checks.positive("recent_window", self.recent_window)
-        if self.step is not None:
-            checks.positive("step", self.step, or_else="None or ")
+        checks.each(self, "immediate_window recent_window max_tokens", checks.positive)
+        checks.each(self, "step longterm_budget_tokens", checks.positive, unless=(None,))
         checks.one_of("prompt_style", self.prompt_style, ("base", "instruct"))
         object.__setattr__(self, "stop", checks.names("stop", self.stop, "texts that are not empty"))
-        if self.temperature is not None:
-            checks.share("temperature", self.temperature)
-        checks.positive("max_tokens", self.max_tokens)
-        checks.positive("attempts", self.attempts)
-        checks.seconds("call_timeout", self.call_timeout)
-        checks.pause("retry_delay", self.retry_delay)
-        if self.longterm_budget_tokens is not None:
-            checks.positive("longterm_budget_tokens", self.longterm_budget_tokens, or_else="None or ")
+        checks.each(self, "temperature", checks.share, unless=(None,))
         checks.at_least("longterm_refresh", self.longterm_refresh, 0)
         checks.share("cap_share", self.cap_share, above_zero=True)
         checks.at_least("ram_cap", self.ram_cap, self.immediate_window + self.recent_window)
-        checks.summarizer_window(self.summarizer_window)
-        checks.estimator(self.estimator)
+        checks.summariser(self)
 
     @classmethod
     def documented(cls) -> WaterfallConfig:

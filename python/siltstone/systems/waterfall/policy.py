@@ -146,61 +146,10 @@ class RecentContext:
         return bool(self.recent_summary or self.longterm_summary)
 
 
-def recent_context(
-    view: Sequence[Message], state: State | None, immediate_window: int, count: int | None = None
-) -> RecentContext:
-    """The context that *view* shows, with the newest *count* messages; None: with all of the view."""
-    read = as_history(view)
-    memory = Memory.of(read, Trigger("manual", policy_state=state), immediate_window)
-    shown = originals(read)
-    newest = shown if count is None else shown[max(0, len(shown) - count) :]
-    return RecentContext(tuple(read[at] for at in newest), memory.recent, memory.longterm)
-
-
 # The status of waterfall memory: the range of each summary, and missing messages.
 
 STALE_SECONDS = 3_600  # a warning is due if the newest entry is older
 FULL, FILLING = 0.9, 0.75  # shares of ``ram_cap``
-
-
-def memory_status(
-    view: Sequence[Message],
-    state: WaterfallState | None,
-    config: WaterfallConfig,
-    *,
-    next_seq: int | None = None,
-    times: Sequence[float | None] | None = None,
-    now: float | None = None,
-) -> MemoryStatus:
-    """The status of the memory in *view*.
-
-    Args:
-        view: The messages in view.
-        state: The counters; None before the first run.
-        config: The settings of the policy.
-        next_seq: The number of messages ever appended; None: the highest number that the view covers.
-        times: The time of each message of the view, in seconds since 1970; None for an unknown time.
-        now: The current time, in the same seconds; None: ages are not checked.
-    """
-    state = state or WaterfallState()
-    shown = {message.seq for message in view if message.provenance != "compaction_summary"}
-    covered = {n for message in view for start, end in message.covers for n in range(start, end)}
-    size = max([0, *(n + 1 for n in shown), *(n + 1 for n in covered)]) if next_seq is None else next_seq
-    border = max(state.covered, size - config.immediate_window)
-    first = config.immediate_window + config.recent_window + 1
-    missing = [n for n in range(size) if n not in shown and n not in covered]
-    errors = (f"coverage gap: {len(missing)} entries, the first is {missing[0]}",) if missing else ()
-    return MemoryStatus(
-        entries=size,
-        longterm=(0, state.longterm_end) if state.longterm_end else None,
-        recent=(state.longterm_end, state.covered) if state.covered else None,
-        pending=(state.covered, border),
-        immediate=(border, size),
-        last_run=state.last,
-        next_run=state.last + config.every if state.last else first,
-        warnings=tuple(_warnings(view, len(shown), config, times, now)),
-        errors=errors,
-    )
 
 
 def _warnings(
@@ -287,7 +236,7 @@ class WaterfallCompactor(Configured[WaterfallConfig]):
         if refusal is not None:
             return refusal
         config = self.config
-        calls = Calls(config.attempts, config.call_timeout, False, config.retry_delay, trigger.model_calls)
+        calls = Calls(config, trigger.model_calls, temperature=config.temperature)
         writer = Writer(config, calls, self._token_rule, trigger)
         failure: CompactionError | None = None
         is_whole = True
@@ -328,8 +277,25 @@ class WaterfallCompactor(Configured[WaterfallConfig]):
             times: The time of each message of the view, in seconds since 1970; None for an unknown time.
             now: The current time, in the same seconds; None: ages are not checked.
         """
-        counters = WaterfallState.read(state)
-        return memory_status(view, counters, self.config, next_seq=next_seq, times=times, now=now)
+        counters, config = WaterfallState.read(state) or WaterfallState(), self.config
+        shown = {message.seq for message in view if message.provenance != "compaction_summary"}
+        seen = shown.union(n for message in view for span in message.covers for n in range(*span))
+        size = max([0, *(n + 1 for n in seen)]) if next_seq is None else next_seq
+        border = max(counters.covered, size - config.immediate_window)
+        first = config.immediate_window + config.recent_window + 1
+        missing = [n for n in range(size) if n not in seen]
+        errors = (f"coverage gap: {len(missing)} entries, the first is {missing[0]}",) if missing else ()
+        return MemoryStatus(
+            entries=size,
+            longterm=(0, counters.longterm_end) if counters.longterm_end else None,
+            recent=(counters.longterm_end, counters.covered) if counters.covered else None,
+            pending=(counters.covered, border),
+            immediate=(border, size),
+            last_run=counters.last,
+            next_run=counters.last + config.every if counters.last else first,
+            warnings=tuple(_warnings(view, len(shown), config, times, now)),
+            errors=errors,
+        )
 
     def recent_context(
         self, view: Sequence[Message], state: State | None, count: int | None = None
@@ -346,7 +312,12 @@ class WaterfallCompactor(Configured[WaterfallConfig]):
         """
         if count is not None:
             checks.at_least("count", count, 0, or_else="None or ")
-        return recent_context(view, state, self.config.immediate_window, count)
+        read = as_history(view)
+        trigger = Trigger("manual", policy_state=state)
+        memory = Memory.of(read, trigger, self.config.immediate_window)
+        shown = originals(read)
+        newest = shown if count is None else shown[max(0, len(shown) - count) :]
+        return RecentContext(tuple(read[at] for at in newest), memory.recent, memory.longterm)
 
 
 class WaterfallRestored(WaterfallCompactor):

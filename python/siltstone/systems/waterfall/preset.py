@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any, ClassVar, Final
 
@@ -18,22 +19,16 @@ from siltstone.systems.waterfall.vault import VaultFiles
 SUMMARIZER: Final = "summarizer"
 """The documented profile: the model of the session."""
 
+_OWN: Final = (
+    "cap_share",
+    "call_timeout",
+    "retry_delay",
+    "summarizer_window",
+    "estimator",
+)  # siltstone's alone
 _KEYS: Final = {
     name: name
-    for name in (
-        "immediate_window",
-        "recent_window",
-        "step",
-        "profile",
-        "prompt_style",
-        "stop",
-        "temperature",
-        "max_tokens",
-        "attempts",
-        "longterm_budget_tokens",
-        "longterm_refresh",
-        "ram_cap",
-    )
+    for name in ("profile", *(each.name for each in fields(WaterfallConfig) if each.name not in _OWN))
 }
 
 
@@ -74,20 +69,11 @@ class Waterfall(System):
                 value=profile,
             )
         form = WaterfallConfig.documented() if documented else WaterfallConfig()
-        base = (
-            {}
-            if not documented
-            else {
-                "longterm_budget_tokens": form.longterm_budget_tokens,
-                "longterm_refresh": form.longterm_refresh,
-                "cap_share": form.cap_share,
-            }
-        )
         values = chosen(given, WaterfallConfig)
         stop = values.get("stop")
         if isinstance(stop, str):
             values["stop"] = (stop,)
-        config = WaterfallConfig(**{**base, **values})
+        config = replace(form, **values)
         options: dict[str, Any] = {"policy": WaterfallCompactor(config)}
         if profile in profiles:
             options["model"] = profiles[profile]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from siltstone.compaction.base import Trigger
 from siltstone.compaction.checks import share_of
-from siltstone.compaction.material import earlier_summary, items_of, render
+from siltstone.compaction.material import earlier_summary, items_of
 from siltstone.compaction.prompts import clip, near_end, unframed
 from siltstone.compaction.summarise import (
     LEAST_PIECE,
@@ -171,7 +171,6 @@ class Writer:
                 cap,
                 purpose,
                 stop=config.stop,
-                temperature=config.temperature,
                 material=[_in_one_line(shown.item) for shown in memories],
             )
         )
@@ -185,19 +184,10 @@ class Writer:
         return "\n\n".join([*filter(None, wishes), prompt])
 
 
-def memory_of(message: Message, *, speakers: bool = False) -> str:
-    """The text of *message* as a memory: its content, or with *speakers* lines that name the speaker."""
-    return render([message], "") if _is_in_lines(message, speakers) else message.text
-
-
 def _memories(message: Message, speakers: bool) -> list[_Shown]:
-    """The memory of *message* item by item; :func:`memory_of` has their texts on lines."""
-    in_lines = _is_in_lines(message, speakers)
+    """The memory of *message* item by item: what is said, or with *speakers* lines that name the speaker."""
+    in_lines = speakers or any(part.kind not in ("text", "reasoning") for part in message.parts)
     return [_Shown(item.line if in_lines else item.text, item) for item in items_of([message], "")]
-
-
-def _is_in_lines(message: Message, speakers: bool) -> bool:
-    return speakers or any(part.kind not in ("text", "reasoning") for part in message.parts)
 
 
 def _quoted(text: str) -> _Shown:
