@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from siltstone.errors import ConfigError, SiltstoneError
 from siltstone.events import UsageRecord
@@ -142,6 +142,26 @@ class CompactionContext:
             reserved_tokens=self.reserved_tokens,
             policy_state=self.policy_state,
         )
+
+
+# The circuit breaker: after several attempts of low yield in a row, the pauses between attempts grow.
+
+#: Attempts in a row of low yield after which the breaker opens.
+BREAKER_ATTEMPTS: Final = 3
+#: Boundaries between two attempts while it is open, and the doublings of that number: 10, 20, 40, 40 ...
+BREAKER_PAUSE: Final = 10
+MOST_DOUBLINGS: Final = 2
+
+
+def breaker_pauses(context: CompactionContext) -> bool:
+    """Whether the breaker is open and it is too early to ask a model again.
+
+    A compaction without a model is not an attempt, and does not count.
+    """
+    if context.low_yield_attempts < BREAKER_ATTEMPTS or context.last_attempt_boundary is None:
+        return False
+    doublings = min(context.low_yield_attempts - BREAKER_ATTEMPTS, MOST_DOUBLINGS)
+    return context.boundary - context.last_attempt_boundary < BREAKER_PAUSE << doublings
 
 
 @dataclass(frozen=True, slots=True)

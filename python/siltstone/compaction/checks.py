@@ -163,6 +163,19 @@ def nearest(word: str, known: Sequence[str]) -> str:
     return f"; did you mean {found!r}?"
 
 
+def check_known(given: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    """Refuses unknown keys, and names the nearest known key.
+
+    Raises:
+        ConfigError: a key of *given* is not in *known*.
+    """
+    for key, value in given.items():
+        if key not in known:
+            alike = [each for each in known if each.islower() == key.islower()]  # keys of the same spelling
+            hint = nearest(key, alike or known)
+            raise ConfigError(f"{where} has no setting {key!r}{hint}", field=key, value=value)
+
+
 # Computes a share of a whole as a whole number; exact for shares that are written as decimals.
 
 
@@ -186,8 +199,5 @@ def settings_table(kind: type[Any], name: str, given: Mapping[str, Any], form: A
     Raises:
         ConfigError: an unknown key, with the nearest known key; or a value out of its bounds.
     """
-    known = [each.name for each in fields(kind)]
-    for key, value in given.items():
-        if key not in known:
-            raise ConfigError(f"{name} has no setting {key!r}{nearest(key, known)}", field=key, value=value)
+    check_known(given, [each.name for each in fields(kind)], name)
     return replace(kind() if form is None else form, **given)

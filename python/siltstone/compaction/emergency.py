@@ -178,7 +178,13 @@ class _Fit:
         if self._least > self.window:
             self._let_words_stand_alone()
         if self._least > self.window:
-            raise _overflow(self._least + reserved_tokens, context_window)
+            tokens = self._least + reserved_tokens
+            raise ContextOverflowError(
+                "what must stay (system and pinned messages, the request in flight, pending calls, a note "
+                f"on the rest) needs {tokens} tokens; the context window has {context_window}",
+                tokens=tokens,
+                context_window=context_window,
+            )
 
     @cached_property
     def _groups(self) -> list[Group]:
@@ -209,7 +215,11 @@ class _Fit:
     def _common_size(self) -> int:
         """The size in tokens to which the largest results are cut, so that all is well below the window."""
         size = max(LEAST_RESULT, self.window * RESULT_EIGHTHS // 8)
-        results = [at for at in range(len(self.history)) if self._has_results(at)]
+        results = (
+            at
+            for at, message in enumerate(self.history)
+            if message.provenance in SAID and any(part.kind == "tool_result" for part in message.parts)
+        )
         sizes = sorted((self._rule.tokens(self.units[at]) for at in results), reverse=True)
         beside = self._rule.tokens(sum(self.units)) - sum(sizes)
         room = self.window * CUT_EIGHTHS // 8 - beside
@@ -218,10 +228,6 @@ class _Fit:
             if share >= (sizes[count] if count < len(sizes) else 0):
                 return max(size, share)
         return size
-
-    def _has_results(self, at: int) -> bool:
-        message = self.history[at]
-        return message.provenance in SAID and any(part.kind == "tool_result" for part in message.parts)
 
     def _clamped(self, positions: Iterable[int], tokens: int) -> dict[int, Substitute]:
         large = [at for at in positions if self._rule.tokens(self.units[at]) > tokens]
@@ -289,21 +295,13 @@ class _Fit:
 
     def _newest_first(self) -> list[tuple[int, ...]]:
         """The groups that may stay or leave, newest first, without earlier summaries, which always leave."""
-        loose = [group.positions for group in self._groups if self._fixed.isdisjoint(group.positions)]
-        loose = [at for at in loose if self._may_stay(self.history[at[0]])]
-        return sorted(loose, key=lambda positions: positions[-1], reverse=True)
 
-    def _may_stay(self, message: Message) -> bool:
-        return message.provenance != "compaction_summary" and message.role not in RULE_ROLES
+        def may_stay(first: Message) -> bool:
+            return first.provenance != "compaction_summary" and first.role not in RULE_ROLES
 
-
-def _overflow(tokens: int, context_window: int) -> ContextOverflowError:
-    return ContextOverflowError(
-        f"what must stay (system and pinned messages, the request in flight, pending calls, a note on the "
-        f"rest) needs {tokens} tokens; the context window has {context_window}",
-        tokens=tokens,
-        context_window=context_window,
-    )
+        loose = (each.positions for each in self._groups if self._fixed.isdisjoint(each.positions))
+        may = (positions for positions in loose if may_stay(self.history[positions[0]]))
+        return sorted(may, key=lambda positions: positions[-1], reverse=True)
 
 
 class Emergency(Compactor):

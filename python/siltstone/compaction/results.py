@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -65,15 +65,6 @@ The default is :func:`loads_what_is_used`.
 """
 
 
-def tool_results(history: Sequence[Message], trigger: Trigger) -> list[ToolResult]:
-    """The messages of *history* with results that may be changed: parts of the conversation, not pinned."""
-    return [
-        each
-        for each in _results(history)
-        if each.message.provenance in SAID and not trigger.holds(each.message)
-    ]
-
-
 def loads_what_is_used(result: ToolResult) -> bool:
     """Whether the result loaded a skill or the definition of a tool, which the next steps need."""
     if any(name.lower() in LOADERS for name in result.tools):
@@ -82,21 +73,19 @@ def loads_what_is_used(result: ToolResult) -> bool:
     return fields is not None and _has_reference(fields.get("content"), _DEEPEST)
 
 
-def _results(history: Sequence[Message]) -> Iterator[ToolResult]:
+def tool_results(history: Sequence[Message], trigger: Trigger) -> list[ToolResult]:
+    """The messages of *history* with results that may be changed: parts of the conversation, not pinned."""
+    found: list[ToolResult] = []
     calls: dict[Hashable, Part] = {}
     for at, message in enumerate(history):
-        answered: dict[str | None, Part] = {}
-        is_result = False
-        for part in message.parts:
-            if part.kind == "tool_call":
-                calls[call_key(part)] = part
-            elif part.kind == "tool_result":
-                is_result = True
-                call = calls.get(call_key(part))
-                if call is not None:
-                    answered[part.call_id] = call
-        if is_result and message.role != "assistant":
-            yield ToolResult(at, message, answered)
+        calls.update((call_key(part), part) for part in message.parts if part.kind == "tool_call")
+        answers = [part for part in message.parts if part.kind == "tool_result"]
+        if not answers or message.role == "assistant":
+            continue
+        if message.provenance in SAID and not trigger.holds(message):
+            answered = {part.call_id: calls[key] for part in answers if (key := call_key(part)) in calls}
+            found.append(ToolResult(at, message, answered))
+    return found
 
 
 def _has_reference(value: Any, deepest: int) -> bool:
@@ -231,7 +220,8 @@ class InPlace(Configured[C]):
             return Skip("nothing_to_discard", "results are replaced in a session alone, which keeps them")
         found: dict[int, Substitute] = {}
         reclaimed = 0
-        for result, message in self.replaced(self._results(history, trigger), trigger):
+        results = [each for each in tool_results(history, trigger) if not self.config.in_use(each)]
+        for result, message in self.replaced(results, trigger):
             won = self._token_rule.count([result.message]) - self._token_rule.count([message])
             if won > 0:
                 found[result.at] = Substitute(result.message, message)
@@ -246,10 +236,6 @@ class InPlace(Configured[C]):
     @abstractmethod
     def replaced(self, results: list[ToolResult], trigger: Trigger) -> list[tuple[ToolResult, Message]]:
         """The results that are replaced, each with its substitute message."""
-
-    def _results(self, history: Sequence[Message], trigger: Trigger) -> list[ToolResult]:
-        """The results that may be replaced: all that are not in use."""
-        return [each for each in tool_results(history, trigger) if not self.config.in_use(each)]
 
 
 def receipt(text: str, what: str, message: Message, token_rule: TokenRule, reader: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from siltstone.compaction.base import (
     Compaction,
@@ -150,7 +151,8 @@ def select(
     read = as_history(history, request_rule)
     choice = _Choice(read, Room(read, limits, substitutes or {}), must_stay(read, pins))
     if request_limits is not None:
-        choice.kept.update(_newest_that_fit(read.outline.requests, Room(read, request_limits)))
+        room = Room(read, request_limits)  # for the newest, up to the first that does not fit
+        choice.kept.update(takewhile(lambda at: room.take([at]), reversed(read.outline.requests)))
     complete = range(read.outline.turn_count)
     whole = True
     if read.outline.in_flight:
@@ -162,14 +164,6 @@ def select(
     if whole and turn_budget:
         choice.retain_turns(complete[1:][-turn_budget:])
     return kept_apart(history, read, choice.kept)
-
-
-def _newest_that_fit(positions: Sequence[int], room: Room) -> Iterator[int]:
-    """The newest of *positions*, up to the first whose message does not fit."""
-    for at in reversed(positions):
-        if not room.take([at]):
-            return
-        yield at
 
 
 class _Choice:
@@ -415,7 +409,10 @@ def rewrite(
     if level is None:
         level = 1 + max((summary_level(message) for message in summaries(selection.discarded)), default=0)
     message = summary_message(framed(prefix, summary), covers, level)
-    chosen = _of_retained(selection, substitutes or {})
+    chosen: tuple[Substitute, ...] = ()
+    if substitutes:
+        stays = {id(message) for message in selection.retained}
+        chosen = tuple(each for _, each in sorted(substitutes.items()) if id(each.original) in stays)
     return Compaction(
         messages=with_substitutes(_view(history, selection, [message]), chosen),
         retained=selection.retained,
@@ -428,13 +425,6 @@ def rewrite(
         suspect=suspect,
         substitutes=chosen,
     )
-
-
-def _of_retained(selection: Selection, substitutes: Mapping[int, Substitute]) -> tuple[Substitute, ...]:
-    if not substitutes:
-        return ()
-    stays = {id(message) for message in selection.retained}
-    return tuple(substitutes[at] for at in sorted(substitutes) if id(substitutes[at].original) in stays)
 
 
 def summary_message(content: str, covers: tuple[Range, ...], level: int = 1) -> Message:

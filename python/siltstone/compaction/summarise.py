@@ -313,29 +313,26 @@ def _in_two(items: list[MaterialItem], piece: int, brief: Brief, calls: Calls) -
 
     The first summarises the older items, and the second brings that summary up to date by the newest ones.
     """
-    sizes = _sizes(items, brief.token_rule)
+    sizes = sizes_of(items, brief.token_rule)
     newest = _newest(sizes, piece - brief.cap - HEAD)
     if calls.left != 1 and newest and _newest(sizes, piece) < len(items):
         end = len(items) - newest
-        older = yield from _fitted(items[:end], sizes[:end], piece)
+        older = yield from fitted(items[:end], sizes[:end], piece)
         text = yield from calls.ask(_listed(older, brief.cap, brief, PART_NOTE))
         summary = earlier_summary(_covers(older), clip(text, brief.cap, brief.token_rule))
-        items, sizes = [summary, *items[end:]], [*_sizes([summary], brief.token_rule), *sizes[end:]]
-    shown = yield from _fitted(items, sizes, piece)
+        items, sizes = [summary, *items[end:]], [*sizes_of([summary], brief.token_rule), *sizes[end:]]
+    shown = yield from fitted(items, sizes, piece)
     return _clipped((yield from calls.ask(_listed(shown, brief.cap, brief, ""))), brief)
 
 
-def fitted(items: list[MaterialItem], tokens: int, token_rule: TokenRule) -> Flow[list[MaterialItem]]:
+def fitted(items: list[MaterialItem], sizes: list[int], tokens: int) -> Flow[list[MaterialItem]]:
     """*items* in about *tokens* at most: the newest, and lines that the extractive model selects of the rest.
+
+    *sizes* are the tokens of their lines.
 
     Raises:
         CompactionError: the flow is driven without the extractive model.
     """
-    return (yield from _fitted(items, _sizes(items, token_rule), tokens))
-
-
-def _fitted(items: list[MaterialItem], sizes: list[int], tokens: int) -> Flow[list[MaterialItem]]:
-    """The same of items whose lines have these *sizes*."""
     if _newest(sizes, tokens) == len(items):
         return items
     end = len(items) - _newest(sizes, tokens // 2)
@@ -354,7 +351,7 @@ def _fitted(items: list[MaterialItem], sizes: list[int], tokens: int) -> Flow[li
     return [earlier_summary(_covers(older), completion.text), *newest]
 
 
-def _sizes(items: Iterable[MaterialItem], token_rule: TokenRule) -> list[int]:
+def sizes_of(items: Iterable[MaterialItem], token_rule: TokenRule) -> list[int]:
     """The tokens of the line of each item, with its line break."""
     return [token_rule.count_text(item.line) + 1 for item in items]
 
@@ -432,9 +429,10 @@ def _merged(
             if len(batch) == 1:
                 merged += batch
                 continue
-            request = _merge_request([earlier_summary(*summary) for summary in batch], brief)
+            items, note = [earlier_summary(*summary) for summary in batch], brief.instruction(MERGE_NOTE)
+            messages = [{"role": "user", "content": text} for text in (lines(items), note)]
             try:
-                answer = yield from calls.ask(request)
+                answer = yield from calls.ask(CompletionRequest(messages, brief.cap, "merge", material=items))
             except SummarizerOverflow as error:
                 if len(batch) == 2:
                     raise error from error.__cause__
@@ -458,12 +456,6 @@ def _batch(
             break
         batch.append(waiting.popleft())
     return batch
-
-
-def _merge_request(summaries: list[MaterialItem], brief: Brief) -> CompletionRequest:
-    said = brief.instruction(MERGE_NOTE)
-    messages = [{"role": "user", "content": lines(summaries)}, {"role": "user", "content": said}]
-    return CompletionRequest(messages, brief.cap, "merge", material=summaries)
 
 
 def _can_go_on(live: Sequence[Message], piece: int | None, token_rule: TokenRule) -> bool:

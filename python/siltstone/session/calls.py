@@ -21,7 +21,7 @@ from siltstone.messages import RawMessage
 from siltstone.session.boundary import Prepared
 from siltstone.session.concurrency import Call
 from siltstone.session.core import InContext
-from siltstone.session.opening import Opened, check_overhead
+from siltstone.session.opening import Opened
 from siltstone.session.state import Request, SessionState, count
 
 if TYPE_CHECKING:
@@ -110,11 +110,10 @@ class SessionCalls:
             return answer
         own = isinstance(policy, OwnPolicy)
         chosen = self.policy if isinstance(policy, OwnPolicy) else policy
-        if not own:  # the session's own was checked when it was opened
-            if chosen is not None:
-                check_policy(chosen)
+        if not own and chosen is not None:  # the session's own was checked when it was opened
+            check_policy(chosen)
             # By the given window alone: the emergency fit keeps within a learned one, for any threshold.
-            check_overhead(chosen, self.core.reserved_tokens, self.core.given_window)
+            chosen.check_overhead(self.core.reserved_tokens, self.core.given_window)
         asked = self.asked if chosen is not None else None
         if asked is not None:
             self.asked = None
@@ -363,12 +362,11 @@ class SessionCalls:
 
     def tools(self) -> list[Tool]:
         """All tools that the session offers."""
-        from siltstone.session.compactions import keeps_checkpoints
         from siltstone.tools import context_compact
 
         self.core.check_open()
         offered = [self.memory_get(), context_compact(self.wish)]
-        if keeps_checkpoints(self.policy):
+        if self.policy is not None and self.policy.keeps_checkpoints:
             offered.append(self.chronicle())
         if self.core.indexed:
             offered = [self.memory_search()[1], *offered]

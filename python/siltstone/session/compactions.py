@@ -221,11 +221,6 @@ def _record(
 # The checkpoints of a session whose policy writes them, and the tool that reads them.
 
 
-def keeps_checkpoints(policy: Compactor | None) -> bool:
-    """Whether *policy* writes checkpoints."""
-    return policy is not None and policy.keeps_checkpoints
-
-
 def checkpoints(core: SessionCore, policy: Compactor | None) -> list[Checkpoint]:
     """All checkpoints that lead to the current view, oldest first.
 

@@ -367,7 +367,7 @@ def open_session(
     policy = options["policy"] if "policy" in options else _policy(window)
     if policy is not None:
         check_policy(policy)
-    check_overhead(policy, reserved, window)
+        policy.check_overhead(reserved, window)
     model = options["model"] if "model" in options else _model(policy)
     check_model(model, is_async=is_async)
     timeout = options.get("compaction_timeout", COMPACTION_TIMEOUT)
@@ -647,12 +647,6 @@ def check_model(model: Any, *, is_async: bool) -> None:
                 field="model",
                 value=each,
             )
-
-
-def check_overhead(policy: Compactor | None, reserved_tokens: int, context_window: int | None) -> None:
-    """Raises ConfigError for settings under which *policy* would never act, or at every boundary."""
-    if policy is not None:
-        policy.check_overhead(reserved_tokens, context_window)
 
 
 def check_window(context_window: int | None, reserved_tokens: int = 0) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from siltstone.compaction import checks
 from siltstone.compaction.base import Compactor
-from siltstone.compaction.checks import nearest
+from siltstone.compaction.checks import check_known
 from siltstone.errors import ConfigError
 from siltstone.memory.base import Store
 from siltstone.memory.log import SessionLog
@@ -171,19 +171,6 @@ class System(ABC):
     @abstractmethod
     def _made(self, settings: Mapping[str, Any], *, documented: bool) -> Preset:
         """The preset for *settings*, whose names are already checked."""
-
-
-def check_known(given: Mapping[str, Any], known: Sequence[str], where: str) -> None:
-    """Refuses unknown keys, and names the nearest known key.
-
-    Raises:
-        ConfigError: a key of *given* is not in *known*.
-    """
-    for key, value in given.items():
-        if key not in known:
-            alike = [each for each in known if each.islower() == key.islower()]  # keys of the same spelling
-            hint = nearest(key, alike or known)
-            raise ConfigError(f"{where} has no setting {key!r}{hint}", field=key, value=value)
 
 
 def chosen(settings: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:

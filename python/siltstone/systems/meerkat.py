@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from siltstone.compaction import checks
 from siltstone.compaction.base import (
+    BREAKER_ATTEMPTS,
     Compaction,
     CompactionContext,
     CompactionError,
@@ -20,15 +21,17 @@ from siltstone.compaction.base import (
     Skip,
     Substitute,
     Trigger,
+    breaker_pauses,
     check_shrunk,
 )
-from siltstone.compaction.prompts import PROMPT, SUMMARY_PREFIX, framed
-from siltstone.compaction.rewrite import Selection
+from siltstone.compaction.prompts import PROMPT, SUMMARY_PREFIX, clip, framed
+from siltstone.compaction.rewrite import Selection, clamp, clamped_alone, covered, parted, rewrite, select
+from siltstone.compaction.without_model import mechanical_summary
 from siltstone.errors import ConfigError, ModelError
 from siltstone.events import UsageRecord
 from siltstone.llm import CompletionRequest, Flow
 from siltstone.memory.opening import open_documented_store, open_store
-from siltstone.messages import Message, RequestRule, is_request
+from siltstone.messages import Message, RequestRule, as_history, is_request, opens_turn
 from siltstone.systems.base import Preset, System, chosen
 from siltstone.systems.reading import Table, known_tables, table, toml
 from siltstone.tokens import TokenRule, rule
@@ -156,9 +159,7 @@ class CompactionConfig:
         ``UNKNOWN_WINDOW_THRESHOLD``.
         """
         if context_window is not None and self.trigger_fraction is not None:
-            from siltstone.compaction.checks import reached_at
-
-            return reached_at(context_window, self.trigger_fraction)
+            return checks.reached_at(context_window, self.trigger_fraction)
         if self.auto_compact_threshold != AUTO:
             return self.auto_compact_threshold
         return UNKNOWN_WINDOW_THRESHOLD if context_window is None else max(1, context_window * 4 // 5)
@@ -231,8 +232,6 @@ class ThresholdCompactor(Configured[CompactionConfig]):
         trigger = self._fired(context)
         if trigger is None:
             return None
-        from siltstone.compaction.chain import BREAKER_ATTEMPTS, breaker_pauses
-
         if context.low_yield_attempts >= BREAKER_ATTEMPTS:
             pauses = breaker_pauses(context)
             if pauses and self.config.on_model_failure == "fail":
@@ -252,8 +251,6 @@ class ThresholdCompactor(Configured[CompactionConfig]):
             CompactionError: ``llm_failed``, ``empty_summary``, ``refused_summary``, ``curator_failed``,
                 ``summarizer_overflow`` or ``no_reduction``.
         """
-        from siltstone.compaction.prompts import clip
-        from siltstone.compaction.rewrite import clamped_alone, rewrite
         from siltstone.compaction.summarise import Calls, SummarizerOverflow, summarise
 
         substitutes = {} if trigger.fold else self._clamped(history, trigger)
@@ -332,9 +329,7 @@ class ThresholdCompactor(Configured[CompactionConfig]):
         )
 
     def _mechanical(self, selection: Selection, brief: Brief) -> str:
-        from siltstone.compaction.prompts import clip
         from siltstone.compaction.rewrite import covered
-        from siltstone.compaction.without_model import mechanical_summary
 
         def fits(text: str) -> bool:
             return self.token_rule.count_text(text) <= brief.cap
@@ -346,8 +341,6 @@ class ThresholdCompactor(Configured[CompactionConfig]):
 
     def _summaries(self, history: Sequence[Message]) -> Selection:
         """A selection that discards only the earlier summaries."""
-        from siltstone.compaction.rewrite import parted
-
         kept = {at for at, message in enumerate(history) if message.provenance != "compaction_summary"}
         return parted(history, kept)
 
@@ -412,14 +405,13 @@ class ThresholdCompactor(Configured[CompactionConfig]):
         return None
 
     def _guard_holds(self, context: CompactionContext) -> bool:
-        since = _boundaries_since_last(context)
-        return since is not None and since < self.config.min_turns_between_compactions
+        """Whether the last compaction, or the last attempt, was too few boundaries ago."""
+        ends = context.last_compaction_boundary, context.last_attempt_boundary
+        last = max((at for at in ends if at is not None), default=None)
+        return last is not None and context.boundary - last < self.config.min_turns_between_compactions
 
     def _clamped(self, history: Sequence[Message], trigger: Trigger) -> dict[int, Substitute]:
         """The substitutes for results that are too large, by position."""
-        from siltstone.compaction.rewrite import clamp
-        from siltstone.messages import as_history
-
         most = self.config.result_tokens(self._threshold(trigger))
         if most is None:
             return {}
@@ -448,8 +440,6 @@ class ThresholdCompactor(Configured[CompactionConfig]):
     def _select(
         self, history: Sequence[Message], trigger: Trigger, substitutes: Mapping[int, Substitute]
     ) -> Selection:
-        from siltstone.compaction.rewrite import select
-
         threshold = self._threshold(trigger)
         room = max(1, threshold - trigger.reserved_tokens)
         limits = []
@@ -458,6 +448,8 @@ class ThresholdCompactor(Configured[CompactionConfig]):
             limits.append((self.token_rule, tokens))
         if self.config.max_request_bytes is not None:  # a quarter of the maximum, at four bytes a token
             limits.append((rule("bytes/4"), -(-self.config.max_request_bytes // 16)))
+        most = self.config.user_message_tokens(threshold)
+        of_requests = [] if most is None else [(self.token_rule, most)]
 
         def within(limits: Sequence[tuple[TokenRule, int]]) -> Selection:
             return select(
@@ -465,7 +457,7 @@ class ThresholdCompactor(Configured[CompactionConfig]):
                 self.config.recent_turn_budget,
                 limits,
                 trigger.pins,
-                request_limits=self._request_limits(threshold),
+                request_limits=of_requests if self.config.keep_user_messages else None,
                 request_rule=self.config.request_rule,
                 substitutes=substitutes,
             )
@@ -475,31 +467,15 @@ class ThresholdCompactor(Configured[CompactionConfig]):
             return within([*limits, (self.token_rule, room // 2)])
         return selection
 
-    def _request_limits(self, threshold: int) -> list[tuple[TokenRule, int]] | None:
-        """The room of kept user messages for an effective *threshold*; None if none are kept."""
-        if not self.config.keep_user_messages:
-            return None
-        most = self.config.user_message_tokens(threshold)
-        return [] if most is None else [(self.token_rule, most)]
-
     def _requests_left(self, selection: Selection) -> int:
         """The number of user messages that leave because the budget of kept messages is used up."""
-        from siltstone.messages import opens_turn
-
         if not self.config.keep_user_messages:
             return 0
         return sum(opens_turn(message, self.config.request_rule) for message in selection.discarded)
 
 
-def _boundaries_since_last(context: CompactionContext) -> int | None:
-    """Boundaries since the later of the last compaction and the last attempt."""
-    known = [at for at in (context.last_compaction_boundary, context.last_attempt_boundary) if at is not None]
-    return context.boundary - max(known) if known else None
-
-
 def _curated(curator: Curator, selection: Selection, cap: int) -> Flow[str]:
     """The curator's summary. It is requested like a model's, so that a dry run need not call the curator."""
-    from siltstone.llm import CompletionRequest
 
     def write(_: CompletionRequest) -> str:
         try:
@@ -524,8 +500,6 @@ def _curated(curator: Curator, selection: Selection, cap: int) -> Flow[str]:
 
 def _originals(selection: Selection, trigger: Trigger) -> Sequence[Message]:
     """The messages behind the summaries of *selection*; the summaries, if the caller cannot read these."""
-    from siltstone.compaction.rewrite import covered
-
     return selection.told if trigger.originals is None else trigger.originals(covered(selection.discarded))
 
 

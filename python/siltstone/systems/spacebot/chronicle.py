@@ -19,7 +19,7 @@ from siltstone.compaction.base import (
     check_shrunk,
 )
 from siltstone.compaction.prompts import LEFT_OUT, MARK, clip, framed, near_end
-from siltstone.compaction.rewrite import Selection, covered, joined, layered, summary_message
+from siltstone.compaction.rewrite import Selection, covered, joined, layered, originals, summary_message
 from siltstone.compaction.summarise import Calls
 from siltstone.llm import Flow
 from siltstone.messages import Message, opens_turn, summary_level, unmarked
@@ -345,12 +345,8 @@ class ChronicleRun(TieredRun):
         They are the messages in view, and the messages behind a summary of another policy. If the log cannot
         give these, the summary itself takes their place.
         """
-        apart = {*self.read.rules, *self.read.summaries}
-        told = [
-            message
-            for at, message in enumerate(self.read)
-            if at not in apart and self.state.end <= message.seq < end
-        ]
+        said = (self.read[at] for at in originals(self.read))
+        told = [message for message in said if self.state.end <= message.seq < end]
         for at in self.foreign:
             spans = joined(
                 (max(start, self.state.end), min(stop, end))

@@ -17,9 +17,9 @@ from siltstone.compaction.base import (
     Skip,
     State,
     Trigger,
+    breaker_pauses,
     check_shrunk,
 )
-from siltstone.compaction.chain import breaker_pauses
 from siltstone.compaction.checks import reached_at, share_of
 from siltstone.compaction.prompts import framed
 from siltstone.compaction.rewrite import covered, joined, kept_apart, layered, summary_message

@@ -184,12 +184,9 @@ class Vault:
     @property
     def end(self) -> str:
         """How far the writers of the vault are, in their own words; empty before the first."""
-        try:
+        with _usable(self.path / END_FILE), suppress(FileNotFoundError):
             return (self.path / END_FILE).read_text("utf-8", "replace")
-        except FileNotFoundError:
-            return ""
-        except OSError as error:
-            raise _failed(self.path / END_FILE, error) from error
+        return ""
 
     @end.setter
     def end(self, text: str) -> None:
@@ -218,19 +215,14 @@ class Vault:
     def _write_new(self, folder: Path, stem: str, text: str) -> Path:
         """Writes a file of that name, or with ``-2``, ``-3`` and so on behind it: none is written over."""
         number = self._second[2] if self._second[:2] == (folder, stem) else 0
-        try:
-            with _beside(folder, text, durable=self._durable) as written:
-                while True:
-                    number += 1
-                    path = folder / (f"{stem}.md" if number == 1 else f"{stem}-{number}.md")
-                    try:
-                        os.link(written, path)  # fails where there is one, in one step
-                    except FileExistsError:
-                        continue
+        with _usable(folder / stem), _beside(folder, text, durable=self._durable) as written:
+            while True:
+                number += 1
+                path = folder / (f"{stem}.md" if number == 1 else f"{stem}-{number}.md")
+                with suppress(FileExistsError):
+                    os.link(written, path)  # fails where there is one, in one step
                     self._second = folder, stem, number
                     return path
-        except OSError as error:
-            raise _failed(folder / stem, error) from error
 
     def current(self) -> dict[SummaryType, VaultSummary]:
         """The current summaries that exist and can be read."""
@@ -283,26 +275,19 @@ def _claimed(root: Path, name: str) -> Path:
         raise ConfigError(f"name must be a text that is not blank, got {name!r}", field="name", value=name)
     folders = _folders(root, name)
     for folder in folders:
-        try:
+        with _usable(folder):
             if not folder.exists() or _is_new(folder):
                 folder.mkdir(parents=True, exist_ok=True)  # another process may make it, too
-                _write_name(folder, name)
+                with _beside(folder, name, durable=True) as written, suppress(FileExistsError):
+                    os.link(written, folder / NAME_FILE)  # unless another process has been faster
             if _is_of(folder, name):
                 return folder
-        except OSError as error:
-            raise _failed(folder, error) from error
     raise ConfigError(f"two names have the folder {folders[-1].name!r}", field="name", value=name)
 
 
 def _is_new(folder: Path) -> bool:
     """Whether another process has just made *folder*, and is about to write its name."""
     return all(path.name.startswith(_UNFINISHED) for path in folder.iterdir())
-
-
-def _write_name(folder: Path, name: str) -> None:
-    """Makes *folder* that of *name*, unless another process has been faster."""
-    with _beside(folder, name, durable=True) as written, suppress(FileExistsError):
-        os.link(written, folder / NAME_FILE)
 
 
 def _folders(root: Path, name: str) -> tuple[Path, Path]:
@@ -382,10 +367,8 @@ def _each(
     folder: Path, read: Callable[[str], T], unreadable: list[tuple[Path, str]]
 ) -> Iterator[tuple[Path, T]]:
     """The result of *read* for each Markdown file of *folder*; the others are added to *unreadable*."""
-    try:
+    with _usable(folder):
         files = sorted(folder.glob("*.md")) if folder.is_dir() else []
-    except OSError as error:
-        raise _failed(folder, error) from error
     yield from _each_of(files, read, unreadable)
 
 
@@ -447,11 +430,8 @@ def _when(text: str) -> datetime:
 
 def _write(path: Path, text: str, *, durable: bool = True) -> None:
     """Writes *path* whole, by a file beside it."""
-    try:
-        with _beside(path.parent, text, durable=durable) as written:
-            written.replace(path)
-    except OSError as error:
-        raise _failed(path, error) from error
+    with _usable(path), _beside(path.parent, text, durable=durable) as written:
+        written.replace(path)
 
 
 @contextmanager
@@ -477,14 +457,19 @@ def _remove_empty(folder: Path) -> None:
 
 
 def _delete(path: Path) -> None:
-    try:
+    with _usable(path):
         path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _usable(path: Path) -> Iterator[None]:
+    """Tells of a fault of the disk at *path* as an error of the store."""
+    try:
+        yield
+    except StoreIoError:
+        raise
     except OSError as error:
-        raise _failed(path, error) from error
-
-
-def _failed(path: Path, error: OSError) -> StoreIoError:
-    return StoreIoError(f"the vault at {path} cannot be used: {error}", path=str(path))
+        raise StoreIoError(f"the vault at {path} cannot be used: {error}", path=str(path)) from error
 
 
 # Keeps the vault of a session equal to its log: a file for each message, and the two summaries.
@@ -552,14 +537,8 @@ class VaultFiles:
         """
         if self._log.state().deleted:
             return
-        try:
-            with locked(self._vault.path):
-                self._catch_up()
-        except OSError as error:
-            if isinstance(error, StoreIoError):
-                raise
-            path = self._vault.path
-            raise StoreIoError(f"the vault at {path} cannot be used: {error}", path=str(path)) from error
+        with _usable(self._vault.path), locked(self._vault.path):
+            self._catch_up()
 
     def _catch_up(self) -> None:
         state = self._log.state()

@@ -17,6 +17,7 @@ from siltstone.compaction.summarise import (
     Calls,
     SummarizerOverflow,
     fitted,
+    sizes_of,
 )
 from siltstone.llm import CompletionRequest, Flow, Purpose
 from siltstone.messages import INDENT, MaterialItem, Message
@@ -139,7 +140,7 @@ class Writer:
         """The newest of *memories*, after lines that the extractive model selects of the others."""
         room -= self._rule.count_text(self._slice([]))
         given = [shown.item for shown in memories]
-        items = yield from fitted(given, room, self._rule)
+        items = yield from fitted(given, sizes_of(given, self._rule), room)
         if items is given:
             return memories
         return [_quoted(items[0].text), *memories[len(given) - len(items) + 1 :]]
