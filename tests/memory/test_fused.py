@@ -70,7 +70,7 @@ def test_vectors_alone_and_with_words_rank_as_the_twin_ranks_them(tmp_path: Path
             row = embed([query])[0].tolist()
             for found, expected in (
                 (store.search(session, query, 100), fusion.fused(query, row, twins, vectors)),
-                (store.search(session, query, 100, "dense"), fusion.dense(row, twins, vectors)),
+                (store.search(session, query, 100, ranker="dense"), fusion.dense(row, twins, vectors)),
                 (by_ranks.search(session, query, 100), fusion.reciprocal(query, row, twins, vectors)),
             ):
                 assert [(hit.entry_id, hit.score) for hit in found] == [

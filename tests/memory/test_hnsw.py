@@ -182,7 +182,7 @@ def test_the_index_concerns_cosine_alone_and_vectors_live_beside_the_graph(tmp_p
                 for ranker in rankers:
                     # The effect of age depends on the clock, which goes on between the two.
                     mine, best = (
-                        found(each.search("a", "silt mud", 9, ranker, decay=Decay(1.0)))
+                        found(each.search("a", "silt mud", 9, ranker=ranker, decay=Decay(1.0)))
                         for each in (store, twin)
                     )
                     assert mine == best, ranker

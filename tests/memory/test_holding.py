@@ -24,9 +24,7 @@ def nested(text: str, levels: list[bool]) -> str:
 
 
 def criteria(text: str) -> Criteria:
-    return Criteria.of(
-        entry_ids=None, session_id=None, start=None, end=None, name=None, before=None, text=text
-    )
+    return Criteria.of({"text": text})
 
 
 def opened(store: SimpleMemoryStore | MemoryStore) -> Session:

@@ -288,7 +288,7 @@ def search(
     choice("--order", order, dict.fromkeys(get_args(SearchOrder)))
     with refusals(), opened(store, read_only=True) as held:
         require_session(held, session)
-        hits = held.search(session, query, limit, ranker, explain=explain, order=order)  # type: ignore[arg-type]
+        hits = held.search(session, query, limit, ranker=ranker, explain=explain, order=order)  # type: ignore[arg-type]
     if as_json:
         print_json({"session": session, "query": query, "hits": [plain(asdict(hit)) for hit in hits]})
         return

@@ -132,7 +132,7 @@ def find(
     limit = max(1, min(limit, MOST_HITS))
     asked = well_formed(query)
     hits = (
-        subject.store.search(session_id, asked, limit, ranker, explain=True, scope=scope)  # type: ignore[arg-type]
+        subject.store.search(session_id, asked, limit, ranker=ranker, explain=True, scope=scope)  # type: ignore[arg-type]
         if asked.strip()
         else []
     )

@@ -4,10 +4,12 @@ from siltstone.memory.base import Store as Store
 from siltstone.memory.database_log import RecallCandidate as RecallCandidate, RecallRecord as RecallRecord
 from siltstone.memory.entry import (
     RECALL_MIN_SCORE as RECALL_MIN_SCORE,
+    AgedSearchOptions as AgedSearchOptions,
     Decay as Decay,
     Entry as Entry,
     ExpireReport as ExpireReport,
     Finding as Finding,
+    ForgetCriteria as ForgetCriteria,
     ForgetReport as ForgetReport,
     Fusion as Fusion,
     Page as Page,
@@ -16,6 +18,7 @@ from siltstone.memory.entry import (
     SearchFilters as SearchFilters,
     SearchHit as SearchHit,
     SearchIndex as SearchIndex,
+    SearchOptions as SearchOptions,
     SearchOrder as SearchOrder,
     SearchScope as SearchScope,
     SessionInfo as SessionInfo,

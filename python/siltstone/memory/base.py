@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol, Self, TypedDict, Unpack
 
@@ -13,13 +13,11 @@ from siltstone.memory.entry import (
     ExpireReport,
     Fusion,
     Page,
-    Ranker,
-    SearchFilters,
     SearchHit,
-    SearchOrder,
-    SearchScope,
+    SearchOptions,
     SessionInfo,
     StoredEntry,
+    StoreForgetCriteria,
 )
 from siltstone.memory.hits import Reranker, Scorer
 from siltstone.memory.limits import Limits
@@ -64,17 +62,7 @@ class Store(Protocol):
         """
 
     def search(
-        self,
-        session_id: str,
-        query: str,
-        limit: int = 5,
-        ranker: Ranker | None = None,
-        min_score: float = 0.0,
-        explain: bool = False,
-        *,
-        scope: SearchScope = "session",
-        order: SearchOrder = "score",
-        **filters: Unpack[SearchFilters],
+        self, session_id: str, query: str, limit: int = 5, **options: Unpack[SearchOptions]
     ) -> list[SearchHit]:
         """The entries of the session that match *query* best, best first.
 
@@ -82,18 +70,9 @@ class Store(Protocol):
             session_id: The session that asks.
             query: Natural language. A query without words gives no hits.
             limit: At most this many hits; 0 gives none, and more than the store's limit gives that many.
-            ranker: The ranker, if the store has several; None is the store's default.
-            min_score: The minimum score of a hit, 0..1, on the ranker's own scale.
-            explain: Whether hits carry the parts of their scores.
-            scope: ``"session"`` searches this session alone. ``"namespace"`` searches all sessions of its
-                namespace, including messages that are still in their contexts and have no entry yet; messages
-                in the context of *session_id* itself are left out. A session without a namespace finds its
-                own entries alone.
-            order: ``"score"`` gives the best hits first. ``"time"`` looks at four times as many hits, chooses
-                good ones that are spread over the session, and gives them in the order of the messages; hits
-                of several sessions by their times.
-            filters: ``since``, ``until``, ``role``, ``kind``, ``name``, ``topic`` and ``entity``:
-                :class:`SearchFilters`.
+            options: ``ranker``, ``min_score``, ``explain``, ``scope``, ``order``, and the filters ``since``,
+                ``until``, ``role``, ``kind``, ``name``, ``topic`` and ``entity``:
+                :class:`~siltstone.memory.entry.SearchOptions`.
 
         Returns:
             Hits that have something in common with the query; of equal scores the newer first, then by id.
@@ -143,20 +122,7 @@ class Store(Protocol):
             InvalidEntryError: a limit < 1, an offset < 0, or a range with start > end.
         """
 
-    def forget(
-        self,
-        *,
-        entry_ids: Collection[int] | None = None,
-        session_id: str | None = None,
-        start: int | None = None,
-        end: int | None = None,
-        name: str | None = None,
-        before: datetime | float | None = None,
-        text: str | None = None,
-        fact_ids: Collection[str] | None = None,
-        identifiers: bool = False,
-        dry_run: bool = False,
-    ) -> ForgetReport:
+    def forget(self, **criteria: Unpack[StoreForgetCriteria]) -> ForgetReport:
         """Forgets messages: removes their texts from the log, the entries, the summaries, and the files.
 
         A message must meet all given criteria, and at least one criterion is needed. A forgotten message

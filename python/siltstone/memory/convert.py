@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from siltstone import _native
 from siltstone.errors import ConfigError, InvalidEntryError
-from siltstone.memory.entry import Entry, SearchFilters, SearchHit, SearchScope, SourceRange, StoredEntry
+from siltstone.memory.entry import Entry, SearchHit, SearchOptions, SourceRange, StoredEntry
 from siltstone.memory.log import CompactionRow, Derived, LogRow, NewCompaction, NewDerived, NewRef, ViewItem
 from siltstone.messages import Dialect, Message, Role
 
@@ -109,12 +109,13 @@ def range_of(value: Iterable[int], name: str) -> tuple[int, int]:
     )
 
 
-def is_across(scope: SearchScope) -> bool:
-    """Whether *scope* is the whole namespace.
+def is_across(options: SearchOptions) -> bool:
+    """Whether a search is in the whole namespace.
 
     Raises:
         ConfigError: no such scope.
     """
+    scope = options.get("scope", "session")
     if scope not in ("session", "namespace"):
         raise ConfigError(
             f"scope must be 'session' or 'namespace', got {scope!r}", field="scope", value=scope
@@ -122,32 +123,14 @@ def is_across(scope: SearchScope) -> bool:
     return scope == "namespace"
 
 
-@dataclass(slots=True)
-class Filters:
-    """:class:`SearchFilters` as the core takes them, without ``topic`` and ``entity``."""
-
-    since: int | None
-    until: int | None
-    role: str | None
-    kind: str | None
-    name: str | None
-
-    def named(self) -> dict[str, Any]:
-        """Each condition by its name."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
-
-UNFILTERED: Final = Filters(None, None, None, None, None)
-
-
-def filters_in(given: SearchFilters) -> Filters:
-    """*given* as the core takes them; None for a filter that is not given.
+def conditions_in(given: SearchOptions, known: type) -> dict[str, Any]:
+    """The filters of *given* as the core takes them, without ``topic`` and ``entity``.
 
     Raises:
-        TypeError: an unknown filter.
+        TypeError: an option that *known*, the options of the store, does not have.
         InvalidEntryError: *until* is not after *since*, or one of them is no time.
     """
-    unknown = given.keys() - SearchFilters.__annotations__.keys()
+    unknown = given.keys() - known.__annotations__.keys()
     if unknown:
         raise TypeError(f"search() got an unexpected keyword argument {min(unknown)!r}")
     times = (given.get("since"), given.get("until"))
@@ -156,7 +139,9 @@ def filters_in(given: SearchFilters) -> Filters:
         raise InvalidEntryError(
             f"since must be before until, got {times[0]!r} and {times[1]!r}", since=since, until=until
         )
-    return Filters(since, until, given.get("role"), given.get("kind"), given.get("name"))
+    named = {"role": given.get("role"), "kind": given.get("kind"), "name": given.get("name")}
+    conditions = {"since": since, "until": until, **named}
+    return {name: value for name, value in conditions.items() if value is not None}
 
 
 def session_info(row: _native.SessionRow) -> SessionInfo:
@@ -207,10 +192,10 @@ def asked_for(hit: SearchHit, query: str) -> SearchHit:
     return hit
 
 
-def with_filters(hits: list[SearchHit], wanted: Filters, given: SearchFilters) -> list[SearchHit]:
+def with_filters(hits: list[SearchHit], wanted: dict[str, Any], given: SearchOptions) -> list[SearchHit]:
     """*hits* with the filters in their explanations: times in milliseconds since 1970."""
-    tags = {name: given.get(name) for name in ("topic", "entity")}
-    asked = {name: value for name, value in (wanted.named() | tags).items() if value is not None}
+    tags = {"topic": given.get("topic"), "entity": given.get("entity")}
+    asked = {**wanted, **{name: value for name, value in tags.items() if value is not None}}
     for hit in hits if asked else ():
         if hit.explain is not None:
             hit.explain["filters"] = asked

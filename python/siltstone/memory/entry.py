@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict
@@ -48,6 +49,62 @@ class SearchFilters(TypedDict, total=False):
     name: str | None
     topic: str | None
     entity: str | None
+
+
+class SearchOptions(SearchFilters, total=False):
+    """The options of a search, and its filters.
+
+    Attributes:
+        ranker: The ranker, if the store has several; None or left out is the store's default.
+        min_score: The minimum score of a hit, 0..1, on the ranker's own scale; left out, 0.
+        explain: Whether hits carry the parts of their scores; left out, they do not.
+        scope: ``"session"``, the default, searches this session alone. ``"namespace"`` searches all sessions
+            of its namespace, including messages that are still in their contexts and have no entry yet;
+            messages in the context of the session itself are left out. A session without a namespace finds
+            its own entries alone.
+        order: ``"score"``, the default, gives the best hits first. ``"time"`` looks at four times as many
+            hits, chooses good ones that are spread over the session, and gives them in the order of the
+            messages; hits of several sessions by their times.
+    """
+
+    ranker: Ranker | None
+    min_score: float
+    explain: bool
+    scope: SearchScope
+    order: SearchOrder
+
+
+class AgedSearchOptions(SearchOptions, total=False):
+    """The options of a search in a store whose scores decay by age.
+
+    Attributes:
+        decay: The decay of scores by age; None or left out is the store's default.
+        now: The time from which ages are counted, and at which entries with a ``ttl`` must be valid; None or
+            left out is the current time.
+    """
+
+    decay: Decay | None
+    now: datetime | float | None
+
+
+class ForgetCriteria(TypedDict, total=False):
+    """The conditions of ``forget`` within a session; see ``MemoryStore.forget``."""
+
+    entry_ids: Collection[int] | None
+    start: int | None
+    end: int | None
+    name: str | None
+    before: datetime | float | None
+    text: str | None
+    fact_ids: Collection[str] | None
+    identifiers: bool
+    dry_run: bool
+
+
+class StoreForgetCriteria(ForgetCriteria, total=False):
+    """The same for a whole store, or for one session of it."""
+
+    session_id: str | None
 
 
 #: The score, on the scale of ``lexical``, that the best hit needs before recall shows hits to a model.

@@ -8,7 +8,6 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from itertools import count
 from typing import Any, Final, Literal, NamedTuple, Protocol
@@ -18,7 +17,7 @@ from siltstone.errors import ConfigError, EntryNotFoundError, InvalidMessageErro
 from siltstone.memory.base import Store, entry_pages, rows_at, rows_of
 from siltstone.memory.convert import MAX_INTEGER, datetime_from, milliseconds, range_of, stored_entry
 from siltstone.memory.database_log import request_among
-from siltstone.memory.entry import ForgetReport, Page, StoredEntry
+from siltstone.memory.entry import ForgetReport, Page, StoredEntry, StoreForgetCriteria
 from siltstone.memory.log import Derived, LogRow, SessionLog
 from siltstone.messages import (
     FORGOTTEN,
@@ -185,26 +184,32 @@ class Criteria:
     before: int | None = None
     text: str | None = None
     identifiers: bool = False
+    fact_ids: Collection[str] | None = None
 
     @classmethod
-    def of(
-        cls,
-        *,
-        entry_ids: Collection[int] | None,
-        session_id: str | None,
-        start: int | None,
-        end: int | None,
-        name: str | None,
-        before: datetime | float | None,
-        text: str | None,
-        identifiers: bool = False,
-    ) -> Criteria:
+    def of(cls, given: StoreForgetCriteria) -> Criteria:
         """Checked criteria.
 
         Raises:
-            ConfigError: none at all, an empty one, or a range without a session.
+            TypeError: an unknown criterion.
+            ConfigError: none at all, an empty one, facts with others, or a range without a session.
             InvalidEntryError: a range that is not ``0 <= start <= end``.
         """
+        unknown = given.keys() - StoreForgetCriteria.__annotations__.keys()
+        if unknown:
+            raise TypeError(f"forget() got an unexpected keyword argument {min(unknown)!r}")
+        session_id, start, end = given.get("session_id"), given.get("start"), given.get("end")
+        entry_ids, fact_ids, before = given.get("entry_ids"), given.get("fact_ids"), given.get("before")
+        name, text, identifiers = given.get("name"), given.get("text"), given.get("identifiers", False)
+        if fact_ids is not None:
+            others = entry_ids, start, end, name, before, text, identifiers or None
+            if any(each is not None for each in others):
+                raise ConfigError(
+                    "fact_ids goes with session_id alone: forget the rest in a call of its own",
+                    field="fact_ids",
+                    value=fact_ids,
+                )
+            return cls(session_id=session_id, fact_ids=fact_ids)
         if all(each is None for each in (entry_ids, session_id, name, before, text)):
             raise ConfigError(
                 "forget needs entry_ids, session_id, name, before or text; to forget everything, delete the "
@@ -263,13 +268,8 @@ class Criteria:
 
 
 def plan(store: Store, sessions: Sequence[str], criteria: Criteria, holding: Holding) -> Plan:
-    """The plan for *sessions*, or for the session that *criteria* name.
-
-    *holding* tells what may hold a text.
-    """
-    if criteria.session_id is not None:
-        sessions = [criteria.session_id]
-    elif criteria.entry_ids is not None:
+    """The plan for *sessions*. *holding* tells what may hold a text."""
+    if criteria.session_id is None and criteria.entry_ids is not None:
         sessions = sorted(set(_owners(store, criteria.entry_ids)))
     targets, counts, kept = [], [(0, 0, 0)], set[str]()
     for session_id in sessions:
@@ -481,9 +481,7 @@ def with_facts(chosen: Plan, rows: _Rows, sessions: Iterable[str], criteria: Cri
     scope are forgotten too, and are made again later from the remaining facts.
     """
     targets = {target.session_id: target for target in chosen.targets}
-    if criteria.session_id is not None:
-        sessions = [criteria.session_id]
-    elif criteria.entry_ids is not None:
+    if criteria.session_id is None and criteria.entry_ids is not None:
         sessions = list(targets)
     count = new = 0
     for session_id in sessions:

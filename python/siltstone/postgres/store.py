@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from operator import length_hint, methodcaller
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Final, Literal, NoReturn, Self, TypeVar, Unpack, cast
 
 from siltstone import _native
 from siltstone._native import BlockOptions, BlockWriter, RecallConditions, Recalled
@@ -18,7 +18,7 @@ from siltstone.errors import EntryNotFoundError, StoreBusyError, StoreOpenError
 from siltstone.memory.base import SearchSettings, Store
 from siltstone.memory.convert import MAX_INTEGER
 from siltstone.memory.entry import (
-    Decay,
+    AgedSearchOptions,
     Entry,
     ExpireReport,
     Finding,
@@ -27,12 +27,10 @@ from siltstone.memory.entry import (
     Ranker,
     Receipt,
     Remaining,
-    SearchFilters,
     SearchHit,
-    SearchOrder,
-    SearchScope,
     SessionPage,
     StoredEntry,
+    StoreForgetCriteria,
     StoreStats,
 )
 from siltstone.memory.forgetting import FactRow
@@ -208,23 +206,10 @@ class PostgresStore(Store):
         )
 
     def search(
-        self,
-        session_id: str,
-        query: str,
-        limit: int = 5,
-        ranker: Ranker | None = None,
-        min_score: float = 0.0,
-        explain: bool = False,
-        decay: Decay | None = None,
-        now: datetime | float | None = None,
-        *,
-        scope: SearchScope = "session",
-        order: SearchOrder = "score",
-        **filters: Unpack[SearchFilters],
+        self, session_id: str, query: str, limit: int = 5, **options: Unpack[AgedSearchOptions]
     ) -> list[SearchHit]:
         """The entries of the session that fit *query* best, exactly as :meth:`MemoryStore.search`."""
-        asked = session_id, query, limit, ranker, min_score, explain, decay, now
-        return self._read(session_id, lambda store: store.search(*asked, scope=scope, order=order, **filters))
+        return self._read(session_id, lambda store: store.search(session_id, query, limit, **options))
 
     def recall(
         self,
@@ -296,47 +281,22 @@ class PostgresStore(Store):
 
     # -- forgetting
 
-    def forget(
-        self,
-        *,
-        entry_ids: Collection[int] | None = None,
-        session_id: str | None = None,
-        start: int | None = None,
-        end: int | None = None,
-        name: str | None = None,
-        before: datetime | float | None = None,
-        text: str | None = None,
-        fact_ids: Collection[str] | None = None,
-        identifiers: bool = False,
-        dry_run: bool = False,
-    ) -> ForgetReport:
+    def forget(self, **criteria: Unpack[StoreForgetCriteria]) -> ForgetReport:
         """Forgets as :meth:`MemoryStore.forget`, in one transaction.
 
         PostgreSQL itself keeps the old bytes for a while, so ``erased`` is False whenever something was
         forgotten. ``remaining`` names the places: ``"pages"`` (dead rows, until ``siltstone postgres erase``
         or ``VACUUM FULL``), ``"wal"`` (the log, until it is recycled) and ``"copies"`` (standbys, backups).
         """
-        criteria: dict[str, Any] = {
-            "entry_ids": entry_ids,
-            "session_id": session_id,
-            "start": start,
-            "end": end,
-            "name": name,
-            "before": before,
-            "text": text,
-            "fact_ids": fact_ids,
-            "identifiers": identifiers,
-            "dry_run": dry_run,
-        }
         forget = methodcaller("forget", **criteria)
-        calls = [partial(mirror.run, forget) for mirror in self._forgetting(session_id, entry_ids)]
+        calls = [partial(mirror.run, forget) for mirror in self._forgetting(criteria)]
         reports: list[ForgetReport] = self._all_or_none(calls)
         figures = ("sessions", "messages", "entries", "summaries", "facts")
         totals = {each: sum(getattr(report, each) for report in reports) for each in figures}
         remaining: tuple[Remaining, ...] = tuple(
             dict.fromkeys(each for report in reports for each in report.remaining)
         )
-        is_touched = any(totals.values()) and not dry_run
+        is_touched = any(totals.values()) and not criteria.get("dry_run")
         return replace(
             reports[0],
             **totals,
@@ -345,8 +305,9 @@ class PostgresStore(Store):
             remaining=remaining + (REMAINING if is_touched else ()),
         )
 
-    def _forgetting(self, session_id: str | None, entry_ids: Collection[int] | None) -> Iterator[Mirror]:
+    def _forgetting(self, criteria: StoreForgetCriteria) -> Iterator[Mirror]:
         """The mirrors that a forget must change. There is at least one, which checks the criteria."""
+        session_id, entry_ids = criteria.get("session_id"), criteria.get("entry_ids")
         if session_id is not None:
             yield self._mirror(*self._place(session_id))
             return

@@ -15,7 +15,7 @@ from siltstone.compaction.base import Compactor, Reason, Trigger, check_policy
 from siltstone.engine import Outcome
 from siltstone.errors import ConfigError, SessionBusyError, StoreError
 from siltstone.llm import Flow, Steps
-from siltstone.memory.entry import SearchFilters, SearchHit, SearchOrder, SearchScope
+from siltstone.memory.entry import SearchHit, SearchOptions, SearchScope
 from siltstone.memory.limits import checked_limit
 from siltstone.messages import RawMessage
 from siltstone.session.boundary import Prepared
@@ -28,10 +28,9 @@ if TYPE_CHECKING:
     from siltstone.events import UsageRecord
     from siltstone.knowledge import Rule
     from siltstone.memory.base import Store
-    from siltstone.memory.entry import ForgetReport
+    from siltstone.memory.entry import ForgetCriteria, ForgetReport
     from siltstone.session.background import Job
     from siltstone.session.compactions import CompactionRecord
-    from siltstone.session.forgetting import ForgetCriteria
     from siltstone.session.recalling import Recalling
     from siltstone.tools.base import Tool
     from siltstone.tools.memory import SavedMemory
@@ -189,7 +188,7 @@ class SessionCalls:
         """``forget``."""
         from siltstone.session.forgetting import forgetting
 
-        report = yield from forgetting(self.core, self.policy, renew=self.has_model, **criteria)
+        report = yield from forgetting(self.core, self.policy, criteria, renew=self.has_model)
         self.recall_anew()
         return report
 
@@ -376,17 +375,16 @@ class SessionCalls:
                     offered.append(self.memory_forget())
         return offered
 
-    def search(
-        self, query: str, limit: int, *, order: SearchOrder = "score", **options: Any
-    ) -> list[SearchHit]:
+    def search(self, query: str, limit: int, options: SearchOptions) -> list[SearchHit]:
         """``search``; hooks are told of damaged entries."""
-        limit = self._most(limit)
+        limit, order = self._most(limit), options.get("order", "score")
         if order == "score":
             return self._found(query, limit, options)
         from siltstone.memory.hits import in_time, is_in_time, looked_at
 
         # Hits that are in the last request are dropped first, so that they take no place.
-        found = self._found(query, looked_at(limit) if is_in_time(order) else limit, options)
+        most = looked_at(limit) if is_in_time(order) else limit
+        found = self._found(query, most, {**options, "order": "score"})
         return in_time(found, limit, explain=options.get("explain", False))
 
     def _most(self, limit: int) -> int:
@@ -394,7 +392,7 @@ class SessionCalls:
         checked_limit(limit)
         return limit if self._most_hits is None else min(limit, self._most_hits)
 
-    def _found(self, query: str, limit: int, options: dict[str, Any]) -> list[SearchHit]:
+    def _found(self, query: str, limit: int, options: SearchOptions) -> list[SearchHit]:
         """At most *limit* hits, best first, without messages that the last request shows."""
         self.check_memory()
         self.core.check_open()
@@ -408,23 +406,22 @@ class SessionCalls:
         shows = self._in_context.shows
         return [hit for hit in hits if not shows(hit.session_id, hit.source_range)][:limit]
 
-    def _search_all(
-        self, query: str, limit: int, *, order: SearchOrder = "score", **filters: Unpack[SearchFilters]
-    ) -> list[SearchHit]:
+    def _search_all(self, query: str, limit: int, **options: Unpack[SearchOptions]) -> list[SearchHit]:
         """The hits of the model's tool: messages and saved facts, best first or in order of time."""
         wanted = most = self._most(limit)
+        order = options.get("order", "score")
         if order == "time":
             from siltstone.memory.hits import in_time, looked_at
 
             wanted = looked_at(most)
         scope: SearchScope = "namespace" if self.core.cross_session else "session"
-        hits = self._found(query, wanted, {"scope": scope, **filters})
+        hits = self._found(query, wanted, {**options, "order": "score", "scope": scope})
         if min(wanted, limit) and self.core.knowing.has_facts():
             from heapq import merge  # few sessions have saved something
 
             from siltstone.session.learning import saved_hits
 
-            since, until = filters.get("since"), filters.get("until")
+            since, until = options.get("since"), options.get("until")
             saved = saved_hits(self.core, query, min(wanted, limit), since=since, until=until)
             # A merge keeps the order inside each list. A reranker may have chosen that order.
             hits = list(merge(saved, hits, key=lambda hit: -hit.score))

@@ -3,44 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
 from dataclasses import replace
-from datetime import datetime
-from typing import TypedDict, Unpack
 
 from siltstone.compaction.base import CompactionError, Compactor
 from siltstone.errors import ModelError, StoreConflictError
 from siltstone.llm import Flow
-from siltstone.memory.entry import ForgetReport
+from siltstone.memory.entry import ForgetCriteria, ForgetReport
 from siltstone.memory.log import Derived
 from siltstone.session.archiving import write_anew
 from siltstone.session.core import SessionCore
 from siltstone.session.learning import forget_progress
 from siltstone.session.state import all_derived, covered
 
-__all__ = ["ForgetCriteria", "forgetting"]
-
 _log = logging.getLogger("siltstone")
 
 REACH = 16  #: summaries that left the view and are still written again: an undo may show them
 
 
-class ForgetCriteria(TypedDict, total=False):
-    """The conditions of ``forget`` within a session; see ``MemoryStore.forget``."""
-
-    entry_ids: Collection[int] | None
-    start: int | None
-    end: int | None
-    name: str | None
-    before: datetime | float | None
-    text: str | None
-    fact_ids: Collection[str] | None
-    identifiers: bool
-    dry_run: bool
-
-
 def forgetting(
-    core: SessionCore, policy: Compactor | None, *, renew: bool, **criteria: Unpack[ForgetCriteria]
+    core: SessionCore, policy: Compactor | None, criteria: ForgetCriteria, *, renew: bool
 ) -> Flow[ForgetReport]:
     """Forgets in store, memory and files. With *renew*, asks a model for new summaries."""
     core.check_open()

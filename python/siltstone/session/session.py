@@ -16,7 +16,7 @@ from siltstone.engine import AfterCompact, BeforeCompact, Outcome, Plan
 from siltstone.errors import ConfigError, SessionBusyError
 from siltstone.hooks import started
 from siltstone.llm import Models, Steps, run
-from siltstone.memory.entry import Ranker, SearchFilters, SearchHit, SearchOrder, SearchScope
+from siltstone.memory.entry import SearchHit, SearchOptions
 from siltstone.messages import RawMessage
 from siltstone.session.boundary import Prepared
 from siltstone.session.calls import CLOSING_SECONDS, OFFLOAD_TOKENS, OWN_POLICY, BaseSession, OwnPolicy
@@ -26,10 +26,9 @@ from siltstone.session.opening import Path, open_session
 if TYPE_CHECKING:
     from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
     from siltstone.memory.database_log import RecallRecord
-    from siltstone.memory.entry import ForgetReport
+    from siltstone.memory.entry import ForgetCriteria, ForgetReport
     from siltstone.session.background import Job
     from siltstone.session.compactions import CompactionRecord
-    from siltstone.session.forgetting import ForgetCriteria
     from siltstone.session.observing import OnConflict
     from siltstone.session.opening import Options
     from siltstone.session.recovery import Answer
@@ -496,34 +495,14 @@ class Session(BaseSession):
         """Takes the pin from message *seq*. A message without a pin is left alone."""
         self._core.pin(seq, pinned=False)
 
-    def search(
-        self,
-        query: str,
-        limit: int = 5,
-        *,
-        ranker: Ranker | None = None,
-        min_score: float = 0.0,
-        explain: bool = False,
-        scope: SearchScope = "session",
-        order: SearchOrder = "score",
-        **filters: Unpack[SearchFilters],
-    ) -> list[SearchHit]:
+    def search(self, query: str, limit: int = 5, **options: Unpack[SearchOptions]) -> list[SearchHit]:
         """The discarded messages that match *query* best, best first. See ``Store.search`` for the arguments.
 
         Raises:
             ConfigError: the session was opened with ``memory=False``, or the store lacks the ranker.
             InvalidEntryError: *limit*, *min_score* or *query* is out of bounds.
         """
-        return self._calls.search(
-            query,
-            limit,
-            ranker=ranker,
-            min_score=min_score,
-            explain=explain,
-            scope=scope,
-            order=order,
-            **filters,
-        )
+        return self._calls.search(query, limit, options)
 
     def forget(self, **criteria: Unpack[ForgetCriteria]) -> ForgetReport:
         """Forgets what was said in this session: in the log, the entries, the summaries and the files.

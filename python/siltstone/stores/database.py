@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, NoReturn, Self, Unpack
 
 from siltstone import _native
-from siltstone.errors import ConfigError, EntryNotFoundError
+from siltstone.errors import EntryNotFoundError
 from siltstone.events import watch_operation
 from siltstone.memory.base import Store
 from siltstone.memory.convert import MAX_INTEGER, milliseconds, range_of, session_info, stored_entry
 from siltstone.memory.database_log import DatabaseLog
-from siltstone.memory.entry import Entry, ExpireReport, StoredEntry
+from siltstone.memory.entry import Entry, ExpireReport, StoredEntry, StoreForgetCriteria
 from siltstone.memory.limits import Limits
 from siltstone.memory.log import SessionLog
 
@@ -128,53 +128,21 @@ class DatabaseStore(Store):
 
         return Page(tuple(map(stored_entry, page.entries)), page.next_offset, tuple(page.damaged))
 
-    def forget(
-        self,
-        *,
-        entry_ids: Collection[int] | None = None,
-        session_id: str | None = None,
-        start: int | None = None,
-        end: int | None = None,
-        name: str | None = None,
-        before: datetime | float | None = None,
-        text: str | None = None,
-        fact_ids: Collection[str] | None = None,
-        identifiers: bool = False,
-        dry_run: bool = False,
-    ) -> ForgetReport:
-        if fact_ids is not None:
-            return self._forget_facts(
-                fact_ids,
-                session_id,
-                dry_run,
-                (entry_ids, start, end, name, before, text, identifiers or None),
-            )
-        from siltstone.memory.forgetting import (  # few sessions forget
-            REPLACEMENT,
-            Criteria,
-            Holding,
-            plan,
-            with_facts,
-        )
+    def forget(self, **criteria: Unpack[StoreForgetCriteria]) -> ForgetReport:
+        from siltstone.memory import forgetting  # few sessions forget
 
-        criteria = Criteria.of(
-            entry_ids=entry_ids,
-            session_id=session_id,
-            start=start,
-            end=end,
-            name=name,
-            before=before,
-            text=text,
-            identifiers=identifiers,
-        )
-        sessions = self._names()
-        found = plan(self, sessions, criteria, Holding(self._native))
-        chosen = with_facts(found, self, sessions, criteria)
-        if dry_run:
+        asked = forgetting.Criteria.of(criteria)
+        sessions = self._names() if asked.session_id is None else [asked.session_id]
+        if asked.fact_ids is not None:
+            chosen = forgetting.facts_alone(self, sessions, asked.fact_ids)
+        else:
+            found = forgetting.plan(self, sessions, asked, forgetting.Holding(self._native))
+            chosen = forgetting.with_facts(found, self, sessions, asked)
+        if criteria.get("dry_run"):
             return chosen.expected
-        with watch_operation("delete_memory", self, session_id or "") as watched:
-            done = self._native.forget(chosen.targets, REPLACEMENT)
-            watched.count(done.entries)
+        with watch_operation("delete_memory", self, asked.session_id or "") as watched:
+            done = self._native.forget(chosen.targets, forgetting.REPLACEMENT)
+            watched.count(done.entries if asked.fact_ids is None else len(asked.fact_ids))
         report = chosen.report(done.sessions, done.messages, done.entries, done.derived, done.erased)
         return self._with_files(report, chosen.targets)
 
@@ -182,26 +150,6 @@ class DatabaseStore(Store):
         """The ids of all sessions."""
         listed, _ = self._native.sessions(None, 0, MAX_INTEGER)
         return [row.name for row in listed]
-
-    def _forget_facts(
-        self, fact_ids: Collection[str], session_id: str | None, dry_run: bool, others: tuple[Any, ...]
-    ) -> ForgetReport:
-        if any(each is not None for each in others):
-            raise ConfigError(
-                "fact_ids goes with session_id alone: forget the rest in a call of its own",
-                field="fact_ids",
-                value=fact_ids,
-            )
-        from siltstone.memory.forgetting import REPLACEMENT, facts_alone
-
-        sessions = self._names() if session_id is None else [session_id]
-        chosen = facts_alone(self, sessions, fact_ids)
-        if dry_run:
-            return chosen.expected
-        with watch_operation("delete_memory", self, session_id or "") as watched:
-            done = self._native.forget(chosen.targets, REPLACEMENT)
-            watched.count(len(fact_ids))
-        return self._with_files(chosen.report(done.sessions, 0, 0, 0, done.erased), chosen.targets)
 
     def _with_files(self, report: ForgetReport, targets: Sequence[Target]) -> ForgetReport:
         """*report*, after the files of presets were updated too."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar, Unpack
 
 from siltstone import _native
@@ -13,23 +12,14 @@ from siltstone.errors import ConfigError, StoreConflictError, StoreOpenError
 from siltstone.events import StoreHook, is_watched, watch_operation
 from siltstone.memory.convert import (
     MAX_INTEGER,
-    UNFILTERED,
-    filters_in,
+    conditions_in,
     is_across,
     message_from_row,
     milliseconds,
     search_hit,
     with_filters,
 )
-from siltstone.memory.entry import (
-    Decay,
-    Ranker,
-    SearchFilters,
-    SearchHit,
-    SearchIndex,
-    SearchOrder,
-    SearchScope,
-)
+from siltstone.memory.entry import AgedSearchOptions, Decay, Ranker, SearchHit, SearchIndex
 from siltstone.memory.limits import DEFAULTS, Limits, checked_limit
 from siltstone.memory.opening import Searching, check_has_embedder
 from siltstone.stores.database import DatabaseStore
@@ -188,19 +178,7 @@ class MemoryStore(DatabaseStore):
         return self._options.ranker
 
     def search(
-        self,
-        session_id: str,
-        query: str,
-        limit: int = 5,
-        ranker: Ranker | None = None,
-        min_score: float = 0.0,
-        explain: bool = False,
-        decay: Decay | None = None,
-        now: datetime | float | None = None,
-        *,
-        scope: SearchScope = "session",
-        order: SearchOrder = "score",
-        **filters: Unpack[SearchFilters],
+        self, session_id: str, query: str, limit: int = 5, **options: Unpack[AgedSearchOptions]
     ) -> list[SearchHit]:
         """The entries of the session that match *query* best, best first.
 
@@ -208,23 +186,12 @@ class MemoryStore(DatabaseStore):
             session_id: The session that asks.
             query: Natural language. A query without words gives no hits.
             limit: At most this many hits; 0 gives none, and more than the store's limit gives that many.
-            ranker: The ranker; None is the store's default.
-            min_score: The minimum score of a hit, 0..1, on the ranker's own scale.
-            explain: Whether hits carry the parts of their scores, see below.
-            decay: The decay of scores by age; None is the store's default.
-            now: The time from which ages are counted, and at which entries with a ``ttl`` must be valid; None
-                is the current time.
-            scope: ``"session"`` searches this session alone. ``"namespace"`` searches all sessions of its
-                namespace, including messages that are still in their contexts and have no entry yet; messages
-                in the context of *session_id* itself are left out. A session without a namespace finds its
-                own entries alone.
-                The weights of words and days come from the whole namespace; neighbours are of one session.
-                The first such search indexes the whole namespace. Messages in contexts have no vectors.
-            order: ``"score"`` gives the best hits first. ``"time"`` looks at four times as many hits, chooses
-                good ones that are spread over the session, and gives them in the order of the messages; hits
-                of several sessions by their times.
-            filters: ``since``, ``until``, ``role``, ``kind``, ``name``, ``topic`` and ``entity``:
-                :class:`SearchFilters`.
+            options: Those of :meth:`Store.search`, ``decay`` and ``now``:
+                :class:`~siltstone.memory.entry.AgedSearchOptions`.
+
+        With the scope ``"namespace"``, the weights of words and days come from the whole namespace, and
+        neighbours are of one session. The first such search indexes the whole namespace. Messages in contexts
+        have no vectors.
 
         An explanation has ``score``, the score of the hit, and ``decay``, the factor for its age. The other
         parts explain the score before this factor. ``lexical``: ``{"terms": [{"term", "tf", "idf", "score",
@@ -252,13 +219,17 @@ class MemoryStore(DatabaseStore):
                 checksum is left out, and listed by :meth:`quarantined`.
         """
         # Most searches have no filters.
-        wanted, tags = filters_in(filters) if filters else UNFILTERED, None
-        if "topic" in filters or "entity" in filters:  # few searches ask for them
+        conditions = conditions_in(options, AgedSearchOptions) if options else {}
+        wanted, tags = conditions, None
+        if "topic" in options or "entity" in options:  # few searches ask for them
             from siltstone.stores.simple import Tags
 
-            tags = Tags.of(filters)
+            tags = Tags.of(options)
+            if tags is not None:  # a filter avoids the graph, which would not give all hits
+                conditions = {"since": -MAX_INTEGER, **wanted}
         most = min(checked_limit(limit), self._limits.hits)
         is_in_order, looked = False, most
+        order, explain = options.get("order", "score"), options.get("explain", False)
         if order != "score":
             from siltstone.memory.hits import in_time, is_in_time, looked_at
 
@@ -266,48 +237,45 @@ class MemoryStore(DatabaseStore):
             looked = min(looked_at(most), self._limits.hits) if is_in_order and most > 0 else most
         reranker = self._reranker if most > 0 else None
         asked = looked if reranker is None else max(looked, reranker.depth)
-        conditions = wanted.named() if filters else {}
-        if tags is not None and wanted.since is None:
-            conditions["since"] = -MAX_INTEGER  # a filter avoids the graph, which would not give all hits
-        at = milliseconds(now)
+        at = milliseconds(options.get("now"))
 
-        def options_of(limit: int) -> _native.SearchOptions:
+        def core_options(limit: int) -> _native.SearchOptions:
             return _native.SearchOptions(
                 self._options,
                 limit=limit,
-                ranker=ranker,
-                min_score=min_score,
+                ranker=options.get("ranker"),
+                min_score=options.get("min_score"),
                 explain=explain,
-                decay=decay,
+                decay=options.get("decay"),
                 now=at,
                 **conditions,
             )
 
-        options = options_of(asked)
-        check_has_embedder(options.ranker, self._vectors)
+        first = core_options(asked)
+        check_has_embedder(first.ranker, self._vectors)
         self._limits.check_query(query)
-        find = self._across if is_across(scope) else self._native.search
+        find = self._across if is_across(options) else self._native.search
         lacking = 0
 
-        def ask(options: _native.SearchOptions) -> list[SearchHit]:
+        def ask(core: _native.SearchOptions) -> list[SearchHit]:
             nonlocal lacking
-            found = self._find(find, session_id, query, options)
+            found = self._find(find, session_id, query, core)
             lacking = found.lacking
             return [search_hit(hit, session_id, found.asked) for hit in found.hits]
 
         with watch_operation("search_memory", self, session_id, query) as watched:
             if tags is None or asked < 1:
-                hits = ask(options)
+                hits = ask(first)
             else:
-                hits = tags.first(lambda limit: ask(options_of(limit)), asked)
+                hits = tags.first(lambda limit: ask(core_options(limit)), asked)
             if reranker is not None:
-                hits = reranker.reranked(session_id, query, hits, options.ranker, self._hooks)[:looked]
+                hits = reranker.reranked(session_id, query, hits, first.ranker, self._hooks)[:looked]
             if is_in_order:
                 hits = in_time(hits, most, explain=explain)
             watched.records(hits)
         if lacking:
             self._wake()
-        return with_filters(hits, wanted, filters) if explain else hits
+        return with_filters(hits, wanted, options) if explain else hits
 
     def answer(
         self, session_id: str, query: str, limit: int, most: AnswerLimit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
@@ -12,24 +13,15 @@ from siltstone.errors import ConfigError, InvalidEntryError
 from siltstone.events import watch_operation
 from siltstone.memory.convert import (
     MAX_INTEGER,
-    Filters,
     asked_for,
+    conditions_in,
     datetime_from,
-    filters_in,
     is_across,
     milliseconds,
     stored_entry,
     with_filters,
 )
-from siltstone.memory.entry import (
-    Ranker,
-    SearchFilters,
-    SearchHit,
-    SearchOrder,
-    SearchScope,
-    SourceRange,
-    StoredEntry,
-)
+from siltstone.memory.entry import Ranker, SearchFilters, SearchHit, SearchOptions, SourceRange, StoredEntry
 from siltstone.memory.hits import in_time, is_in_time, looked_at
 from siltstone.memory.limits import DEFAULTS, Limits, checked_limit
 from siltstone.stores.database import DatabaseStore
@@ -105,30 +97,21 @@ class SimpleMemoryStore(DatabaseStore):
         super().__init__(_native.Store.open_memory(), limits)
 
     def search(
-        self,
-        session_id: str,
-        query: str,
-        limit: int = 5,
-        ranker: Ranker | None = None,
-        min_score: float = 0.0,
-        explain: bool = False,
-        *,
-        scope: SearchScope = "session",
-        order: SearchOrder = "score",
-        **filters: Unpack[SearchFilters],
+        self, session_id: str, query: str, limit: int = 5, **options: Unpack[SearchOptions]
     ) -> list[SearchHit]:
         """The entries of the session that have most of the query's words, best first.
 
         ``ranker`` must be None: this store has only one. With ``explain`` a hit has
         ``{"terms": [{"term", "found"}, …]}``.
         """
-        wanted, tags = filters_in(filters), Tags.of(filters)
+        wanted, tags = conditions_in(options, SearchOptions), Tags.of(options)
+        min_score, explain = options.get("min_score", 0.0), options.get("explain", False)
         self._limits.check_query(query)
-        _check(limit, ranker, min_score)
-        is_in_order = is_in_time(order)
+        _check(limit, options.get("ranker"), min_score)
+        is_in_order = is_in_time(options.get("order", "score"))
         with watch_operation("search_memory", self, session_id, query) as watched:
             found = self._entries(session_id)
-            if is_across(scope):
+            if is_across(options):
                 found += [entry for other in self._others(session_id) for entry in self._said(other)]
             words = query.lower().split()
             found = [
@@ -142,7 +125,7 @@ class SimpleMemoryStore(DatabaseStore):
             hits = in_time(hits[: looked_at(most)], most, explain=explain) if is_in_order else hits[:most]
             hits = [asked_for(hit, query) for hit in hits]
             watched.records(hits)
-        return with_filters(hits, wanted, filters)
+        return with_filters(hits, wanted, options)
 
     def _entries(self, session_id: str) -> list[StoredEntry]:
         return [
@@ -189,11 +172,12 @@ def _check(limit: int, ranker: Ranker | None, min_score: float) -> None:
         )
 
 
-def _passes(entry: StoredEntry, wanted: Filters) -> bool:
+def _passes(entry: StoredEntry, wanted: dict[str, Any]) -> bool:
     at = milliseconds(entry.created_at)
-    is_then = (wanted.since is None or at >= wanted.since) and (wanted.until is None or at < wanted.until)
-    pairs = ((wanted.role, entry.role), (wanted.kind, entry.kind), (wanted.name, entry.name))
-    return is_then and all(asked is None or asked == known for asked, known in pairs)
+    is_then = wanted.get("since", at) <= at < wanted.get("until", math.inf)
+    return is_then and all(
+        getattr(entry, name) == wanted[name] for name in ("role", "kind", "name") if name in wanted
+    )
 
 
 def _hit(entry: StoredEntry, words: list[str], explain: bool) -> SearchHit:
