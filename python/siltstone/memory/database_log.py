@@ -11,13 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 from siltstone import _native
 from siltstone.errors import InvalidMessageError, StoreConflictError, StoreCorruptError
-from siltstone.memory.convert import (
-    compaction_from_row,
-    datetime_from,
-    derived_from_row,
-    message_from_row,
-    shown_message,
-)
+from siltstone.memory import convert
 from siltstone.memory.entry import Entry
 from siltstone.memory.limits import Limits
 from siltstone.memory.log import (
@@ -114,7 +108,7 @@ def record_of(row: NewRecall) -> RecallRecord:
     body = json.loads(row.body)
     return RecallRecord(
         position=row.seq,
-        at=datetime_from(row.created_at),
+        at=convert.datetime_from(row.created_at),
         query=tuple(body["q"]),
         candidates=tuple(
             RecallCandidate(entry, score / 1e6, tokens, _PLACINGS[placing])
@@ -291,11 +285,15 @@ class DatabaseLog:
 
     def read(self, start: int, end: int) -> list[LogRow]:
         """The messages of a half-open range of sequence numbers, in order."""
-        return [message_from_row(row) for row in self._native.read_messages(self._session_id, start, end)]
+        return [
+            convert.message_from_row(row) for row in self._native.read_messages(self._session_id, start, end)
+        ]
 
     def messages(self, start: int, end: int) -> list[tuple[Message, int]]:
         """The same messages as a session shows them, each with its time, at a third of the cost."""
-        return [shown_message(row) for row in self._native.shown_messages(self._session_id, start, end)]
+        return [
+            convert.shown_message(row) for row in self._native.shown_messages(self._session_id, start, end)
+        ]
 
     def commit(
         self,
@@ -373,12 +371,12 @@ class DatabaseLog:
 
     def compactions(self) -> list[CompactionRow]:
         """Every compaction ever committed, in order."""
-        return [compaction_from_row(row) for row in self._native.compactions(self._session_id)]
+        return [convert.compaction_from_row(row) for row in self._native.compactions(self._session_id)]
 
     def compaction(self, compaction_id: int) -> CompactionRow | None:
         """The compaction with that id; None if this session has none."""
         row = self._native.compaction(self._session_id, compaction_id)
-        return None if row is None else compaction_from_row(row)
+        return None if row is None else convert.compaction_from_row(row)
 
     def recalls(self, limit: int) -> list[NewRecall]:
         """The newest recalls, at most *limit* of the 1,000 that a log keeps, the newest first."""
@@ -386,17 +384,17 @@ class DatabaseLog:
 
     def derived(self, ids: Sequence[int]) -> list[Derived]:
         """The derived texts with *ids*, in the order of *ids*."""
-        return [derived_from_row(row) for row in self._native.derived(self._session_id, list(ids))]
+        return [convert.derived_from_row(row) for row in self._native.derived(self._session_id, list(ids))]
 
     def derived_after(self, derived_id: int) -> list[Derived]:
         """All derived texts of the session with a larger id, ascending."""
         rows = self._native.derived_after(self._session_id, derived_id)
-        return [derived_from_row(row) for row in rows]
+        return [convert.derived_from_row(row) for row in rows]
 
     def derived_like(self, texts: Sequence[str]) -> list[list[Derived]]:
         """For each text the derived texts that are equal to it, the newest first."""
         found = self._native.derived_like(self._session_id, list(texts))
-        return [[derived_from_row(row) for row in rows] for rows in found]
+        return [[convert.derived_from_row(row) for row in rows] for rows in found]
 
     def forgotten(self) -> list[tuple[int, bytes]]:
         """Forgotten texts: the number of a message, or minus the id of a summary; and the old digest."""

@@ -15,16 +15,8 @@ from dataclasses import dataclass, replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from siltstone import errors
 from siltstone.compaction.base import check_pin_budget
-from siltstone.errors import (
-    ConfigError,
-    ReadOnlyStoreError,
-    SessionDroppedError,
-    SiltstoneError,
-    StoreClosedError,
-    StoreConflictError,
-    StoreError,
-)
 from siltstone.events import Hook, RedactedSpan, UsageRecord, total_usage
 from siltstone.hooks import NO_COMPACTION_HOOKS, CompactionHooks
 from siltstone.memory.base import Store
@@ -146,7 +138,7 @@ class SessionCore:
         self.recalls: dict[int, UnwrittenRecall] = {}  # by the end of the log at the time
         stored = self.rows.open(namespace)
         if stored.deleted:
-            raise SessionDroppedError(
+            raise errors.SessionDroppedError(
                 f"session {session_id!r} was deleted, and every write to it is lost: use another id, or "
                 "begin it anew with store.revive(session_id)",
                 session_id=session_id,
@@ -154,7 +146,7 @@ class SessionCore:
         self.archive = archive
         self.cross_session = cross_session
         if cross_session and not stored.namespace:
-            raise ConfigError(
+            raise errors.ConfigError(
                 f"cross_session=True needs a namespace, and session {session_id!r} has none: open new "
                 "sessions with namespace=...",
                 field="cross_session",
@@ -181,7 +173,7 @@ class SessionCore:
             return stored
         try:
             self.rows.save_settings(settings, expected=stored.version, write_id=_new_id())
-        except (ReadOnlyStoreError, StoreConflictError):
+        except (errors.ReadOnlyStoreError, errors.StoreConflictError):
             return self.rows.state()  # the store is read-only, or a concurrent open has stored it
         return self.rows.state()
 
@@ -237,7 +229,9 @@ class SessionCore:
         """Raises an error if the session is closed, or was opened in another process."""
         self.origin.check()
         if self.is_closed:
-            raise StoreClosedError(f"session {self.session_id!r} was closed", session_id=self.session_id)
+            raise errors.StoreClosedError(
+                f"session {self.session_id!r} was closed", session_id=self.session_id
+            )
 
     def locked(self, step: Callable[[], T]) -> T:
         """Runs *step* under the lock.
@@ -416,7 +410,7 @@ class SessionCore:
             return
         try:
             self.live.catch_up()
-        except (SiltstoneError, OSError):
+        except (errors.SiltstoneError, OSError):
             _log.exception("the files of session %r are behind its store", self.session_id)
 
     def close(self, owns_store: bool) -> None:
@@ -431,7 +425,7 @@ class SessionCore:
                 state = self.followed()
                 if (self.recalls or state.clock != state.stored) and not state.deleted:
                     self._save_clock(state.clock)
-            except (ReadOnlyStoreError, StoreConflictError):
+            except (errors.ReadOnlyStoreError, errors.StoreConflictError):
                 pass  # the store is read-only, or another worker has stored a newer clock
             finally:
                 if owns_store:
@@ -506,7 +500,7 @@ class SessionCore:
                     write_id=write_id,
                     recalls=self.unwritten() if self.recalls else (),
                 )
-            except StoreConflictError:
+            except errors.StoreConflictError:
                 if self.rows.version() == state.version:
                     raise
                 continue  # another worker has compacted, or stored its clock: append after that
@@ -537,9 +531,9 @@ class SessionCore:
         if state.own_end != state.end and not state.deleted:
             raise self.conflict(state)
 
-    def conflict(self, state: SessionState) -> StoreConflictError:
+    def conflict(self, state: SessionState) -> errors.StoreConflictError:
         """The error of a write to a log that another worker has appended to."""
-        return StoreConflictError(
+        return errors.StoreConflictError(
             f"another worker appended to session {self.session_id!r}: its log ends at {state.end}, and this "
             f"one knows it up to {state.own_end}; nothing was written; session.reload() goes on from there",
             session_id=self.session_id,
@@ -594,12 +588,12 @@ class SessionCore:
         state = self.followed()
         if pinned and not any(is_at(item.message, seq) for item in state.view):
             if any(is_at(item.message, seq) for item in before.view):
-                raise StoreConflictError(
+                raise errors.StoreConflictError(
                     f"message {seq} of session {self.session_id!r} has left the view: another worker "
                     "compacted it; nothing was written",
                     session_id=self.session_id,
                 )
-            raise ConfigError(
+            raise errors.ConfigError(
                 f"seq must be that of a message in the view of session {self.session_id!r}, got {seq!r}: "
                 "what was discarded cannot be pinned",
                 field="seq",
@@ -644,7 +638,7 @@ class SessionCore:
             return
         try:
             self._save_clock(clock)
-        except ReadOnlyStoreError:
+        except errors.ReadOnlyStoreError:
             self.state = replace(state, clock=clock)  # kept in memory alone
 
     def _count(self, change: Callable[[CompactionClock], CompactionClock]) -> None:
@@ -670,7 +664,7 @@ class SessionCore:
         """Runs *step* under the lock. If the store refuses the write, logs that and keeps it in memory."""
         try:
             self.locked(step)
-        except StoreError:
+        except errors.StoreError:
             _log.exception("where session %r stands could not be stored", self.session_id)
 
     def retain(self) -> None:

@@ -14,30 +14,10 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final, Literal
 
+from siltstone import knowledge
 from siltstone.documented import tokens
 from siltstone.errors import ConfigError, ReadOnlyStoreError, SiltstoneError, StoreError
 from siltstone.events import ExtractionFailed, FactsUpdated, notify, watch_operation
-from siltstone.knowledge import (
-    MAX_FACTS,
-    Correction,
-    Extraction,
-    Fact,
-    HybridFacts,
-    KnowledgeDistiller,
-    Learned,
-    Rule,
-    correction_of,
-    entities_of,
-    extraction_flow,
-    find_facts,
-    find_text,
-    history_of,
-    learn,
-    new_fact,
-    pattern_facts,
-    tool_fact,
-    topics_of,
-)
 from siltstone.knowledge.extract import PIECE, is_enough, spoken_text
 from siltstone.knowledge.search import MAX_RESULTS, is_about, named
 from siltstone.llm import Steps, ToolCall
@@ -97,20 +77,20 @@ def learn_patterns(core: SessionCore) -> None:
         notify(core.hooks, ExtractionFailed(core.session_id, str(error), will_retry=True))
 
 
-def extraction(core: SessionCore) -> Steps[Learned]:
+def extraction(core: SessionCore) -> Steps[knowledge.Learned]:
     """Asks a model for the facts in messages that have left the view, batch by batch.
 
     A failure is told to hooks as ``ExtractionFailed``. If every call of a batch fails, reading stops, and the
     batch is tried again after the next compaction or start; after three failures it is skipped.
     """
-    config, done = core.knowing.config, Learned()
+    config, done = core.knowing.config, knowledge.Learned()
     while True:
         progress = core.knowing.progress
         batch = _next(core, progress)
         if batch is None:
             core.knowing.is_due = False
             return done
-        found = yield from extraction_flow(
+        found = yield from knowledge.extraction_flow(
             batch.messages,
             session_id=core.session_id,
             redact=core.redact_text,
@@ -156,7 +136,7 @@ def find(
     topic: str | None = None,
     entity: str | None = None,
     everything: bool = False,
-) -> list[Fact]:
+) -> list[knowledge.Fact]:
     """The facts that match *query*, best first; without a query, the newest facts first."""
     if type(limit) is not int or limit < 0:
         raise ConfigError(f"limit must be an integer >= 0, got {limit!r}", field="limit", value=limit)
@@ -170,10 +150,10 @@ def find(
         if core.knowing.config.fact_search == "hybrid":
             found = _hybrid(core, store).search(query, MAX_RESULTS, as_of=moment)
         else:
-            found = find_facts(store, query, MAX_FACTS, as_of=moment)
+            found = knowledge.find_facts(store, query, knowledge.MAX_FACTS, as_of=moment)
         facts = [fact for fact, _ in found]
         if not facts and as_of is None:
-            facts = find_text(store, query, MAX_FACTS)
+            facts = knowledge.find_text(store, query, knowledge.MAX_FACTS)
         return [fact for fact in facts if fits(fact)][:limit]
     chosen = [fact for fact in store.facts() if (everything or fact.holds_at(moment)) and fits(fact)]
     return sorted(chosen, key=lambda fact: -fact.created_at)[:limit]
@@ -199,7 +179,7 @@ def saved_hits(
     most = None if until is None else milliseconds(until)
     hits: list[SearchHit] = []
     # All matches are read, since some are skipped below, and must not take the place of others.
-    for fact, _ in find_facts(known(core), query, MAX_FACTS, as_of=core.milliseconds()):
+    for fact, _ in knowledge.find_facts(known(core), query, knowledge.MAX_FACTS, as_of=core.milliseconds()):
         if len(hits) == limit:
             break
         if fact.session_id == core.session_id and fact.source_ranges:
@@ -213,9 +193,9 @@ def saved_hits(
     return hits
 
 
-def history(core: SessionCore, fact_id: str) -> list[Fact]:
+def history(core: SessionCore, fact_id: str) -> list[knowledge.Fact]:
     """The versions of a fact, each of which replaced the one before, oldest first."""
-    return history_of(known(core), fact_id)
+    return knowledge.history_of(known(core), fact_id)
 
 
 def save(
@@ -228,7 +208,7 @@ def save(
     source: str = "",
     tags: Sequence[str] = (),
     valid_until: datetime | float | None = None,
-) -> Fact:
+) -> knowledge.Fact:
     """Saves *content* as a fact, at once. If an equal fact holds already, returns that one instead."""
     core.check_open()
     if not isinstance(content, str):
@@ -239,7 +219,7 @@ def save(
         )
     stamp = core.milliseconds()
     text = core.redact_text(content)
-    fact = new_fact(
+    fact = knowledge.new_fact(
         memory_type,
         text,
         context=context,
@@ -248,8 +228,8 @@ def save(
         session_id=core.session_id,
         created_at=stamp,
         valid_until=None if valid_until is None else milliseconds(valid_until),
-        topics=topics_of(text),
-        entities=named(entities_of(text)),
+        topics=knowledge.topics_of(text),
+        entities=named(knowledge.entities_of(text)),
     )
     if importance is not None:
         is_number = isinstance(importance, int | float) and not isinstance(importance, bool)
@@ -323,7 +303,7 @@ def forget_known(core: SessionCore, fact_ids: Sequence[str]) -> int:
 
 def record_denial(
     core: SessionCore, call: Call, tool: str, arguments: str | Mapping[str, Any], reason: str, goal: str
-) -> Correction:
+) -> knowledge.Correction:
     """Keeps the correction from a denied action. A repeated *call* of :class:`Calls` counts once."""
     core.check_open()
     if isinstance(arguments, Mapping):
@@ -335,14 +315,16 @@ def record_denial(
     if not tool.strip():
         raise ConfigError(f"tool of a denial must not be blank, got {tool!r}", field="tool", value=tool)
     if call.answer is None:
-        correction = correction_of(**{name: core.redact_text(value) for name, value in given.items()})
+        correction = knowledge.correction_of(
+            **{name: core.redact_text(value) for name, value in given.items()}
+        )
         call.answer = replace(correction, created_at=core.milliseconds())
-    kept: Correction = call.answer
+    kept: knowledge.Correction = call.answer
     core.knowing.facts.put_correction(kept)
     return kept
 
 
-def rules(core: SessionCore) -> tuple[tuple[Rule, ...], str]:
+def rules(core: SessionCore) -> tuple[tuple[knowledge.Rule, ...], str]:
     """The rules, made again if there are enough new corrections, and their text for a system prompt."""
     config = core.knowing.config
     if not config.rules:
@@ -369,7 +351,7 @@ def rules(core: SessionCore) -> tuple[tuple[Rule, ...], str]:
     return made, distiller.addendum()
 
 
-def forget_progress(core: SessionCore, before: Sequence[Fact]) -> None:
+def forget_progress(core: SessionCore, before: Sequence[knowledge.Fact]) -> None:
     """Marks the messages behind forgotten facts as unread. *before* are the facts before the forgetting."""
     left = {fact.id for fact in core.knowing.facts.facts()}
     own = [fact for fact in before if fact.id not in left and fact.session_id == core.session_id]
@@ -386,9 +368,11 @@ def _learn_patterns(core: SessionCore) -> None:
     unread = minus(discarded, progress.patterns) if reads else ()
     if unread:
         batch = _batch(core, unread, most=MOST)
-        facts: list[Fact] = []
+        facts: list[knowledge.Fact] = []
         if config.patterns:
-            facts += pattern_facts(batch.messages, session_id=core.session_id, redact=core.redact_text)
+            facts += knowledge.pattern_facts(
+                batch.messages, session_id=core.session_id, redact=core.redact_text
+            )
         if config.tool_facts:
             facts += _tool_facts(core, batch.messages)
         model = progress.model
@@ -401,12 +385,12 @@ def _learn_patterns(core: SessionCore) -> None:
 
 def _learned(
     core: SessionCore,
-    facts: Sequence[Fact],
+    facts: Sequence[knowledge.Fact],
     source: Literal["patterns", "model"],
     step: Callable[[Progress], Progress],
-) -> Learned:
+) -> knowledge.Learned:
     with core.knowing.facts.lock:
-        learned = learn(core.knowing.marked(step(core.knowing.progress)), facts)
+        learned = knowledge.learn(core.knowing.marked(step(core.knowing.progress)), facts)
     if learned.added or learned.updated or learned.superseded:
         notify(
             core.hooks,
@@ -437,7 +421,7 @@ def _passed(read: Progress, progress: Progress) -> Progress:
     )
 
 
-def _tell_failures(core: SessionCore, found: Extraction, *, will_retry: bool) -> None:
+def _tell_failures(core: SessionCore, found: knowledge.Extraction, *, will_retry: bool) -> None:
     if found.failures:
         _log.warning("facts of session %r were not found: %s", core.session_id, found.failures[0])
         notify(
@@ -485,7 +469,7 @@ def _messages(core: SessionCore, spans: RangeSet) -> Iterator[tuple[Message, int
             yield from core.rows.messages(first, min(first + 500, end))
 
 
-def _stamped(core: SessionCore, facts: Sequence[Fact], batch: _Batch) -> list[Fact]:
+def _stamped(core: SessionCore, facts: Sequence[knowledge.Fact], batch: _Batch) -> list[knowledge.Fact]:
     """*facts* with the time of their messages, and with their end by the time to live."""
     now, ttl = core.milliseconds(), core.knowing.config.ttl
     stamped = []
@@ -497,7 +481,7 @@ def _stamped(core: SessionCore, facts: Sequence[Fact], batch: _Batch) -> list[Fa
     return stamped
 
 
-def _tool_facts(core: SessionCore, messages: Sequence[Message]) -> list[Fact]:
+def _tool_facts(core: SessionCore, messages: Sequence[Message]) -> list[knowledge.Fact]:
     """Facts from successful results of tools, without siltstone's own tools."""
     config, names = core.knowing.config, dict[str, str]()
     facts = []
@@ -510,7 +494,7 @@ def _tool_facts(core: SessionCore, messages: Sequence[Message]) -> list[Fact]:
             name = part.name or names.get(part.call_id or "", "")
             if not name or names_own_tool(name):
                 continue
-            fact = tool_fact(
+            fact = knowledge.tool_fact(
                 name,
                 core.redact_text(part.text),
                 least=config.fact_min,
@@ -525,21 +509,21 @@ def _tool_facts(core: SessionCore, messages: Sequence[Message]) -> list[Fact]:
     return facts
 
 
-def _distiller(core: SessionCore, kept: dict[str, Any]) -> KnowledgeDistiller:
+def _distiller(core: SessionCore, kept: dict[str, Any]) -> knowledge.KnowledgeDistiller:
     config = core.knowing.config
-    return KnowledgeDistiller(
+    return knowledge.KnowledgeDistiller(
         max_rules=config.max_rules, min_entries=config.min_entries, tool_rules=config.tool_rules, kept=kept
     )
 
 
-def _hybrid(core: SessionCore, store: OnLine) -> HybridFacts:
+def _hybrid(core: SessionCore, store: OnLine) -> knowledge.HybridFacts:
     config = core.knowing.config
     weights = (config.full_text_weight, config.vector_weight)
-    return HybridFacts(store, *weights, config.dimensions, max_results=MAX_RESULTS)
+    return knowledge.HybridFacts(store, *weights, config.dimensions, max_results=MAX_RESULTS)
 
 
-def _sum(one: Learned, other: Learned) -> Learned:
-    return Learned(
+def _sum(one: knowledge.Learned, other: knowledge.Learned) -> knowledge.Learned:
+    return knowledge.Learned(
         one.added + other.added,
         one.updated + other.updated,
         one.superseded + other.superseded,

@@ -19,19 +19,7 @@ from siltstone.memory.database_log import RecallRecord, record_of
 from siltstone.memory.entry import SearchScope, SourceRange, StoredEntry
 from siltstone.memory.log import NewRecall
 from siltstone.messages import Message, Part, RawMessage, RecalledMessage, indexable_texts, read_history
-from siltstone.recall import Detail, FactLine, Recall, RecallBlock, RecallConfig, position, query_of
-from siltstone.recall.turn import (
-    NEIGHBOUR,
-    WITH_THE_BEST,
-    WRITER,
-    BlockOptions,
-    BlockWriter,
-    RecallConditions,
-    RecallContext,
-    Recalled,
-    block_of,
-    lines,
-)
+from siltstone.recall import Detail, FactLine, Recall, RecallBlock, RecallConfig, position, query_of, turn
 from siltstone.session.boundary import Prepared
 from siltstone.session.core import InContext, Outside, SessionCore
 from siltstone.session.learning import known
@@ -162,11 +150,11 @@ class BlockStore(Protocol):
         session_id: str,
         query: str,
         limit: int,
-        conditions: RecallConditions,
-        writer: BlockWriter,
+        conditions: turn.RecallConditions,
+        writer: turn.BlockWriter,
         facts: Sequence[str],
-        options: BlockOptions,
-    ) -> Recalled:
+        options: turn.BlockOptions,
+    ) -> turn.Recalled:
         """The block of hits for *query*, as text with its counts."""
 
 
@@ -292,7 +280,7 @@ class _Source:
         if config.score_filter == "documented":
             self._documented = DocumentedSearch(core.store, config, lambda: core.milliseconds() / 1000)
         self._session_of: dict[int, str] = {}  # entry id to session id, for the hits of the last search
-        self._context: tuple[Outside, RecallContext] | None = None
+        self._context: tuple[Outside, turn.RecallContext] | None = None
         self._recaller = core.store if isinstance(core.store, BlockStore) else None
 
     def details(self, query: str, limit: int) -> list[Detail]:
@@ -313,7 +301,7 @@ class _Source:
         ]
 
     def block(
-        self, query: str, limit: int, facts: Sequence[FactLine], options: BlockOptions
+        self, query: str, limit: int, facts: Sequence[FactLine], options: turn.BlockOptions
     ) -> RecallBlock | None:
         """The block in one step of the store; None if the store has no such step."""
         core, config = self._core, self._config
@@ -321,19 +309,19 @@ class _Source:
             return None
         outside = self._in_context.outside()
         if self._context is None or self._context[0] is not outside:
-            self._context = outside, RecallContext(outside.left, sorted(outside.substituted))
-        conditions = RecallConditions(
-            (config.min_score, WITH_THE_BEST, NEIGHBOUR),
+            self._context = outside, turn.RecallContext(outside.left, sorted(outside.substituted))
+        conditions = turn.RecallConditions(
+            (config.min_score, turn.WITH_THE_BEST, turn.NEIGHBOUR),
             config.expand_neighbors,
             self._context[1],
             core.state.end,
             config.cross_session,
         )
         found = self._recaller.recall(
-            core.session_id, query[-MOST_QUERY:], limit, conditions, WRITER, lines(facts), options
+            core.session_id, query[-MOST_QUERY:], limit, conditions, turn.WRITER, turn.lines(facts), options
         )
         core.tell_damage(found.damaged)
-        return block_of(
+        return turn.block_of(
             found.text,
             found.tokens,
             found.facts,

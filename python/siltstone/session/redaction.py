@@ -6,20 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from siltstone import messages
 from siltstone.compaction.base import Compaction
 from siltstone.events import RedactedSpan
 from siltstone.memory.log import LogRow
-from siltstone.messages import (
-    HostedMessage,
-    Message,
-    RawMessage,
-    SummaryMessage,
-    decode,
-    encode,
-    read_message,
-    read_summary,
-    unmarked,
-)
 from siltstone.redaction import Redactor, SecretFinding
 from siltstone.session.state import Item
 
@@ -44,7 +34,7 @@ class Redacting:
         for item in items:
             given = item.message.raw
             raw, found = self._refusing.redact_message(given)
-            if isinstance(given, HostedMessage) and (
+            if isinstance(given, messages.HostedMessage) and (
                 raw is not given or self.raw(host := given.host) is not host
             ):
                 raw = dict(raw)  # the host's own form has a secret too, and is left out
@@ -56,26 +46,28 @@ class Redacting:
         """*text* without secrets."""
         return self._redactor.redact(text)[0]
 
-    def raw(self, raw: RawMessage) -> RawMessage:
+    def raw(self, raw: messages.RawMessage) -> messages.RawMessage:
         """*raw* without secrets, as the log has it."""
-        written: RawMessage = self._redactor.redact_message(raw)[0]
+        written: messages.RawMessage = self._redactor.redact_message(raw)[0]
         return written
 
     def rows(self, rows: Iterable[LogRow]) -> Iterable[LogRow]:
         """*rows* redacted by the current rules: rows may be older than these rules."""
         for row in rows:
-            raw = decode(row.raw)
+            raw = messages.decode(row.raw)
             clean = self.raw(raw)
-            yield row if clean is raw else replace(row, raw=encode(clean))
+            yield row if clean is raw else replace(row, raw=messages.encode(clean))
 
-    def message(self, message: Message) -> Message:
+    def message(self, message: messages.Message) -> messages.Message:
         """*message* without secrets, to be indexed, or shown as a summary or a substitute."""
-        if isinstance(message.raw, SummaryMessage):
-            body = unmarked(message.text)
+        if isinstance(message.raw, messages.SummaryMessage):
+            body = messages.unmarked(message.text)
             clean = self.text(body)
             if clean is body:
                 return message
-            return read_summary(SummaryMessage(clean, message.covers, message.raw.level), message.covers)
+            return messages.read_summary(
+                messages.SummaryMessage(clean, message.covers, message.raw.level), message.covers
+            )
         raw = self.raw(message.raw)
         return message if raw is message.raw else _anew(message, raw)
 
@@ -117,7 +109,7 @@ class Redacting:
         moved = dict(zip(before, after, strict=True)) if len(before) == len(after) else {}
         return replace(item, message=message), {moved.get(place, place) for place in own}
 
-    def _secrets(self, message: Message) -> Iterator[str]:
+    def _secrets(self, message: messages.Message) -> Iterator[str]:
         """The secrets in the texts of *message*."""
         for part in message.parts:
             for text in (part.text, part.arguments or ""):
@@ -134,22 +126,22 @@ class Redacting:
             return [self._values(each) for each in value]
         return value
 
-    def _made(self, message: Message) -> Message:
+    def _made(self, message: messages.Message) -> messages.Message:
         made = message.provenance in ("compaction_summary", "substitute")
         return self.message(message) if made else message
 
 
-def _sources(compaction: Compaction) -> Iterator[Message]:
+def _sources(compaction: Compaction) -> Iterator[messages.Message]:
     """The original messages behind the texts of *compaction*."""
     yield from compaction.discarded
     yield from (substitute.original for substitute in compaction.substitutes)
 
 
-def _anew(message: Message, raw: RawMessage) -> Message:
-    return read_message(raw, message.seq, dialect=message.dialect, provenance=message.provenance)
+def _anew(message: messages.Message, raw: messages.RawMessage) -> messages.Message:
+    return messages.read_message(raw, message.seq, dialect=message.dialect, provenance=message.provenance)
 
 
-def _spoken(message: Message) -> list[int]:
+def _spoken(message: messages.Message) -> list[int]:
     return [place for place, part in enumerate(message.parts) if part.kind != "reasoning"]
 
 

@@ -14,19 +14,8 @@ from siltstone.llm import Steps
 from siltstone.messages import Message
 from siltstone.messages.legality import sendable
 from siltstone.messages.message import RULE_ROLES
-from siltstone.session import rows
+from siltstone.session import boundary, rows
 from siltstone.session.archiving import write_new
-from siltstone.session.boundary import (
-    RESCUES,
-    Prepared,
-    attempted,
-    check_legal,
-    check_view,
-    context_of,
-    landed,
-    passed,
-    within_window,
-)
 from siltstone.session.committing import inject, stale
 from siltstone.session.concurrency import retried
 from siltstone.session.core import SessionCore
@@ -50,7 +39,7 @@ class _Shaped:
 
 def shaped_boundary(
     core: SessionCore, policy: Compactor, asked: Trigger | None = None, request_bytes: int | None = None
-) -> Steps[tuple[SessionState, Prepared]]:
+) -> Steps[tuple[SessionState, boundary.Prepared]]:
     """One boundary under a policy that shapes each request.
 
     Messages that a shaped request leaves out are made findable first. The next request begins with the whole
@@ -63,24 +52,24 @@ def shaped_boundary(
             ``check=True``.
     """
     core.check_open()
-    outcomes = landed(core, policy)
+    outcomes = boundary.landed(core, policy)
     state = core.follow()
     at = state.clock.boundary
-    check_view(core, state, policy)
-    for _ in range(RESCUES):
+    boundary.check_view(core, state, policy)
+    for _ in range(boundary.RESCUES):
         request = _mended((yield from _shaped(core, policy, asked, request_bytes, at)), policy)
         outcomes += request.outcomes
         window = core.context_window
         if window is None or request.tokens + core.reserved_tokens <= window:
             break
-        outcomes += yield from within_window(core, policy, at)
+        outcomes += yield from boundary.within_window(core, policy, at)
         asked = None
     return _answer(core, policy, request, outcomes)
 
 
 def recovered(
     core: SessionCore, policy: Compactor | None, error: Exception, retries: int
-) -> Steps[tuple[SessionState, Prepared]]:
+) -> Steps[tuple[SessionState, boundary.Prepared]]:
     """:func:`recovery`, after which its request is the context of the session."""
     state, prepared = yield from recovery(core, policy, error, retries)
     if core.requests.last is not None:
@@ -98,19 +87,19 @@ def _mended(request: _Shaped, policy: Compactor) -> _Shaped:
 
 def _answer(
     core: SessionCore, policy: Compactor, request: _Shaped, outcomes: list[Outcome]
-) -> tuple[SessionState, Prepared]:
+) -> tuple[SessionState, boundary.Prepared]:
     """The answer for *request*. From then on this request is the context of the session."""
     state, messages = request.state, request.messages
     if state.view.sendable() is not state.view:
         core.tell_repair()
     if core.compaction_hooks.check:
-        check_legal(messages, core.session_id)
-    after, is_noted = passed(core, policy, request.tokens + core.reserved_tokens)
+        boundary.check_legal(messages, core.session_id)
+    after, is_noted = boundary.passed(core, policy, request.tokens + core.reserved_tokens)
     if after.view is not state.view:  # another thread has appended meanwhile: the next request shows that
         after = replace(after, view=state.view)
     shown = _spans(messages)
     core.requests.last = Request(shown, request.tokens)
-    prepared = Prepared(
+    prepared = boundary.Prepared(
         [message.raw for message in messages],
         state.view.raws(),
         request.tokens,
@@ -126,14 +115,14 @@ def _shaped(
 ) -> Steps[_Shaped]:
     """The messages that *policy* keeps for this request; the whole view if the policy trims nothing."""
     outcomes: list[Outcome] = []
-    for _ in range(RESCUES):
+    for _ in range(boundary.RESCUES):
         state = core.follow()
         view = state.view.recounted(policy.token_rule)
-        trigger = asked or policy.should_compact(context_of(core, state, policy, request_bytes))
+        trigger = asked or policy.should_compact(boundary.context_of(core, state, policy, request_bytes))
         made: list[tuple[Compaction, int]] = []
         if trigger is not None:
             keep = partial(_keep, core, state, made)
-            outcome = yield from attempted(core, state, policy, trigger, at, commit=keep)
+            outcome = yield from boundary.attempted(core, state, policy, trigger, at, commit=keep)
             outcomes.append(outcome)
             if isinstance(outcome, Failed):
                 core.failed(at, state.end, outcome.usage, trigger.threshold)

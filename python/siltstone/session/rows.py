@@ -9,17 +9,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, overload
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.events import UsageRecord
+from siltstone.memory import log
 from siltstone.memory.database_log import entry_of, entry_with
 from siltstone.memory.entry import Entry
-from siltstone.memory.log import (
-    CompactionRow,
-    Derived,
-    NewCompaction,
-    NewDerived,
-    NewRecall,
-    NewRef,
-    ViewItem,
-)
 from siltstone.messages import (
     Message,
     OwnTools,
@@ -126,18 +118,18 @@ def _stretches(flags: list[bool]) -> Iterator[tuple[bool, int, int]]:
         start = end
 
 
-def derived_row(item: Item, *, degraded: bool) -> NewDerived:
+def derived_row(item: Item, *, degraded: bool) -> log.NewDerived:
     """A summary or a substitute as a new row of the log, which has no cache marks: a host moves them."""
     message = item.message
     if message.provenance == "compaction_summary":
         level = message.raw.level if isinstance(message.raw, SummaryMessage) else 1
-        return NewDerived("summary", message.text, covers=message.covers, level=level, degraded=degraded)
-    return NewDerived(
+        return log.NewDerived("summary", message.text, covers=message.covers, level=level, degraded=degraded)
+    return log.NewDerived(
         "substitute", unmarked_text(encode(message.raw)), seq=message.seq, dialect=message.dialect
     )
 
 
-def derived_item(row: Derived) -> Message:
+def derived_item(row: log.Derived) -> Message:
     """A summary or a substitute read back from the log."""
     if row.kind == "summary":
         return read_summary(SummaryMessage(row.raw, row.covers, row.level), row.covers)
@@ -211,7 +203,7 @@ def compaction_row(
     policy: Compactor,
     trigger: Trigger,
     *,
-    view: tuple[ViewItem, ...],
+    view: tuple[log.ViewItem, ...],
     new: Sequence[Item],
     covers: RangeSet,
     next_seq: int,
@@ -221,13 +213,13 @@ def compaction_row(
     seconds: float | None,
     rules: Sequence[RuleSpan],
     token_rule: TokenRule,
-) -> NewCompaction:
+) -> log.NewCompaction:
     """A compaction as a new row of the log. *tokens* are the sizes of the view before and after.
 
     *seconds* is the time that the work took, if it is known. *rules* tell why each message stayed or left.
     *token_rule* counts the tokens of the *new* texts.
     """
-    return NewCompaction(
+    return log.NewCompaction(
         policy=policy.name,
         reason=trigger.reason,
         covers=covers,
@@ -255,9 +247,9 @@ class UnwrittenRecall(NamedTuple):
     seconds: float
 
 
-def recall_rows(recalls: Mapping[int, UnwrittenRecall]) -> list[NewRecall]:
+def recall_rows(recalls: Mapping[int, UnwrittenRecall]) -> list[log.NewRecall]:
     """The rows of *recalls*. The key of each is the length of the log at that time."""
-    return [NewRecall(end, each.created_at, _recall_body(each)) for end, each in recalls.items()]
+    return [log.NewRecall(end, each.created_at, _recall_body(each)) for end, each in recalls.items()]
 
 
 def _recall_body(recall: UnwrittenRecall) -> str:
@@ -270,9 +262,9 @@ def _recall_body(recall: UnwrittenRecall) -> str:
     )
 
 
-def committed(row: NewCompaction, derived_ids: Sequence[int]) -> NewCompaction:
+def committed(row: log.NewCompaction, derived_ids: Sequence[int]) -> log.NewCompaction:
     """*row* as the log has it, after its new derived texts got the ids *derived_ids*."""
-    view = tuple(derived_ids[piece.place] if isinstance(piece, NewRef) else piece for piece in row.view)
+    view = tuple(derived_ids[piece.place] if isinstance(piece, log.NewRef) else piece for piece in row.view)
     return replace(row, view=view, derived=())
 
 
@@ -288,13 +280,13 @@ def _notes(seconds: float | None, rules: Sequence[RuleSpan], trigger: Trigger, s
     return json.dumps(told, separators=(",", ":"))
 
 
-def rules_in(row: NewCompaction) -> list[RuleSpan]:
+def rules_in(row: log.NewCompaction) -> list[RuleSpan]:
     """By which rule each message of the view was kept or left; empty where nobody noted it."""
     rules = json.loads(row.notes).get("rules", ()) if row.notes else ()
     return [(start, end, rule) for start, end, rule in rules]
 
 
-def seconds_of(row: NewCompaction) -> float | None:
+def seconds_of(row: log.NewCompaction) -> float | None:
     """The seconds that a compaction took, up to its commit; None if unknown."""
     spent = json.loads(row.notes).get("ms") if row.notes else None
     return None if spent is None else float(spent / 1e3)
@@ -307,7 +299,7 @@ def _reached(trigger: Trigger) -> tuple[int, int] | None:
     return trigger.threshold, trigger.reserved_tokens
 
 
-def threshold_of(row: NewCompaction) -> tuple[int | None, int]:
+def threshold_of(row: log.NewCompaction) -> tuple[int | None, int]:
     """The threshold of a compaction in tokens, and the tokens beside the history that count against it.
 
     (None, 0) if it had no threshold, or if nobody noted it.
@@ -316,19 +308,19 @@ def threshold_of(row: NewCompaction) -> tuple[int | None, int]:
     return (None, 0) if due is None else (int(due[0]), int(due[1]))
 
 
-def window_of(row: NewCompaction) -> int | None:
+def window_of(row: log.NewCompaction) -> int | None:
     """The model's window in tokens at a compaction; None if unknown."""
     window = json.loads(row.notes).get("window") if row.notes else None
     return None if window is None else int(window)
 
 
-def sizes_of(row: CompactionRow) -> dict[int, int]:
+def sizes_of(row: log.CompactionRow) -> dict[int, int]:
     """The tokens of the texts that a compaction brought, by their ids; empty where nobody noted them."""
     notes = row.compaction.notes
     sizes = json.loads(notes).get("sizes", ()) if notes else ()
     return dict(zip(row.derived_ids, sizes, strict=False))
 
 
-def usage_of(row: NewCompaction) -> list[UsageRecord]:
+def usage_of(row: log.NewCompaction) -> list[UsageRecord]:
     """The model calls of a compaction."""
     return [UsageRecord(**record) for record in json.loads(row.usage)]

@@ -32,20 +32,10 @@ from siltstone.engine import Outcome
 from siltstone.errors import ConfigError, InvalidEntryError, SiltstoneError, StoreCorruptError, StoreError
 from siltstone.knowledge import KINDS, FactRows, StoredFacts, fact_of, learn
 from siltstone.llm import Steps
+from siltstone.memory import log as logs
 from siltstone.memory.base import Store, entries_of, rows_of
 from siltstone.memory.convert import new_entry
 from siltstone.memory.entry import Entry, StoredEntry
-from siltstone.memory.log import (
-    CompactionRow,
-    LogRow,
-    NewCompaction,
-    NewDerived,
-    NewMessage,
-    NewRef,
-    SessionLog,
-    SessionVersion,
-    ancestors,
-)
 from siltstone.messages import groups
 from siltstone.messages.json_text import dump
 from siltstone.session.boundary import compaction
@@ -56,9 +46,9 @@ from siltstone.session.state import RangeSet, minus, union
 # Copies sessions between stores and files: whole sessions, or the documented files of an archive.
 
 _PAGE: Final = 500
-_MESSAGE: Final = tuple(name for name in LogRow.__slots__ if name != "write_id")
+_MESSAGE: Final = tuple(name for name in logs.LogRow.__slots__ if name != "write_id")
 _of_message: Final = attrgetter(*_MESSAGE)
-_of_new_message: Final = itemgetter(*NewMessage.__slots__)
+_of_new_message: Final = itemgetter(*logs.NewMessage.__slots__)
 _LEFT_OUT: Final = frozenset({"gone"})  #: states of facts that are not exported
 
 
@@ -99,7 +89,7 @@ def records_of(store: Store, session_id: str) -> Iterator[Record]:
         yield Record("message", session_id, dict(zip(_MESSAGE, _of_message(row), strict=True)))
     told: set[int] = set()
     before: RangeSet = ()
-    for made in reversed(list(ancestors(log, state.head))):
+    for made in reversed(list(logs.ancestors(log, state.head))):
         yield Record("compaction", session_id, _compaction_body(log, made))
         covers = union(made.compaction.covers)
         for span in minus(covers, before):
@@ -276,12 +266,12 @@ class _SessionImport:
         self._skips = skips  # whether a record that cannot be written is counted and left out
         self._log = store.open_log(session_id)
         self._ids: dict[int, int] = {}  # ids of derived texts: from the file's to this store's
-        self._messages: list[NewMessage] = []
+        self._messages: list[logs.NewMessage] = []
         self._entries: list[Entry] = []
         self._known: list[tuple[int | None, str, str, str]] = []
         self._compaction: dict[str, Any] | None = None
         self._clock = ""
-        self._version: SessionVersion | None = None
+        self._version: logs.SessionVersion | None = None
         self._write_ids: set[int] = set()
         self._most_entries = 0  # those that the store has, and those of a write that may be interrupted
 
@@ -319,7 +309,7 @@ class _SessionImport:
         if isinstance(self._store, _TakesBack):
             self._store.take_back(self._session, self._write_ids, self._most_entries)
 
-    def _expected(self) -> SessionVersion:
+    def _expected(self) -> logs.SessionVersion:
         """The version that the last write has left. If another worker has written since, it is a conflict."""
         return self._version or self._log.state().version  # a deleted session has none, and keeps nothing
 
@@ -336,7 +326,7 @@ class _SessionImport:
                 self._clock = str(body["clock"])
                 self._log.open(str(body["namespace"]) or None)
             case "message":
-                self._messages.append(NewMessage(*_of_new_message(body)))
+                self._messages.append(logs.NewMessage(*_of_new_message(body)))
                 if len(self._messages) == _PAGE:
                     self._write_messages()
             case "compaction":
@@ -393,7 +383,7 @@ class _SessionImport:
         self._compaction, self._entries = None, []
         texts = [dict(each) for each in body["derived"]]
         places = {text["derived_id"]: place for place, text in enumerate(texts)}
-        row = NewCompaction(
+        row = logs.NewCompaction(
             **{name: body[name] for name in _PLAIN},
             covers=_spans(body["covers"]),
             view=tuple(self._piece(piece, places) for piece in body["view"]),
@@ -407,23 +397,25 @@ class _SessionImport:
         self._done.compactions += 1
         self._done.entries += sum(each is not None for each in receipt.entry_ids)
 
-    def _piece(self, piece: Any, places: dict[int, int]) -> tuple[int, int] | NewRef | int:
+    def _piece(self, piece: Any, places: dict[int, int]) -> tuple[int, int] | logs.NewRef | int:
         if isinstance(piece, list):
             return int(piece[0]), int(piece[1])
-        return NewRef(places[piece]) if piece in places else self._ids[piece]
+        return logs.NewRef(places[piece]) if piece in places else self._ids[piece]
 
 
-_PLAIN: Final = tuple(name for name in NewCompaction.__slots__ if name not in ("covers", "view", "derived"))
+_PLAIN: Final = tuple(
+    name for name in logs.NewCompaction.__slots__ if name not in ("covers", "view", "derived")
+)
 
 
-def _compaction_body(log: SessionLog, row: CompactionRow) -> dict[str, Any]:
+def _compaction_body(log: logs.SessionLog, row: logs.CompactionRow) -> dict[str, Any]:
     body = asdict(row.compaction)
     body["derived"] = [asdict(each) for each in log.derived(row.derived_ids)]
     return body
 
 
-def _derived_from(body: dict[str, Any]) -> NewDerived:
-    return NewDerived(
+def _derived_from(body: dict[str, Any]) -> logs.NewDerived:
+    return logs.NewDerived(
         body["kind"],
         body["raw"],
         covers=_spans(body["covers"]),

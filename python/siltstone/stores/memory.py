@@ -10,15 +10,7 @@ from siltstone import _native
 from siltstone._native import AnswerLimit, BlockOptions, BlockWriter, RecallConditions, Recalled
 from siltstone.errors import ConfigError, StoreConflictError, StoreOpenError
 from siltstone.events import StoreHook, is_watched, watch_operation
-from siltstone.memory.convert import (
-    MAX_INTEGER,
-    conditions_in,
-    is_across,
-    message_from_row,
-    milliseconds,
-    search_hit,
-    with_filters,
-)
+from siltstone.memory import convert
 from siltstone.memory.entry import AgedSearchOptions, Decay, Ranker, SearchHit, SearchIndex
 from siltstone.memory.limits import DEFAULTS, Limits, checked_limit
 from siltstone.memory.opening import Searching, check_has_embedder
@@ -219,14 +211,14 @@ class MemoryStore(DatabaseStore):
                 checksum is left out, and listed by :meth:`quarantined`.
         """
         # Most searches have no filters.
-        conditions = conditions_in(options, AgedSearchOptions) if options else {}
+        conditions = convert.conditions_in(options, AgedSearchOptions) if options else {}
         wanted, tags = conditions, None
         if "topic" in options or "entity" in options:  # few searches ask for them
             from siltstone.stores.simple import Tags
 
             tags = Tags.of(options)
             if tags is not None:  # a filter avoids the graph, which would not give all hits
-                conditions = {"since": -MAX_INTEGER, **wanted}
+                conditions = {"since": -convert.MAX_INTEGER, **wanted}
         most = min(checked_limit(limit), self._limits.hits)
         is_in_order, looked = False, most
         order, explain = options.get("order", "score"), options.get("explain", False)
@@ -237,7 +229,7 @@ class MemoryStore(DatabaseStore):
             looked = min(looked_at(most), self._limits.hits) if is_in_order and most > 0 else most
         reranker = self._reranker if most > 0 else None
         asked = looked if reranker is None else max(looked, reranker.depth)
-        at = milliseconds(options.get("now"))
+        at = convert.milliseconds(options.get("now"))
 
         def core_options(limit: int) -> _native.SearchOptions:
             return _native.SearchOptions(
@@ -254,14 +246,14 @@ class MemoryStore(DatabaseStore):
         first = core_options(asked)
         check_has_embedder(first.ranker, self._vectors)
         self._limits.check_query(query)
-        find = self._across if is_across(options) else self._native.search
+        find = self._across if convert.is_across(options) else self._native.search
         lacking = 0
 
         def ask(core: _native.SearchOptions) -> list[SearchHit]:
             nonlocal lacking
             found = self._find(find, session_id, query, core)
             lacking = found.lacking
-            return [search_hit(hit, session_id, found.asked) for hit in found.hits]
+            return [convert.search_hit(hit, session_id, found.asked) for hit in found.hits]
 
         with watch_operation("search_memory", self, session_id, query) as watched:
             if tags is None or asked < 1:
@@ -275,7 +267,7 @@ class MemoryStore(DatabaseStore):
             watched.records(hits)
         if lacking:
             self._wake()
-        return with_filters(hits, wanted, options) if explain else hits
+        return convert.with_filters(hits, wanted, options) if explain else hits
 
     def answer(
         self, session_id: str, query: str, limit: int, most: AnswerLimit
@@ -307,10 +299,10 @@ class MemoryStore(DatabaseStore):
         self._limits.check_query(query)
         at_most = max(-1, min(limit, self._limits.hits))
         text, found, damaged, facts = _native.answer(
-            self._native, session_id, query, options, at_most, milliseconds(None), most
+            self._native, session_id, query, options, at_most, convert.milliseconds(None), most
         )
         if found is not None:
-            return [search_hit(hit, session_id, found.asked) for hit in found.hits], damaged, facts
+            return [convert.search_hit(hit, session_id, found.asked) for hit in found.hits], damaged, facts
         return text or "[]", damaged, facts
 
     def recall(
@@ -336,7 +328,7 @@ class MemoryStore(DatabaseStore):
         """
         self._limits.check_query(query)
         search = _native.SearchOptions(
-            self._options, limit=min(limit, self._limits.hits), now=milliseconds(None)
+            self._options, limit=min(limit, self._limits.hits), now=convert.milliseconds(None)
         )
 
         def find(
@@ -410,7 +402,7 @@ class MemoryStore(DatabaseStore):
 
     def _said(self, unread: _native.Unread) -> list[NewEntry | None]:
         """An entry or None for each message."""
-        rows = [message_from_row(row) for row in unread.rows]
+        rows = [convert.message_from_row(row) for row in unread.rows]
         log = self.open_log(unread.session_id)
         found = self._sayings.of(unread.session_id, log, rows)
         from siltstone.memory.convert import new_entry

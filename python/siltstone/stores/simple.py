@@ -11,16 +11,7 @@ from typing import Any, Self, Unpack
 from siltstone import _native
 from siltstone.errors import ConfigError, InvalidEntryError
 from siltstone.events import watch_operation
-from siltstone.memory.convert import (
-    MAX_INTEGER,
-    asked_for,
-    conditions_in,
-    datetime_from,
-    is_across,
-    milliseconds,
-    stored_entry,
-    with_filters,
-)
+from siltstone.memory import convert
 from siltstone.memory.entry import Ranker, SearchFilters, SearchHit, SearchOptions, SourceRange, StoredEntry
 from siltstone.memory.hits import in_time, is_in_time, looked_at
 from siltstone.memory.limits import DEFAULTS, Limits, checked_limit
@@ -104,14 +95,14 @@ class SimpleMemoryStore(DatabaseStore):
         ``ranker`` must be None: this store has only one. With ``explain`` a hit has
         ``{"terms": [{"term", "found"}, …]}``.
         """
-        wanted, tags = conditions_in(options, SearchOptions), Tags.of(options)
+        wanted, tags = convert.conditions_in(options, SearchOptions), Tags.of(options)
         min_score, explain = options.get("min_score", 0.0), options.get("explain", False)
         self._limits.check_query(query)
         _check(limit, options.get("ranker"), min_score)
         is_in_order = is_in_time(options.get("order", "score"))
         with watch_operation("search_memory", self, session_id, query) as watched:
             found = self._entries(session_id)
-            if is_across(options):
+            if convert.is_across(options):
                 found += [entry for other in self._others(session_id) for entry in self._said(other)]
             words = query.lower().split()
             found = [
@@ -123,22 +114,22 @@ class SimpleMemoryStore(DatabaseStore):
             hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
             most = min(limit, self._limits.hits)
             hits = in_time(hits[: looked_at(most)], most, explain=explain) if is_in_order else hits[:most]
-            hits = [asked_for(hit, query) for hit in hits]
+            hits = [convert.asked_for(hit, query) for hit in hits]
             watched.records(hits)
-        return with_filters(hits, wanted, options)
+        return convert.with_filters(hits, wanted, options)
 
     def _entries(self, session_id: str) -> list[StoredEntry]:
         return [
-            stored_entry(entry)
+            convert.stored_entry(entry)
             for entry in self._native.entries(
-                session_id, None, None, (0, MAX_INTEGER), milliseconds(None)
+                session_id, None, None, (0, convert.MAX_INTEGER), convert.milliseconds(None)
             ).entries
         ]
 
     def _others(self, session_id: str) -> list[str]:
         """The other sessions of its namespace."""
         own = self.open_log(session_id).state().namespace
-        listed = self.sessions(own, limit=MAX_INTEGER).sessions if own else ()
+        listed = self.sessions(own, limit=convert.MAX_INTEGER).sessions if own else ()
         return [each.session_id for each in listed if each.session_id != session_id]
 
     def _said(self, session_id: str) -> list[StoredEntry]:
@@ -148,7 +139,7 @@ class SimpleMemoryStore(DatabaseStore):
         for entry in self._sayings.in_context(session_id, self.open_log(session_id)):
             if (entry.source_range, entry.content) not in known:
                 start, end = entry.source_range
-                at = datetime_from(milliseconds(entry.created_at))
+                at = convert.datetime_from(convert.milliseconds(entry.created_at))
                 source = SourceRange(start, end)
                 entries.append(
                     StoredEntry(0, session_id, entry.content, source, entry.role, entry.name, entry.kind, at)
@@ -173,7 +164,7 @@ def _check(limit: int, ranker: Ranker | None, min_score: float) -> None:
 
 
 def _passes(entry: StoredEntry, wanted: dict[str, Any]) -> bool:
-    at = milliseconds(entry.created_at)
+    at = convert.milliseconds(entry.created_at)
     is_then = wanted.get("since", at) <= at < wanted.get("until", math.inf)
     return is_then and all(
         getattr(entry, name) == wanted[name] for name in ("role", "kind", "name") if name in wanted

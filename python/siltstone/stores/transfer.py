@@ -18,30 +18,18 @@ from typing import Any, Final, Protocol, TypeVar
 
 from siltstone.errors import ConfigError
 from siltstone.knowledge.stored import FactRows
+from siltstone.memory import log as logs
 from siltstone.memory.base import Store, entries_of, rows_of, sessions_of
 from siltstone.memory.database_log import MOST_RECALLS
 from siltstone.memory.entry import Entry, StoredEntry
-from siltstone.memory.log import (
-    CompactionRow,
-    Derived,
-    LogRow,
-    NewCompaction,
-    NewDerived,
-    NewMessage,
-    NewRecall,
-    NewRef,
-    SessionLog,
-    SessionVersion,
-    ViewItem,
-)
 
 _T = TypeVar("_T")
 
 _PAGE: Final = 500  #: rows that are written at once
 _BYTES: Final = 4 << 20  #: of messages or texts that are written at once
-_MESSAGE: Final = tuple(NewMessage.__slots__)
-_ROW: Final = tuple(name for name in NewCompaction.__slots__ if name not in ("view", "derived"))
-_NEW_TEXT: Final = tuple(NewDerived.__slots__)
+_MESSAGE: Final = tuple(logs.NewMessage.__slots__)
+_ROW: Final = tuple(name for name in logs.NewCompaction.__slots__ if name not in ("view", "derived"))
+_NEW_TEXT: Final = tuple(logs.NewDerived.__slots__)
 _TEXT: Final = (*_NEW_TEXT, "redacted")
 
 
@@ -129,24 +117,24 @@ def copy_store(
 class _Names:
     """Names rows and texts by their place, so that two stores with different ids can be compared."""
 
-    def __init__(self, log: SessionLog) -> None:
+    def __init__(self, log: logs.SessionLog) -> None:
         self.rows = log.compactions()
         self.texts = log.derived_after(0)
         self.places: dict[int | None, int | None] = {None: None}
         self.places |= {row.compaction_id: place for place, row in enumerate(self.rows)}
         self.text_places = {text.derived_id: place for place, text in enumerate(self.texts)}
 
-    def row(self, row: CompactionRow) -> dict[str, Any]:
+    def row(self, row: logs.CompactionRow) -> dict[str, Any]:
         """The row without ids."""
         view = [piece if isinstance(piece, tuple) else [self._piece(piece)] for piece in row.compaction.view]
         own = {name: getattr(row.compaction, name) for name in _ROW}
         brought = [self.text_places[each] for each in row.derived_ids]
         return {**own, "view": view, "derived": brought, "parent": self.places[row.parent]}
 
-    def _piece(self, piece: NewRef | int) -> int:
+    def _piece(self, piece: logs.NewRef | int) -> int:
         return self.text_places[piece if isinstance(piece, int) else piece.place]
 
-    def text(self, text: Derived) -> dict[str, Any]:
+    def text(self, text: logs.Derived) -> dict[str, Any]:
         """The text without its id."""
         return {name: getattr(text, name) for name in _TEXT}
 
@@ -162,7 +150,7 @@ class _Names:
         return (0, seq, digest.hex()) if seq >= 0 else (1, self.text_places[-seq], digest.hex())
 
 
-def _message(row: LogRow) -> dict[str, Any]:
+def _message(row: logs.LogRow) -> dict[str, Any]:
     return {name: getattr(row, name) for name in _MESSAGE}
 
 
@@ -191,7 +179,9 @@ def _figures(store: CopyableStore, session_id: str) -> dict[str, tuple[int, str]
     }
 
 
-def _recalls(log: SessionLog, store: Store, session_id: str, others: Iterable[int]) -> list[NewRecall]:
+def _recalls(
+    log: logs.SessionLog, store: Store, session_id: str, others: Iterable[int]
+) -> list[logs.NewRecall]:
     """The recalls of a session, with *others* for the ids of its entries, in order.
 
     An entry that has left, or is of another session, is 0.
@@ -248,7 +238,7 @@ class _Session:
         message = f"the target has a session {self._name!r} that is another one: it {what}"
         return ConfigError(message, field="session", value=self._name)
 
-    def _version(self) -> SessionVersion:
+    def _version(self) -> logs.SessionVersion:
         version = self._to.version()
         if version is None:
             raise self._refused("was deleted")
@@ -267,7 +257,7 @@ class _Session:
                 raise self._refused(f"has another message {here.seq}")
         self._count(have)
         for batch in _batches(rows_of(self._from, have, length), lambda row: len(row.raw)):
-            messages = [NewMessage(**_message(row)) for row in batch]
+            messages = [logs.NewMessage(**_message(row)) for row in batch]
             self._to.append(messages, expected=self._version(), clock="", write_id=_write_id())
             self._count(len(batch))
 
@@ -336,17 +326,19 @@ class _Session:
             self._target.index(self._name, [_entry(each) for each in batch])
             tell(len(batch))
 
-    def _commit(self, row: CompactionRow, brought: Sequence[StoredEntry]) -> None:
+    def _commit(self, row: logs.CompactionRow, brought: Sequence[StoredEntry]) -> None:
         texts = self._from.derived(row.derived_ids)
-        places = {text.derived_id: NewRef(place) for place, text in enumerate(texts)}
+        places = {text.derived_id: logs.NewRef(place) for place, text in enumerate(texts)}
 
-        def piece(each: ViewItem) -> ViewItem:
+        def piece(each: logs.ViewItem) -> logs.ViewItem:
             return each if not isinstance(each, int) else places.get(each) or self._texts[each]
 
         new = replace(
             row.compaction,
             view=tuple(map(piece, row.compaction.view)),
-            derived=tuple(NewDerived(**{name: getattr(each, name) for name in _NEW_TEXT}) for each in texts),
+            derived=tuple(
+                logs.NewDerived(**{name: getattr(each, name) for name in _NEW_TEXT}) for each in texts
+            ),
         )
         entries = [_entry(each) for each in brought]
         version, parent = self._version(), self._ids[row.parent]
