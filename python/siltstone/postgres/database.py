@@ -25,17 +25,8 @@ from siltstone.errors import (
     StoreUnavailableError,
     requires,
 )
+from siltstone.postgres import protocol
 from siltstone.postgres.administration import address
-from siltstone.postgres.protocol import (
-    Apart,
-    LateError,
-    NotInTimeError,
-    UnpreparedError,
-    answered,
-    ask,
-    is_main,
-    is_readable,
-)
 from siltstone.postgres.schema import (
     BLOCK,
     HASH_RULES,
@@ -93,10 +84,10 @@ def run_all(
 ) -> bool:
     """Runs statements in one transaction. Returns whether each gave a row; if not, nothing is done."""
     if len(statements) == 1:
-        return answered(connection, *statements[0], prepared=prepared, until=until).ntuples > 0
+        return protocol.answered(connection, *statements[0], prepared=prepared, until=until).ntuples > 0
     with connection.transaction() as transaction:
         for sql, values in statements:
-            if not answered(connection, sql, values, prepared=prepared, until=until).ntuples:
+            if not protocol.answered(connection, sql, values, prepared=prepared, until=until).ntuples:
                 raise psycopg.Rollback(transaction)
         return True
     return False
@@ -108,7 +99,9 @@ def is_direct(connection: Connection, until: float) -> bool:
     A pooler gives each client a number of its own in place of the server process's.
     """
     own = connection.info.backend_pid
-    asked = [ask(connection, "SELECT pg_catalog.pg_backend_pid()", {}, until=until) for _ in range(2)]
+    asked = [
+        protocol.ask(connection, "SELECT pg_catalog.pg_backend_pid()", {}, until=until) for _ in range(2)
+    ]
     return asked == [[(own,)]] * 2
 
 
@@ -162,7 +155,7 @@ def is_dead(connection: Connection) -> bool:
     with suppress(psycopg.Error, OSError, ValueError):
         if connection.closed:
             return True
-        if not is_readable(connection.pgconn.socket):
+        if not protocol.is_readable(connection.pgconn.socket):
             return False
         connection.pgconn.consume_input()
         return bool(connection.pgconn.status != psycopg.pq.ConnStatus.OK)
@@ -304,7 +297,7 @@ class Database:
         self._process = os.getpid()
         self._closed = False
         self._lock = threading.Lock()
-        self._apart = Apart()
+        self._apart = protocol.Apart()
         self._lent: dict[int, Connection] = {}  # borrowed connections, by thread
         self._block = range(0)  # reserved ids of entries that no mirror has yet
 
@@ -412,11 +405,11 @@ class Database:
     def _asked(self, sql: str, values: dict[str, Any], *, prepare: bool = True) -> list[Row]:
         """The result of a statement that only reads."""
         return self._read(
-            lambda connection, prepared, until: ask(
+            lambda connection, prepared, until: protocol.ask(
                 connection, sql, values, prepared=prepared if prepare else None, until=until
             ),
             # An interrupt comes to this thread alone, and may not take a connection out of the pool for good.
-            is_apart=is_main(),
+            is_apart=protocol.is_main(),
         )
 
     def _read(
@@ -437,7 +430,7 @@ class Database:
                     if time.monotonic() + pause > until:
                         raise self._silence(f": {lost}") from lost
                     time.sleep(pause)
-                except LateError:
+                except protocol.LateError:
                     raise self._silence("") from None
             raise AssertionError("pauses do not end")
 
@@ -459,12 +452,12 @@ class Database:
             try:
                 try:
                     return work(connection, self._names(connection, until), until)
-                except UnpreparedError:
+                except protocol.UnpreparedError:
                     self._prepare = False  # somebody between here and the server keeps no names
                     return work(connection, None, until)
             except (psycopg.Error, UnicodeEncodeError) as error:
                 raise_told(connection, error)
-            except LateError:
+            except protocol.LateError:
                 connection.close()
                 raise
 
@@ -578,7 +571,7 @@ class Database:
         statements = [self.statements.write(write) for write in writes]
         until = time.monotonic() + self.deadline
         # One statement keeps to the time by itself, and an interrupt comes to the main thread alone.
-        is_apart = len(writes) > 1 or is_main()
+        is_apart = len(writes) > 1 or protocol.is_main()
         tried = False
         for pause in _pauses():
             try:
@@ -598,7 +591,7 @@ class Database:
                         outcome="unknown",
                     ) from lost
                 time.sleep(pause)
-            except LateError:
+            except protocol.LateError:
                 raise self._open_end() from None
         raise AssertionError("pauses do not end")
 
@@ -691,7 +684,7 @@ class Database:
         self.check()
         try:
             return self._apart.run(work, until - time.monotonic())
-        except NotInTimeError as late:
+        except protocol.NotInTimeError as late:
             if late.thread is not None:
                 self._hang_up(late.thread)
             elif not begun:

@@ -6,42 +6,23 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from functools import wraps
 from operator import length_hint
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from siltstone import _native
-from siltstone.errors import (
-    InternalError,
-    StoreBusyError,
-    StoreClosedError,
-    StoreError,
-    StoreOpenError,
-    StoreUnavailableError,
-)
+from siltstone import _native, errors
+from siltstone.memory import log as logs
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.database_log import DatabaseLog
-from siltstone.memory.entry import Entry, SessionInfo, StoreStats
-from siltstone.memory.log import (
-    CommitReceipt,
-    CompactionRow,
-    Derived,
-    LogRow,
-    LogState,
-    NewCompaction,
-    NewMessage,
-    NewRecall,
-    SessionLog,
-    SessionVersion,
-    UndoReceipt,
-)
-from siltstone.messages import Message
+from siltstone.memory.entry import SessionInfo, StoreStats
 from siltstone.postgres.database import Database, UniqueViolation
 from siltstone.postgres.schema import BLOCK, TABLES, Changed, Changes, Found, Write, weight
 from siltstone.stores.memory import MemoryStore
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 BUSY: Final = 5.0  #: seconds that a write is tried again while others write
@@ -156,7 +137,7 @@ class Mirror:
     def native(self) -> _native.Store:
         """The core's store."""
         if self._native is None:
-            raise InternalError("a mirror is asked for its store before it has read anything")
+            raise errors.InternalError("a mirror is asked for its store before it has read anything")
         return self._native
 
     @property
@@ -196,16 +177,16 @@ class Mirror:
                     return work(self._of())
                 except StaleError:
                     if time.monotonic() > until:
-                        raise StoreBusyError(
+                        raise errors.StoreBusyError(
                             f"others wrote to {self._title()} for {BUSY} seconds, again and again"
                         ) from None
                     self._catch_up()
                     self._is_new = True
                 except LacksIdsError as lacking:
                     self._take_ids(lacking.count)
-                except (StoreUnavailableError, StoreClosedError):
+                except (errors.StoreUnavailableError, errors.StoreClosedError):
                     raise  # the outcome of a write is unknown, so it must not be repeated
-                except StoreError:
+                except errors.StoreError:
                     if self._shipped:
                         self._forget()
                         raise
@@ -241,7 +222,7 @@ class Mirror:
             return known
         log = store.open_log(session_id)
         if not isinstance(log, DatabaseLog):
-            raise InternalError("the store of a mirror has another log")
+            raise errors.InternalError("the store of a mirror has another log")
         with self._lock:
             if store is self._store:
                 self._logs[session_id] = log
@@ -307,7 +288,7 @@ class Mirror:
     def _load(self) -> None:
         found = self._database.lacking(self.k, -1)
         if found.n and (found.name, found.spaced) != (self.name.encode(), self.spaced):
-            raise StoreOpenError(
+            raise errors.StoreOpenError(
                 f"{self._title()} has the same key as {(found.name or b'').decode(errors='replace')!r} "
                 f"({self.k}): choose another name",
                 path=self._database.schema,
@@ -451,7 +432,7 @@ class Listing:
         )
         for name, own, spaced in rows:
             if name != session_id.encode():
-                raise StoreOpenError(
+                raise errors.StoreOpenError(
                     f"session {session_id!r} has the hash of {name.decode(errors='replace')!r}: "
                     "choose another name",
                     path=self._database.schema,
@@ -640,7 +621,28 @@ class InMirror(Protocol):
     ) -> T: ...
 
 
-class PostgresLog(SessionLog):
+def _in_log(
+    method: Callable[Concatenate[Any, P], T], *, writes: bool = False
+) -> Callable[Concatenate[Any, P], T]:
+    """A method of :class:`DatabaseLog` that is called in the session's mirror."""
+    takes_entries = method is DatabaseLog.commit
+
+    @wraps(method)
+    def call(self: PostgresLog, /, *args: P.args, **options: P.kwargs) -> T:
+        ids = length_hint(args[1]) if takes_entries else 0
+
+        def run(mirror: Mirror) -> T:
+            def work(store: MemoryStore) -> T:
+                return method(mirror.log(self._session_id, store), *args, **options)
+
+            return mirror.run(work, fresh=False, ids=ids) if writes else mirror.read(work)
+
+        return self._in_mirror(self._session_id, run)
+
+    return call
+
+
+class PostgresLog(logs.SessionLog):
     """A log whose rows are in PostgreSQL.
 
     A write goes to PostgreSQL at once, and is refused there if others wrote meanwhile. A read includes every
@@ -651,144 +653,32 @@ class PostgresLog(SessionLog):
         self._session_id = session_id
         self._in_mirror = in_mirror
 
-    def state(self) -> LogState:
-        return self._read(lambda log: log.state())
-
-    def open(self, namespace: str | None) -> LogState:
-        def opened(mirror: Mirror) -> LogState:
+    def open(self, namespace: str | None) -> logs.LogState:
+        def opened(mirror: Mirror) -> logs.LogState:
             return mirror.run(lambda store: mirror.log(self._session_id, store).open(namespace))
 
         return self._in_mirror(self._session_id, opened, namespace=namespace)
-
-    def version(self) -> SessionVersion | None:
-        return self._read(lambda log: log.version())
 
     def one_look(self) -> AbstractContextManager[None]:
         """Inside this context the server is asked only once for new rows."""
         return one_look()
 
-    def append(
-        self,
-        messages: Sequence[NewMessage],
-        *,
-        expected: SessionVersion,
-        clock: str,
-        write_id: int,
-        recalls: Sequence[NewRecall] = (),
-    ) -> SessionVersion | None:
-        return self._write(
-            lambda log: log.append(
-                messages, expected=expected, clock=clock, write_id=write_id, recalls=recalls
-            )
-        )
-
-    def read(self, start: int, end: int) -> list[LogRow]:
-        return self._read(lambda log: log.read(start, end))
-
-    def messages(self, start: int, end: int) -> list[tuple[Message, int]]:
-        return self._read(lambda log: log.messages(start, end))
-
-    def commit(
-        self,
-        compaction: NewCompaction,
-        entries: Sequence[Entry],
-        *,
-        expected: SessionVersion,
-        clock: str,
-        write_id: int,
-        messages: Sequence[NewMessage] = (),
-        recalls: Sequence[NewRecall] = (),
-    ) -> CommitReceipt:
-        return self._write(
-            lambda log: log.commit(
-                compaction,
-                entries,
-                expected=expected,
-                clock=clock,
-                write_id=write_id,
-                messages=messages,
-                recalls=recalls,
-            ),
-            ids=length_hint(entries),
-        )
-
-    def rewrite(
-        self,
-        row: NewCompaction,
-        messages: Sequence[NewMessage],
-        entries: Sequence[Entry],
-        *,
-        expected: SessionVersion,
-        withdrawn: Sequence[int],
-        gone: Sequence[int] = (),
-        parent: int | None,
-        clock: str,
-        write_id: int,
-    ) -> CommitReceipt:
-        return self._write(
-            lambda log: log.rewrite(
-                row,
-                messages,
-                entries,
-                expected=expected,
-                withdrawn=withdrawn,
-                gone=gone,
-                parent=parent,
-                clock=clock,
-                write_id=write_id,
-            )
-        )
-
-    def undo(self, *, expected: SessionVersion, clock: str, write_id: int) -> UndoReceipt:
-        return self._write(lambda log: log.undo(expected=expected, clock=clock, write_id=write_id))
-
-    def save_clock(self, clock: str, *, expected: SessionVersion, write_id: int) -> SessionVersion | None:
-        return self._write(lambda log: log.save_clock(clock, expected=expected, write_id=write_id))
-
-    def save_settings(
-        self, settings: str, *, expected: SessionVersion, write_id: int
-    ) -> SessionVersion | None:
-        return self._write(lambda log: log.save_settings(settings, expected=expected, write_id=write_id))
-
-    def renew(
-        self, derived_id: int, content: str, *, expected: SessionVersion, write_id: int
-    ) -> SessionVersion | None:
-        return self._write(lambda log: log.renew(derived_id, content, expected=expected, write_id=write_id))
-
-    def compactions(self) -> list[CompactionRow]:
-        return self._read(lambda log: log.compactions())
-
-    def compaction(self, compaction_id: int) -> CompactionRow | None:
-        return self._read(lambda log: log.compaction(compaction_id))
-
-    def recalls(self, limit: int) -> list[NewRecall]:
-        return self._read(lambda log: log.recalls(limit))
-
-    def derived(self, ids: Sequence[int]) -> list[Derived]:
-        return self._read(lambda log: log.derived(ids))
-
-    def derived_after(self, derived_id: int) -> list[Derived]:
-        return self._read(lambda log: log.derived_after(derived_id))
-
-    def derived_like(self, texts: Sequence[str]) -> list[list[Derived]]:
-        return self._read(lambda log: log.derived_like(texts))
-
-    def forgotten(self) -> list[tuple[int, bytes]]:
-        return self._read(lambda log: log.forgotten())
-
-    def salt(self) -> bytes:
-        return self._read(lambda log: log.salt())
-
-    def _read(self, work: Callable[[DatabaseLog], T]) -> T:
-        session = self._session_id
-        return self._in_mirror(
-            session, lambda mirror: mirror.read(lambda store: work(mirror.log(session, store)))
-        )
-
-    def _write(self, work: Callable[[DatabaseLog], T], *, ids: int = 0) -> T:
-        session = self._session_id
-
-        def written(mirror: Mirror) -> T:
-            return mirror.run(lambda store: work(mirror.log(session, store)), fresh=False, ids=ids)
-
-        return self._in_mirror(session, written)
+    state = _in_log(DatabaseLog.state)
+    version = _in_log(DatabaseLog.version)
+    read = _in_log(DatabaseLog.read)
+    messages = _in_log(DatabaseLog.messages)
+    compactions = _in_log(DatabaseLog.compactions)
+    compaction = _in_log(DatabaseLog.compaction)
+    recalls = _in_log(DatabaseLog.recalls)
+    derived = _in_log(DatabaseLog.derived)
+    derived_after = _in_log(DatabaseLog.derived_after)
+    derived_like = _in_log(DatabaseLog.derived_like)
+    forgotten = _in_log(DatabaseLog.forgotten)
+    salt = _in_log(DatabaseLog.salt)
+    append = _in_log(DatabaseLog.append, writes=True)
+    commit = _in_log(DatabaseLog.commit, writes=True)
+    rewrite = _in_log(DatabaseLog.rewrite, writes=True)
+    undo = _in_log(DatabaseLog.undo, writes=True)
+    save_clock = _in_log(DatabaseLog.save_clock, writes=True)
+    save_settings = _in_log(DatabaseLog.save_settings, writes=True)
+    renew = _in_log(DatabaseLog.renew, writes=True)

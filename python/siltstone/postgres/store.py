@@ -4,30 +4,35 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
-from functools import partial
+from functools import partial, wraps
+from inspect import getdoc
 from operator import length_hint, methodcaller
-from typing import TYPE_CHECKING, Final, Literal, NoReturn, Self, TypeVar, Unpack, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Final,
+    Literal,
+    NoReturn,
+    ParamSpec,
+    Self,
+    TypeVar,
+    Unpack,
+    cast,
+)
 
 from siltstone import _native
-from siltstone._native import BlockOptions, BlockWriter, RecallConditions, Recalled
 from siltstone.embedding.base import Embedder
 from siltstone.errors import EntryNotFoundError, StoreBusyError, StoreOpenError
 from siltstone.memory.base import SearchSettings, Store
 from siltstone.memory.convert import MAX_INTEGER
 from siltstone.memory.entry import (
-    AgedSearchOptions,
-    Entry,
-    ExpireReport,
     Finding,
     ForgetReport,
-    Page,
     Ranker,
-    Receipt,
     Remaining,
-    SearchHit,
     SessionPage,
     StoredEntry,
     StoreForgetCriteria,
@@ -37,20 +42,9 @@ from siltstone.memory.forgetting import FactRow
 from siltstone.memory.limits import Limits
 from siltstone.memory.log import SessionLog
 from siltstone.memory.opening import Searching, check_seconds
+from siltstone.postgres import mirror as mirrors
 from siltstone.postgres.database import DEADLINE, Database
-from siltstone.postgres.mirror import (
-    BUSY,
-    ElsewhereError,
-    Listing,
-    Mirror,
-    Mirrors,
-    MirrorStore,
-    MirrorVectors,
-    PostgresLog,
-    Routes,
-    StaleError,
-    together,
-)
+from siltstone.postgres.mirror import BUSY
 from siltstone.session import Session, StoreOptions
 from siltstone.stores.memory import MemoryStore
 
@@ -59,10 +53,43 @@ if TYPE_CHECKING:
 
 __all__ = ["PostgresStore"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 MIRRORED: Final = 1 << 29  #: approximate bytes of all mirrors; above, the least recently used are dropped
 REMAINING: Final[tuple[Remaining, ...]] = ("pages", "wal", "copies")
+
+
+def _mirrored(
+    run: Callable[[mirrors.Mirror, Callable[[MemoryStore], Any], int], Any],
+) -> Callable[[Callable[Concatenate[Any, P], T]], Callable[Concatenate[Any, P], T]]:
+    """Makes methods of the store from those of :class:`MemoryStore`, with their arguments and docstrings.
+
+    *run* calls each in the mirror of the session, which is its first argument. It gets a number of entries,
+    too, for which ids are reserved.
+    """
+
+    def made(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+        takes_entries = method is MemoryStore.index
+
+        @wraps(method)
+        def call(self: Any, /, *args: P.args, **options: P.kwargs) -> T:
+            work: Callable[[MemoryStore], T] = methodcaller(method.__name__, *args, **options)
+            name: Any = args[0] if args else options.get("session_id")
+            ids = length_hint(args[1] if args[1:] else options.get("entries", ())) if takes_entries else 0
+            answer: T = self._in_place(name, lambda mirror: run(mirror, work, ids))
+            return answer
+
+        call.__doc__ = getdoc(method)  # also where the method has that of the contract
+        return call
+
+    return made
+
+
+_read = _mirrored(lambda mirror, work, _: mirror.read(work))
+_known = _mirrored(lambda mirror, work, _: mirror.read(work, fresh=False))
+_write = _mirrored(lambda mirror, work, ids: mirror.run(work, fresh=False, ids=ids))
+_fresh_write = _mirrored(lambda mirror, work, _: mirror.run(work))  # its answer depends on the current rows
 
 
 class PostgresStore(Store):
@@ -81,12 +108,12 @@ class PostgresStore(Store):
 
     def __init__(self, database: Database, searching: Searching, mirrored: int) -> None:
         self._database = database
-        self._listing = Listing(database)
+        self._listing = mirrors.Listing(database)
         self._searching = searching
-        self._mirrors = Mirrors(
-            lambda name, spaced: Mirror(database, name, spaced=spaced, made=self._made), mirrored
+        self._mirrors = mirrors.Mirrors(
+            lambda name, spaced: mirrors.Mirror(database, name, spaced=spaced, made=self._made), mirrored
         )
-        self._sessions = Routes()
+        self._sessions = mirrors.Routes()
         self._blank = _native.Store.open_memory()  # checks arguments, as every store does
         self._stop = weakref.finalize(self, database.close)
 
@@ -200,32 +227,11 @@ class PostgresStore(Store):
 
     # -- entries
 
-    def index(self, session_id: str, entries: Sequence[Entry]) -> Receipt:
-        return self._write(
-            session_id, lambda store: store.index(session_id, entries), ids=length_hint(entries)
-        )
-
-    def search(
-        self, session_id: str, query: str, limit: int = 5, **options: Unpack[AgedSearchOptions]
-    ) -> list[SearchHit]:
-        """The entries of the session that fit *query* best, exactly as :meth:`MemoryStore.search`."""
-        return self._read(session_id, lambda store: store.search(session_id, query, limit, **options))
-
-    def recall(
-        self,
-        session_id: str,
-        query: str,
-        limit: int,
-        conditions: RecallConditions,
-        writer: BlockWriter,
-        facts: Sequence[str],
-        options: BlockOptions,
-    ) -> Recalled:
-        """The recalled block of a session, in one step: as :meth:`MemoryStore.recall`."""
-        return self._read(
-            session_id,
-            lambda store: store.recall(session_id, query, limit, conditions, writer, facts, options),
-        )
+    index = _write(MemoryStore.index)
+    search = _read(MemoryStore.search)
+    recall = _read(MemoryStore.recall)
+    entries = _read(MemoryStore.entries)
+    expire = _fresh_write(MemoryStore.expire)
 
     def get(self, entry_id: int, *, expired: bool = False) -> StoredEntry:
         self._database.check()
@@ -233,26 +239,6 @@ class PostgresStore(Store):
         if place is None:
             raise EntryNotFoundError(f"the store has no entry {entry_id}", entry_id=entry_id)
         return self._mirror(*place).read(lambda store: store.get(entry_id, expired=expired))
-
-    def entries(
-        self,
-        session_id: str,
-        overlaps: tuple[int, int] | None = None,
-        since: datetime | float | None = None,
-        offset: int = 0,
-        limit: int = 100,
-        *,
-        expired: bool = False,
-    ) -> Page:
-        return self._read(
-            session_id,
-            lambda store: store.entries(session_id, overlaps, since, offset, limit, expired=expired),
-        )
-
-    def expire(
-        self, session_id: str, *, keep: int | None = None, before: datetime | float | None = None
-    ) -> ExpireReport:
-        return self._fresh_write(session_id, lambda store: store.expire(session_id, keep=keep, before=before))
 
     def flush(self, timeout: float | None = None) -> bool:
         """Waits until every entry of the sessions in use has its vectors.
@@ -305,7 +291,7 @@ class PostgresStore(Store):
             remaining=remaining + (REMAINING if is_touched else ()),
         )
 
-    def _forgetting(self, criteria: StoreForgetCriteria) -> Iterator[Mirror]:
+    def _forgetting(self, criteria: StoreForgetCriteria) -> Iterator[mirrors.Mirror]:
         """The mirrors that a forget must change. There is at least one, which checks the criteria."""
         session_id, entry_ids = criteria.get("session_id"), criteria.get("entry_ids")
         if session_id is not None:
@@ -317,21 +303,8 @@ class PostgresStore(Store):
 
     # -- facts
 
-    def put_facts(
-        self,
-        session_id: str,
-        facts: Sequence[tuple[int | None, str, str, str]],
-        was: Mapping[int, str] | None = None,
-    ) -> list[int]:
-        """Writes facts ``(id, key, state, body)`` of the session in one transaction. Returns their ids.
-
-        As :meth:`MemoryStore.put_facts`. Ids are unique within the session, or within its namespace.
-        """
-        return self._write(session_id, lambda store: store.put_facts(session_id, facts, was))
-
-    def facts(self, session_id: str, state: str | None = None) -> list[FactRow]:
-        """The facts of the session, as :meth:`MemoryStore.facts`."""
-        return self._read(session_id, lambda store: store.facts(session_id, state))
+    put_facts = _write(MemoryStore.put_facts)
+    facts = _read(MemoryStore.facts)
 
     def namespace_facts(self, namespace: str, state: str | None = None) -> list[FactRow]:
         """The facts of every session of the namespace, in the form of :meth:`facts`."""
@@ -358,21 +331,10 @@ class PostgresStore(Store):
         """The first session whose settings, a JSON text, contain *has* and not *lacks*; and its settings."""
         return self._listing.session_with_settings(has, lacks)
 
-    def restore_marks(
-        self, session_id: str, salt: bytes, digests: Sequence[tuple[int, bytes]], redacted: Sequence[int]
-    ) -> None:
-        """Writes the digests of texts that were forgotten in another store: ``MemoryStore.restore_marks``."""
-        self._write(session_id, lambda store: store.restore_marks(session_id, salt, digests, redacted))
-
-    def delete_session(self, session_id: str) -> int:
-        return self._fresh_write(session_id, lambda store: store.delete_session(session_id))
-
-    def revive(self, session_id: str) -> bool:
-        return self._fresh_write(session_id, lambda store: store.revive(session_id))
-
-    def take_back(self, session_id: str, writes: Collection[int], entries: int) -> bool:
-        """Empties a session that one writer alone has written: ``MemoryStore.take_back``."""
-        return self._fresh_write(session_id, lambda store: store.take_back(session_id, writes, entries))
+    restore_marks = _write(MemoryStore.restore_marks)
+    delete_session = _fresh_write(MemoryStore.delete_session)
+    revive = _fresh_write(MemoryStore.revive)
+    take_back = _fresh_write(MemoryStore.take_back)
 
     def session(self, session_id: str, **options: Unpack[StoreOptions]) -> Session:
         """Opens the session *session_id* over this store, which stays yours to close.
@@ -384,7 +346,7 @@ class PostgresStore(Store):
         return Session.open(None, session_id, memory=self, **options)
 
     def open_log(self, session_id: str) -> SessionLog:
-        return PostgresLog(session_id, self._in_place)
+        return mirrors.PostgresLog(session_id, self._in_place)
 
     # -- the whole
 
@@ -392,7 +354,9 @@ class PostgresStore(Store):
         whole = self._listing.stats()
         if session_id is None:
             return whole
-        own: StoreStats = self._read(session_id, lambda store: store.stats(session_id))
+        own: StoreStats = self._in_place(
+            session_id, lambda mirror: mirror.read(lambda store: store.stats(session_id))
+        )
         return replace(own, disk_bytes=whole.disk_bytes)
 
     def check(self, *, repair: bool = False) -> list[Finding]:
@@ -404,11 +368,8 @@ class PostgresStore(Store):
             found += mirror.run(lambda store: store.check(repair=repair))
         return found
 
-    def quarantined(self, session_id: str) -> tuple[int, ...]:
-        # Only the entries that this process has found damaged, so PostgreSQL is not asked.
-        return self._in_place(
-            session_id, lambda mirror: mirror.read(lambda store: store.quarantined(session_id), fresh=False)
-        )
+    # Only the entries that this process has found damaged, so PostgreSQL is not asked.
+    quarantined = _known(MemoryStore.quarantined)
 
     def close(self) -> None:
         for mirror in self._mirrors.clear():
@@ -437,31 +398,23 @@ class PostgresStore(Store):
         until = time.monotonic() + BUSY
         while True:
             try:
-                with together(self._database):
+                with mirrors.together(self._database):
                     return [call() for call in calls]
-            except StaleError:
+            except mirrors.StaleError:
                 if time.monotonic() > until:
                     raise StoreBusyError(
                         f"others wrote to one of {len(calls)} sessions for {BUSY} seconds, again and again"
                     ) from None
 
-    def _read(self, session_id: str, work: Callable[[MemoryStore], T]) -> T:
-        return self._in_place(session_id, lambda mirror: mirror.read(work))
-
-    def _write(self, session_id: str, work: Callable[[MemoryStore], T], *, ids: int = 0) -> T:
-        return self._in_place(session_id, lambda mirror: mirror.run(work, fresh=False, ids=ids))
-
-    def _fresh_write(self, session_id: str, work: Callable[[MemoryStore], T]) -> T:
-        """The same for work whose answer depends on the current rows."""
-        return self._in_place(session_id, lambda mirror: mirror.run(work))
-
-    def _in_place(self, session_id: str, work: Callable[[Mirror], T], *, namespace: str | None = None) -> T:
+    def _in_place(
+        self, session_id: str, work: Callable[[mirrors.Mirror], T], *, namespace: str | None = None
+    ) -> T:
         """Calls *work* with the mirror of the session, and returns its answer."""
         while True:
             place = self._place(session_id, namespace)
             try:
                 return work(self._mirror(*place))
-            except ElsewhereError as error:
+            except mirrors.ElsewhereError as error:
                 # Another process has just begun the session, and perhaps with another namespace.
                 if self._place(session_id, namespace) == place:
                     raise StoreOpenError(
@@ -481,15 +434,15 @@ class PostgresStore(Store):
                 self._sessions.settle(session_id, known)
         return known or ((namespace, True) if namespace else (session_id, False))
 
-    def _mirror(self, name: str, spaced: bool) -> Mirror:
+    def _mirror(self, name: str, spaced: bool) -> mirrors.Mirror:
         """The mirror of a session, or of a namespace."""
         self._database.check()
         return self._mirrors.at((name, spaced))
 
-    def _made(self, mirror: Mirror) -> MemoryStore:
+    def _made(self, mirror: mirrors.Mirror) -> MemoryStore:
         """The store over a mirror."""
         native, how = mirror.native, self._searching
         vectors = None
         if mirror.is_written:
-            vectors = how.vectors(native, cast(_native.Store, MirrorVectors(mirror)))
-        return MirrorStore(native, how.options, how.limits, vectors, how.hooks, how.reranker)
+            vectors = how.vectors(native, cast(_native.Store, mirrors.MirrorVectors(mirror)))
+        return mirrors.MirrorStore(native, how.options, how.limits, vectors, how.hooks, how.reranker)
