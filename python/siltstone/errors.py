@@ -47,7 +47,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 __all__ = [
     "CompactionNotFoundError",
@@ -141,6 +141,15 @@ class MessageTooLargeError(InvalidMessageError):
 
 class ConfigError(SiltstoneError, ValueError):
     """A setting out of its bounds, or unknown. Carries ``field`` and ``value``."""
+
+
+def refuse(field: str, bound: str, value: object) -> NoReturn:
+    """Raises the error that *field* must be *bound*.
+
+    Raises:
+        ConfigError: always.
+    """
+    raise ConfigError(f"{field} must be {bound}, got {value!r}", field=field, value=value)
 
 
 class ContextOverflowError(SiltstoneError, ValueError):

@@ -13,7 +13,7 @@ from math import inf
 from types import CoroutineType
 from typing import Any, Final, TypeVar
 
-from siltstone.errors import ConfigError, SiltstoneError
+from siltstone.errors import SiltstoneError, refuse
 
 __all__ = [
     "HOOK_TIMEOUT",
@@ -98,7 +98,7 @@ def checked_hooks(hooks: Iterable[Hook]) -> tuple[Hook, ...]:
     """
     listed = tuple(hooks) if isinstance(hooks, Iterable) else ()
     if callable(hooks) or not isinstance(hooks, Iterable) or not all(map(callable, listed)):
-        _refuse("hooks", "a list of functions that take an event, such as [print]", hooks)
+        refuse("hooks", "a list of functions that take an event, such as [print]", hooks)
     return listed
 
 
@@ -121,14 +121,14 @@ class Guidance:
 
     def __post_init__(self) -> None:
         if not isinstance(self.veto, bool | str):
-            _refuse("veto", "True, False or a sentence", self.veto)
+            refuse("veto", "True, False or a sentence", self.veto)
         if not isinstance(self.instructions, str):
-            _refuse("instructions", "a text", self.instructions)
+            refuse("instructions", "a text", self.instructions)
         if isinstance(self.pins, str) or not isinstance(self.pins, Collection):
-            _refuse("pins", "sequence numbers", self.pins)
+            refuse("pins", "sequence numbers", self.pins)
         for seq in self.pins:
             if type(seq) is not int or seq < 0:
-                _refuse("pins", "sequence numbers", self.pins)
+                refuse("pins", "sequence numbers", self.pins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,13 +153,13 @@ class CompactionHooks:
     def __post_init__(self) -> None:
         for name, hook in (("on_before_compact", self.before), ("on_after_compact", self.after)):
             if hook is not None and not callable(hook):
-                _refuse(name, "None or a callable", hook)
+                refuse(name, "None or a callable", hook)
         seconds = self.timeout
         is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
         if seconds is not None and (not is_number or not 0 < seconds < inf):
-            _refuse("hook_timeout", "None or a number of seconds > 0", seconds)
+            refuse("hook_timeout", "None or a number of seconds > 0", seconds)
         if not isinstance(self.check, bool):
-            _refuse("check", "True or False", self.check)
+            refuse("check", "True or False", self.check)
 
 
 NO_COMPACTION_HOOKS: Final = CompactionHooks()
@@ -251,7 +251,3 @@ def _too_long(call: HookCall, error: TimeoutError) -> HookError:
 
 def _raised(call: HookCall, error: Exception) -> HookError:
     return HookError(f"{call.name} raised {type(error).__name__}: {error}")
-
-
-def _refuse(field: str, bound: str, value: object) -> None:
-    raise ConfigError(f"{field} must be {bound}, got {value!r}", field=field, value=value)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from difflib import get_close_matches
 from math import inf
-from typing import Any, NoReturn
+from typing import Any
 
-from siltstone.errors import ConfigError
+from siltstone.errors import ConfigError, refuse as refuse
 from siltstone.tokens import TokenRule, rule
 
 LEAST_RESULT = 64  #: tokens that a result which is cut keeps at least: below, it says nothing but that
@@ -143,15 +143,6 @@ def summariser(settings: Any) -> None:
     each(settings, "retry_delay", pause)
     each(settings, "summarizer_window", at_least, LEAST_WINDOW, unless=(None,))
     estimator(settings.estimator)
-
-
-def refuse(field: str, bound: str, value: object) -> NoReturn:
-    """Raises the error that *field* must be *bound*.
-
-    Raises:
-        ConfigError: always.
-    """
-    raise ConfigError(f"{field} must be {bound}, got {value!r}", field=field, value=value)
 
 
 def nearest(word: str, known: Sequence[str]) -> str:

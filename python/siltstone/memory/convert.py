@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from siltstone import _native
-from siltstone.errors import ConfigError, InvalidEntryError
+from siltstone.errors import InvalidEntryError, refuse
 from siltstone.memory.entry import Entry, SearchHit, SearchOptions, SourceRange, StoredEntry
 from siltstone.memory.log import CompactionRow, Derived, LogRow, NewCompaction, NewDerived, NewRef, ViewItem
 from siltstone.messages import Dialect, Message, Role
@@ -117,9 +117,7 @@ def is_across(options: SearchOptions) -> bool:
     """
     scope = options.get("scope", "session")
     if scope not in ("session", "namespace"):
-        raise ConfigError(
-            f"scope must be 'session' or 'namespace', got {scope!r}", field="scope", value=scope
-        )
+        refuse("scope", "'session' or 'namespace'", scope)
     return scope == "namespace"
 
 

@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from siltstone import _native
-from siltstone.errors import ConfigError, EntryNotFoundError, InvalidMessageError
+from siltstone.errors import ConfigError, EntryNotFoundError, InvalidMessageError, refuse
 from siltstone.memory.base import Store, entry_pages, rows_at, rows_of
 from siltstone.memory.convert import MAX_INTEGER, datetime_from, milliseconds, range_of, stored_entry
 from siltstone.memory.database_log import request_among
@@ -500,7 +500,7 @@ def with_facts(chosen: Plan, rows: _Rows, sessions: Iterable[str], criteria: Cri
 def facts_alone(rows: _Rows, sessions: Iterable[str], keys: Collection[str]) -> Plan:
     """The plan to forget the facts with these *keys* alone."""
     if isinstance(keys, str):
-        raise ConfigError(f"fact_ids must be a list of ids, got {keys!r}", field="fact_ids", value=keys)
+        refuse("fact_ids", "a list of ids", keys)
     wanted, targets, count = frozenset(keys), [], 0
     for session_id in sessions:
         known = rows.facts(session_id)

@@ -13,7 +13,7 @@ from math import inf, isfinite
 from typing import Any, Final, TypeAlias
 
 from siltstone._native import Asked
-from siltstone.errors import ConfigError
+from siltstone.errors import ConfigError, refuse
 from siltstone.events import SearchDegraded, StoreHook, notify
 from siltstone.hooks import started
 from siltstone.memory.entry import SearchHit, SearchOrder
@@ -34,7 +34,7 @@ def is_in_time(order: SearchOrder) -> bool:
         ConfigError: no such order.
     """
     if order not in ("score", "time"):
-        raise ConfigError(f"order must be 'score' or 'time', got {order!r}", field="order", value=order)
+        refuse("order", "'score' or 'time'", order)
     return order == "time"
 
 
@@ -218,12 +218,12 @@ class Reranker:
 
     def __post_init__(self) -> None:
         if not callable(self.score) or inspect.iscoroutinefunction(self.score):
-            _refuse("reranker", "a function of a query and texts, and not async", self.score)
+            refuse("reranker", "a function of a query and texts, and not async", self.score)
         if type(self.depth) is not int or not 2 <= self.depth <= MAX_DEPTH:
-            _refuse("depth", f"an integer of 2..{MAX_DEPTH}", self.depth)
+            refuse("depth", f"an integer of 2..{MAX_DEPTH}", self.depth)
         is_number = isinstance(self.timeout, int | float) and not isinstance(self.timeout, bool)
         if not is_number or not 0 < self.timeout < inf:
-            _refuse("timeout", "a finite number of seconds above 0", self.timeout)
+            refuse("timeout", "a finite number of seconds above 0", self.timeout)
 
     def reranked(
         self, session_id: str, query: str, hits: list[SearchHit], ranker: str, hooks: Sequence[StoreHook]
@@ -275,7 +275,3 @@ def as_reranker(given: Reranker | Scorer) -> Reranker:
         ConfigError: *given* is neither.
     """
     return given if isinstance(given, Reranker) else Reranker(given)
-
-
-def _refuse(field: str, bound: str, value: object) -> None:
-    raise ConfigError(f"{field} must be {bound}, got {value!r}", field=field, value=value)

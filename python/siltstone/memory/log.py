@@ -9,24 +9,6 @@ from typing import Literal, Protocol, TypeAlias
 from siltstone.memory.entry import Entry
 from siltstone.messages import Dialect, Message, Provenance, Role
 
-__all__ = [
-    "CommitReceipt",
-    "CompactionRow",
-    "Derived",
-    "LogRow",
-    "LogState",
-    "NewCompaction",
-    "NewDerived",
-    "NewMessage",
-    "NewRecall",
-    "NewRef",
-    "SessionLog",
-    "SessionVersion",
-    "UndoReceipt",
-    "ViewItem",
-    "ancestors",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class SessionVersion:

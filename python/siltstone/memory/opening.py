@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from siltstone import _native
-from siltstone.errors import ConfigError
+from siltstone.errors import ConfigError, refuse
 from siltstone.events import StoreHook
 from siltstone.hooks import checked_hooks
 from siltstone.memory.base import Store
@@ -22,15 +22,6 @@ if TYPE_CHECKING:
     from siltstone.memory.hits import Reranker, Scorer
     from siltstone.memory.vectors import Vectors
 
-
-__all__ = [
-    "Searching",
-    "check_has_embedder",
-    "check_seconds",
-    "is_database",
-    "open_documented_store",
-    "open_store",
-]
 
 DATABASES: Final = ("postgresql://", "postgres://")  # as libpq knows them
 DENSE: Final = ("dense", "fused")  # the rankers that need an embedder
@@ -110,7 +101,7 @@ class Searching:
             check_embedder(embedder)
         check_seconds("embed_timeout", embed_timeout)
         if not isinstance(limits, Limits):
-            raise ConfigError(f"limits must be Limits, got {limits!r}", field="limits", value=limits)
+            refuse("limits", "Limits", limits)
         if reranker is not None:
             from siltstone.memory.hits import as_reranker  # few stores have one
 
@@ -141,9 +132,7 @@ class Searching:
 def check_seconds(name: str, seconds: float) -> None:
     """Raises ConfigError if *seconds* is not a finite number above 0."""
     if not 0 < seconds < math.inf:
-        raise ConfigError(
-            f"{name} must be a finite number of seconds above 0, got {seconds!r}", field=name, value=seconds
-        )
+        refuse(name, "a finite number of seconds above 0", seconds)
 
 
 def check_has_embedder(ranker: str, embedder: object) -> None:

@@ -15,7 +15,6 @@ with requires("postgres", by="siltstone.PostgresStore"):
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 
-__all__ = ["Erased", "Standing", "address", "erase", "look", "passing_schema"]
 
 _SHOWN: Final = ("user", "host", "hostaddr", "port", "dbname", "service")
 _OWN: Final = ("version", "meta", "root", "step")  #: tables without rows of sessions

@@ -51,7 +51,6 @@ from siltstone.stores.memory import MemoryStore
 if TYPE_CHECKING:
     from siltstone.postgres.database import Pool
 
-__all__ = ["PostgresStore"]
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -26,8 +26,6 @@ from siltstone.session.opening import Opened, Options, Path, open_session
 from siltstone.session.recovery import Answer, again, check_call, ended
 from siltstone.session.session import Session
 
-__all__ = ["AsyncSession", "in_thread"]
-
 THREADS: Final = 32  #: the maximum number of worker threads, shared by all sessions of the process
 
 _log = logging.getLogger("siltstone")

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
-from siltstone.errors import ConfigError, StoreError
+from siltstone.errors import StoreError, refuse
 from siltstone.events import ArchiveFailed, notify
 from siltstone.memory.base import entries_of
 from siltstone.memory.convert import MAX_INTEGER
@@ -24,8 +24,6 @@ from siltstone.session.state import content_of, has, line_of, union
 if TYPE_CHECKING:
     from siltstone.archive.live import ContextArchive, Said
 
-
-__all__ = ["archive_of", "begin", "write_anew", "write_facts", "write_new"]
 
 _log = logging.getLogger("siltstone")
 
@@ -47,9 +45,7 @@ def archive_of(given: object) -> ContextArchive:
     if isinstance(given, ContextArchive):
         return given
     if not isinstance(given, str | os.PathLike):
-        raise ConfigError(
-            f"archive must be a folder, a ContextArchive or None, got {given!r}", field="archive", value=given
-        )
+        refuse("archive", "a folder, a ContextArchive or None", given)
     name = os.path.realpath(os.fspath(given))
     found = _open.get(name)
     if found is None:

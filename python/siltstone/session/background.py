@@ -20,8 +20,6 @@ from siltstone.hooks import HookCall, HookError
 from siltstone.llm import CompletionRequest, Landing, Steps
 from siltstone.messages import Message, RawMessage
 
-__all__ = ["Background", "Job"]
-
 MOST_UNPLACED = 8  #: summaries that are kept without a place in a view
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from siltstone.compaction.base import Compaction, CompactionContext, Compactor, Trigger
 from siltstone.compaction.breakdown import alert_of, band_of
 from siltstone.engine import Compacted, Failed, Outcome, Plan, Skipped
-from siltstone.errors import ConfigError, ContextOverflowError, IllegalHistoryError, StoreConflictError
+from siltstone.errors import ContextOverflowError, IllegalHistoryError, StoreConflictError, refuse
 from siltstone.events import CompactionTriggered, Event, Hook, notify
 from siltstone.hooks import NO_COMPACTION_HOOKS
 from siltstone.llm import Steps
@@ -36,11 +36,7 @@ def check_warn_at(shares: Any) -> None:
     numbers = list(shares) if is_list else []
     right = all(isinstance(share, float) and 0 < share < 1 for share in numbers)
     if not is_list or not right or numbers != sorted(set(numbers)):
-        raise ConfigError(
-            f"warn_at must be shares of the window between 0 and 1 that ascend, got {shares!r}",
-            field="warn_at",
-            value=shares,
-        )
+        refuse("warn_at", "shares of the window between 0 and 1 that ascend", shares)
 
 
 def band_at(shares: Sequence[float], tokens: int, window: int) -> int:
@@ -751,8 +747,4 @@ def check_bytes(request_bytes: int) -> None:
         ConfigError: *request_bytes* is not an integer of 0 or more.
     """
     if type(request_bytes) is not int or request_bytes < 0:
-        raise ConfigError(
-            f"request_bytes must be an integer >= 0, or None, got {request_bytes!r}",
-            field="request_bytes",
-            value=request_bytes,
-        )
+        refuse("request_bytes", "an integer >= 0, or None", request_bytes)

@@ -186,7 +186,7 @@ class SessionCalls:
 
     def forgetting(self, criteria: ForgetCriteria) -> Flow[ForgetReport]:
         """``forget``."""
-        from siltstone.session.forgetting import forgetting
+        from siltstone.session.learning import forgetting
 
         report = yield from forgetting(self.core, self.policy, criteria, renew=self.has_model)
         self.recall_anew()

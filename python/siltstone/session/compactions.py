@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from siltstone.compaction.base import Checkpoint, Compactor, State
-from siltstone.errors import CompactionNotFoundError, ConfigError
+from siltstone.errors import CompactionNotFoundError, ConfigError, refuse
 from siltstone.events import UsageRecord
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import CompactionRow, Derived, NewCompaction
@@ -139,11 +139,7 @@ def view_at(core: SessionCore, n: int) -> list[RawMessage]:
     rows, current = core.compactions()
     led = [row for row in rows if row.compaction_id in current and _is_shown(row)]
     if type(n) is not int or not 0 <= n <= len(led):
-        raise ConfigError(
-            f"n must be 0 to {len(led)}, the compactions of session {core.session_id!r}, got {n!r}",
-            field="n",
-            value=n,
-        )
+        refuse("n", f"0 to {len(led)}, the compactions of session {core.session_id!r}", n)
     if n > 0:
         return core.view_left_by(led[n - 1].compaction)
     return core.view_before(led[0] if led else None)

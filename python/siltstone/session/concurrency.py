@@ -21,7 +21,6 @@ from siltstone.memory.log import SessionVersion
 
 T = TypeVar("T")
 
-__all__ = ["TRIES", "Call", "Calls", "Claim", "Origin", "Slot", "Write", "retried"]
 
 POLL_SECONDS: Final = 0.02  #: seconds after which a waiting call notices that the holder died silently
 TRIES: Final = 12  #: attempts of a write, if each time another worker writes between its read and its write

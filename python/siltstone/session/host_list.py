@@ -39,19 +39,6 @@ from siltstone.messages import (
 from siltstone.messages.message import RULE_ROLES
 from siltstone.session.state import RangeSet, numbers, union, within
 
-__all__ = [
-    "UNRELATED",
-    "HostList",
-    "LastList",
-    "Seen",
-    "Unrelated",
-    "has_cache_marks",
-    "is_rule",
-    "leading",
-    "unmarked_text",
-    "without_cache_marks",
-]
-
 Unrelated: TypeAlias = Literal["first", "always", "branch", "raise"]
 """The meaning of a host's list that shares no request with the session.
 

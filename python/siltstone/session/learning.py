@@ -15,38 +15,41 @@ from functools import partial
 from typing import Any, Final, Literal
 
 from siltstone import knowledge
+from siltstone.compaction.base import CompactionError, Compactor
 from siltstone.documented import tokens
-from siltstone.errors import ConfigError, ReadOnlyStoreError, SiltstoneError, StoreError
+from siltstone.errors import (
+    ConfigError,
+    ModelError,
+    ReadOnlyStoreError,
+    SiltstoneError,
+    StoreConflictError,
+    StoreError,
+    refuse,
+)
 from siltstone.events import ExtractionFailed, FactsUpdated, notify, watch_operation
 from siltstone.knowledge.extract import PIECE, is_enough, spoken_text
 from siltstone.knowledge.search import MAX_RESULTS, is_about, named
-from siltstone.llm import Steps, ToolCall
+from siltstone.llm import Flow, Steps, ToolCall
 from siltstone.memory.convert import MAX_INTEGER, asked_for, datetime_from, milliseconds
-from siltstone.memory.entry import SearchHit, SourceRange
+from siltstone.memory.entry import ForgetCriteria, ForgetReport, SearchHit, SourceRange
+from siltstone.memory.log import Derived
 from siltstone.messages import Message
 from siltstone.messages.results import names_own_tool
-from siltstone.session.archiving import write_facts
+from siltstone.session.archiving import write_anew, write_facts
 from siltstone.session.concurrency import Call
 from siltstone.session.core import SessionCore
 from siltstone.session.fact_state import TRIES, OnLine, Progress
-from siltstone.session.state import RangeSet, SessionState, content_of, line_of, minus, union
+from siltstone.session.state import (
+    RangeSet,
+    SessionState,
+    all_derived,
+    content_of,
+    covered,
+    line_of,
+    minus,
+    union,
+)
 from siltstone.tools.memory import MAX_SAVES, SAVE_NAME as MEMORY_SAVE, read_memory
-
-__all__ = [
-    "extraction",
-    "find",
-    "forget_known",
-    "forget_progress",
-    "history",
-    "known",
-    "learn_patterns",
-    "record_denial",
-    "retract",
-    "rules",
-    "save",
-    "save_called",
-    "saved_hits",
-]
 
 _log = logging.getLogger("siltstone")
 
@@ -139,9 +142,9 @@ def find(
 ) -> list[knowledge.Fact]:
     """The facts that match *query*, best first; without a query, the newest facts first."""
     if type(limit) is not int or limit < 0:
-        raise ConfigError(f"limit must be an integer >= 0, got {limit!r}", field="limit", value=limit)
+        refuse("limit", "an integer >= 0", limit)
     if query is not None and not isinstance(query, str):
-        raise ConfigError(f"query must be a text or None, got {query!r}", field="query", value=query)
+        refuse("query", "a text or None", query)
     store = known(core)
     moment = core.milliseconds() if as_of is None else milliseconds(as_of)
     asked = query is not None and query.strip() != "" and not everything
@@ -212,11 +215,7 @@ def save(
     """Saves *content* as a fact, at once. If an equal fact holds already, returns that one instead."""
     core.check_open()
     if not isinstance(content, str):
-        raise ConfigError(
-            f"text must be a sentence such as 'Ann prefers short answers', got {content!r}",
-            field="text",
-            value=content,
-        )
+        refuse("text", "a sentence such as 'Ann prefers short answers'", content)
     stamp = core.milliseconds()
     text = core.redact_text(content)
     fact = knowledge.new_fact(
@@ -234,11 +233,7 @@ def save(
     if importance is not None:
         is_number = isinstance(importance, int | float) and not isinstance(importance, bool)
         if not is_number or not 0 <= importance <= 1:
-            raise ConfigError(
-                f"importance must be a number from 0 to 1, got {importance!r}",
-                field="importance",
-                value=importance,
-            )
+            refuse("importance", "a number from 0 to 1", importance)
         fact = replace(fact, importance=float(importance))
     with core.knowing.facts.lock:
         folded = fact.content.lower()
@@ -529,3 +524,75 @@ def _sum(one: knowledge.Learned, other: knowledge.Learned) -> knowledge.Learned:
         one.superseded + other.superseded,
         one.known + other.known,
     )
+
+
+# Forgets messages, and has a model write their summaries again without them.
+
+REACH = 16  #: summaries that left the view and are still written again: an undo may show them
+
+
+def forgetting(
+    core: SessionCore, policy: Compactor | None, criteria: ForgetCriteria, *, renew: bool
+) -> Flow[ForgetReport]:
+    """Forgets in store, memory and files. With *renew*, asks a model for new summaries."""
+    core.check_open()
+    core.follow()
+    known = core.knowing.facts.facts() if core.knowing.keeps_facts else ()
+    report = core.store.forget(session_id=core.session_id, **criteria)
+    if report.dry_run:
+        return report
+    core.follow()
+    if report.facts:
+        forget_progress(core, known)
+    write_anew(core)
+    renewed = 0
+    try:
+        if renew and policy is not None:
+            renewed = yield from _renew(core, policy)
+    finally:
+        core.catch_up()
+    return replace(report, renewed=renewed)
+
+
+def _worth_renewing(core: SessionCore) -> list[Derived]:
+    """The forgotten summaries, oldest first, without summaries too old to be shown again by an undo."""
+    state = core.follow()
+    shown = {item.derived_id for item in state.view if item.derived_id is not None}
+    once = {piece for row in core.rows.compactions() for piece in row.compaction.view if type(piece) is int}
+    gone = [each for each in all_derived(core.rows) if each.redacted and each.kind == "summary"]
+    passed = [each.derived_id for each in gone if each.derived_id in once and each.derived_id not in shown]
+    left = set(passed[: max(0, len(passed) - REACH)])
+    return [each for each in gone if each.derived_id not in left]
+
+
+def _renew(core: SessionCore, policy: Compactor) -> Flow[int]:
+    """Gives forgotten summaries a new text. Returns how many have one now.
+
+    Of the summaries that have left the view, only the newest ``REACH`` are written again, because each costs
+    a model call over all its messages. If a model call fails, the rest keep the sentence that says that their
+    text was forgotten.
+    """
+    renewed = 0
+    for summary in _worth_renewing(core):
+        left = covered(core.rows, summary.covers)
+        if not left:
+            continue
+        read = core.follow().version
+        try:
+            writing = policy.resummarize(left, core.context_window)
+            if writing is None:
+                break
+            content, usage = yield from writing
+            core.charge(usage)
+            version = core.follow().version
+            if version.redactions != read.redactions:  # the model may have read what is forgotten now
+                raise StoreConflictError(
+                    "more was forgotten while the model wrote; the next forget() asks it again",
+                    session_id=core.session_id,
+                )
+            renewed += core.renew(summary.derived_id, content, version)
+        except (CompactionError, ModelError, StoreConflictError) as error:
+            core.charge(getattr(error, "usage", ()))
+            _log.warning("a summary of session %r stays forgotten: %s", core.session_id, error)
+            break
+    return renewed

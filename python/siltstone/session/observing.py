@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any, Literal, TypeAlias
 
-from siltstone.errors import ConfigError, HistoryConflictError
+from siltstone.errors import HistoryConflictError, refuse
 from siltstone.events import CacheBroken, ForgottenReturned, HistoryBranched, HistoryContinued, notify
 from siltstone.memory.log import Derived
 from siltstone.messages import (
@@ -41,8 +41,6 @@ from siltstone.session.state import (
     within,
 )
 
-__all__ = ["OnConflict", "observe"]
-
 _log = logging.getLogger("siltstone")
 
 OnConflict: TypeAlias = Literal["branch", "raise"]
@@ -54,11 +52,7 @@ def observe(
 ) -> int:
     """Brings the session in step with *raws*, a host's whole list. Returns the number of new messages."""
     if on_conflict not in ("branch", "raise"):
-        raise ConfigError(
-            f"on_conflict must be 'branch' or 'raise', got {on_conflict!r}",
-            field="on_conflict",
-            value=on_conflict,
-        )
+        refuse("on_conflict", "'branch' or 'raise'", on_conflict)
     new, events = core.locked(lambda: _observe(core, raws, usage, on_conflict))
     if any(isinstance(event, HistoryBranched) for event in events):
         core.retain()  # its hooks may wait for other threads of the session

@@ -23,7 +23,7 @@ from typing import (
 
 from siltstone.compaction.base import Compactor, Trigger, check_policy
 from siltstone.engine import AfterCompact, BeforeCompact
-from siltstone.errors import ConfigError, ReadOnlyStoreError
+from siltstone.errors import ConfigError, ReadOnlyStoreError, refuse
 from siltstone.events import Hook
 from siltstone.hooks import HOOK_TIMEOUT, CompactionHooks, checked_hooks, gives_coroutine
 from siltstone.llm import Models
@@ -397,18 +397,10 @@ def open_session(
         raise ConfigError("archive needs memory=True", field="archive", value=options.get("archive"))
     allow_forget = options.get("allow_forget", False)
     if not isinstance(allow_forget, bool):
-        raise ConfigError(
-            f"allow_forget must be True or False, got {allow_forget!r}",
-            field="allow_forget",
-            value=allow_forget,
-        )
+        refuse("allow_forget", "True or False", allow_forget)
     unrelated = options.get("unrelated", "first")
     if unrelated not in UNRELATED:
-        raise ConfigError(
-            f"unrelated must be one of {', '.join(map(repr, UNRELATED))}, got {unrelated!r}",
-            field="unrelated",
-            value=unrelated,
-        )
+        refuse("unrelated", f"one of {', '.join(map(repr, UNRELATED))}", unrelated)
     language = options.get("language")
     if language is not None and not isinstance(memory, bool):
         raise ConfigError(
@@ -514,11 +506,7 @@ def _time_zone(zone: tzinfo | str | None) -> tzinfo | None:
             return ZoneInfo(zone)
         except (ValueError, OSError, KeyError):  # an invalid name, or an unknown zone
             pass
-    raise ConfigError(
-        f"time_zone must be a tzinfo, a name such as 'Europe/Paris', or None, got {zone!r}",
-        field="time_zone",
-        value=zone,
-    )
+    return refuse("time_zone", "a tzinfo, a name such as 'Europe/Paris', or None", zone)
 
 
 def _redactor(options: Options[Any, Any, Any], recall: RecallConfig | None) -> Redactor | None:
@@ -530,13 +518,9 @@ def _redactor(options: Options[Any, Any, Any], recall: RecallConfig | None) -> R
 
     if isinstance(asked, Redactor):
         return asked
-    if asked is True or isinstance(asked, RedactionConfig):
-        return Redactor(None if asked is True else asked)
-    raise ConfigError(
-        f"redaction must be True, False, a RedactionConfig or a Redactor, got {asked!r}",
-        field="redaction",
-        value=asked,
-    )
+    if asked is not True and not isinstance(asked, RedactionConfig):
+        refuse("redaction", "True, False, a RedactionConfig or a Redactor", asked)
+    return Redactor(None if asked is True else asked)
 
 
 def _retention(options: Options[Any, Any, Any], recall: RecallConfig | None) -> Retention | None:
@@ -548,11 +532,7 @@ def _retention(options: Options[Any, Any, Any], recall: RecallConfig | None) -> 
     if "retention" in options or recall is None:
         given = options.get("retention")
         if given is not None and not isinstance(given, Retention):
-            raise ConfigError(
-                f"retention must be None or a Retention, such as Retention(max_entries=999), got {given!r}",
-                field="retention",
-                value=given,
-            )
+            refuse("retention", "None or a Retention, such as Retention(max_entries=999)", given)
         return given
     from siltstone.recall import RecallConfig
 
@@ -576,11 +556,7 @@ def _knowledge(options: Options[Any, Any, Any], recall: RecallConfig | None) -> 
             knowledge_extraction=getattr(options.get("recall"), "knowledge_extraction", True)
         )
     else:
-        raise ConfigError(
-            f"knowledge must be True, False or a KnowledgeConfig, got {given!r}",
-            field="knowledge",
-            value=given,
-        )
+        refuse("knowledge", "True, False or a KnowledgeConfig", given)
     if options.get("memory", True) is False:
         raise ConfigError(
             "knowledge needs memory: open the session with memory=True, or with knowledge=False",
@@ -652,11 +628,7 @@ def check_model(model: Any, *, is_async: bool) -> None:
 def check_window(context_window: int | None, reserved_tokens: int = 0) -> None:
     """Raises ConfigError for a window <= 0, or a window not above the reserved tokens."""
     if type(reserved_tokens) is not int or reserved_tokens < 0:
-        raise ConfigError(
-            f"reserved_tokens must be an integer >= 0, got {reserved_tokens!r}",
-            field="reserved_tokens",
-            value=reserved_tokens,
-        )
+        refuse("reserved_tokens", "an integer >= 0", reserved_tokens)
     if context_window is None:
         return
     if type(context_window) is int and 0 < context_window <= reserved_tokens:
@@ -666,11 +638,7 @@ def check_window(context_window: int | None, reserved_tokens: int = 0) -> None:
             value=reserved_tokens,
         )
     if type(context_window) is not int or context_window <= 0:
-        raise ConfigError(
-            f"context_window must be an integer > 0, got {context_window!r}",
-            field="context_window",
-            value=context_window,
-        )
+        refuse("context_window", "an integer > 0", context_window)
 
 
 def _recall(asked: Any, memory: Any) -> RecallConfig | None:
@@ -681,9 +649,7 @@ def _recall(asked: Any, memory: Any) -> RecallConfig | None:
 
     config = RecallConfig() if asked is True else asked
     if not isinstance(config, RecallConfig):
-        raise ConfigError(
-            f"recall must be True, False or a RecallConfig, got {asked!r}", field="recall", value=asked
-        )
+        refuse("recall", "True, False or a RecallConfig", asked)
     if not config.enabled:
         return None
     if memory is False:
@@ -698,9 +664,7 @@ def _recall(asked: Any, memory: Any) -> RecallConfig | None:
 def _check_seconds(field: str, seconds: Any) -> None:
     is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if seconds is not None and not (is_number and 0 <= seconds < float("inf")):
-        raise ConfigError(
-            f"{field} must be None or a number of seconds >= 0, got {seconds!r}", field=field, value=seconds
-        )
+        refuse(field, "None or a number of seconds >= 0", seconds)
 
 
 def _store(
@@ -708,11 +672,7 @@ def _store(
 ) -> tuple[Store, bool]:
     if not isinstance(memory, bool):
         if not hasattr(memory, "open_log"):
-            raise ConfigError(
-                f"memory must be True, False or a store such as MemoryStore.open(path), got {memory!r}",
-                field="memory",
-                value=memory,
-            )
+            refuse("memory", "True, False or a store such as MemoryStore.open(path)", memory)
         return memory, False
     if path is None:
         raise ConfigError(

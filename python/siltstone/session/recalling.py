@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from siltstone.compaction.base import Compactor
 from siltstone.documented import bm25, cosine, hash_vector, hybrid_scores, passes, tokens
-from siltstone.errors import ConfigError, EntryNotFoundError, StoreCorruptError
+from siltstone.errors import EntryNotFoundError, StoreCorruptError, refuse
 from siltstone.events import RecallFailed, RecallInjected, notify
 from siltstone.knowledge import find_facts
 from siltstone.memory.base import Store, entries_of
@@ -41,7 +41,7 @@ def recalls(core: SessionCore, limit: int) -> list[RecallRecord]:
         ConfigError: *limit* is below 1.
     """
     if type(limit) is not int or limit < 1:
-        raise ConfigError(f"limit must be an integer >= 1, got {limit!r}", field="limit", value=limit)
+        refuse("limit", "an integer >= 1", limit)
 
     def step() -> list[NewRecall]:
         core.check_open()

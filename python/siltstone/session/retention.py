@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from siltstone.errors import ConfigError, ReadOnlyStoreError, StoreError
+from siltstone.errors import ConfigError, ReadOnlyStoreError, StoreError, refuse
 from siltstone.events import Hook
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Entry
-
-__all__ = ["Retention", "only_new", "retain"]
 
 _log = logging.getLogger("siltstone")
 
@@ -41,18 +39,12 @@ class Retention:
 
     def __post_init__(self) -> None:
         if self.max_entries is not None and (type(self.max_entries) is not int or self.max_entries < 1):
-            raise ConfigError(
-                f"max_entries must be an integer > 0, or None, got {self.max_entries!r}",
-                field="max_entries",
-                value=self.max_entries,
-            )
+            refuse("max_entries", "an integer > 0, or None", self.max_entries)
         age = self.max_age
         if age is not None and not (isinstance(age, timedelta) and age > timedelta(0)):
-            raise ConfigError(
-                f"max_age must be a timedelta > 0, or None, got {age!r}", field="max_age", value=age
-            )
+            refuse("max_age", "a timedelta > 0, or None", age)
         if not isinstance(self.once, bool):
-            raise ConfigError(f"once must be True or False, got {self.once!r}", field="once", value=self.once)
+            refuse("once", "True or False", self.once)
 
     @classmethod
     def documented(cls, *, max_segments: int = 20_000, eviction_days: int = 90) -> Retention:
@@ -69,15 +61,9 @@ class Retention:
 
         for name, value, least in (("max_segments", max_segments, 1), ("eviction_days", eviction_days, 0)):
             if type(value) is not int or value < least:
-                raise ConfigError(
-                    f"{name} must be an integer >= {least}, got {value!r}", field=name, value=value
-                )
+                refuse(name, f"an integer >= {least}", value)
         if eviction_days > MAX_EVICTION_DAYS:
-            raise ConfigError(
-                f"eviction_days must be at most {MAX_EVICTION_DAYS}, got {eviction_days!r}",
-                field="eviction_days",
-                value=eviction_days,
-            )
+            refuse("eviction_days", f"at most {MAX_EVICTION_DAYS}", eviction_days)
         return cls(max_segments, timedelta(days=eviction_days) if eviction_days else None, once=True)
 
     @classmethod

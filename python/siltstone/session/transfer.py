@@ -29,7 +29,14 @@ from siltstone.archive.records import (
 )
 from siltstone.documented import DIMENSION, hash_vector
 from siltstone.engine import Outcome
-from siltstone.errors import ConfigError, InvalidEntryError, SiltstoneError, StoreCorruptError, StoreError
+from siltstone.errors import (
+    ConfigError,
+    InvalidEntryError,
+    SiltstoneError,
+    StoreCorruptError,
+    StoreError,
+    refuse,
+)
 from siltstone.knowledge import KINDS, FactRows, StoredFacts, fact_of, learn
 from siltstone.llm import Steps
 from siltstone.memory import log as logs
@@ -493,7 +500,7 @@ def forked(opened: Opened, session_id: str, prompt: str, *, is_async: bool) -> O
     core = opened.core
     core.check_open()
     if not isinstance(prompt, str):
-        raise ConfigError(f"prompt must be a text, got {prompt!r}", field="prompt", value=prompt)
+        refuse("prompt", "a text", prompt)
     if session_id == core.session_id:
         raise ConfigError(
             f"session_id of a fork must be another one than {session_id!r}",

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from siltstone.session import Session, StoreOptions
 
 
-__all__ = ["DatabaseStore"]
-
-
 class DatabaseStore(Store):
     """Entries and logs in one database of the core."""
 

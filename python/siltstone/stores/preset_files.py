@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from siltstone.systems.waterfall.vault import Vault
 
 
-__all__ = ["after_delete", "after_forget"]
-
 _log = logging.getLogger("siltstone")
 
 
