@@ -42,16 +42,20 @@ from siltstone.postgres.schema import (
     version_of,
 )
 
-# One statement on a connection of PostgreSQL: how it is run, and what its errors mean.
-
 with requires("postgres", by="siltstone.PostgresStore"):
     import psycopg
     from psycopg import errors
+    from psycopg.conninfo import conninfo_to_dict
     from psycopg.rows import tuple_row
+    from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
 
 Connection: TypeAlias = psycopg.Connection[Any]
+Pool: TypeAlias = ConnectionPool[Any]
 
+UniqueViolation = errors.UniqueViolation
+
+# One statement on a connection of PostgreSQL: how it is run, and what its errors mean.
 
 _DISK: Final = ("53100", "58030", "53200")  # disk full, input or output failed, out of memory
 #: The server cancelled the statement by itself: a deadlock, or on a standby rows that its primary removes.
@@ -178,10 +182,6 @@ def autocommit(connection: Connection) -> Iterator[None]:
 
 # The checks at the opening of a store in PostgreSQL, and their errors.
 
-with requires("postgres", by="siltstone.PostgresStore"):
-    import psycopg
-    from psycopg_pool import PoolTimeout
-
 
 @contextmanager
 def opening(schema: str) -> Iterator[None]:
@@ -241,18 +241,6 @@ def look(
 def _meta(schema: str, key: str) -> str:
     return f"(SELECT value FROM {quoted(schema)}.meta WHERE key = '{key}')"
 
-
-with requires("postgres", by="siltstone.PostgresStore"):
-    import psycopg
-    from psycopg import errors
-    from psycopg.conninfo import conninfo_to_dict
-    from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
-
-
-Pool: TypeAlias = ConnectionPool[Any]
-
-
-UniqueViolation = errors.UniqueViolation
 
 _T = TypeVar("_T")
 Settled = Literal["done", "moved", "again"]
@@ -320,47 +308,31 @@ class Database:
             StoreVersionError: another version of siltstone has made the tables.
         """
         quoted(schema)
-        if isinstance(conninfo, ConnectionPool):
-            with opening(schema), conninfo.connection() as connection, autocommit(connection):
-                writable, rule, language = look(connection, schema, create and not read_only, hash_rule)
-            return cls(
-                conninfo,
-                schema,
-                rule,
-                owned=False,
-                read_only=read_only or not writable,
-                deadline=deadline,
-                prepare=prepare,
-                language=language,
-            )
+        create = create and not read_only
         with opening(schema):
-            address(
-                conninfo
-            )  # refuses what is none: libpq would quote a piece of it, which may be a password
-            given = conninfo_to_dict(conninfo)
-            options: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
-            own = {"connect_timeout": "10", "application_name": "siltstone"}
-            options |= {
-                key: value
-                for key, value in own.items()
-                if key not in given and not os.environ.get(_ENVIRONMENT[key])
-            }
-            with psycopg.connect(conninfo, **options) as connection:
-                writable, rule, language = look(connection, schema, create and not read_only, hash_rule)
-            pool: Pool = ConnectionPool(
-                conninfo,
-                min_size=1,
-                max_size=POOL,
-                kwargs=options,
-                timeout=deadline,
-                open=True,
-                name="siltstone",
-            )
+            if isinstance(conninfo, ConnectionPool):
+                pool = conninfo
+                with pool.connection() as connection, autocommit(connection):
+                    writable, rule, language = look(connection, schema, create, hash_rule)
+            else:
+                address(conninfo)  # else libpq would quote a piece of what is none, perhaps a password
+                given = conninfo_to_dict(conninfo)
+                options: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
+                own = {"connect_timeout": "10", "application_name": "siltstone"}
+                options |= {
+                    key: value
+                    for key, value in own.items()
+                    if key not in given and not os.environ.get(_ENVIRONMENT[key])
+                }
+                with psycopg.connect(conninfo, **options) as connection:
+                    writable, rule, language = look(connection, schema, create, hash_rule)
+                how: dict[str, Any] = {"kwargs": options, "timeout": deadline, "name": "siltstone"}
+                pool = ConnectionPool(conninfo, min_size=1, max_size=POOL, open=True, **how)
         return cls(
             pool,
             schema,
             rule,
-            owned=True,
+            owned=pool is not conninfo,
             read_only=read_only or not writable,
             deadline=deadline,
             prepare=prepare,
