@@ -153,7 +153,7 @@ class SessionCore:
                 value=True,
             )
         stored = self._store_findable(stored)
-        # A method of this object would refer back to it, and only the garbage collector would free a long view.
+        # A method of this object would refer back to it: only the garbage collector would free a long view.
         redact = str if self.redacting is None else self.redacting.text
         self.knowing = Knowing(store, session_id, stored.namespace, knowledge, redact)
         self.state = first_state(self.rows, stored, session_id, token_rule or rule(DEFAULT_RULE))
