@@ -10,9 +10,9 @@
 use hashbrown::{HashMap, HashSet};
 
 /// The saturation of term frequency: with a smaller value, repetitions of a term soon add nothing.
-pub const K1: f64 = 1.2;
+const K1: f64 = 1.2;
 /// The strength of length normalisation: 0 ignores the length of a text.
-pub const B: f64 = 0.75;
+pub(crate) const B: f64 = 0.75;
 
 /// Texts as lists of words, numbered from 0.
 ///

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The longest time that a fork waits for running work.
-pub const PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The pause between two checks of a thread that waits.
 const PAUSE: Duration = Duration::from_micros(200);
@@ -31,7 +31,7 @@ struct Gate {
 /// The gate of the process.
 static GATE: Gate = Gate::new();
 
-/// A permit to work. No fork happens while it lives, except after a wait of [`PATIENCE`].
+/// A permit to work. No fork happens while it lives, except after a wait of one second.
 #[must_use]
 pub struct Permit(&'static Gate);
 

@@ -30,7 +30,7 @@ pub struct Decay {
 
 impl Decay {
     /// The decay of the documented hybrid: 0.995 a day, without a floor. After half a year, 40 % are left.
-    pub const DOCUMENTED: Self = Self {
+    pub(crate) const DOCUMENTED: Self = Self {
         per_day: 0.995,
         floor: 0.0,
     };
@@ -67,7 +67,7 @@ impl Decay {
 /// The documented hybrid of a cosine and of the entry's share of the best BM25 score of the query:
 /// `0.7 * max(0, cosine) + 0.3 * share`.
 #[must_use]
-pub fn hybrid(cosine: f64, share: f64) -> f64 {
+pub(crate) fn hybrid(cosine: f64, share: f64) -> f64 {
     (0.7 * cosine.max(0.0) + 0.3 * share).min(1.0)
 }
 
@@ -77,7 +77,7 @@ const RRF_K: f64 = 60.0;
 
 /// The sum of `1 / (60 + rank)` over both sides, with ranks from 1, divided by its highest value.
 #[must_use]
-pub fn reciprocal(ranks: [Option<u32>; 2]) -> f64 {
+pub(crate) fn reciprocal(ranks: [Option<u32>; 2]) -> f64 {
     let of = |rank: Option<u32>| rank.map_or(0.0, |rank| 1.0 / (RRF_K + f64::from(rank)));
     (of(ranks[0]) + of(ranks[1])) / (2.0 / (RRF_K + 1.0))
 }
@@ -86,9 +86,9 @@ pub fn reciprocal(ranks: [Option<u32>; 2]) -> f64 {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
     /// Their mean.
-    pub mean: f64,
+    pub(crate) mean: f64,
     /// Their population standard deviation.
-    pub deviation: f64,
+    deviation: f64,
 }
 
 impl Spread {

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Bytes of the longest session id.
-pub const MAX_SESSION_ID_BYTES: usize = 1024;
+const MAX_SESSION_ID_BYTES: usize = 1024;
 
 /// The name of a session: 1 to 1,024 bytes of UTF-8, chosen by the caller.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -6,7 +6,8 @@
 //! - [`memory`]: a store, with the indexes of each session;
 //! - [`index`];
 //! - [`embed`], [`bm25`], [`outline`];
-//! - [`json`], [`vector`], `top_k`, [`fusion`], `postings`, `sqlite`, [`analyse`], [`extract`], [`redact`], [`recall`];
+//! - [`json`], [`vector`], `top_k`, [`fusion`], `postings`, `sqlite`, [`analyse`], [`extract`], [`redact`],
+//!   [`recall_block`];
 //! - [`id`], [`condense`], [`documented`], [`grep`], [`tokens`], [`tokenize`], [`index_file`];
 //! - `error`, [`fork`], [`simd`], [`cache`], `whole_file`.
 //!
@@ -39,7 +40,7 @@ pub mod json;
 pub mod memory;
 pub mod outline;
 mod postings;
-pub mod recall;
+pub mod recall_block;
 pub mod redact;
 pub mod simd;
 mod sqlite;

@@ -1,18 +1,18 @@
-//! The class `Bm25Index`: finds texts by the terms of a query. Arrays are returned as native-endian bytes.
+//! The classes `Bm25Index` and `DocumentedBm25`. The first finds texts by the terms of a query. Arrays are returned as
+//! native-endian bytes.
 
 use std::path::PathBuf;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes, PyList};
-use siltstone_core::Result as CoreResult;
-use siltstone_core::analyse;
 use siltstone_core::bm25::{Bm25Index as Index, Bm25Params, Document, Query, Scored};
-use siltstone_core::index_file;
+use siltstone_core::documented::Documents;
+use siltstone_core::{Result as CoreResult, Result, analyse, index_file};
 
-use crate::arrays::{Found, Table, check_room, known, row_to_bytes};
+use crate::buffers::{Found, Table, check_room, known, row_to_bytes};
 use crate::error::run_detached;
-use crate::locked::Locked;
 use crate::text::{Text, borrow_all};
 
 /// Texts in a BM25 index. It is safe to use from many threads.
@@ -139,4 +139,72 @@ fn pair(best: &Scored) -> (u32, [u8; 8]) {
 
 fn open(file: &[u8]) -> CoreResult<Index> {
     Index::from_bytes(file, analyse::ID)
+}
+
+// The documented BM25 over lists of words.
+
+/// The documented BM25 over texts that are lists of words. Its texts never change.
+#[pyclass(frozen, module = "siltstone._native")]
+pub(crate) struct DocumentedBm25(Documents);
+
+#[pymethods]
+impl DocumentedBm25 {
+    #[new]
+    fn new(py: Python<'_>, texts: Vec<Vec<Text>>) -> PyResult<Self> {
+        run_detached(py, || {
+            let mut documents = Documents::default();
+            for words in &texts {
+                documents.add(words.iter().map(|word| &**word));
+            }
+            Ok(Self(documents))
+        })
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The score of each text for the query.
+    fn scores(&self, py: Python<'_>, query: Vec<Text>) -> PyResult<Vec<f64>> {
+        run_detached(py, || Ok(self.0.scores(&words_of(&query))))
+    }
+
+    /// The `limit` best texts with at least `least` different words of the query, as pairs of number and score.
+    fn best(
+        &self,
+        py: Python<'_>,
+        query: Vec<Text>,
+        least: usize,
+        limit: usize,
+    ) -> PyResult<Vec<(u32, f64)>> {
+        run_detached(py, || Ok(self.0.best(&words_of(&query), least, limit)))
+    }
+}
+
+fn words_of(query: &[Text]) -> Vec<&str> {
+    query.iter().map(|word| &**word).collect()
+}
+
+// A value of a Python class that many threads read, and one writes.
+
+/// A value behind a lock. A call that panicked leaves the value readable: an index is whole after each of its steps.
+pub(crate) struct Locked<T>(RwLock<T>);
+
+impl<T> Locked<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(RwLock::new(value))
+    }
+
+    pub(crate) fn read<R>(&self, work: impl FnOnce(&T) -> Result<R>) -> Result<R> {
+        work(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn write<R>(&self, work: impl FnOnce(&mut T) -> Result<R>) -> Result<R> {
+        work(&mut self.0.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The value, if nobody writes it now.
+    pub(crate) fn at_once(&self) -> Option<RwLockReadGuard<'_, T>> {
+        self.0.try_read().ok()
+    }
 }

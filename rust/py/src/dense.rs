@@ -10,7 +10,7 @@ use siltstone_ann::{AnyHnsw, Bounds, HnswParams};
 use siltstone_core::index::Neighbor;
 use siltstone_core::index_file;
 
-use crate::arrays::{Found, Matrix, Table, known};
+use crate::buffers::{Found, Matrix, Table, known};
 use crate::error::{run_detached, to_exception};
 
 /// An approximate index: a graph over rows.

@@ -14,9 +14,9 @@ use siltstone_core::index::{HashedTfIndex as Index, Neighbor};
 use siltstone_core::index_file;
 use siltstone_core::simd::Level;
 
-use crate::arrays::{Found, Table, check_room, known, row_to_bytes};
+use crate::bm25::Locked;
+use crate::buffers::{Found, Table, check_room, known, row_to_bytes};
 use crate::error::{run_briefly, run_detached, to_exception};
-use crate::locked::Locked;
 use crate::text::{Text, borrow_all};
 
 /// The limits of a small search: the number of texts, the number of hits, and the bytes of the query. A small search

@@ -8,8 +8,8 @@ use pyo3::types::PyString;
 use siltstone_core::extract::{self, Item, Speaker};
 
 use crate::error::{run_attached, run_detached};
+use crate::interpreter;
 use crate::text::Text;
-use crate::turns;
 
 /// Before the rest of an item that was cut in two.
 const INDENT: &str = "  ";
@@ -26,7 +26,7 @@ impl Selection {
         let given = run_attached(py, || {
             let mut given = Vec::new();
             for (step, item) in items.try_iter()?.enumerate() {
-                turns::at_step(py, step)?;
+                interpreter::at_step(py, step)?;
                 given.push(Given::of(&item?)?);
             }
             Ok(given)

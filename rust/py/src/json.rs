@@ -11,8 +11,8 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyT
 use siltstone_core::json::{Node, Tree, digest_of, size_of};
 
 use crate::error::run_attached;
+use crate::interpreter;
 use crate::text::{exactly, utf8};
-use crate::turns;
 
 /// The deepest nesting of a value. A value that contains itself exceeds it.
 const MAX_DEPTH: usize = 1000;
@@ -35,7 +35,7 @@ pub(crate) fn json_digests<'py>(values: &Bound<'py, PyList>) -> PyResult<Bound<'
     run_attached(values.py(), || {
         let mut digests = Vec::with_capacity(values.len() * DIGEST);
         for (at, value) in values.iter().enumerate() {
-            turns::at_step(values.py(), at)?;
+            interpreter::at_step(values.py(), at)?;
             digests.extend(digest_of(&Dumped(value), MAX_DEPTH)?.to_le_bytes());
         }
         Ok(PyBytes::new(values.py(), &digests))
@@ -56,7 +56,7 @@ pub(crate) fn begins_alike(
         let mut digests = digests.map(|all| all.chunks_exact(DIGEST));
         let mut rest = values.iter();
         for (at, object) in objects.iter().enumerate() {
-            turns::at_step(values.py(), at)?;
+            interpreter::at_step(values.py(), at)?;
             let Some(value) = rest.next() else {
                 return Ok(false);
             };

@@ -9,36 +9,25 @@
 #[macro_use]
 mod record;
 
-mod across;
-mod answer;
-mod arrays;
-mod asked;
+mod block_writer;
 mod bm25;
+mod buffers;
 mod dense;
-mod documented;
-mod embed;
 mod entries;
 mod error;
 mod exact;
-mod explain;
 mod extract;
-mod fork;
+mod highlight;
 mod interpreter;
 mod json;
-mod locked;
 mod mirror;
 mod outline;
-mod reading;
-mod recall;
 mod redact;
 mod rows;
-mod said;
 mod search;
 mod store;
 mod text;
 mod tokenize;
-mod tokens;
-mod turns;
 
 use pyo3::prelude::*;
 
@@ -47,19 +36,13 @@ mod _native {
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
     #[pymodule_export]
-    use crate::across::{Unread, facts_revision, search_across, take_said};
+    use crate::block_writer::{
+        BlockOptions, BlockWriter, RecallConditions, RecallContext, Recalled,
+    };
     #[pymodule_export]
-    use crate::answer::{AnswerLimit, answer};
-    #[pymodule_export]
-    use crate::asked::Asked;
-    #[pymodule_export]
-    use crate::bm25::Bm25Index;
+    use crate::bm25::{Bm25Index, DocumentedBm25};
     #[pymodule_export]
     use crate::dense::Hnsw;
-    #[pymodule_export]
-    use crate::documented::DocumentedBm25;
-    #[pymodule_export]
-    use crate::embed::{bucket, embed_batch, embed_sparse, word_hash};
     #[pymodule_export]
     use crate::entries::{Finding, Forgotten, Page, StoredEntry};
     #[pymodule_export]
@@ -69,6 +52,8 @@ mod _native {
     #[pymodule_export]
     use crate::extract::Selection;
     #[pymodule_export]
+    use crate::highlight::{Asked, best_window, condense, matching_lines};
+    #[pymodule_export]
     use crate::json::{begins_alike, json_digests, json_size};
     #[pymodule_export]
     use crate::mirror::{mirror_ids_above, mirror_schema, mirror_take, open_mirror};
@@ -77,26 +62,25 @@ mod _native {
         Leaving, Loose, Outline, message_items, parted, render_messages, rendered_tokens,
     };
     #[pymodule_export]
-    use crate::reading::{best_window, condense, matching_lines};
-    #[pymodule_export]
-    use crate::recall::{BlockOptions, BlockWriter, RecallConditions, RecallContext, Recalled};
-    #[pymodule_export]
     use crate::redact::{Redactor, redaction_rules};
     #[pymodule_export]
     use crate::rows::{Compaction, Derived, LogRow, LogState, SessionRow};
     #[pymodule_export]
-    use crate::search::{Found, SearchOptions};
+    use crate::search::{
+        AnswerLimit, Found, SearchOptions, Unread, answer, facts_revision, search_across, take_said,
+    };
     #[pymodule_export]
     use crate::store::Store;
     #[pymodule_export]
-    use crate::tokenize::{language, terms, whitespace_words, words};
-    #[pymodule_export]
-    use crate::tokens::text_size;
+    use crate::tokenize::{
+        bucket, embed_batch, embed_sparse, language, terms, text_size, whitespace_words, word_hash,
+        words,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::interpreter::refuse_a_second(module.py())?;
-        crate::fork::register(module.py())?;
+        crate::interpreter::register_hooks(module.py())?;
         let profile = if cfg!(debug_assertions) {
             "debug"
         } else {

@@ -3,7 +3,7 @@
 use pyo3::types::PyAnyMethods;
 use pyo3::{Borrowed, FromPyObject, PyAny, PyErr, PyResult};
 
-use crate::turns;
+use crate::interpreter;
 
 /// A value of the core that is read from the attributes of a Python object.
 pub(crate) struct In<T>(pub(crate) T);
@@ -28,7 +28,7 @@ where
         let mut found = Vec::new();
         for value in object.try_iter()? {
             found.push(value?.extract::<In<T>>()?.0);
-            turns::at_step(object.py(), found.len())?; // a native iterator would hold the interpreter to its end
+            interpreter::at_step(object.py(), found.len())?; // a native iterator would hold the interpreter to its end
         }
         Ok(Self(found))
     }

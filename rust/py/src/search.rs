@@ -1,17 +1,25 @@
-//! Searches of a `Store`: their options and their results.
+//! Searches of a `Store` and of a namespace: their options, results and explanations.
 
 use std::str::FromStr;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyDict, PyList, PyString};
+use pyo3::types::{IntoPyDict, PyDict, PyList, PyString};
 use siltstone_core::fusion::Decay;
-use siltstone_core::memory::{self, Filter, QueryVector, SearchIndex};
+use siltstone_core::index::Near;
+use siltstone_core::memory::{
+    self, Across, ExplainedNeighbor, ExplainedTerm, Explanation, Filter, FusedBy, FusedExplanation,
+    LexicalExplanation, NewEntry, QueryVector, SearchIndex, as_json,
+};
+use siltstone_core::recall_block::SizeRule;
 use siltstone_core::{Error, ErrorKind, Result as CoreResult};
 
-use crate::asked::Asked;
-use crate::error::{run_briefly, to_exception};
-use crate::explain::explanation_out;
+use crate::block_writer::{MeasureIn, size_rule};
+use crate::error::{run_attached, run_briefly, to_exception};
+use crate::highlight::Asked;
+use crate::record::In;
+use crate::rows::{LogRow, rows_out};
+use crate::store::Store;
 use crate::text::Text;
 
 /// The options of a search. A store has default options, and each search may override them.
@@ -199,4 +207,242 @@ pub(crate) fn numbers_in(bytes: &[u8]) -> Vec<f32> {
     let (numbers, _) = bytes.as_chunks();
     let numbers = numbers.iter();
     numbers.map(|&number| f32::from_le_bytes(number)).collect()
+}
+
+// Explanations of scores as Python dicts.
+
+pub(crate) fn explanation_out(
+    py: Python<'_>,
+    explanation: Explanation,
+    score: f64,
+    decay: f64,
+) -> PyResult<Bound<'_, PyDict>> {
+    let explain = PyDict::new(py);
+    match explanation {
+        Explanation::Lexical(lexical) => {
+            explain.set_item("own", lexical.own)?;
+            explain.set_item("neighbors", neighbors_out(py, &lexical.neighbors)?)?;
+            explain.set_item("day", lexical.day)?;
+            explain.set_item("speaker", lexical.speaker)?;
+            set_terms(&explain, lexical)?;
+        }
+        Explanation::Cosine { distance } => {
+            explain.set_item("cosine", 1.0 - distance)?;
+            explain.set_item("distance", distance)?;
+        }
+        Explanation::Hybrid {
+            cosine,
+            share,
+            lexical,
+        } => {
+            explain.set_item("cosine", cosine)?;
+            explain.set_item("bm25", share)?;
+            set_terms(&explain, lexical)?;
+        }
+        Explanation::Dense(near) => set_near(&explain, Some(near))?,
+        Explanation::Fused(fused) => set_fused(&explain, fused)?,
+    }
+    explain.set_item("decay", decay)?;
+    explain.set_item("score", score)?;
+    Ok(explain)
+}
+
+fn set_near(explain: &Bound<'_, PyDict>, near: Option<Near>) -> PyResult<()> {
+    explain.set_item("cosine", near.map(|near| near.cosine))?;
+    explain.set_item("distance", near.map(|near| 1.0 - near.cosine))?;
+    explain.set_item("vector", near.map(|near| near.passage))?;
+    explain.set_item("vectors", near.map(|near| near.passages))
+}
+
+fn set_fused(explain: &Bound<'_, PyDict>, fused: FusedExplanation) -> PyResult<()> {
+    let py = explain.py();
+    set_near(explain, fused.near)?;
+    explain.set_item("lexical", fused.words)?;
+    set_terms(explain, fused.lexical)?;
+    match fused.how {
+        FusedBy::ZScore {
+            z,
+            weights,
+            own,
+            neighbors,
+        } => {
+            explain.set_item("z", sides(z).into_py_dict(py)?)?;
+            explain.set_item("weights", sides(weights).into_py_dict(py)?)?;
+            explain.set_item("own", own)?;
+            explain.set_item("neighbors", neighbors_out(py, &neighbors)?)
+        }
+        FusedBy::Ranks(ranks) => explain.set_item("ranks", sides(ranks).into_py_dict(py)?),
+    }
+}
+
+fn sides<T: Copy>(values: [T; 2]) -> [(&'static str, T); 2] {
+    [("lexical", values[0]), ("dense", values[1])]
+}
+
+/// Sets the terms, the language, and the number of their passage among the passages of the entry.
+fn set_terms(explain: &Bound<'_, PyDict>, lexical: LexicalExplanation) -> PyResult<()> {
+    let py = explain.py();
+    let mut terms = Vec::with_capacity(lexical.terms.len());
+    for ExplainedTerm { part, fields } in lexical.terms {
+        let term = PyDict::new(py);
+        term.set_item("term", part.term)?;
+        if let Some(word) = part.instead_of {
+            term.set_item("instead_of", word)?;
+        }
+        term.set_item("tf", part.tf)?;
+        term.set_item("idf", part.idf)?;
+        term.set_item("score", part.score)?;
+        term.set_item("fields", fields.into_py_dict(py)?)?;
+        terms.push(term);
+    }
+    explain.set_item("terms", terms)?;
+    explain.set_item("language", lexical.language.code())?;
+    explain.set_item("passage", lexical.passage)?;
+    explain.set_item("passages", lexical.passages)
+}
+
+fn neighbors_out<'py>(
+    py: Python<'py>,
+    explained: &[ExplainedNeighbor],
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let mut neighbors = Vec::with_capacity(explained.len());
+    for each in explained {
+        let neighbor = PyDict::new(py);
+        neighbor.set_item("entry_id", each.id.0)?;
+        neighbor.set_item("place", each.place)?;
+        neighbor.set_item("score", each.score)?;
+        neighbors.push(neighbor);
+    }
+    Ok(neighbors)
+}
+
+// Searches of a namespace, the messages that the caller must read first for them, and the revision of facts.
+
+/// Messages of a session that the caller must read before a search of its namespace.
+#[pyclass(frozen, module = "siltstone._native")]
+pub(crate) struct Unread {
+    inner: memory::Unread,
+}
+
+#[pymethods]
+impl Unread {
+    #[getter]
+    fn session_id(&self) -> &str {
+        &self.inner.session
+    }
+
+    /// The messages as rows of the log.
+    #[getter]
+    fn rows(&self) -> Vec<LogRow> {
+        rows_out(self.inner.messages.clone())
+    }
+}
+
+/// The entry of each message; None for a message without text.
+type Said = Vec<Option<In<NewEntry>>>;
+
+/// The hits in the namespace of the session; or the messages of the namespace that the caller must read first.
+#[pyfunction]
+pub(crate) fn search_across(
+    py: Python<'_>,
+    store: PyRef<'_, Store>,
+    session: Text,
+    query: Text,
+    options: PyRef<'_, SearchOptions>,
+    vector: Option<VectorIn>,
+) -> PyResult<(Option<Found>, Vec<Unread>)> {
+    let options = options.inner.clone();
+    let found = store.run_of(py, &session, |store, session| {
+        store.find_across(session, &query, vector_in(vector).as_ref(), &options)
+    })?;
+    match found {
+        Across::Found(found) => Ok((Some(Found::new(py, found)?), Vec::new())),
+        Across::Unread(unread) => Ok((None, unread_out(unread))),
+    }
+}
+
+pub(crate) fn unread_out(unread: Vec<memory::Unread>) -> Vec<Unread> {
+    let unread = unread.into_iter();
+    unread.map(|inner| Unread { inner }).collect()
+}
+
+/// A text that changes with every change of a fact in the store; None if the store cannot tell.
+#[pyfunction]
+pub(crate) fn facts_revision(py: Python<'_>, store: PyRef<'_, Store>) -> PyResult<Option<String>> {
+    store.run(py, memory::Store::facts_revision)
+}
+
+/// Passes the texts of unread messages to the store.
+#[pyfunction]
+pub(crate) fn take_said(
+    py: Python<'_>,
+    store: PyRef<'_, Store>,
+    session: Text,
+    said: Vec<(PyRef<'_, Unread>, Said)>,
+) -> PyResult<()> {
+    let said = said.into_iter().map(|(unread, entries)| {
+        let entries = entries.into_iter().map(|entry| entry.map(|entry| entry.0));
+        (unread.inner.clone(), entries.collect())
+    });
+    let said: Vec<_> = said.collect();
+    store.run_of(py, &session, |store, session| {
+        store.take_said(session, said)
+    })
+}
+
+// Answers of the tool `memory_search`: a search whose hits become JSON text without a Python object for each.
+
+/// The most tokens of an answer, and the rule that counts them.
+#[pyclass(frozen, module = "siltstone._native")]
+pub(crate) struct AnswerLimit {
+    tokens: i64,
+    measure: SizeRule,
+}
+
+#[pymethods]
+impl AnswerLimit {
+    #[new]
+    fn new(tokens: i64, measure: MeasureIn) -> PyResult<Self> {
+        let measure = size_rule(measure)?;
+        Ok(Self { tokens, measure })
+    }
+}
+
+/// The answer, or where that is too long the hits; the number of damaged entries; the revision of the facts.
+type AnswerOut = (Option<String>, Option<Found>, usize, Option<String>);
+
+/// The best entries of the session as JSON, if they are within `most`.
+#[pyfunction]
+pub(crate) fn answer(
+    py: Python<'_>,
+    store: PyRef<'_, Store>,
+    session: Text,
+    query: Text,
+    base: PyRef<'_, SearchOptions>,
+    limit: i64,
+    now: i64,
+    most: PyRef<'_, AnswerLimit>,
+) -> PyResult<AnswerOut> {
+    let options = memory::SearchOptions {
+        limit,
+        now,
+        min_score: 0.0,
+        explain: false,
+        filter: Filter::default(),
+        ..base.inner.clone()
+    };
+    let (tokens, measure) = (most.tokens, most.measure);
+    let (text, answer) = store.run_of(py, &session, |store, session| {
+        let answer = store.answer(session, &query, &options)?;
+        let text = as_json(&answer.found.hits);
+        let fits = answer.found.hits.is_empty() || measure.count(&text) <= tokens;
+        Ok((fits.then_some(text), answer))
+    })?;
+    let (damaged, facts) = (answer.damaged, answer.facts);
+    match text {
+        Some(text) => Ok((Some(text), None, damaged, facts)),
+        None => run_attached(py, || {
+            Ok((None, Some(Found::new(py, answer.found)?), damaged, facts))
+        }),
+    }
 }

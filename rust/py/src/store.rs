@@ -14,16 +14,16 @@ use siltstone_core::memory::{
 
 use crate::entries::{Finding, Forgotten, Ids, Page, StoredEntry, TargetIn, ids_out};
 use crate::error::{run_attached, run_detached};
+use crate::interpreter;
 use crate::record::{In, Many, values};
+use crate::rows::Shown;
 use crate::rows::{
     CommittedOut, Compaction, Derived, FactIn, FactOut, LogRow, LogState, MissingOut, RewriteIn,
     SessionRow, VersionRow, WriteIn, append_of, committed_out, fact_in, fact_out, figures_out,
     rows_out, version_out, write_in,
 };
-use crate::said::Shown;
 use crate::search::{Found, SearchOptions, VectorIn, numbers_in, vector_in};
 use crate::text::{Text, namespace_in, session_id};
-use crate::turns;
 
 /// An open store. It is safe to use from many threads.
 #[pyclass(frozen, module = "siltstone._native")]
@@ -192,7 +192,7 @@ impl Store {
         run_attached(py, || {
             let rows = messages.into_iter().enumerate();
             rows.map(|(at, row)| {
-                turns::at_step(py, at)?;
+                interpreter::at_step(py, at)?;
                 Shown::of(py, row)
             })
             .collect()

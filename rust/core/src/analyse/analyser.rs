@@ -7,12 +7,12 @@ use std::mem;
 
 use parking_lot::{Mutex, const_mutex};
 
-use super::choice::LanguageChoice;
-use super::date;
-use super::detect::language_in;
-use super::language::Language;
-use super::passages::{has_character, passages};
-use super::reader::{AT_ONCE, Cluster, Found, Inside, Reader};
+use super::fields;
+use super::fields::{has_character, passages};
+use super::language_choice::Language;
+use super::language_choice::LanguageChoice;
+use super::language_choice::language_in;
+use super::terms::{AT_ONCE, Cluster, Found, Inside, Reader};
 use crate::simd::clusters::Clusters;
 
 /// The buffers of texts up to so many bytes are kept for the next text.
@@ -173,11 +173,11 @@ impl Analyser {
 
     /// The terms of a date. The last date is kept, since entries come day by day.
     fn date(&mut self, milliseconds: i64) -> &[u64] {
-        let day = date::day(milliseconds);
+        let day = fields::day(milliseconds);
         let known = self.date.take().filter(|date| date.day == day);
         let date = known.unwrap_or_else(|| {
             let mut terms = Vec::new();
-            for word in date::words(milliseconds) {
+            for word in fields::words(milliseconds) {
                 self.read(&word, &mut terms);
             }
             Date { day, terms }

@@ -2,9 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use super::language::Language;
+use super::language_choice::Language;
 use super::normal::{Normalizer, hash};
-use super::stop::is_stop_word;
+use super::stop_words::is_stop_word;
 use super::terms::for_each_word;
 
 /// The length of words that are corrected, in letters: a shorter word is near too many others, and a longer one is
@@ -13,7 +13,7 @@ const LETTERS: RangeInclusive<usize> = 5..=24;
 
 /// Calls `visit` with each word of a query that may have a typo, in order, and with its term. These are words of
 /// letters only, without stop words.
-pub fn for_each_correctable(text: &str, mut visit: impl FnMut(&str, u64)) {
+pub(crate) fn for_each_correctable(text: &str, mut visit: impl FnMut(&str, u64)) {
     let normalizer = Normalizer::default();
     for_each_word(text, Language::English, |word| {
         let is_letters = word.chars().all(|c| alphabet(c).is_some());
@@ -28,7 +28,7 @@ pub fn for_each_correctable(text: &str, mut visit: impl FnMut(&str, u64)) {
 ///
 /// An edit removes, adds or replaces one letter, or swaps two adjacent letters. The first letter is only changed by
 /// a swap. There is none if the first letter is of a script that is not corrected.
-pub fn corrections(
+pub(crate) fn corrections(
     word: &str,
     normalizers: &[Normalizer],
     is_asked: impl Fn(u64) -> bool,

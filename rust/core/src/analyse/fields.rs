@@ -3,11 +3,8 @@
 use std::ops::Range;
 
 use super::analyser::with_kept;
-use super::choice::LanguageChoice;
-use super::language::Language;
-use super::passages::{has_character, passages};
-use super::reader::Inside;
-use super::{date, terms::terms};
+use super::language_choice::{Language, LanguageChoice};
+use super::terms::{Inside, terms};
 
 /// Roles that are not names of people. Every other role is searched as a name.
 const ROLES: [&str; 11] = [
@@ -40,7 +37,7 @@ pub struct Fields {
     /// The name of the speaker or of the tool, or a role that is a name.
     pub name: Vec<u64>,
     /// Month, year and day, in UTC.
-    pub date: Vec<u64>,
+    pub(crate) date: Vec<u64>,
 }
 
 impl Fields {
@@ -54,7 +51,7 @@ impl Fields {
         created_at: i64,
         choice: LanguageChoice,
     ) -> Self {
-        let date = date::words(created_at);
+        let date = words(created_at);
         let (mut own, mut inside) = (Vec::new(), Vec::new());
         with_kept(|analyser| analyser.read_own(text, choice, &mut own, &mut inside));
         Self {
@@ -87,7 +84,7 @@ pub struct Speaker {
     /// In ascending order, each once; none of a user without a name.
     pub terms: Vec<u64>,
     /// Whether it is the name of a person, and not of a tool.
-    pub is_person: bool,
+    pub(crate) is_person: bool,
 }
 
 impl Speaker {
@@ -115,7 +112,7 @@ impl Speaker {
 /// Calls `visit` for each passage of an entry: with its terms in ascending order, the number of terms that are
 /// words, and the language of the text, which is one of `choice`. The terms are those of the text, the name and the date; this
 /// is the faster way for callers that only count them.
-pub fn for_each_passage(
+pub(crate) fn for_each_passage(
     text: &str,
     role: &str,
     name: Option<&str>,
@@ -134,6 +131,75 @@ fn name_of<'a>(role: &'a str, name: Option<&'a str>) -> Option<&'a str> {
 
 fn is_generic(role: &str) -> bool {
     ROLES.iter().any(|known| known.eq_ignore_ascii_case(role))
+}
+
+// Cuts a long text into overlapping passages, so that one good paragraph is not diluted by the rest.
+
+/// The length of a passage, in terms.
+const SIZE: usize = 160;
+
+/// The overlap of two consecutive passages, in terms.
+const OVERLAP: usize = 40;
+
+/// The passages of a text of that many terms: at least one, and the last ends with the text.
+pub(super) fn passages(terms: usize) -> impl Iterator<Item = Range<usize>> {
+    let count = terms.saturating_sub(SIZE).div_ceil(SIZE - OVERLAP) + 1;
+    (0..count).map(move |number| {
+        let start = number * (SIZE - OVERLAP);
+        start..terms.min(start + SIZE)
+    })
+}
+
+/// Whether a passage has a character with `before` of the text's `terms` terms before it. The last passage also has
+/// the characters behind all terms.
+pub(super) fn has_character(passage: &Range<usize>, before: usize, terms: usize) -> bool {
+    passage.contains(&before.min(terms.saturating_sub(1)))
+}
+
+// The words of a date: its month, year and day, in UTC.
+
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
+const MILLISECONDS_OF_DAY: i64 = 86_400_000;
+
+/// Month, year and day of a moment, as people write them: `may`, `2023`, `8`.
+pub(super) fn words(milliseconds: i64) -> [String; 3] {
+    let (year, month, day) = civil(day(milliseconds));
+    [MONTHS[month].to_owned(), year.to_string(), day.to_string()]
+}
+
+/// The day of a moment, after 1970-01-01.
+pub(crate) fn day(milliseconds: i64) -> i64 {
+    milliseconds.div_euclid(MILLISECONDS_OF_DAY)
+}
+
+/// Year, month (0 is January) and day of the day that many days after 1970-01-01.
+///
+/// Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`: years begin in
+/// March, eras of 400 years are alike.
+fn civil(days: i64) -> (i64, usize, i64) {
+    let days = days + 719_468;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = (from_march + 2) % 12;
+    let year = year_of_era + era * 400 + i64::from(month < 2);
+    (year, usize::try_from(month).unwrap_or(0), day)
 }
 
 #[cfg(test)]
@@ -238,5 +304,43 @@ mod tests {
             .map(|passage| whole(&fields, passage).len())
             .collect();
         assert_eq!(lengths, [164, 45]);
+    }
+
+    #[test]
+    fn passages_overlap_and_cover_the_text() {
+        let of = |terms| -> Vec<(usize, usize)> {
+            passages(terms).map(|each| (each.start, each.end)).collect()
+        };
+        assert_eq!(of(0), [(0, 0)]);
+        assert_eq!(of(160), [(0, 160)]);
+        assert_eq!(of(161), [(0, 160), (120, 161)]);
+        assert_eq!(of(280), [(0, 160), (120, 280)]);
+        assert_eq!(of(281), [(0, 160), (120, 280), (240, 281)]);
+    }
+
+    #[test]
+    fn days_have_their_dates() {
+        for (days, date) in [
+            (0, (1970, 0, 1)),
+            (-1, (1969, 11, 31)),
+            (11_016, (2000, 1, 29)),
+            (11_017, (2000, 2, 1)),
+            (19_485, (2023, 4, 8)),
+            (-719_162, (1, 0, 1)),
+            (2_932_896, (9999, 11, 31)),
+        ] {
+            assert_eq!(civil(days), date, "{days}");
+        }
+        assert_eq!(
+            words(19_485 * MILLISECONDS_OF_DAY + 1),
+            ["may", "2023", "8"]
+        );
+    }
+
+    #[test]
+    fn any_number_of_milliseconds_has_a_date() {
+        for milliseconds in [i64::MIN, i64::MAX] {
+            assert_eq!(words(milliseconds).len(), 3);
+        }
     }
 }

@@ -1,45 +1,38 @@
 //! The analysis `lexical-4`: it turns a text, with its speaker and date, into the terms that BM25 counts.
 //!
-//! A text is cut into words (`words`); words without content are left out (`stop`); every other word is brought to
+//! A text is cut into words (`words`); words without content are left out (`stop_words`); every other word is brought to
 //! its normal form (`normal`), and the 64-bit hash of that is the term. Entries and queries are analysed in the
 //! same way. A store keeps only the name of the analysis: a store that was written under another name is analysed
 //! again when it is read.
 
 mod analyser;
-mod asked;
-mod choice;
 mod corrections;
-mod date;
-mod detect;
-mod ends;
+mod english;
 pub mod fields;
-mod fold;
-mod function_words;
-mod graphemes;
-mod irregular;
-mod key;
-mod language;
+mod highlight;
+mod language_choice;
 mod memo;
 mod normal;
-mod passages;
-mod reader;
-mod stop;
+mod question_words;
+mod stop_words;
 mod terms;
-mod window;
-mod wording;
 mod words;
 
-pub use asked::{Asked, best_window};
-pub use choice::LanguageChoice;
-pub use corrections::{corrections, for_each_correctable};
-pub(crate) use date::day;
-pub use detect::{language_in, language_of};
-pub use fields::{Fields, Speaker, for_each_passage};
-pub use language::{LANGUAGES, Language, Languages};
+pub(crate) use corrections::corrections;
+pub(crate) use corrections::for_each_correctable;
+pub(crate) use fields::day;
+pub(crate) use fields::for_each_passage;
+pub use fields::{Fields, Speaker};
+pub use highlight::{Asked, best_window};
+pub(crate) use language_choice::LANGUAGES;
+pub(crate) use language_choice::language_of;
+pub use language_choice::{Language, LanguageChoice, Languages, language_in};
 pub use normal::{Normalizer, hash};
-pub use terms::{Alternatives, alternatives, for_each_term_in, terms, with_sorted_terms};
-pub use wording::is_about_asker;
-pub(crate) use wording::is_asking;
+pub(crate) use question_words::is_about_asker;
+pub(crate) use question_words::is_asking;
+pub(crate) use terms::alternatives;
+pub(crate) use terms::with_sorted_terms;
+pub use terms::{Alternatives, for_each_term_in, terms};
 
 /// The name of these rules, which stores keep. Every change of the rules that changes a term needs a new name.
 pub const ID: &str = "lexical-4";

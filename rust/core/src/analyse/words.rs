@@ -23,10 +23,10 @@
 
 use crate::tokenize::{Class, fold as class_of};
 
-use super::fold::fold_into;
-use super::function_words::says_nothing;
-use super::language::Language;
-use super::stop::{is_function_character, is_stop_word_of_script};
+use super::language_choice::Language;
+use super::normal::fold_into;
+use super::stop_words::says_nothing;
+use super::stop_words::{is_function_character, is_stop_word_of_script};
 
 /// The role of a word in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

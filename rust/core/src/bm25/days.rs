@@ -8,9 +8,9 @@ use std::io::{self, Write};
 use hashbrown::HashMap;
 
 use crate::analyse::day;
-use crate::bm25::chain::GROUP;
 use crate::bm25::lists::{COUNTS, TermList};
-use crate::bm25::params::Bm25Params;
+use crate::bm25::neighbour_links::GROUP;
+use crate::bm25::score::Bm25Params;
 use crate::bm25::score::{Collection, Weighing};
 use crate::bm25::scorer::Scorer;
 use crate::bm25::terms::Query;

@@ -15,22 +15,26 @@
 //! taken in one order, so every way to compute a score gives the same bits.
 
 use std::borrow::Cow;
+use std::io::{self, Write};
 use std::ops::Range;
+use std::sync::OnceLock;
 
-use crate::analyse::{Language, Speaker};
-use crate::bm25::chain::{Chain, REACH};
-use crate::bm25::correct::corrected;
+use crate::analyse::{LANGUAGES, Language, Languages, Speaker};
+use crate::bm25::buffers;
+use crate::bm25::correction::corrected;
 use crate::bm25::days::Days;
 use crate::bm25::index::Bm25Index;
-use crate::bm25::languages::OfEntries;
+use crate::bm25::lists::FREQUENT;
+use crate::bm25::neighbour_links::{Chain, REACH};
 use crate::bm25::neighbours::{Parts, Why, shares};
-use crate::bm25::params::Bm25Params;
-use crate::bm25::score::Weighing;
-use crate::bm25::scored::number;
-use crate::bm25::scorer::Scorer;
-use crate::bm25::spare;
+use crate::bm25::score::{Bm25Params, Weighing, short};
+use crate::bm25::scorer::{Scorer, number};
 use crate::bm25::speakers::Speakers;
 use crate::bm25::terms::{Document, Query};
+use crate::cache::{Reader, Writer};
+use crate::error::Result;
+use crate::index_file;
+use crate::postings::{BLOCK, Postings, Rows};
 
 /// Entries, numbered from 0 in the order they were added.
 ///
@@ -158,7 +162,7 @@ impl LexicalIndex {
 
     /// The largest passage sum of each entry, given the sums of all passages.
     pub(super) fn largest(&self, sums: &[f64]) -> Vec<f64> {
-        let mut own = spare::list();
+        let mut own = buffers::list();
         own.reserve(self.firsts.len());
         let mut read = 0;
         for &id in &self.uneven {
@@ -204,7 +208,7 @@ impl LexicalIndex {
 
     /// Explains the plain BM25 score of the entry: without neighbours and without its day.
     #[must_use]
-    pub fn why_alone(&self, query: &Query, id: u32) -> Why {
+    pub(crate) fn why_alone(&self, query: &Query, id: u32) -> Why {
         self.alone(&self.passages.scorer(&self.in_languages(query)), id)
     }
 
@@ -272,5 +276,359 @@ impl LexicalIndex {
     pub(super) fn range(&self, id: u32) -> Range<u32> {
         let end = self.firsts.get(id as usize + 1).copied();
         self.firsts[id as usize]..end.unwrap_or_else(|| number(self.passages.len()))
+    }
+}
+
+// The languages of entries: a query is read in each of them.
+//
+// Nearly all entries of most stores are English, so only the entries of other languages are stored.
+
+/// The entries that are of another language than English.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OfEntries {
+    /// Ascending by number.
+    others: Vec<(u32, Language)>,
+    present: Languages,
+}
+
+impl OfEntries {
+    /// Adds an entry, whose number is above those of all others.
+    pub(super) fn add(&mut self, entry: u32, language: Language) {
+        if language != Language::English {
+            self.others.push((entry, language));
+            self.present.add(language);
+        }
+    }
+
+    /// The language of an entry.
+    pub(super) fn get(&self, entry: u32) -> Language {
+        let place = self
+            .others
+            .binary_search_by_key(&entry, |&(entry, _)| entry);
+        place.map_or(Language::English, |place| self.others[place].1)
+    }
+
+    /// The languages of entries, except English.
+    pub(super) fn present(&self) -> Languages {
+        self.present
+    }
+
+    /// Its size in memory, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&self.others[..])
+    }
+
+    /// Writes them to a cache.
+    pub(super) fn write<W: Write>(&self, to: &mut Writer<W>) -> io::Result<()> {
+        let entries: Vec<u32> = self.others.iter().map(|&(entry, _)| entry).collect();
+        let languages: Vec<u8> = self.others.iter().map(|(_, each)| each.number()).collect();
+        to.put(&entries)?;
+        to.put(&languages)
+    }
+
+    /// Reads back the languages of `len` entries; None where the data is damaged.
+    pub(super) fn read(from: &mut Reader, len: usize) -> Option<Self> {
+        let (entries, languages) = (from.array::<u32>()?, from.array::<u8>()?);
+        let fits = entries.len() == languages.len()
+            && entries.is_sorted_by(|one, next| one < next)
+            && entries.last().is_none_or(|&last| (last as usize) < len);
+        let mut read = Self::default();
+        for (&entry, &number) in entries.iter().zip(&languages[..]) {
+            let language = LANGUAGES.into_iter().find(|each| each.number() == number)?;
+            read.add(entry, language);
+        }
+        fits.then_some(read)
+    }
+}
+
+// Removes entries from an index, as if they had never been added.
+//
+// An index over entries stores neighbours and sums of days, and nothing of a removed entry may stay in them. So
+// the index is built again from the passages in its posting lists; the texts are not needed.
+
+/// The passages of an index, in ascending order of number.
+struct Passages<'a> {
+    index: &'a Bm25Index,
+    /// The block whose postings were last turned into rows.
+    block: Option<(usize, Rows<u64>)>,
+}
+
+impl Passages<'_> {
+    fn get(&mut self, id: u32) -> Document {
+        let (number, place) = (id as usize / BLOCK, id as usize % BLOCK);
+        let rows = || (number, self.index.postings.rows(number));
+        let known = self.block.take().filter(|(block, _)| *block == number);
+        let (_, rows) = self.block.insert(known.unwrap_or_else(rows));
+        Document {
+            terms: rows.row(place).to_vec(),
+            length: self.index.lengths[id as usize].into(),
+            ..Document::default()
+        }
+    }
+}
+
+impl LexicalIndex {
+    /// A new index of only some of the entries, as if the others had never been added. `left` has their numbers,
+    /// ascending, and the moments that they were added with. The entries get new numbers.
+    #[must_use]
+    pub fn only(&self, left: impl IntoIterator<Item = (u32, i64)>) -> Self {
+        let mut index = Self::new(self.passages.params());
+        let mut passages = Passages {
+            index: &self.passages,
+            block: None,
+        };
+        for (id, created_at) in left {
+            let language = self.languages.get(id);
+            let documents = self.range(id).map(|passage| Document {
+                language,
+                ..passages.get(passage)
+            });
+            let speaker = self.speakers.get(id);
+            index.add_said(
+                documents,
+                self.chain.range(id),
+                created_at,
+                speaker.as_ref(),
+            );
+        }
+        index
+    }
+}
+
+// Indexes of passages and of entries as arrays of a file. The file is a cache of a store, or an index that a user
+// saves. Arrays that can be computed from other arrays are not written; they are computed when the file is read.
+
+impl Bm25Index {
+    /// The index as the bytes of a file. `label` says how the texts were turned into terms.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`index_file::to_bytes`].
+    pub fn to_bytes(&self, label: &str) -> Result<Vec<u8>> {
+        let (k1, b) = (self.params.k1(), self.params.b());
+        index_file::to_bytes(&format!("bm25 {k1:?} {b:?} {label}"), |to| self.write(to))
+    }
+
+    /// The index in a file that was saved with the same `label`, with its own parameters.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`index_file::from_bytes`].
+    pub fn from_bytes(file: &[u8], label: &str) -> Result<Self> {
+        let accept = |found: &str| {
+            let mut words = found.strip_prefix("bm25 ")?.splitn(3, ' ');
+            let mut number = || words.next()?.parse().ok();
+            let params = Bm25Params::new(number()?, number()?).ok()?;
+            (words.next()? == label).then_some(params)
+        };
+        // The parameters stand in the label of the file, not in its arrays.
+        let read = |from: &mut Reader| Self::read(from, Bm25Params::default());
+        let (index, params) = index_file::from_bytes(file, accept, read)?;
+        Ok(Self { params, ..index })
+    }
+
+    fn write<W: Write>(&self, to: &mut Writer<W>) -> io::Result<()> {
+        self.postings.write(to)?;
+        to.put(&self.lengths)
+    }
+
+    fn read(from: &mut Reader, params: Bm25Params) -> Option<Self> {
+        let postings = Postings::read(from, FREQUENT)?;
+        let lengths = from.numbers::<u32>()?;
+        let words = (0..).zip(&lengths).filter(|&(id, _)| postings.has(id));
+        let words = words.map(|(_, &length)| u64::from(length)).sum();
+        (lengths.len() == postings.len()).then(|| Self {
+            params,
+            words,
+            postings,
+            shorts: lengths.iter().copied().map(short).collect(),
+            norms: OnceLock::new(),
+            lengths,
+        })
+    }
+}
+
+impl LexicalIndex {
+    /// Writes all entries, but not the parameters.
+    ///
+    /// # Errors
+    ///
+    /// The errors of writing the file.
+    pub fn write<W: Write>(&self, to: &mut Writer<W>) -> io::Result<()> {
+        self.passages.write(to)?;
+        to.put(&self.firsts)?;
+        self.chain.write(to)?;
+        self.days.write(to)?;
+        self.speakers.write(to)?;
+        self.languages.write(to)
+    }
+
+    /// Reads the entries back; None where the data is damaged.
+    #[must_use]
+    pub fn read(from: &mut Reader, params: Bm25Params) -> Option<Self> {
+        let passages = Bm25Index::read(from, params)?;
+        let firsts = from.numbers::<u32>()?;
+        let len = u32::try_from(passages.len()).ok()?;
+        let follows = firsts.is_sorted()
+            && firsts.first().is_none_or(|&first| first == 0)
+            && firsts.last().is_none_or(|&last| last <= len)
+            && (len == 0 || !firsts.is_empty());
+        if !follows {
+            return None;
+        }
+        let chain = Chain::read(from, firsts.len())?;
+        let days = Days::read(from, &firsts)?;
+        let speakers = Speakers::read(from, firsts.len())?;
+        let languages = OfEntries::read(from, firsts.len())?;
+        let nexts = firsts.iter().skip(1).chain([&len]);
+        let uneven = (0..).zip(firsts.iter().zip(nexts));
+        let uneven = uneven.filter(|(_, (first, next))| *next - *first != 1);
+        Some(Self {
+            uneven: uneven.map(|(id, _)| id).collect(),
+            chain,
+            passages,
+            firsts,
+            days,
+            speakers,
+            languages,
+        })
+    }
+
+    /// How many entries were added.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.firsts.len()
+    }
+
+    /// Whether no entry was added.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.firsts.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyse::Speaker;
+    use crate::bm25::{Bm25Params, Query};
+    use crate::cache::Writer;
+    use proptest::prelude::*;
+
+    type Entry = (Vec<Document>, (i64, i64), i64, Option<Speaker>);
+
+    fn index(entries: impl Iterator<Item = Entry>) -> LexicalIndex {
+        let mut index = LexicalIndex::new(Bm25Params::default());
+        for (passages, range, at, speaker) in entries {
+            index.add_said(passages, range, at, speaker.as_ref());
+        }
+        index
+    }
+
+    /// The whole contents of an index, as written to its cache.
+    fn bytes(index: &LexicalIndex) -> Vec<u8> {
+        let mut to = Writer::new(Vec::new()).unwrap();
+        index.write(&mut to).unwrap();
+        to.finish().unwrap().0
+    }
+
+    fn scores(index: &LexicalIndex) -> Vec<(u32, u64)> {
+        let mut found = Vec::new();
+        for named in ["", "Ann", "Bash"] {
+            let query = Query::of(&format!(
+                "a river of silt, stones, sand and kettles {named}"
+            ));
+            index.for_each_match(&query, |hit| found.push((hit.id, hit.score.to_bits())));
+        }
+        found
+    }
+
+    /// Entries of few words, some of several passages or none, some often said; runs of them are alike.
+    fn entries() -> impl Strategy<Value = Vec<(Entry, bool)>> {
+        const WORDS: [&str; 6] = ["silt", "river", "delta", "kettle", "stone", "sand"];
+        let words = proptest::collection::vec((0..WORDS.len(), 1_usize..20), 0..4);
+        let passage = words.prop_map(|words| {
+            let said = words
+                .into_iter()
+                .map(|(word, often)| format!("{} ", WORDS[word]).repeat(often));
+            Document::of(&said.collect::<String>())
+        });
+        let passages = proptest::collection::vec(passage, 0..3);
+        let run = (
+            passages,
+            0_i64..300,
+            0_i64..3,
+            0_i64..5,
+            any::<bool>(),
+            1_usize..12,
+            0_usize..4,
+        );
+        proptest::collection::vec(run, 1..30).prop_map(|runs| {
+            let mut entries = Vec::new();
+            for (passages, start, len, day, stays, often, who) in runs {
+                let (role, name) = [
+                    ("user", None),
+                    ("user", Some("Ann Lee")),
+                    ("user", Some("Bash")),
+                    ("tool", Some("Bash")),
+                ][who];
+                let speaker = Speaker::of(role, name, "message");
+                for number in (0..).take(often) {
+                    let range = (start + number * len, start + (number + 1) * len);
+                    let at = day * 86_400_000 + number;
+                    // All entries of some runs stay, and every third of the others.
+                    let entry = (passages.clone(), range, at, speaker.clone());
+                    entries.push((entry, stays || number % 3 == 0));
+                }
+            }
+            entries
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_left_is_an_index_that_never_had_the_others(
+            entries in entries(),
+            more in entries(),
+        ) {
+            let whole = index(entries.iter().map(|(entry, _)| entry.clone()));
+            let numbered = (0..).zip(&entries).filter(|(_, (_, stays))| *stays);
+            let left = numbered.map(|(id, ((_, _, at, _), _))| (id, *at));
+            let mut left = whole.only(left);
+            let stays = entries.iter().filter(|(_, stays)| *stays);
+            let mut fresh = index(stays.map(|(entry, _)| entry.clone()));
+            for ((passages, range, at, speaker), _) in more {
+                left.add_said(passages.clone(), range, at, speaker.as_ref());
+                fresh.add_said(passages, range, at, speaker.as_ref());
+            }
+            prop_assert_eq!(scores(&left), scores(&fresh));
+            prop_assert_eq!(left.passages().words(), fresh.passages().words());
+            prop_assert_eq!(bytes(&left), bytes(&fresh));
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_several_blocks_is_an_index_that_never_had_the_others() {
+        const WORDS: [&str; 4] = ["silt", "river", "delta", "kettle"];
+        let entry = |number: i64| {
+            let word = |place: i64| WORDS[usize::try_from((number + place) % 4).unwrap()];
+            let text = format!("{} {} stone {}", word(number / 7), word(0), number % 50);
+            let at = number / 300 * 86_400_000;
+            let speaker = Speaker::of("user", Some(word(1)), "message");
+            (vec![Document::of(&text)], (number, number + 1), at, speaker)
+        };
+        let whole = index((0..9_000).map(entry));
+        // Few entries of the first block stay, none of some hundred, and most of the rest.
+        let stays = |number: &i64| match number {
+            0..4_000 => number % 9 == 0,
+            4_000..4_700 => false,
+            _ => number % 5 > 0,
+        };
+        let numbers = (0..9_000).filter(stays);
+        let left =
+            whole.only(numbers.map(|number| (u32::try_from(number).unwrap(), entry(number).2)));
+        let fresh = index((0..9_000).filter(stays).map(entry));
+        assert_eq!(scores(&left), scores(&fresh));
+        assert!(bytes(&left) == bytes(&fresh));
     }
 }

@@ -14,7 +14,7 @@
 
 use std::ops::Range;
 
-use crate::bm25::chain::{Chain, REACH};
+use crate::bm25::neighbour_links::{Chain, REACH};
 use crate::bm25::scorer::{Part, Scorer};
 
 /// The share that a neighbour adds for a term that the entry lacks, the nearest first.

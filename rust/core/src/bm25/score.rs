@@ -25,8 +25,8 @@
 //! asked weighs half. The ceiling is higher than that of plain BM25, because neighbours and days add to the sum of a
 //! passage. With this ceiling one best hit in a hundred is cut at 1; a lower ceiling would make more best hits equal.
 
-use crate::bm25::params::Bm25Params;
 use crate::bm25::terms::QueryTerm;
+use crate::error::{Error, ErrorKind, Result};
 
 /// A weight or a sum for a bound: bounds have room for the digits that are lost.
 #[expect(clippy::cast_possible_truncation, reason = "bounds have room for it")]
@@ -124,6 +124,152 @@ impl Collection {
     }
 }
 
+// The two constants of BM25 and their ranges.
+
+/// `k1` and `b` as in Robertson and Zaragoza, "The Probabilistic Relevance Framework" (2009).
+///
+/// ```
+/// use siltstone_core::bm25::Bm25Params;
+///
+/// let error = Bm25Params::new(-1.0, 0.75).unwrap_err();
+/// assert_eq!(error.to_string(), "k1 must be finite and >= 0, got -1");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bm25Params {
+    k1: f64,
+    b: f64,
+}
+
+impl Bm25Params {
+    /// The parameters of days: a day is a long text, in which a repeated word counts for more.
+    pub(super) const OF_DAYS: Self = Self { k1: 2.0, b: 0.75 };
+
+    /// Parameters with these values.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidArgument`] where `k1` is not finite and >= 0, or `b` is not in 0..1.
+    pub fn new(k1: f64, b: f64) -> Result<Self> {
+        let refuse = |name: &'static str, bound, value: f64| {
+            let message = format!("{name} must be {bound}, got {value}");
+            let error = Error::new(ErrorKind::InvalidArgument, message);
+            Err(error.with("field", name).with("value", value.to_string()))
+        };
+        if !(k1.is_finite() && k1 >= 0.0) {
+            return refuse("k1", "finite and >= 0", k1);
+        }
+        if !(0.0..=1.0).contains(&b) {
+            return refuse("b", "in 0..1", b);
+        }
+        Ok(Self { k1, b })
+    }
+
+    /// How slowly the effect of a repeated word saturates. At 0 a word counts once; the larger `k1`, the more
+    /// repetitions count.
+    #[must_use]
+    pub fn k1(self) -> f64 {
+        self.k1
+    }
+
+    /// How much long texts are discounted: 0 not at all, 1 in proportion to their length.
+    #[must_use]
+    pub fn b(self) -> f64 {
+        self.b
+    }
+}
+
+impl Default for Bm25Params {
+    /// `k1` 1.2 and `b` 0.75, the values with the best mean quality over conversations and long answers.
+    fn default() -> Self {
+        Self { k1: 1.2, b: 0.75 }
+    }
+}
+
+// The length normalization of BM25, in tables for the lengths that most passages have.
+//
+// ```text
+// norm(dl)       = k1 * (1 - b + b * dl / avgdl)
+// factor(tf, dl) = tf * (k1 + 1) / (tf + norm(dl))
+// ```
+//
+// So an addend of a sum is `w * factor(tf, dl)`. The norms are exactly those of the formula, in f64. The factors
+// are f32 and serve as upper bounds: none is smaller than that of the formula, except for the rounding of its last
+// bits.
+
+/// Lengths in the table; the last entry stands for all longer ones.
+const LENGTHS: usize = 256;
+/// Counts in the table; the last entry stands for all larger ones.
+const COUNTS: usize = 16;
+
+/// A length in 8 bits; the largest value stands for all longer lengths.
+pub(super) type Short = u8;
+
+/// The short form of a length.
+pub(super) fn short(length: u32) -> Short {
+    Short::try_from(length).unwrap_or(Short::MAX)
+}
+
+/// From this `k1` on, a factor might be too large for f32.
+const LARGE: f64 = 1e6;
+
+/// The norms and factors of one state of an index.
+#[derive(Clone, Debug)]
+pub(super) struct Norms {
+    by_length: [f64; LENGTHS],
+    factors: [[f32; LENGTHS]; COUNTS],
+    /// The upper bound of all factors.
+    most: f64,
+    has_factors: bool,
+}
+
+impl Norms {
+    pub(super) fn new(params: Bm25Params, collection: Collection) -> Self {
+        let k1 = params.k1();
+        let norms = std::array::from_fn(|length| collection.norm(params, length as u64));
+        let most = k1 + 1.0;
+        let has_factors = k1 < LARGE;
+        let mut factors = [[0.0; LENGTHS]; COUNTS];
+        if has_factors {
+            for (tf, row) in (0_u16..).zip(&mut factors).skip(1) {
+                let tf = f64::from(tf);
+                for (factor, norm) in row.iter_mut().zip(&norms) {
+                    *factor = narrow(tf * most / (tf + norm));
+                }
+            }
+            factors[COUNTS - 1] = [narrow(most); LENGTHS];
+        }
+        Self {
+            by_length: norms,
+            factors,
+            most,
+            has_factors,
+        }
+    }
+
+    /// The norm of a length. The entry of [`Short::MAX`] is right for exactly that length, not for longer ones.
+    #[inline]
+    pub(super) fn norm(&self, short: Short) -> f64 {
+        self.by_length[usize::from(short)]
+    }
+
+    /// An upper bound of the factor of a count up to 15 and a length. Only valid where
+    /// [`has_factors`](Self::has_factors).
+    #[inline]
+    pub(super) fn factor(&self, count: u16, short: Short) -> f32 {
+        self.factors[usize::from(count) % COUNTS][usize::from(short)]
+    }
+
+    /// The upper bound of all factors.
+    pub(super) fn most(&self) -> f64 {
+        self.most
+    }
+
+    /// Whether the factors were computed: `k1` is small enough for f32.
+    pub(super) fn has_factors(&self) -> bool {
+        self.has_factors
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,5 +303,21 @@ mod tests {
             assert_eq!(weight(Weighing::Plain), f64::to_bits(plain));
             assert_eq!(weight(Weighing::Lexical), f64::to_bits(lexical));
         }
+    }
+
+    #[test]
+    fn values_out_of_bounds_are_refused_by_name() {
+        for (k1, b, name) in [
+            (f64::NAN, 0.75, "k1"),
+            (f64::INFINITY, 0.75, "k1"),
+            (-0.1, 0.75, "k1"),
+            (1.2, -0.1, "b"),
+            (1.2, 1.1, "b"),
+            (1.2, f64::NAN, "b"),
+        ] {
+            let error = Bm25Params::new(k1, b).unwrap_err();
+            assert!(error.to_string().starts_with(name), "{k1} {b}: {error}");
+        }
+        assert_eq!(Bm25Params::new(1.2, 0.75).unwrap(), Bm25Params::default());
     }
 }

@@ -3,13 +3,12 @@
 //! Every sum is f64 and is taken in ascending order of the terms' hashes, whichever method computes it. Norms of
 //! common lengths come from a table, and eight divisions are made at once: the results are the same as one by one.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use crate::bm25::index::Bm25Index;
 use crate::bm25::lists::{COUNTS, ListsOfBlocks, TermList};
-use crate::bm25::norms::{Norms, Short, short};
-use crate::bm25::params::Bm25Params;
-use crate::bm25::score::{Collection, Weighing};
+use crate::bm25::score::{Bm25Params, Collection, Norms, Short, Weighing, short};
 use crate::bm25::terms::{Hint, Query};
 use crate::postings::{BLOCK, count, entry};
 
@@ -425,3 +424,43 @@ fn above(params: Bm25Params, weight: f64) -> [f64; COUNTS] {
     }
     above
 }
+
+// A passage that was found, and its order among others.
+
+/// The number of a passage or an entry, from its place.
+pub(super) fn number(place: usize) -> u32 {
+    u32::try_from(place).expect("an index in memory holds fewer than 2^32 passages")
+}
+
+/// A passage that was found.
+///
+/// The better passage is the greater one: the higher score, and of equal scores the smaller id.
+#[derive(Clone, Copy, Debug)]
+pub struct Scored {
+    /// Its number in the index.
+    pub id: u32,
+    /// Above 0, up to 1.
+    pub score: f64,
+}
+
+impl Ord for Scored {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.score
+            .total_cmp(&other.score)
+            .then_with(|| other.id.cmp(&self.id))
+    }
+}
+
+impl PartialOrd for Scored {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Scored {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Scored {}

@@ -9,12 +9,12 @@
 
 use std::mem;
 
-use crate::bm25::chain::{GROUP, REACH};
+use crate::bm25::buffers;
 use crate::bm25::lexical::LexicalIndex;
+use crate::bm25::neighbour_links::{GROUP, REACH};
 use crate::bm25::neighbours::{LIFT, Parts, bound, bound_of_squares, lent, near, near_of_one};
-use crate::bm25::scored::number;
 use crate::bm25::scorer::Scorer;
-use crate::bm25::spare;
+use crate::bm25::scorer::number;
 use crate::bm25::speakers::Named;
 use crate::bm25::terms::Query;
 use crate::postings::BLOCK;
@@ -94,7 +94,7 @@ struct Bounds {
 
 impl<'a> Search<'a> {
     fn new(index: &'a LexicalIndex, query: &Query, scorer: &'a Scorer<'a>) -> Self {
-        let mut sums = spare::zeros(index.passages.len());
+        let mut sums = buffers::zeros(index.passages.len());
         for (number, block) in sums.chunks_mut(BLOCK).enumerate() {
             scorer.add_block(number, block);
         }
@@ -175,7 +175,7 @@ impl<'a> Search<'a> {
             }
         });
         Bounds {
-            near: spare::zeros(self.own.len()),
+            near: buffers::zeros(self.own.len()),
             is_known: vec![false; days.len()],
             groups: groups.collect(),
             days,
@@ -352,14 +352,14 @@ impl<'a> Search<'a> {
 
 impl Drop for Search<'_> {
     fn drop(&mut self) {
-        spare::give_back(mem::take(&mut self.own));
-        spare::give_back(mem::take(&mut self.sums));
+        buffers::give_back(mem::take(&mut self.own));
+        buffers::give_back(mem::take(&mut self.sums));
     }
 }
 
 impl Drop for Bounds {
     fn drop(&mut self) {
-        spare::give_back(mem::take(&mut self.near));
+        buffers::give_back(mem::take(&mut self.near));
     }
 }
 

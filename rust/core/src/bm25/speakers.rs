@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use hashbrown::HashMap;
 
 use crate::analyse::{Speaker, is_about_asker};
-use crate::bm25::chain::GROUP;
+use crate::bm25::neighbour_links::GROUP;
 use crate::bm25::terms::Query;
 use crate::cache::{Reader, Writer};
 

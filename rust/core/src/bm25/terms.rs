@@ -33,7 +33,7 @@ impl Document {
     /// A passage in a given language. `words` of the terms count for the length of the text; the others can be
     /// found, but do not make the text longer.
     #[must_use]
-    pub fn of_text(terms: &[u64], words: usize, language: Language) -> Self {
+    pub(crate) fn of_text(terms: &[u64], words: usize, language: Language) -> Self {
         debug_assert!(terms.is_sorted(), "terms ascend");
         Self {
             length: words as u64,
@@ -66,12 +66,12 @@ pub struct QueryTerm {
     /// How often the query has it (`qtf`).
     pub count: u32,
     /// Whether it replaces a misspelt word of the query, which no entry has.
-    pub is_near: bool,
+    pub(crate) is_near: bool,
     /// Whether it is an alternative, in another language, to another term for the same word. It does not raise the
     /// ceiling.
-    pub is_spare: bool,
+    pub(crate) is_spare: bool,
     /// Whether it only says that something is asked.
-    pub is_asking: bool,
+    pub(crate) is_asking: bool,
 }
 
 impl QueryTerm {
@@ -136,7 +136,7 @@ impl Query {
     /// The terms that the last search looked for, in ascending order, each once: with those of other languages and
     /// of corrections. Before any search, its own terms.
     #[must_use]
-    pub fn looked_for(&self) -> Arc<[u64]> {
+    pub(crate) fn looked_for(&self) -> Arc<[u64]> {
         let known = self.looked_for.0.lock().clone();
         known.unwrap_or_else(|| self.hashes())
     }

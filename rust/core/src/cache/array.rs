@@ -43,7 +43,7 @@ impl<T: Number> Array<T> {
 ///
 /// All numbers are read without a branch, because they are nearly always valid.
 #[must_use]
-pub fn are_bounds(starts: &[u32], len: usize) -> bool {
+pub(crate) fn are_bounds(starts: &[u32], len: usize) -> bool {
     let pairs = starts.iter().zip(starts.iter().skip(1));
     let falls = pairs.filter(|(one, next)| one > next).count();
     falls == 0 && starts.first() == Some(&0) && starts.last().map(|&end| end as usize) == Some(len)

@@ -1,4 +1,4 @@
-//! The format of a file of arrays, its writer and its reader.
+//! The format of a file of arrays, its writer and its reader, which maps it into memory.
 //!
 //! ```text
 //! file    = head section* table end
@@ -21,12 +21,11 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use memmap2::{Mmap, MmapMut};
+use memmap2::{Mmap, MmapMut, MmapOptions};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::cache::array::{Array, Number};
-use crate::cache::map::map;
 
 const MAGIC: &[u8; 8] = b"siltcach";
 /// The version that is written, and the only one that is read.
@@ -167,7 +166,7 @@ impl Reader {
 
     /// A file in memory, if it is whole. It is copied, so that its arrays are aligned.
     #[must_use]
-    pub fn of_bytes(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Option<Self> {
         let known_by = u64::from_ne_bytes(*bytes.last_chunk()?);
         let mut memory = MmapMut::map_anon(bytes.len()).ok()?;
         memory.copy_from_slice(bytes);
@@ -248,7 +247,7 @@ impl Reader {
 
     /// Whether all remaining arrays match their checksums.
     #[must_use]
-    pub fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         let mut sections = self.sections.as_slice().iter();
         sections.all(|section| self.has(section))
     }
@@ -280,11 +279,27 @@ pub(crate) fn renew(bytes: &mut [u8]) {
     last.copy_from_slice(&checksum.to_ne_bytes());
 }
 
+// Maps a file into memory.
+
+/// Maps `file` into memory.
+///
+/// The caller maps only files of [`Writer`](super::Writer). Such a file gets its name when it is complete, and this
+/// project never opens it for writing again. It may be deleted, or replaced by a file of another name; the mapped bytes
+/// stay as they are.
+///
+/// Another program that truncates a mapped file stops this process (SIGBUS), as it would by overwriting a shared
+/// library that is in use.
+#[expect(unsafe_code, reason = "a mapped file may be changed by others")]
+pub(super) fn map(file: &File) -> io::Result<Mmap> {
+    // SAFETY: this project does not change such a file once it has its name, see above. Only numbers are read
+    // from it, for which any bits are values, and every use of a number is checked.
+    unsafe { MmapOptions::new().map(file) }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
+    use std::fs;
 
     fn written() -> (Vec<u8>, u64) {
         let mut writer = Writer::new(Vec::new()).unwrap();

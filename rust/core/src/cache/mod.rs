@@ -6,10 +6,9 @@
 
 mod array;
 mod file;
-mod map;
 
-pub use array::{Array, Number, are_bounds};
-pub use file::{Reader, VERSION, Writer, version};
-
+pub(crate) use array::are_bounds;
+pub use array::{Array, Number};
 #[cfg(test)]
 pub(crate) use file::renew;
+pub use file::{Reader, VERSION, Writer, version};

@@ -3,14 +3,12 @@
 //! Lines that the reader has seen already become a reference, repeated lines are counted, and parts that are equal
 //! in every row are written once. Time is linear in the text and in the earlier results.
 
-mod bytes;
 mod lines;
 mod seen;
 mod tables;
 
-pub use seen::Earlier;
-
 use lines::Writer;
+pub use seen::Earlier;
 use seen::Seen;
 
 /// `text`, shortened where its structure allows; otherwise unchanged.
@@ -34,7 +32,7 @@ use seen::Seen;
 #[must_use]
 pub fn condense(text: &str, earlier: &[Earlier<'_>]) -> String {
     let tabled = tables::written(text);
-    let lines = bytes::lines(&tabled);
+    let lines = lines::lines(&tabled);
     let mut writer = Writer::new(&tabled);
     let mut at = 0;
     if !earlier.is_empty() {

@@ -33,7 +33,7 @@ pub fn with_counts<T>(text: &str, rule: HashRule, read: impl FnOnce(&[(u16, u32)
 }
 
 /// Calls `work` with the embedder of this thread, set to `rule`.
-pub fn with_embedder<T>(rule: HashRule, work: impl FnOnce(&mut HashedTf) -> T) -> T {
+pub(crate) fn with_embedder<T>(rule: HashRule, work: impl FnOnce(&mut HashedTf) -> T) -> T {
     // The embedder is taken out of the cell: a panic does not leave a half-filled one behind, and `work` may embed
     // other texts itself.
     let kept = KEPT.with(Cell::take);

@@ -4,13 +4,9 @@
 //! salience, from the weights of its words, its cues, its [`Speaker`] and its place. A [`Selection`] takes the best of
 //! them within a room. `tests/reference/selection.py` has the same rules, written to be read.
 
-mod cues;
 mod salience;
 mod selection;
-mod speaker;
 mod units;
-mod words;
 
 pub use selection::Selection;
-pub use speaker::Speaker;
-pub use units::Item;
+pub use units::{Item, Speaker};

@@ -5,9 +5,14 @@
 //! margin for rounding. For a row that passes, the distance is computed from the integers in f64. So
 //! every kernel gives the same rows and the same bits.
 
+use std::io::{self, Write};
+
 use hashbrown::HashMap;
 
-use crate::postings::{Buckets, Postings};
+use crate::cache::{Reader, Writer};
+use crate::error::Result;
+use crate::index_file;
+use crate::postings::{BLOCK, Buckets, Postings};
 use crate::simd::scan::{GROUP, root};
 use crate::vector::SparseRow;
 
@@ -158,5 +163,146 @@ impl HashedTfIndex {
         #[expect(clippy::cast_precision_loss, reason = "as distances take it")]
         let squared_norm = self.large[&id] as f64;
         squared_norm
+    }
+}
+
+// Removes rows from the exact index. The result equals an index that never had them.
+
+impl HashedTfIndex {
+    /// A copy of the index with only the rows `left`, as if the others had never been added. The numbers in `left` must
+    /// ascend. The rows get new numbers.
+    #[must_use]
+    pub fn only(&self, left: impl IntoIterator<Item = u32>) -> Self {
+        let mut index = Self::default();
+        let mut block = None;
+        for id in left {
+            let (number, place) = (id as usize / BLOCK, id as usize % BLOCK);
+            let known = block.take().filter(|(known, _)| *known == number);
+            let rows = || (number, self.postings.rows(number));
+            let (_, rows) = block.insert(known.unwrap_or_else(rows));
+            index.add_counts(rows.row(place));
+        }
+        index
+    }
+}
+
+// The exact index as arrays of a file: a cache file of a store, or an index that a user saves.
+
+/// The prefix of the label of a saved file.
+const KIND: &str = "exact ";
+
+impl HashedTfIndex {
+    /// The index as the bytes of a file. `label` describes its rows.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`index_file::to_bytes`].
+    pub fn to_bytes(&self, label: &str) -> Result<Vec<u8>> {
+        index_file::to_bytes(&format!("{KIND}{label}"), |to| self.write(to))
+    }
+
+    /// Reads an index from a file. `accept` gets its label and refuses it with None; its result is returned as well.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`index_file::from_bytes`].
+    pub fn from_bytes<T>(file: &[u8], accept: impl FnOnce(&str) -> Option<T>) -> Result<(Self, T)> {
+        let accept = |label: &str| accept(label.strip_prefix(KIND)?);
+        index_file::from_bytes(file, accept, Self::read)
+    }
+
+    /// Writes all rows as arrays.
+    ///
+    /// # Errors
+    ///
+    /// The errors of the file.
+    pub fn write<W: Write>(&self, to: &mut Writer<W>) -> io::Result<()> {
+        self.postings.write(to)?;
+        to.put(self.norms.as_flattened())?;
+        let mut large: Vec<(u32, u64)> = self.large.iter().map(|(&id, &norm)| (id, norm)).collect();
+        large.sort_unstable();
+        let (ids, norms): (Vec<u32>, Vec<u64>) = large.into_iter().unzip();
+        to.put(&ids)?;
+        to.put(&norms)?;
+        to.put(&self.largest)
+    }
+
+    /// Reads the rows that [`write`](Self::write) wrote. None for invalid arrays.
+    #[must_use]
+    pub fn read(from: &mut Reader) -> Option<Self> {
+        let postings = Postings::read(from, FREQUENT)?;
+        let norms = from.array::<f32>()?;
+        let (ids, large) = (from.array::<u32>()?, from.array::<u64>()?);
+        let largest = from.numbers::<u64>()?;
+        let (norms, rest) = norms.as_chunks::<GROUP>();
+        if !rest.is_empty()
+            || norms.len() != postings.len().div_ceil(GROUP)
+            || ids.len() != large.len()
+            || largest.len() != postings.len().div_ceil(BLOCK)
+        {
+            return None;
+        }
+        let index = Self {
+            large: ids.iter().copied().zip(large.iter().copied()).collect(),
+            norms: norms.to_vec(),
+            roots: norms.iter().map(|norms| norms.map(root)).collect(),
+            postings,
+            largest,
+        };
+        let mut beside = (0..).zip(index.norms.as_flattened());
+        let is_known = |(id, norm): (u32, &f32)| *norm < LARGE || index.large.contains_key(&id);
+        beside.all(is_known).then_some(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::Writer;
+    use proptest::prelude::*;
+
+    fn bytes(index: &HashedTfIndex) -> Vec<u8> {
+        let mut to = Writer::new(Vec::new()).unwrap();
+        index.write(&mut to).unwrap();
+        to.finish().unwrap().0
+    }
+
+    proptest! {
+        /// Tests runs of equal rows, which fill columns, counts above 15, and norms that an f32 does not hold.
+        #[test]
+        fn what_is_left_is_an_index_that_never_had_the_others(
+            runs in proptest::collection::vec(
+                (
+                    proptest::collection::btree_map(0_u16..40, prop_oneof![9 => 1_u32..40, 1 => 4_000_u32..9_000], 0..6),
+                    any::<bool>(),
+                    prop_oneof![9 => 1_u32..12, 1 => 1_u32..700],
+                ),
+                1..30,
+            ),
+        ) {
+            let (mut whole, mut fresh, mut left) = (HashedTfIndex::default(), HashedTfIndex::default(), Vec::new());
+            for (row, stays, often) in &runs {
+                let row: Vec<_> = row.iter().map(|(&bucket, &count)| (bucket, count)).collect();
+                for number in 0..*often {
+                    let id = whole.add_counts(&row);
+                    if *stays || number % 3 == 0 {
+                        left.push(id);
+                        fresh.add_counts(&row);
+                    }
+                }
+            }
+            let mut left = whole.only(left);
+            prop_assert_eq!(bytes(&left), bytes(&fresh));
+            for row in [[(1, 2), (2, 1)], [(3, 1), (4, 20)]] {
+                left.add_counts(&row);
+                fresh.add_counts(&row);
+                let found = |index: &HashedTfIndex| -> Vec<(u32, u64)> {
+                    let near = index.search_counts(&[(1, 1), (3, 2), (7, 1)], 50);
+                    near.iter().map(|near| (near.id, near.distance.to_bits())).collect()
+                };
+                prop_assert_eq!(found(&left), found(&fresh));
+            }
+            prop_assert_eq!(bytes(&left), bytes(&fresh));
+        }
     }
 }

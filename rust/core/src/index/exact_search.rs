@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::mem;
 
-use crate::index::base::{Neighbor, distance_of};
 use crate::index::exact::HashedTfIndex;
+use crate::index::neighbor::{Neighbor, distance_of};
 use crate::postings::{BLOCK, Fresh, Overflow, Tail, count, entry};
 use crate::simd::Level;
 use crate::simd::columns::{Column, Sums, set_columns};

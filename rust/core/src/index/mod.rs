@@ -2,15 +2,11 @@
 //! entries. `graph` is the interface of a store to a graph over rows of
 //! counts; the graph itself is in the crate `siltstone-ann`, like all search among rows without a store.
 
-mod arrays;
-mod base;
 mod dense;
 mod exact;
 mod exact_search;
-mod graph;
-mod removal;
+mod neighbor;
 
-pub use base::{Neighbor, distance};
 pub use dense::{DenseIndex, DenseScan, Near};
 pub use exact::HashedTfIndex;
-pub use graph::{GraphIndex, NewGraph};
+pub use neighbor::{GraphIndex, Neighbor, NewGraph, distance};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::string::{string_size, write_string};
+use super::scalars::{string_size, write_string};
 use crate::tokens::TextSize;
 
 /// A value that can be written as JSON, in any representation.

@@ -1,16 +1,13 @@
-//! Writes, reads, lists, counts and deletes the entries of a store.
+//! Writes, reads, lists, counts and deletes the entries of a store, and lists its sessions.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
-use crate::memory::check::{check, is_blank};
 use crate::memory::options::{check_page, invalid};
-use crate::memory::required_indexes::RequiredIndexes;
-use crate::memory::scope::{IndexSizes, Scope};
+use crate::memory::session_index::{IndexSizes, RequiredIndexes, Scope};
 use crate::memory::store::Store;
-use crate::sqlite::Transaction;
-use crate::sqlite::entry::Listed;
+use crate::sqlite::entry::{self, Listed};
 use crate::sqlite::{
-    Counts, NewEntry, SessionRow, StoredEntry, cached, entry, figures, leaving, quarantine, session,
+    Counts, NewEntry, SessionRow, StoredEntry, Transaction, deletion, meta, repair, session,
 };
 
 /// A page of a session's entries.
@@ -49,7 +46,7 @@ impl Store {
         entries: &[NewEntry],
     ) -> Result<Vec<Option<EntryId>>> {
         if entries.iter().all(is_blank) {
-            check(entries)?;
+            check_entries(entries)?;
             self.database.writer()?; // a read-only store refuses even this
             return Ok(vec![None; entries.len()]);
         }
@@ -148,11 +145,11 @@ impl Store {
                 return Ok(None);
             };
             let (id, entries, namespace) = (row.id, row.entries, row.namespace.clone());
-            leaving::drop_session(transaction, row)?;
-            cached::forget(transaction, id)?;
+            deletion::drop_session(transaction, row)?;
+            meta::forget_cache(transaction, id)?;
             if self.database.is_in_memory() {
                 // No other process waits, and the keeper of a mirror gets the whole deletion in one step.
-                leaving::take(transaction, &|| true)?;
+                deletion::take(transaction, &|| true)?;
             }
             Ok(Some((id, entries, namespace)))
         })?;
@@ -208,8 +205,8 @@ impl Store {
                 return Ok(None);
             }
             let (id, namespace) = (row.id, row.namespace.clone());
-            leaving::drop_session(transaction, row)?;
-            cached::forget(transaction, id)?;
+            deletion::drop_session(transaction, row)?;
+            meta::forget_cache(transaction, id)?;
             if let Some(mut row) = session::find_any(transaction, session)? {
                 begin_again(transaction, &mut row)?;
             }
@@ -251,7 +248,7 @@ impl Store {
             let Some(mut row) = session::find(transaction, session)? else {
                 return Ok((0, 0));
             };
-            let gone = leaving::expire(transaction, &mut row, keep, before)?;
+            let gone = deletion::expire(transaction, &mut row, keep, before)?;
             if gone != (0, 0) {
                 session::save(transaction, &row)?;
             }
@@ -281,7 +278,7 @@ impl Store {
             let Some(mut row) = session::find(transaction, session)? else {
                 return Ok(0);
             };
-            let expired = leaving::delete_expired(transaction, &mut row, now)?;
+            let expired = deletion::delete_expired(transaction, &mut row, now)?;
             session::save(transaction, &row)?;
             Ok(expired)
         })
@@ -297,7 +294,7 @@ impl Store {
             None => {
                 let counts = self
                     .database
-                    .read(|transaction| figures::of_store(transaction))?;
+                    .read(|transaction| session::counts_of_store(transaction))?;
                 (counts, None, self.scopes.damaged())
             }
             Some(session) => {
@@ -307,7 +304,7 @@ impl Store {
                     RequiredIndexes::BOTH,
                     Scope::sizes,
                     |transaction, scope, row, sizes| {
-                        let counts = figures::of_session(transaction, row)?;
+                        let counts = session::counts_of(transaction, row)?;
                         Ok((counts, Some(sizes), scope.damaged().len()))
                     },
                 )?;
@@ -316,7 +313,7 @@ impl Store {
         };
         let set_aside = self
             .database
-            .read(|transaction| quarantine::of(transaction, session))?;
+            .read(|transaction| repair::set_aside(transaction, session))?;
         Ok(Figures {
             counts,
             disk_bytes: self.database.disk_bytes() + self.caches.bytes(),
@@ -337,7 +334,7 @@ impl Store {
             RequiredIndexes::NOTHING,
             |_| (),
             |transaction, scope, row, ()| {
-                let mut ids = quarantine::of_key(transaction, Some(row.id))?;
+                let mut ids = repair::set_aside_of_key(transaction, Some(row.id))?;
                 ids.extend(scope.damaged());
                 Ok(ids)
             },
@@ -352,7 +349,7 @@ impl Store {
 /// contains no message.
 /// Makes a tombstone an empty session.
 fn begin_again(transaction: &Transaction<'_>, row: &mut SessionRow) -> Result<()> {
-    leaving::take(transaction, &|| true)?; // otherwise old rows would belong to the new session
+    deletion::take(transaction, &|| true)?; // otherwise old rows would belong to the new session
     row.dropped = false;
     row.revision += 1;
     row.epoch += 1;
@@ -364,4 +361,132 @@ fn begin_again(transaction: &Transaction<'_>, row: &mut SessionRow) -> Result<()
 fn passes(entry: &NewEntry, overlaps: Option<(i64, i64)>, since: Option<i64>) -> bool {
     let shares = overlaps.is_none_or(|(start, end)| entry.start.max(start) < entry.end.min(end));
     shares && since.is_none_or(|since| entry.created_at > since)
+}
+
+// Lists sessions, page by page.
+
+/// A session in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionFigures {
+    /// Its name.
+    pub session: String,
+    /// The namespace that it shares with other sessions; empty for none.
+    pub namespace: String,
+    /// The beginning of its first request.
+    pub title: String,
+    /// The number of messages in its log.
+    pub messages: i64,
+    /// The number of its entries.
+    pub entries: i64,
+    /// The number of its compactions.
+    pub compactions: i64,
+    /// Tokens of all its messages.
+    pub tokens: i64,
+    /// The time of its first message: milliseconds since 1970, UTC.
+    pub first_at: Option<i64>,
+    /// The time of its last message.
+    pub last_at: Option<i64>,
+}
+
+impl From<SessionRow> for SessionFigures {
+    fn from(row: SessionRow) -> Self {
+        Self {
+            session: row.name,
+            namespace: row.namespace,
+            title: row.title,
+            messages: row.next_seq,
+            entries: row.entries,
+            compactions: row.compactions,
+            tokens: row.tokens,
+            first_at: row.first_at,
+            last_at: row.last_at,
+        }
+    }
+}
+
+impl Store {
+    /// A page of the sessions that were not deleted, in the order of their first writes, and the offset of the next
+    /// page, None at the end. With `namespace`, only sessions of that namespace.
+    ///
+    /// # Errors
+    ///
+    /// [`crate::ErrorKind::InvalidEntry`] for a limit below 1 or an offset below 0; otherwise the errors of a read.
+    pub fn sessions(
+        &self,
+        namespace: Option<&str>,
+        offset: i64,
+        limit: i64,
+    ) -> Result<(Vec<SessionFigures>, Option<i64>)> {
+        check_page(offset, limit)?;
+        let more = limit.saturating_add(1);
+        let mut rows = self
+            .database
+            .read(|transaction| session::page(transaction, namespace, offset, more))?;
+        let fits = usize::try_from(limit).unwrap_or(usize::MAX);
+        let next = (rows.len() > fits).then(|| offset.saturating_add(limit));
+        rows.truncate(fits);
+        Ok((rows.into_iter().map(SessionFigures::from).collect(), next))
+    }
+
+    /// The name and the settings of the first session whose settings contain the text `has` and do not contain the text
+    /// `lacks`; an empty `lacks` excludes nothing.
+    ///
+    /// # Errors
+    ///
+    /// The errors of a read.
+    pub fn session_with_settings(
+        &self,
+        has: &str,
+        lacks: &str,
+    ) -> Result<Option<(String, String)>> {
+        let found = self
+            .database
+            .read(|transaction| session::with_settings(transaction, has, lacks))?;
+        Ok(found.map(|row| (row.name, row.settings)))
+    }
+}
+
+// Checks the bounds of entries. Blank entries are accepted, but not stored.
+
+/// Bytes of the longest text of an entry that rows and indexes can hold. Callers set lower limits.
+const MAX_TEXT_BYTES: usize = 256 * 1024 * 1024;
+
+/// Refuses the whole batch if one entry is out of bounds, because a batch is stored whole or not at all.
+pub(super) fn check_entries(entries: &[NewEntry]) -> Result<()> {
+    for (place, entry) in entries.iter().enumerate() {
+        let name = entry.name.as_deref().unwrap_or_default();
+        let texts = [
+            ("text", entry.text.as_str()),
+            ("role", &entry.role),
+            ("name", name),
+            ("kind", &entry.kind),
+        ];
+        for (field, text) in texts {
+            if text.len() > MAX_TEXT_BYTES {
+                let message = format!(
+                    "entries[{place}].{field} must be at most {MAX_TEXT_BYTES} bytes, got {} bytes",
+                    text.len()
+                );
+                return Err(invalid(message)
+                    .with("limit", as_integer(MAX_TEXT_BYTES))
+                    .with("size", as_integer(text.len())));
+            }
+        }
+        if entry.start < 0 || entry.start > entry.end {
+            return Err(invalid(format!(
+                "entries[{place}].source_range must be 0 <= start <= end, got ({}, {})",
+                entry.start, entry.end
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the text is blank. Such an entry cannot be found, and is not stored.
+pub(super) fn is_blank(entry: &NewEntry) -> bool {
+    entry.text.trim().is_empty()
+}
+
+fn as_integer(size: usize) -> i64 {
+    i64::try_from(size).unwrap_or(i64::MAX)
 }

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::memory::handle;
 use crate::memory::store::Store;
-use crate::memory::store_path;
 use crate::sqlite::check::examine;
-use crate::sqlite::{Finding, modes};
+use crate::sqlite::{Finding, files};
 
 impl Store {
     /// Makes a copy of the committed state as a store in the directory `path`. Readers and writers of this store do not
@@ -19,8 +19,9 @@ impl Store {
     /// written; [`ErrorKind::StoreCorrupt`](crate::ErrorKind::StoreCorrupt) where the store is damaged; otherwise
     /// the errors of a read. After an error there is no store at `path`.
     pub fn backup(&self, path: &Path) -> Result<()> {
-        let mode = modes::mode_of(self.database.file());
-        self.database.backup(&store_path::file(path, false, mode)?)
+        let mode = files::mode_of(self.database.file());
+        self.database
+            .backup(&handle::file_of_store(path, false, mode)?)
     }
 
     /// Computes derived values again, and sets aside entries with a wrong checksum. Gives every fault that was found,

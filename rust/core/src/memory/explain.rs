@@ -4,10 +4,10 @@ use crate::analyse::Language;
 use crate::bm25::{Part, Query, Why};
 use crate::id::EntryId;
 use crate::index::Near;
-use crate::memory::analysed::fields;
+use crate::memory::catch_up::fields;
 use crate::memory::options::Ranker;
 use crate::memory::rank::{Analysis, Ranked, Ranking};
-use crate::memory::scope::Scope;
+use crate::memory::session_index::Scope;
 use crate::sqlite::NewEntry;
 
 /// The parts of a score.

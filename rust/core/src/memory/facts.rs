@@ -2,9 +2,9 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
-use crate::memory::restore::salt_of;
+use crate::memory::forget::salt_of;
 use crate::memory::store::Store;
-use crate::sqlite::together::size;
+use crate::sqlite::group_commit::size;
 use crate::sqlite::{Fact, NewFact, fact, forgotten, session};
 
 impl Store {

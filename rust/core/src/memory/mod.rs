@@ -32,73 +32,43 @@
 //! # }
 //! ```
 
-mod across;
-mod analysed;
-mod answer;
-mod cache_writer;
-mod cached;
-mod caches;
+mod cache_files;
 mod catch_up;
-mod check;
-mod contexts;
 mod entries;
 mod examine;
-mod expiry;
 mod explain;
 mod facts;
-mod filter;
+mod find_text;
 mod forget;
-mod fused;
-mod graph;
 mod handle;
-mod holding;
-mod listing;
+mod index_map;
 mod log;
-mod mirror;
 mod namespace;
+mod namespace_search;
 mod options;
 mod rank;
-mod reading;
 mod recall;
-mod registry;
-mod required_indexes;
-mod restore;
-mod rewrite;
-mod scope;
-mod scope_map;
 mod search;
+mod session_index;
 mod store;
-mod store_path;
 mod vectors;
-
-pub use across::Across;
-pub use answer::{Answer, as_json};
-pub use check::MAX_TEXT_BYTES;
-pub use contexts::Unread;
-pub use entries::{Figures, Page};
-pub use explain::{
-    ExplainedNeighbor, ExplainedTerm, Explanation, FusedBy, FusedExplanation, LexicalExplanation,
-};
-pub use filter::Filter;
-pub use forget::{Forgotten, Target};
-pub use handle::Handle;
-pub use listing::SessionFigures;
-pub use log::{Append, Committed, LogState, Undone, Write};
-pub use options::{
-    Fusion, MAX_LIMIT, MAX_QUERY_BYTES, QueryVector, Ranker, SearchIndex, SearchOptions,
-};
-pub use recall::{InContext, RecallAcross, RecallFound, RecallOptions};
-pub use registry::{after_fork_in_child, after_fork_in_parent, before_fork};
-pub use restore::Marks;
-pub use rewrite::Rewrite;
-pub use scope::IndexSizes;
-pub use search::{Found, Hit};
-pub use store::Store;
-pub use vectors::Embedded;
 
 pub use crate::sqlite::{
     Changed, Changes, Column, Compaction, CompactionBody, Counts, Derived, DerivedKind,
     EmbedderRow, Fact, Finding, Keeper, Message, NewCompaction, NewDerived, NewEntry, NewFact,
-    NewMessage, RECALLS, Recall, SessionVersion, StoredEntry, Value, mirrored_tables,
-    schema_version,
+    NewMessage, Recall, SessionVersion, StoredEntry, Value, mirrored_tables, schema_version,
 };
+pub use entries::{Figures, Page, SessionFigures};
+pub use explain::{
+    ExplainedNeighbor, ExplainedTerm, Explanation, FusedBy, FusedExplanation, LexicalExplanation,
+};
+pub use forget::{Forgotten, Marks, Target};
+pub use handle::{Handle, after_fork_in_child, after_fork_in_parent, before_fork};
+pub use log::{Append, Committed, LogState, Rewrite, Undone, Write};
+pub use namespace_search::{Across, Unread};
+pub use options::{Filter, Fusion, QueryVector, Ranker, SearchIndex, SearchOptions};
+pub use recall::{InContext, RecallAcross, RecallFound, RecallOptions};
+pub use search::{Answer, Found, Hit, as_json};
+pub use session_index::IndexSizes;
+pub use store::Store;
+pub use vectors::Embedded;

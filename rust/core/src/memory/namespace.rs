@@ -13,13 +13,13 @@ use rusqlite::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::EntryId;
 use crate::index::DenseScan;
-use crate::memory::analysed::Analysed;
-use crate::memory::contexts::{
+use crate::memory::catch_up::Analysed;
+use crate::memory::namespace_search::{
     Said, Source, Unread, context, label, message_of, messages, place, whole_row,
 };
-use crate::memory::reading::Reading;
-use crate::memory::required_indexes::RequiredIndexes;
-use crate::memory::scope::{Dense, NO_REVISION, Scope};
+use crate::memory::session_index::Reading;
+use crate::memory::session_index::RequiredIndexes;
+use crate::memory::session_index::{Dense, NO_REVISION, Scope};
 use crate::sqlite::entry::{self, Listed};
 use crate::sqlite::session::{self, Pulse, Standing};
 use crate::sqlite::{EmbedderRow, NewEntry, SessionRow, vectors};

@@ -2,14 +2,14 @@
 
 use crate::error::{ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
-use crate::memory::across::Across;
-use crate::memory::contexts::Unread;
+use crate::memory::namespace_search::Across;
+use crate::memory::namespace_search::Unread;
 use crate::memory::options::{QueryVector, Ranker, SearchOptions};
 use crate::memory::search::{Found, Hit};
 use crate::memory::store::Store;
-use crate::recall::Detail;
+use crate::recall_block::Detail;
 use crate::sqlite::Transaction;
-use crate::sqlite::{StoredEntry, entry, quarantine};
+use crate::sqlite::{StoredEntry, entry, repair};
 
 /// The conditions of a recall.
 #[derive(Clone, Debug, Default)]
@@ -106,7 +106,7 @@ impl Store {
             } = looked.found;
             let is_any = !hits.is_empty();
             let (details, below) = options.details(looked.transaction, hits, looked.session)?;
-            let aside = quarantine::count(looked.transaction, looked.session)?;
+            let aside = repair::count_set_aside(looked.transaction, looked.session)?;
             Ok(RecallFound {
                 details,
                 ranker,
@@ -156,7 +156,7 @@ impl Store {
         let met = self.scopes.namespace(&name);
         let met = met.map_or(0, |namespace| namespace.read().damaged(own));
         self.database.read(|transaction| {
-            let aside = quarantine::count(transaction, own)?;
+            let aside = repair::count_set_aside(transaction, own)?;
             let (details, below) = options.details(transaction, hits.clone(), own)?;
             Ok(RecallAcross::Found(RecallFound {
                 details,

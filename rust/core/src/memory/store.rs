@@ -7,15 +7,15 @@ use crate::analyse::LanguageChoice;
 use crate::embed::hash::HashRule;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
-use crate::memory::analysed::Analysed;
-use crate::memory::caches::Caches;
-use crate::memory::check::{check, is_blank};
-use crate::memory::reading::Reading;
-use crate::memory::required_indexes::RequiredIndexes;
-use crate::memory::scope_map::ScopeMap;
-use crate::sqlite::Transaction;
-use crate::sqlite::together::size;
-use crate::sqlite::{Database, Keeper, NewEntry, SessionRow, entry, meta, session};
+use crate::memory::cache_files::Caches;
+use crate::memory::catch_up::Analysed;
+use crate::memory::entries::{check_entries, is_blank};
+use crate::memory::index_map::ScopeMap;
+use crate::memory::session_index::{Reading, RequiredIndexes};
+use crate::sqlite::group_commit::size;
+use crate::sqlite::{
+    Changes, Database, Keeper, NewEntry, SessionRow, Transaction, entry, meta, session,
+};
 use crate::tokenize::words;
 
 /// The time that a writer waits for the lock of a scope, while other writers wait for it. It is longer than most
@@ -192,7 +192,7 @@ impl Store {
         beside: usize,
         also: impl FnOnce(&Transaction<'_>, &mut SessionRow) -> Result<Option<i64>>,
     ) -> Result<Vec<Option<EntryId>>> {
-        check(entries)?;
+        check_entries(entries)?;
         let kept: Vec<&NewEntry> = entries.iter().filter(|entry| !is_blank(entry)).collect();
         // The entries are analysed before the transaction, and only for the indexes in memory. An index that is built
         // later reads the rows.
@@ -289,11 +289,33 @@ fn stored_reading(database: &Database) -> Result<Reading> {
     })
 }
 
+// Mirrors: stores in memory whose rows are kept elsewhere.
+
+impl Store {
+    /// Writes rows of others into a mirror. Searches find them, and the keeper of the rows is not told.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreIo`](crate::ErrorKind::StoreIo) where rows contradict each other, such as two sessions of one name.
+    pub fn take(&self, changes: &Changes) -> Result<()> {
+        self.database.writer()?.take(changes)
+    }
+
+    /// Makes new entries get ids above `high_water`.
+    ///
+    /// # Errors
+    ///
+    /// The errors of a write.
+    pub fn give_ids_above(&self, high_water: i64) -> Result<()> {
+        self.database.writer()?.give_ids_above(high_water)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::memory::options::SearchOptions;
-    use crate::sqlite::leaving;
+    use crate::sqlite::deletion;
 
     fn insert(store: &Store, name: &str, text: &str) {
         let entry = NewEntry {
@@ -377,8 +399,8 @@ mod tests {
         let delete = |transaction: &Transaction<'_>| {
             let row = session::find(transaction, &name)?.unwrap();
             let key = row.id;
-            leaving::drop_session(transaction, row)?;
-            assert!(!leaving::take(transaction, &|| false)?);
+            deletion::drop_session(transaction, row)?;
+            assert!(!deletion::take(transaction, &|| false)?);
             Ok(key)
         };
         store

@@ -132,7 +132,7 @@ impl Store {
 mod tests {
     use crate::id::{EntryId, SessionId};
     use crate::memory::Handle;
-    use crate::sqlite::{NewEntry, leaving, session};
+    use crate::sqlite::{NewEntry, deletion, session};
 
     #[test]
     fn the_texts_of_a_deleted_session_reach_no_embedder_while_its_rows_leave() {
@@ -158,7 +158,7 @@ mod tests {
         writer
             .transaction(|transaction| {
                 let row = session::find_any(transaction, &gone)?.unwrap();
-                leaving::drop_session(transaction, row)
+                deletion::drop_session(transaction, row)
             })
             .unwrap();
         drop(writer);

@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
-use super::fields::{Arguments, Fields, Sink};
 use super::lines::Role;
+use super::read::{Arguments, Fields, Sink};
 use super::value::{Field, Value, present};
 use crate::json::Node;
 

@@ -1,6 +1,6 @@
 //! The messages of a history without their texts: one line for each.
 
-use super::keys::Key;
+use super::groups::Key;
 
 /// The role of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +111,7 @@ pub struct Line {
 impl Line {
     /// The line of a message that has only a text.
     #[must_use]
-    pub fn of_text(role: Role) -> Self {
+    pub(crate) fn of_text(role: Role) -> Self {
         Self {
             role,
             provenance: Provenance::Original,

@@ -22,12 +22,6 @@ impl Loose {
         }
     }
 
-    /// The groups with words, in the order in which they were added.
-    #[must_use]
-    pub fn speaking(&self) -> &[usize] {
-        &self.speaking
-    }
-
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -164,7 +158,7 @@ mod tests {
         let scores = [0.5, 0.0, f64::NAN, 0.0, -0.0, f64::NEG_INFINITY];
         assert_eq!(loose.leaving(&scores).0, [11, 9, 3, 7, 1, 5, 0, 2]);
         assert_eq!(loose.leaving(&scores[..2]).0, [3, 1, 0, 2]);
-        assert_eq!(loose.speaking(), [1, 3, 5, 7, 9, 11]);
+        assert_eq!(loose.speaking, [1, 3, 5, 7, 9, 11]);
         assert!(loose.len() == 8 && !loose.is_empty() && Loose::default().is_empty());
     }
 

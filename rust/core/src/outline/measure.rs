@@ -1,8 +1,8 @@
 //! Measures a message for an outline: its line, its ties, and its size by every rule.
 
-use super::fields::{Arguments, Fields, MAX_MESSAGE_BYTES, Sink};
-use super::keys::{Key, Keys};
+use super::groups::{Key, Keys};
 use super::lines::{Line, Provenance, Role, Tie};
+use super::read::{Arguments, Fields, MAX_MESSAGE_BYTES, Sink};
 use super::read::{Dialect, is_marked, read};
 use super::value::{Field, Value};
 use crate::json::string_size;
@@ -79,7 +79,7 @@ pub struct Measured {
     /// Its units.
     pub units: Units,
     /// It has a user's words beside tool results: the words decide whether it begins a turn.
-    pub has_words_beside_results: bool,
+    pub(crate) has_words_beside_results: bool,
 }
 
 /// Measures a message; its ties are appended to `ties`. `None` if this reader cannot read it.

@@ -6,25 +6,19 @@
 //! stored.
 
 mod dialects;
-mod fields;
 mod groups;
 mod history;
-mod items;
-mod keys;
 mod lines;
 mod loose;
 mod measure;
 mod read;
 mod render;
-mod turns;
 mod value;
 
-pub use history::{Other, Outline};
-pub use items::{Item, ItemKind, each_item};
-pub use keys::{Key, Keys};
+pub use groups::{Key, Keys};
+pub use history::{Other, Outline, Turn};
 pub use lines::{Line, Lines, Provenance, Role, Tie};
 pub use loose::{Leaving, Loose};
 pub use measure::{Measure, Measured, Units, measured};
-pub use render::Rendering;
-pub use turns::Turn;
+pub use render::{Item, ItemKind, Rendering, each_item};
 pub use value::{Field, Unread, Value};

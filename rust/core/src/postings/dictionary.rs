@@ -138,21 +138,21 @@ impl Hashes {
     /// The range of the keys that share the high bits of `key`: the first half of a look-up.
     #[inline]
     #[must_use]
-    pub fn slot(&self, key: u64) -> (u32, u32) {
+    pub(crate) fn slot(&self, key: u64) -> (u32, u32) {
         let slot = usize::try_from(key >> self.shift).unwrap_or(usize::MAX);
         (self.starts[slot], self.starts[slot + 1])
     }
 
     /// Prefetches the memory that a look-up of `key` reads first.
     #[inline]
-    pub fn prefetch_slot(&self, key: u64) {
+    pub(crate) fn prefetch_slot(&self, key: u64) {
         let slot = usize::try_from(key >> self.shift).unwrap_or(usize::MAX);
         prefetch(&self.starts[slot..=slot]);
     }
 
     /// Prefetches the memory that [`place_in`](Self::place_in) reads.
     #[inline]
-    pub fn prefetch_keys(&self, (start, _): (u32, u32)) {
+    pub(crate) fn prefetch_keys(&self, (start, _): (u32, u32)) {
         let start = start as usize;
         prefetch(&self.keys[start..self.keys.len().min(start + WINDOW + 1)]);
     }
@@ -161,7 +161,7 @@ impl Hashes {
     /// compared without a branch.
     #[inline]
     #[must_use]
-    pub fn place_in(&self, (start, end): (u32, u32), key: u64) -> Option<usize> {
+    pub(crate) fn place_in(&self, (start, end): (u32, u32), key: u64) -> Option<usize> {
         let (start, end) = (start as usize, end as usize);
         let smaller = |keys: &[u64]| {
             keys.iter()

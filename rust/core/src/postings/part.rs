@@ -64,7 +64,7 @@ impl List<'_> {
     }
 
     /// Calls `visit` with each code, in order.
-    pub fn for_each_code(&self, mut visit: impl FnMut(u16)) {
+    pub(crate) fn for_each_code(&self, mut visit: impl FnMut(u16)) {
         match self.column {
             Some(column) => column
                 .iter()
@@ -76,7 +76,7 @@ impl List<'_> {
     /// How often `entry` has the key beyond 15 times.
     #[inline]
     #[must_use]
-    pub fn more_of(&self, entry: u16) -> u32 {
+    pub(crate) fn more_of(&self, entry: u16) -> u32 {
         let above = self.overflow.iter().find(|above| above.entry == entry);
         above.map_or(0, |above| above.more)
     }
@@ -134,25 +134,25 @@ impl<D: Dictionary> Part<D> {
     }
 
     /// The dictionary of its keys.
-    pub fn dictionary(&self) -> &D {
+    pub(crate) fn dictionary(&self) -> &D {
         &self.dictionary
     }
 
     /// The codes of the key at that place; none where there is a column.
     #[inline]
-    pub fn codes_at(&self, place: usize) -> &[u16] {
+    pub(crate) fn codes_at(&self, place: usize) -> &[u16] {
         &self.codes[self.starts[place] as usize..self.starts[place + 1] as usize]
     }
 
     /// Prefetches the memory that [`codes_at`](Self::codes_at) reads.
     #[inline]
-    pub fn prefetch_at(&self, place: usize) {
+    pub(crate) fn prefetch_at(&self, place: usize) {
         prefetch(&self.starts[place..=place]);
     }
 
     /// The column of the key at that place, whether its codes are kept beside it or not.
     #[inline]
-    pub fn column_at(&self, place: usize) -> Option<&Column> {
+    pub(crate) fn column_at(&self, place: usize) -> Option<&Column> {
         let found = self
             .dense
             .binary_search_by_key(&place, |dense| dense.place as usize);
@@ -166,7 +166,7 @@ impl<D: Dictionary> Part<D> {
 
     /// The postings of the key at that place.
     #[inline]
-    pub fn list_at(&self, place: usize) -> List<'_> {
+    pub(crate) fn list_at(&self, place: usize) -> List<'_> {
         let (start, end) = (self.starts[place], self.starts[place + 1]);
         let list = List {
             codes: &self.codes[start as usize..end as usize],
@@ -196,7 +196,7 @@ impl<D: Dictionary> Part<D> {
 
     /// How often `entry` has the key at that place beyond 15 times.
     #[must_use]
-    pub fn more_at(&self, place: usize, entry: u16) -> u32 {
+    pub(crate) fn more_at(&self, place: usize, entry: u16) -> u32 {
         if self.special[place / WORD] >> (place % WORD) & 1 == 0 {
             return 0;
         }

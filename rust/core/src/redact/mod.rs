@@ -3,11 +3,7 @@
 //! A keyword prefilter selects the rules that may match, so a text without keywords is read only once. A finding is
 //! a span and the name of the rule, never the secret itself.
 
-mod allow;
-mod compiled;
-mod overlap;
 mod redactor;
-mod rule;
 mod rules;
 mod runs;
 mod search;
@@ -15,6 +11,5 @@ mod shape;
 mod table;
 
 pub use redactor::{Finding, Redactor, by_code_points};
-pub use rule::{Action, CustomRule};
-pub use rules::Options;
+pub use rules::{Action, CustomRule, Options};
 pub use table::names;

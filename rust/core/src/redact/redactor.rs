@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::redact::compiled::PREFILTER;
-use crate::redact::overlap::{self, Span};
+use crate::redact::rules::PREFILTER;
 use crate::redact::rules::{Options, Rules};
 use crate::redact::runs::{self, Run};
 use crate::redact::search::Search;
+use crate::redact::search::{self, Span};
 use crate::redact::table::TABLE;
 
 /// The most passes over a text. Another pass is needed since a placeholder may create a word boundary, and so a new
@@ -87,7 +87,7 @@ impl Redactor {
                 break;
             }
             spans.extend(self.in_original(&spans, &more));
-            spans = overlap::merge(spans);
+            spans = search::merge(spans);
             redacted = self.written(text, &spans);
         }
         let findings = spans.iter().map(|span| self.finding(span)).collect();
@@ -180,6 +180,6 @@ impl Redactor {
             search.add(rule, start, end);
         });
         let Search { found, allowed, .. } = search;
-        overlap::merge(overlap::without(found, allowed))
+        search::merge(search::without(found, allowed))
     }
 }

@@ -1,6 +1,6 @@
 //! Finds runs of hex and base64 that no keyword announces.
 
-use super::{allow, shape};
+use super::shape;
 
 /// The shortest run that is judged, in bytes.
 pub(super) const SHORTEST: usize = 32;
@@ -50,9 +50,9 @@ fn judge(
 ) -> Option<(usize, usize, Run)> {
     let run = &text[start..end];
     if run.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        let kept = keep_commit_ids && allow::is_commit(run);
+        let kept = keep_commit_ids && shape::is_commit(run);
         let flat = shape::entropy(run.as_bytes()) < 2.0;
-        let named = allow::is_named(text, start);
+        let named = shape::is_named(text, start);
         return (strict && !kept || !(kept || flat || named)).then_some((start, end, Run::Hex));
     }
     let padding = text[end..]
@@ -64,8 +64,8 @@ fn judge(
         && shape::entropy(run.as_bytes()) >= 4.0
         && shape::changes(run.as_bytes()) >= 0.3
         && shape::wordiness(run.as_bytes()) < 0.5
-        && !allow::is_path(run)
-        && !allow::is_named(text, start);
+        && !shape::is_path(run)
+        && !shape::is_named(text, start);
     (strict || drawn).then_some((start, end + padding, Run::Base64))
 }
 

@@ -1,7 +1,7 @@
 //! The built-in rules, one for each format. If two rules match at the same place, the earlier one names the
 //! finding.
 
-use super::rule::{BuiltIn, Reach};
+use super::rules::{BuiltIn, Reach};
 use super::shape::{any, bare_value, random, value};
 use Reach::{Begins, Line, Text};
 

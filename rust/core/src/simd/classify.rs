@@ -49,7 +49,7 @@ impl Folded {
 
     /// Bit `i` of mask `n` says whether byte `64 * n + i` is a letter or a digit.
     #[must_use]
-    pub fn masks(&self) -> &[u64] {
+    pub(crate) fn masks(&self) -> &[u64] {
         &self.masks
     }
 

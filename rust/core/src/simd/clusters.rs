@@ -76,7 +76,7 @@ impl Clusters {
     }
 
     /// Frees the memory of an unusually long text, down to that of a text of `bytes` bytes.
-    pub fn shrink_to(&mut self, bytes: usize) {
+    pub(crate) fn shrink_to(&mut self, bytes: usize) {
         self.masks.clear();
         self.masks.shrink_to(bytes / BLOCK);
     }

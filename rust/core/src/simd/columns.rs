@@ -22,7 +22,7 @@ pub const BLOCK: usize = 4096;
 /// Bits of a count.
 const BITS: usize = 4;
 /// The largest count of a column.
-pub const MAX_COUNT: u16 = (1 << BITS) - 1;
+pub(crate) const MAX_COUNT: u16 = (1 << BITS) - 1;
 /// Words that are read together, and the number of entries in them.
 const WORDS: usize = 32;
 const GROUP: usize = WORDS * (u16::BITS as usize / BITS);
@@ -74,7 +74,7 @@ impl Column {
 
     /// The column of these words; `None` if their number is not that of a column.
     #[must_use]
-    pub fn of_words(words: &[u16]) -> Option<Self> {
+    pub(crate) fn of_words(words: &[u16]) -> Option<Self> {
         let mut column = Self::default();
         (words.len() == column.0.len()).then(|| column.0.copy_from_slice(words))?;
         Some(column)

@@ -41,7 +41,7 @@ pub enum Runs<'a> {
 impl Edges {
     /// Calls `visit` with all runs, many at a time, in order. The last bit of the masks must be clear.
     #[inline]
-    pub fn for_each_runs(&mut self, masks: &[u64], mut visit: impl FnMut(Runs<'_>)) {
+    pub(crate) fn for_each_runs(&mut self, masks: &[u64], mut visit: impl FnMut(Runs<'_>)) {
         let mut open = None; // where a run began that has not ended
         for (number, masks) in masks.chunks(MASKS).enumerate() {
             let first = number * MASKS * BLOCK;

@@ -18,12 +18,12 @@ use super::scan::GROUP;
 pub const LANES: usize = GROUP;
 
 /// Values below this share of the largest one count as 0.
-pub const LEAST: f32 = 1.0 / 256.0;
+pub(crate) const LEAST: f32 = 1.0 / 256.0;
 
 /// A number that `sum^2 / norm` reaches for at least `limit` entries; 0 if none is known.
 ///
 /// No value may be above `largest`, except by rounding. A sum must be 0 where the norm is 0. The result is at most
-/// 1/31 below the `limit`th largest value of the lanes, if that is at least [`LEAST`] times `largest`. Machines
+/// 1/31 below the `limit`th largest value of the lanes, if that is at least 1/256 of `largest`. Machines
 /// may differ in the result: it is not an answer, only a bound that decides which entries are examined.
 #[must_use]
 pub fn reached(sums: &[[u16; GROUP]], norms: &[[f32; GROUP]], largest: f32, limit: usize) -> f32 {

@@ -3,7 +3,7 @@
 //! Seed 0, with the secret of the specification.
 
 /// The bytes that are read at once from a word: so many must be readable from its first byte on.
-pub const READ: usize = 8;
+const READ: usize = 8;
 
 /// The hash of a word of 1 to 3 bytes.
 ///
@@ -13,21 +13,21 @@ pub const READ: usize = 8;
 /// the functions below.
 #[inline]
 #[must_use]
-pub fn hash_up_to_three(bytes: &[u8], start: usize, length: usize) -> u64 {
+pub(crate) fn hash_up_to_three(bytes: &[u8], start: usize, length: usize) -> u64 {
     up_to_three(eight(bytes, start), length as u64)
 }
 
 /// The hash of a word of 4 to 8 bytes.
 #[inline]
 #[must_use]
-pub fn hash_up_to_eight(bytes: &[u8], start: usize, length: usize) -> u64 {
+pub(crate) fn hash_up_to_eight(bytes: &[u8], start: usize, length: usize) -> u64 {
     up_to_eight(eight(bytes, start), length as u64)
 }
 
 /// The hash of a word of 9 to 16 bytes.
 #[inline]
 #[must_use]
-pub fn hash_up_to_sixteen(bytes: &[u8], start: usize, length: usize) -> u64 {
+pub(crate) fn hash_up_to_sixteen(bytes: &[u8], start: usize, length: usize) -> u64 {
     let (head, tail) = (eight(bytes, start), eight(bytes, start + length - READ));
     up_to_sixteen(head, tail, length as u64)
 }

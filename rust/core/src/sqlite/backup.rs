@@ -7,8 +7,8 @@ use std::path::Path;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sqlite::check::examine;
 use crate::sqlite::database::Database;
-use crate::sqlite::exclusive::Exclusive;
-use crate::sqlite::{meta, modes};
+use crate::sqlite::files::Exclusive;
+use crate::sqlite::{files, meta};
 use crate::whole_file::{beside, sync_directory};
 
 impl Database {
@@ -48,7 +48,7 @@ impl Database {
         let name = part
             .to_str()
             .ok_or_else(|| unwritten(target, "its name is no text"))?;
-        modes::make_file(part, modes::mode_of(self.file()));
+        files::make_file(part, files::mode_of(self.file()));
         if self.is_in_memory() {
             self.copy_into(name)?;
         } else {

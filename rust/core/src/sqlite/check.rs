@@ -1,16 +1,15 @@
 //! Checks a store: reads every row, and lists every fault.
 
+use hashbrown::{HashMap, HashSet};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 
-use hashbrown::HashMap;
-
 use crate::error::{Error, ErrorKind, Field, Result};
 use crate::id::EntryId;
+use crate::sqlite::compactions::{self, Compaction, Piece};
 use crate::sqlite::session::{self, SessionRow};
-use crate::sqlite::{
-    allocator, compactions, departing, derived, entry, fact, forgotten, log, meta, recall, vectors,
-};
+use crate::sqlite::vectors::{self, EMBEDDER, SELECT_ALL, SELECT_EMBEDDERS, TABLE};
+use crate::sqlite::{deletion, derived, entry, fact, forgotten, log, meta, recall_log};
 
 /// A fault of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,7 +170,7 @@ impl Check {
 
     /// The keys of deleted sessions that may still have rows.
     fn departing(&mut self, connection: &Connection) -> Vec<i64> {
-        departing::all(connection).unwrap_or_else(|error| {
+        deletion::unfinished(connection).unwrap_or_else(|error| {
             self.failed("meta", &error);
             Vec::new()
         })
@@ -244,19 +243,24 @@ impl Check {
     fn checksums(&mut self, connection: &Connection) {
         let read = forgotten::read;
         let _ = self.rows(connection, forgotten::TABLE, forgotten::SELECT_ALL, read);
-        let _ = self.rows(connection, recall::TABLE, recall::SELECT_ALL, recall::read);
+        let _ = self.rows(
+            connection,
+            recall_log::TABLE,
+            recall_log::SELECT_ALL,
+            recall_log::read,
+        );
     }
 
     /// Checks that no entry has an id above the allocator's mark, and that each entry has the right fingerprint.
     fn ids(&mut self, connection: &Connection, entries: &[Entry]) {
-        match allocator::high_water(connection) {
-            Err(error) => self.found("checksum", allocator::TABLE, None, error.to_string()),
+        match meta::high_water(connection) {
+            Err(error) => self.found("checksum", meta::ALLOCATOR, None, error.to_string()),
             Ok(high_water) => {
                 let highest = entries.iter().map(|stored| stored.id.0).max();
                 if let Some(highest) = highest.filter(|&highest| highest > high_water) {
                     let message =
                         format!("entry {highest} is above the highest id given, {high_water}");
-                    self.found("allocator", allocator::TABLE, Some(highest), message);
+                    self.found("allocator", meta::ALLOCATOR, Some(highest), message);
                 }
             }
         }
@@ -273,7 +277,7 @@ fn known(table: &str) -> &'static str {
         derived::TABLE,
         fact::TABLE,
         forgotten::TABLE,
-        recall::TABLE,
+        recall_log::TABLE,
         vectors::TABLE,
     ];
     tables
@@ -281,4 +285,211 @@ fn known(table: &str) -> &'static str {
         .chain(others)
         .find(|&known| known == table)
         .unwrap_or("")
+}
+
+// Checks that the rows of a store agree: each session with its log, its compactions and its entries.
+
+impl Check {
+    pub(super) fn sessions(
+        &mut self,
+        sessions: &[SessionRow],
+        compactions: &[Compaction],
+        derived: &[(i64, i64)],
+        entries: &[Entry],
+        messages: &[MessageId],
+    ) -> Vec<(SessionRow, Vec<EntryId>)> {
+        let mut logs: HashMap<i64, Vec<i64>> = HashMap::new();
+        for &(session, seq) in messages {
+            logs.entry(session).or_default().push(seq);
+        }
+        let mut texts: HashMap<i64, Vec<&Entry>> = HashMap::new();
+        for stored in entries {
+            texts.entry(stored.session).or_default().push(stored);
+        }
+        let mut views: HashMap<i64, Vec<&Compaction>> = HashMap::new();
+        for row in compactions {
+            views.entry(row.session).or_default().push(row);
+        }
+        let mut shown: HashMap<i64, HashSet<i64>> = HashMap::new();
+        for &(session, id) in derived {
+            shown.entry(session).or_default().insert(id);
+        }
+        let mut believed = Vec::new();
+        for row in sessions {
+            let seqs = logs.remove(&row.id).unwrap_or_default();
+            let views = views.remove(&row.id).unwrap_or_default();
+            let texts = texts.remove(&row.id).unwrap_or_default();
+            self.count(row, "message", row.next_seq, seqs.len());
+            self.count(row, "compaction", row.compactions, views.len());
+            self.count(row, "entry", row.entries, texts.len());
+            self.sequence(row, &seqs);
+            self.lineage(row, &views);
+            self.shown(&views, shown.get(&row.id));
+            self.origins(row, &views, &texts);
+            believed.push((row.clone(), texts.iter().map(|stored| stored.id).collect()));
+        }
+        believed
+    }
+
+    fn count(&mut self, row: &SessionRow, table: &'static str, expected: i64, found: usize) {
+        if i64::try_from(found).is_ok_and(|found| found == expected) {
+            return;
+        }
+        let message = format!(
+            "session {:?} should have {expected} rows in {table}, and {found} can be believed",
+            row.name
+        );
+        self.found("count", table, Some(row.id), message);
+    }
+
+    /// Checks that the sequence numbers of the log begin at 0 and have no gap.
+    fn sequence(&mut self, row: &SessionRow, seqs: &[i64]) {
+        let gap = (0..).zip(seqs).find(|(expected, seq)| expected != *seq);
+        if let Some((expected, seq)) = gap {
+            let message = format!(
+                "the log of session {:?} goes on with {seq} where {expected} should be",
+                row.name
+            );
+            self.found("sequence", log::TABLE, Some(row.id), message);
+        }
+    }
+
+    /// Checks that the head and every parent exist, that parents are older, and that views stay within the log.
+    fn lineage(&mut self, row: &SessionRow, views: &[&Compaction]) {
+        let known: HashSet<i64> = views.iter().map(|view| view.id).collect();
+        if let Some(head) = row.head.filter(|head| !known.contains(head)) {
+            let message = format!(
+                "session {:?} stands on compaction {head}, which is not one of its own",
+                row.name
+            );
+            self.found("head", session::TABLE, Some(row.id), message);
+        }
+        for view in views {
+            let id = Some(view.id);
+            if let Some(parent) = view.parent
+                && (parent >= view.id || !known.contains(&parent))
+            {
+                let message = format!(
+                    "compaction {} follows {parent}, which is no earlier one of its session",
+                    view.id
+                );
+                self.found("parent", compactions::TABLE, id, message);
+            }
+            let end = view.body.next_seq;
+            if !(0..=row.next_seq).contains(&end) {
+                let message = format!(
+                    "compaction {} read messages up to {end} of a log of {}",
+                    view.id, row.next_seq
+                );
+                self.found("view", compactions::TABLE, id, message);
+            }
+            for (code, text) in [("covers", &view.body.covers), ("view", &view.body.view)] {
+                if !compactions::is_within(text, end, code == "view") {
+                    let message = format!(
+                        "compaction {} has {code} that are no ascending ranges below {end}: {text}",
+                        view.id
+                    );
+                    self.found(code, compactions::TABLE, id, message);
+                }
+            }
+        }
+    }
+
+    /// Checks that every text exists which a view shows or a compaction brought.
+    fn shown(&mut self, views: &[&Compaction], known: Option<&HashSet<i64>>) {
+        for view in views {
+            let pieces = compactions::parse(&view.body.view).unwrap_or_default();
+            let named = pieces.into_iter().filter_map(|piece| match piece {
+                Piece::Text(id) => Some(id),
+                Piece::Messages(_) => None,
+            });
+            let mut named: Vec<i64> = named.chain(view.derived.iter().copied()).collect();
+            named.sort_unstable();
+            named.dedup();
+            for id in named {
+                if !known.is_some_and(|known| known.contains(&id)) {
+                    let message = format!(
+                        "compaction {} shows text {id}, which is not there or cannot be believed",
+                        view.id
+                    );
+                    self.found("text", derived::TABLE, Some(id), message);
+                }
+            }
+        }
+    }
+
+    /// Checks that entries of a compaction exist only while the compaction is the head or one of its ancestors.
+    fn origins(&mut self, row: &SessionRow, views: &[&Compaction], texts: &[&Entry]) {
+        let parents: HashMap<i64, Option<i64>> =
+            views.iter().map(|view| (view.id, view.parent)).collect();
+        let mut standing = HashSet::new();
+        let mut next = row.head;
+        while let Some(id) = next {
+            if !standing.insert(id) {
+                break;
+            }
+            next = parents.get(&id).copied().flatten();
+        }
+        for stored in texts {
+            if let Some(origin) = stored
+                .compaction
+                .filter(|origin| !standing.contains(origin))
+            {
+                let message = format!(
+                    "entry {} came with compaction {origin}, which the view does not stand on",
+                    stored.id
+                );
+                self.found("origin", entry::TABLE, Some(stored.id.0), message);
+            }
+        }
+    }
+}
+
+// Checks vectors: each must have the session of its entry, and all must be of the current embedder.
+
+impl Check {
+    /// Checks every vector. `entries` are the entries with right checksums, each with its session.
+    pub(super) fn vectors(
+        &mut self,
+        connection: &Connection,
+        entries: impl Iterator<Item = (EntryId, i64)>,
+    ) {
+        let sessions: HashMap<EntryId, i64> = entries.collect();
+        let embedders = self.rows(
+            connection,
+            EMBEDDER,
+            SELECT_EMBEDDERS,
+            vectors::read_embedder,
+        );
+        let current = embedders.last();
+        let rows = self.rows(connection, TABLE, SELECT_ALL, |row| {
+            let row = vectors::read(row)?;
+            let dimension = current.map_or(1, |current| current.dimension);
+            let is_whole = vectors::is_whole(&row.numbers, dimension);
+            Ok((
+                row.entry,
+                row.session,
+                row.embedder,
+                row.numbers.len(),
+                is_whole,
+            ))
+        });
+        for (entry, session, embedder, numbers, is_whole) in rows {
+            let wrong = match current {
+                _ if sessions.get(&entry).is_some_and(|&owner| owner != session) => {
+                    "is of another session than its entry".to_owned()
+                }
+                Some(row) if row.id == embedder => {
+                    if is_whole {
+                        continue;
+                    }
+                    let dimension = row.dimension;
+                    format!("has {numbers} numbers, which are no vectors of dimension {dimension}")
+                }
+                _ => "is not of the embedder of the store".to_owned(),
+            };
+            let message = format!("the vector of entry {entry} {wrong}");
+            self.found("vector", TABLE, Some(entry.0), message);
+        }
+    }
 }

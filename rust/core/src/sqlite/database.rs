@@ -8,18 +8,18 @@ use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sqlite::exclusive::Exclusive;
+use crate::sqlite::file_identity::{self, Content, Place};
+use crate::sqlite::files::Exclusive;
+use crate::sqlite::group_commit::WriteLock;
 use crate::sqlite::mirror::{self, Keeper};
-use crate::sqlite::place::{self, Content, Place};
 use crate::sqlite::probe::{
     Probe, cut_log, has_log, is_unwritable, probe, refused, sync_log, unopened,
 };
 use crate::sqlite::readers::{self, Reader, Readers};
 use crate::sqlite::schema::{self, Found};
 use crate::sqlite::transaction::{Begun, Transaction};
-use crate::sqlite::write_lock::WriteLock;
 use crate::sqlite::writer::WriteConnection;
-use crate::sqlite::{connection, meta, modes, repair};
+use crate::sqlite::{connection, files, meta, repair};
 use crate::whole_file::beside;
 
 /// The name of a database in memory.
@@ -97,12 +97,12 @@ impl Database {
         // Each name of a file would have a write-ahead log of its own.
         let is_alone = file
             .metadata()
-            .map_or(true, |metadata| place::names(&metadata) <= 1);
+            .map_or(true, |metadata| file_identity::names(&metadata) <= 1);
         if !is_alone {
             return Self::open_for_reading(file, content);
         }
         if found == Some(Found::Nothing) {
-            modes::make_file(file, mode);
+            files::make_file(file, mode);
         }
         match connection::writable(file) {
             Ok(writer) => Self::open_for_writing(file, writer, content, is_unfinished, birth),
@@ -301,7 +301,7 @@ impl Database {
                 let why = if self
                     .file
                     .metadata()
-                    .is_ok_and(|file| place::names(&file) > 1)
+                    .is_ok_and(|file| file_identity::names(&file) > 1)
                 {
                     ": its file has more than one name (hard links), and writes under one would be missing \
                      under the others; copy it with store.backup instead"
@@ -480,7 +480,7 @@ fn in_memory<T>(
 }
 
 impl Database {
-    /// Keeps other processes from long work of this kind while the returned lock lives; see `exclusive.rs`.
+    /// Keeps other processes from long work of this kind while the returned lock lives; see `files.rs`.
     pub(crate) fn exclusive(&self, work: &'static str) -> Result<Exclusive> {
         if self.is_in_memory() {
             return Ok(Exclusive::unneeded());

@@ -7,9 +7,9 @@ use rusqlite::{Connection, Row, params};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sqlite::checksum::{Checksum, corrupt};
-use crate::sqlite::ranges::{Range, parse_ranges};
+use crate::sqlite::compactions::{Range, parse_ranges};
 use crate::sqlite::row::Columns;
+use crate::sqlite::row::{Checksum, corrupt};
 use crate::sqlite::session::SessionRow;
 use crate::sqlite::transaction::Transaction;
 

@@ -5,8 +5,8 @@ use rusqlite::{CachedStatement, Connection, Row, params};
 
 use crate::error::{ErrorKind, Result};
 use crate::id::EntryId;
-use crate::sqlite::allocator;
-use crate::sqlite::checksum::{Checksum, corrupt};
+use crate::sqlite::meta;
+use crate::sqlite::row::{Checksum, corrupt};
 use crate::sqlite::row::{Columns, check_list};
 use crate::sqlite::session::SessionRow;
 use crate::sqlite::transaction::Transaction;
@@ -151,7 +151,7 @@ pub(crate) fn insert(
         .count();
     let mut next = match new {
         0 => EntryId(0),
-        _ => allocator::take(transaction, new)?,
+        _ => meta::take_ids(transaction, new)?,
     };
     let mut placed: Vec<Placed> = Vec::with_capacity(entries.len());
     for ((entry, twin), end) in entries.iter().zip(twins).zip(ends) {

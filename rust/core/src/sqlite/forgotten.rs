@@ -8,7 +8,7 @@
 use rusqlite::{Connection, Row, params};
 
 use crate::error::Result;
-use crate::sqlite::checksum::Checksum;
+use crate::sqlite::row::Checksum;
 use crate::sqlite::row::Columns;
 use crate::sqlite::transaction::Transaction;
 

@@ -6,7 +6,7 @@
 use rusqlite::{Connection, Row, params};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sqlite::checksum::Checksum;
+use crate::sqlite::row::Checksum;
 use crate::sqlite::row::Columns;
 use crate::sqlite::session::SessionRow;
 use crate::sqlite::transaction::Transaction;

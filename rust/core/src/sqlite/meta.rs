@@ -1,10 +1,13 @@
-//! Settings of a store. Most of them say how its rows are read, and are fixed when the store is made.
+//! Settings of a store, the ids that it has given, and its valid cache files. Most settings say how rows are read, and
+//! are fixed when the store is made.
 
+use hashbrown::HashMap;
 use rusqlite::{Connection, params};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sqlite::checksum::Checksum;
-use crate::sqlite::row::Columns;
+use crate::id::EntryId;
+use crate::sqlite::row::{Checksum, Columns};
+use crate::sqlite::transaction::Transaction;
 
 const TABLE: &str = "meta";
 
@@ -94,7 +97,7 @@ pub(super) fn numbers(connection: &Connection, prefix: &str) -> Result<Vec<i64>>
 }
 
 /// Deletes every key that begins with `prefix`.
-pub(super) fn delete_all(connection: &Connection, prefix: &str) -> Result<()> {
+fn delete_all(connection: &Connection, prefix: &str) -> Result<()> {
     connection
         .prepare_cached("DELETE FROM meta WHERE key > ?1 AND key < ?2")?
         .execute(params![prefix, above(prefix)])?;
@@ -119,4 +122,116 @@ pub(super) fn random(connection: &Connection) -> Result<String> {
 
 fn checksum(key: &str, value: &str) -> Checksum {
     Checksum::of(TABLE).text(key).text(value)
+}
+
+// Allocates the ids of entries. Each id is given once.
+
+pub(super) const ALLOCATOR: &str = "allocator";
+
+/// Reserves `count` consecutive ids and gives the first.
+///
+/// The high-water mark moves in the transaction that writes the rows. So a rollback returns the ids, and
+/// no other process can take them in between.
+pub(crate) fn take_ids(transaction: &Transaction<'_>, count: usize) -> Result<EntryId> {
+    let first = high_water(transaction)?.max(max_id(transaction)?) + 1;
+    let last = i64::try_from(count)
+        .ok()
+        .and_then(|count| first.checked_add(count - 1))
+        .filter(|&last| last < i64::MAX)
+        .ok_or_else(|| {
+            let message = format!("the store has no {count} ids left after {}", first - 1);
+            Error::new(ErrorKind::InvalidEntry, message)
+        })?;
+    transaction
+        .prepare_cached("UPDATE allocator SET high_water = ?1, checksum = ?2 WHERE id = 0")?
+        .execute(params![last, allocator_checksum(last).finish()])?;
+    Ok(EntryId(first))
+}
+
+/// Writes the one row of a new database.
+pub(super) fn create_allocator(transaction: &Transaction<'_>) -> Result<()> {
+    transaction
+        .prepare_cached("INSERT INTO allocator (id, high_water, checksum) VALUES (0, 0, ?1)")?
+        .execute([allocator_checksum(0).finish()])?;
+    Ok(())
+}
+
+/// Sets the mark without a check. Only a repair calls this.
+pub(super) fn put_high_water(transaction: &Transaction<'_>, high_water: i64) -> Result<()> {
+    transaction
+        .prepare_cached(
+            "INSERT OR REPLACE INTO allocator (id, high_water, checksum) VALUES (0, ?1, ?2)",
+        )?
+        .execute([high_water, allocator_checksum(high_water).finish()])?;
+    Ok(())
+}
+
+/// The highest id that any entry ever had.
+pub(super) fn high_water(connection: &Connection) -> Result<i64> {
+    let mut statement =
+        connection.prepare_cached("SELECT id, high_water, checksum FROM allocator WHERE id = 0")?;
+    let mut rows = statement.query([])?;
+    let Some(row) = rows.next()? else {
+        let message = "the allocator has lost its row: ids might be given twice";
+        return Err(Error::new(ErrorKind::StoreCorrupt, message));
+    };
+    let columns = Columns::of(ALLOCATOR, row);
+    let high_water = columns.integer(1)?;
+    columns.verify(allocator_checksum(high_water), 2)?;
+    Ok(high_water)
+}
+
+fn max_id(transaction: &Transaction<'_>) -> Result<i64> {
+    let mut statement = transaction.prepare_cached("SELECT COALESCE(MAX(id), 0) FROM entry")?;
+    Ok(statement.query_row([], |row| row.get(0))?)
+}
+
+fn allocator_checksum(high_water: i64) -> Checksum {
+    Checksum::of(ALLOCATOR).integer(0).integer(high_water)
+}
+
+// The valid cache files: the database keeps the checksum of at most one file for each session.
+//
+// The row is written after the file, in a transaction that reads the state of the file. So a database
+// that has the row was once in that state, and every later change shows in the row of the session. A cache file
+// therefore holds an earlier state of this database, or it has another checksum. This is also true of a database
+// that was restored from a copy, whatever files lie beside it.
+
+/// The prefix of these keys in `meta`; the key of the session follows.
+const CACHE: &str = "postings-";
+
+/// The checksum of the session's file. None without a file, or where the row is damaged.
+pub(crate) fn cache_of(connection: &Connection, session: i64) -> Option<u64> {
+    let value = find(connection, &cache_key(session)).ok()??;
+    u64::from_str_radix(&value, 16).ok()
+}
+
+/// The checksum of each session's file, by the key of the session. Damaged rows are left out.
+pub(crate) fn caches(connection: &Connection) -> Result<HashMap<i64, u64>> {
+    let mut found = HashMap::new();
+    for session in numbers(connection, CACHE)? {
+        if let Some(checksum) = cache_of(connection, session) {
+            found.insert(session, checksum);
+        }
+    }
+    Ok(found)
+}
+
+/// Makes the file of that checksum the only valid file of the session.
+pub(crate) fn put_cache(connection: &Connection, session: i64, checksum: u64) -> Result<()> {
+    put(connection, &cache_key(session), &format!("{checksum:016x}"))
+}
+
+/// Makes every file of the session invalid.
+pub(crate) fn forget_cache(connection: &Connection, session: i64) -> Result<()> {
+    delete(connection, &cache_key(session))
+}
+
+/// Makes every file invalid.
+pub(crate) fn forget_caches(connection: &Connection) -> Result<()> {
+    delete_all(connection, CACHE)
+}
+
+fn cache_key(session: i64) -> String {
+    format!("{CACHE}{session}")
 }

@@ -10,8 +10,9 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ToSql, params_from_iter};
 
 use crate::error::Result;
+use crate::sqlite::database::Writer;
 use crate::sqlite::transaction::Transaction;
-use crate::sqlite::{allocator, connection, fact, meta, schema};
+use crate::sqlite::{connection, fact, meta, schema};
 
 /// The mirrored tables, each with its key column. Tables that others refer to come first.
 ///
@@ -144,7 +145,7 @@ pub(super) fn begin(connection: &Connection) -> Result<()> {
 /// Passes the changes of the transaction to the keeper. The keeper is called even if no row has changed.
 pub(super) fn hand_over(transaction: &Transaction<'_>, keeper: &dyn Keeper) -> Result<()> {
     let mut changes = Changes {
-        high_water: allocator::high_water(transaction)?,
+        high_water: meta::high_water(transaction)?,
         salt: meta::get(transaction, meta::SALT)?,
         ..Changes::default()
     };
@@ -340,4 +341,22 @@ fn gone(transaction: &Transaction<'_>, place: usize, table: &str, key: &str) -> 
     let mut statement = transaction.prepare_cached(&sql)?;
     let found = statement.query_map([place_in_sql(place)], |row| row.get(0))?;
     Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+// Changes of a mirror that its keeper is not told of: rows that others wrote, and the range of ids it may give.
+
+impl Writer<'_> {
+    /// Writes rows of others into a mirror.
+    pub(crate) fn take(&mut self, changes: &Changes) -> Result<()> {
+        self.run(|connection| take(connection, changes))
+    }
+
+    /// Makes new entries get ids above `high_water`.
+    pub(crate) fn give_ids_above(&mut self, high_water: i64) -> Result<()> {
+        self.run(|connection| {
+            let begun = connection.transaction()?;
+            meta::put_high_water(&Transaction::on(&begun), high_water)?;
+            Ok(begun.commit()?)
+        })
+    }
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sqlite::checksum::believed;
-use crate::sqlite::place::{self, Content};
+use crate::sqlite::connection;
+use crate::sqlite::file_identity::{self, Content};
+use crate::sqlite::row::believed;
 use crate::sqlite::schema::{self, Found};
 use crate::sqlite::wal::{self, Damage, State};
-use crate::sqlite::{connection, tail};
 use crate::whole_file::beside;
 
 /// Bytes of the smallest SQLite page. A shorter file is empty, or no SQLite database.
@@ -77,7 +77,7 @@ pub(super) fn probe(file: &Path) -> Result<Probe> {
             }
             check_end(&connection, file)?;
             let content = match found {
-                Found::Store => believed(place::content(&connection))?.flatten(),
+                Found::Store => believed(file_identity::content(&connection))?.flatten(),
                 Found::Nothing => None,
             };
             Ok(Probe {
@@ -137,7 +137,7 @@ pub(super) fn cut_log(file: &Path, writer: &mut Connection) -> Result<()> {
         // Another process may have been writing, and is done now.
         .and_then(|transaction| {
             if check_log(file)? {
-                tail::cut(&transaction, file)
+                wal::cut_tail(&transaction, file)
             } else {
                 Ok(())
             }
@@ -156,7 +156,7 @@ pub(super) fn sync_log(file: &Path, writer: &mut Connection) -> Result<()> {
     }
     let transaction = Transaction::new(writer, TransactionBehavior::Deferred)?;
     schema::identify(&transaction, file)?; // SQLite opens the log with the first read
-    tail::sync(&transaction)
+    wal::sync_tail(&transaction)
 }
 
 /// Whether a log or a journal beside the file is not empty, and so may hold a part of the data.

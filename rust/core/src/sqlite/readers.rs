@@ -8,7 +8,7 @@ use rusqlite::Connection;
 
 use crate::error::{Error, Result};
 use crate::sqlite::connection;
-use crate::sqlite::seen::Seen;
+use crate::sqlite::transaction::Seen;
 
 /// The number of idle connections that stay open. Each keeps its pages and statements for the next reader.
 const IDLE: usize = 4;

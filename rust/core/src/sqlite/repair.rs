@@ -8,13 +8,12 @@ use hashbrown::{HashMap, HashSet};
 use rusqlite::{Connection, params};
 
 use crate::error::Result;
-use crate::sqlite::checksum::believed;
+use crate::id::{EntryId, SessionId};
 use crate::sqlite::compactions::{self, Compaction};
+use crate::sqlite::row::{Checksum, believed};
 use crate::sqlite::session::{self, SessionRow};
 use crate::sqlite::transaction::Transaction;
-use crate::sqlite::{
-    allocator, cached, derived, entry, leaving, log, meta, quarantine, recall, repair_vectors,
-};
+use crate::sqlite::{deletion, derived, entry, log, meta, recall_log, vectors};
 
 /// The jump of the allocator where the highest id is not known. No store has given as many ids.
 const JUMP: i64 = 1 << 32;
@@ -22,15 +21,15 @@ const JUMP: i64 = 1 << 32;
 /// Repairs all that can be repaired. `now` is the time that set-aside rows get.
 pub(super) fn repair(transaction: &Transaction<'_>, now: i64) -> Result<()> {
     transaction.execute_batch("REINDEX")?;
-    leaving::take(transaction, &|| true)?;
+    deletion::take(transaction, &|| true)?;
     entries(transaction, now)?;
     texts(transaction)?;
     marks(transaction)?;
-    recall::repair(transaction)?;
+    recall_log::repair(transaction)?;
     ids(transaction)?;
     sessions(transaction)?;
-    cached::forget_all(transaction)?;
-    repair_vectors::repair(transaction)
+    meta::forget_caches(transaction)?;
+    vectors_of_entries(transaction)
 }
 
 /// Sets aside damaged entries and entries without a session, and corrects the fingerprints of the other entries.
@@ -52,7 +51,7 @@ fn entries(transaction: &Transaction<'_>, now: i64) -> Result<()> {
         }
     }
     for id in damaged {
-        quarantine::take(transaction, id, now)?;
+        put_aside(transaction, id, now)?;
     }
     let mut statement =
         transaction.prepare_cached("UPDATE entry SET fingerprint = ?2 WHERE id = ?1")?;
@@ -101,10 +100,10 @@ fn ids(transaction: &Transaction<'_>) -> Result<()> {
         [],
         |row| row.get(0),
     )?;
-    match believed(allocator::high_water(transaction))? {
+    match believed(meta::high_water(transaction))? {
         Some(known) if known >= highest => Ok(()),
-        Some(_) => allocator::put(transaction, highest),
-        None => allocator::put(transaction, highest.saturating_add(JUMP)),
+        Some(_) => meta::put_high_water(transaction, highest),
+        None => meta::put_high_water(transaction, highest.saturating_add(JUMP)),
     }
 }
 
@@ -243,4 +242,173 @@ fn column_of(connection: &Connection, sql: &str, key: i64) -> Result<HashSet<i64
     let mut statement = connection.prepare_cached(sql)?;
     let values = statement.query_map([key], |row| row.get(0))?;
     Ok(values.collect::<rusqlite::Result<_>>()?)
+}
+
+// Deletes vectors with a wrong checksum. The embedder can compute them again.
+
+/// Deletes damaged vectors, vectors without an entry or of another session than their entry, and vectors of another
+/// embedder. Where the embedder's row is damaged, all vectors and the embedder are deleted.
+fn vectors_of_entries(transaction: &Transaction<'_>) -> Result<()> {
+    let current = believed(vectors::embedder(transaction))?.flatten();
+    let Some(current) = current else {
+        transaction.execute("DELETE FROM vector", [])?;
+        transaction.execute("DELETE FROM embedder", [])?;
+        return Ok(());
+    };
+    transaction.execute("DELETE FROM embedder WHERE id <> ?1", [current.id])?;
+    let mut owners: HashMap<i64, i64> = HashMap::new();
+    {
+        let mut statement = transaction.prepare("SELECT id, session FROM entry")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            owners.insert(row.get(0)?, row.get(1)?);
+        }
+    }
+    let mut wrong = Vec::new();
+    {
+        let mut statement = transaction.prepare(vectors::SELECT_ALL)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let entry: i64 = row.get(0)?;
+            let owner = owners.get(&entry).copied();
+            let is_whole = believed(vectors::read(row))?.is_some_and(|found| {
+                Some(found.session) == owner
+                    && found.embedder == current.id
+                    && vectors::is_whole(&found.numbers, current.dimension)
+            });
+            if !is_whole {
+                wrong.push((entry, owner));
+            }
+        }
+    }
+    let mut sessions = HashSet::new();
+    let mut statement = transaction.prepare_cached("DELETE FROM vector WHERE entry = ?1")?;
+    for (entry, owner) in wrong {
+        statement.execute([entry])?;
+        sessions.extend(owner);
+    }
+    // The revision rises, so that an index which holds a deleted vector becomes stale.
+    for id in sessions {
+        if let Some(Some(mut row)) = believed(session::by_key(transaction, id))? {
+            row.revision += 1;
+            row.epoch += 1;
+            session::save(transaction, &row)?;
+        }
+    }
+    Ok(())
+}
+
+// Entries that a repair set aside, because their checksums were wrong. Searches do not find them; figures count them.
+
+const QUARANTINE: &str = "quarantine";
+
+/// The ids of set-aside entries, of one session or of all.
+pub(crate) fn set_aside(
+    connection: &Connection,
+    session: Option<&SessionId>,
+) -> Result<Vec<EntryId>> {
+    let key = match session {
+        None => None,
+        Some(session) => match session::find(connection, session)? {
+            None => return Ok(Vec::new()),
+            Some(row) => Some(row.id),
+        },
+    };
+    set_aside_of_key(connection, key)
+}
+
+/// The ids of set-aside entries of the session with that key, or of all sessions.
+pub(crate) fn set_aside_of_key(connection: &Connection, key: Option<i64>) -> Result<Vec<EntryId>> {
+    let mut statement = connection
+        .prepare_cached("SELECT id FROM quarantine WHERE ?1 IS NULL OR session = ?1 ORDER BY id")?;
+    let ids = statement.query_map([key], |row| row.get(0).map(EntryId))?;
+    Ok(ids.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The numbers of set-aside entries that a connection has counted, by the key of the session.
+#[derive(Default)]
+struct Counted(Vec<(i64, usize)>);
+
+/// The most sessions whose numbers a connection keeps.
+const COUNTED: usize = 16;
+
+/// The number of set-aside entries of the session with that key; counted once until the file is written.
+pub(crate) fn count_set_aside(transaction: &Transaction<'_>, key: i64) -> Result<usize> {
+    let count = || Ok(set_aside_of_key(transaction, Some(key))?.len());
+    let Some(mut counted) = transaction.seen::<Counted>()? else {
+        return count();
+    };
+    if let Some((_, known)) = counted.0.iter().find(|(known, _)| *known == key) {
+        return Ok(*known);
+    }
+    let found = count()?;
+    if counted.0.len() == COUNTED {
+        counted.0.remove(0);
+    }
+    counted.0.push((key, found));
+    Ok(found)
+}
+
+/// Moves a row of `entry` into quarantine: its id, its session and the bytes of its text.
+fn put_aside(transaction: &Transaction<'_>, id: i64, now: i64) -> Result<()> {
+    let (session, text): (i64, Vec<u8>) = transaction
+        .prepare_cached("SELECT session, CAST(text AS BLOB) FROM entry WHERE id = ?1")?
+        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let checksum = Checksum::of(QUARANTINE).integer(id).integer(session);
+    let checksum = checksum.bytes(&text).integer(now).finish();
+    transaction
+        .prepare_cached("INSERT OR REPLACE INTO quarantine VALUES (?1, ?2, ?3, ?4, ?5)")?
+        .execute(params![id, session, text, now, checksum])?;
+    transaction
+        .prepare_cached("DELETE FROM entry WHERE id = ?1")?
+        .execute([id])?;
+    Ok(())
+}
+
+/// Deletes set-aside entries `ids` of the session. Gives the number of deleted entries.
+pub(crate) fn forget_set_aside(
+    transaction: &Transaction<'_>,
+    session: i64,
+    ids: &[i64],
+) -> Result<i64> {
+    let mut statement =
+        transaction.prepare_cached("DELETE FROM quarantine WHERE id = ?1 AND session = ?2")?;
+    let mut gone = 0;
+    for id in ids {
+        gone += i64::from(statement.execute([id, &session])? > 0);
+    }
+    Ok(gone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::transaction::{Begun, Seen};
+    use crate::sqlite::{connection, schema};
+
+    #[test]
+    fn set_aside_entries_are_counted_again_after_each_write() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.sqlite3");
+        let mut writer = connection::writable(&path).unwrap();
+        schema::create(&mut writer, &path, &[]).unwrap();
+        let id = SessionId::new("a").unwrap();
+        let key = session::find_or_create(&Transaction::on(&writer), &id);
+        let key = key.unwrap().id;
+        let (mut reader, seen) = (connection::readable(&path).unwrap(), Seen::default());
+        for aside in 0..3 {
+            for _ in 0..2 {
+                let begun = Begun::on(&mut reader).unwrap();
+                let transaction = Transaction::reading(&begun, &seen);
+                assert_eq!(count_set_aside(&transaction, key).unwrap(), aside);
+                assert_eq!(count_set_aside(&transaction, key + 1).unwrap(), 0);
+            }
+            assert_eq!(
+                count_set_aside(&Transaction::on(&writer), key).unwrap(),
+                aside
+            );
+            let add = "INSERT INTO quarantine SELECT COUNT(*) + 1, ?1, x'00', 0, 0 FROM quarantine";
+            writer.execute(add, [key]).unwrap();
+        }
+    }
 }

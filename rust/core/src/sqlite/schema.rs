@@ -7,8 +7,8 @@ use rusqlite::{Connection, TransactionBehavior};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::sqlite::meta;
 use crate::sqlite::transaction::Transaction;
-use crate::sqlite::{allocator, meta};
 
 /// Marks the file as a siltstone store: `stne` in the header of the file (`PRAGMA application_id`).
 const APPLICATION_ID: i64 = 0x7374_6E65;
@@ -19,7 +19,7 @@ const APPLICATION_ID: i64 = 0x7374_6E65;
 /// its definition, then its comment changes: a store with the other meaning is refused, and never read wrongly.
 ///
 /// Tables are `STRICT`, so a column holds values of its type, or NULL. `checksum` is xxh3-64 over the other columns of
-/// its row (`checksum.rs`). It finds damage that SQLite does not find: a flipped bit inside a value.
+/// its row (`row.rs`). It finds damage that SQLite does not find: a flipped bit inside a value.
 const STATEMENTS: [&str; 26] = [
     // How the rows are to be read: hash_rule (the rule of the cosine embedding), tokenizer (the analyser's id).
     "CREATE TABLE meta (
@@ -264,7 +264,7 @@ pub(super) fn create(
     for statement in STATEMENTS {
         transaction.execute_batch(statement)?;
     }
-    allocator::create(&transaction)?;
+    meta::create_allocator(&transaction)?;
     for (key, value) in birth {
         meta::put(&transaction, key, value)?;
     }

@@ -1,4 +1,5 @@
-//! The row of a session: its version, the end of its log, its current view, the number of its entries.
+//! The row of a session: its version, the end of its log, its current view, the number of its entries. The
+//! counts of a store are the sums over these rows.
 
 use std::sync::Arc;
 
@@ -7,8 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
-use crate::sqlite::checksum::{Checksum, corrupt};
-use crate::sqlite::row::Columns;
+use crate::sqlite::row::{Checksum, Columns, corrupt};
 use crate::sqlite::transaction::Transaction;
 
 pub(super) const TABLE: &str = "session";
@@ -65,7 +65,7 @@ pub(crate) struct SessionRow {
     /// Raised by every write of entries. An index of another revision is stale.
     pub revision: i64,
     /// Raised when entries are deleted. An index of another epoch cannot catch up by reading the new entries.
-    pub epoch: i64,
+    pub(crate) epoch: i64,
     /// Raised when messages are forgotten or rewritten. Views that were read before may still show them.
     pub redactions: i64,
     /// Raised by every write of the session's own state.
@@ -225,7 +225,7 @@ pub(crate) struct Standing {
     /// Raised by every write of entries.
     pub revision: i64,
     /// Raised when entries leave.
-    pub epoch: i64,
+    pub(crate) epoch: i64,
     /// Raised when messages are forgotten.
     pub redactions: i64,
     /// The compaction whose view is current.
@@ -433,11 +433,65 @@ pub(super) fn checksum(row: &SessionRow) -> Checksum {
         .text(&row.title)
 }
 
+// Counts of a store and of a session.
+
+/// The counts of a store, or of one session of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Sessions with a message or an entry.
+    pub sessions: i64,
+    /// Messages in their logs.
+    pub messages: i64,
+    /// Entries.
+    pub entries: i64,
+    /// Compactions.
+    pub compactions: i64,
+    /// Bytes of the entries' texts. SQLite sums their lengths without reading them.
+    pub text_bytes: i64,
+}
+
+/// The counts of all sessions.
+pub(crate) fn counts_of_store(connection: &Connection) -> Result<Counts> {
+    let mut counts = Counts {
+        text_bytes: connection
+            .prepare_cached(
+                "SELECT COALESCE(SUM(octet_length(text)), 0) FROM entry
+                 WHERE session NOT IN (SELECT id FROM session WHERE dropped = 1)",
+            )?
+            .query_row([], |row| row.get(0))?,
+        ..Counts::default()
+    };
+    // The rows are read one by one, and their checksums are compared. An SQL sum would include damaged values.
+    let mut statement = connection.prepare_cached(SELECT_ALL)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let row = read(row)?;
+        counts.sessions += i64::from(row.next_seq > 0 || row.entries > 0);
+        counts.messages += row.next_seq;
+        counts.entries += row.entries;
+        counts.compactions += row.compactions;
+    }
+    Ok(counts)
+}
+
+/// The counts of one session.
+pub(crate) fn counts_of(connection: &Connection, row: &SessionRow) -> Result<Counts> {
+    let mut statement = connection.prepare_cached(
+        "SELECT COALESCE(SUM(octet_length(text)), 0) FROM entry WHERE session = ?1",
+    )?;
+    Ok(Counts {
+        sessions: i64::from(row.next_seq > 0 || row.entries > 0),
+        messages: row.next_seq,
+        entries: row.entries,
+        compactions: row.compactions,
+        text_bytes: statement.query_row([row.id], |row| row.get(0))?,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::seen;
-    use crate::sqlite::transaction::Begun;
+    use crate::sqlite::transaction::{self, Begun};
     use crate::sqlite::{connection, schema};
 
     /// A file with a session of each name, a connection that writes it, and one that reads it.
@@ -458,13 +512,17 @@ mod tests {
     }
 
     /// The row that a new transaction sees.
-    fn row(reader: &mut Connection, kept: &seen::Seen, name: &str) -> Option<Arc<SessionRow>> {
+    fn row(
+        reader: &mut Connection,
+        kept: &transaction::Seen,
+        name: &str,
+    ) -> Option<Arc<SessionRow>> {
         let begun = Begun::on(reader).unwrap();
         seen(&Transaction::reading(&begun, kept), &id(name)).unwrap()
     }
 
     /// Its sequence number.
-    fn next_seq(reader: &mut Connection, kept: &seen::Seen, name: &str) -> Option<i64> {
+    fn next_seq(reader: &mut Connection, kept: &transaction::Seen, name: &str) -> Option<i64> {
         row(reader, kept, name).map(|row| row.next_seq)
     }
 
@@ -480,7 +538,7 @@ mod tests {
     #[test]
     fn a_row_is_read_again_after_each_write_and_not_before() {
         let (_directory, writer, mut reader) = file(&["a", "b"]);
-        let kept = seen::Seen::default();
+        let kept = transaction::Seen::default();
         for round in 1..4 {
             set(&writer, "a", round);
             for _ in 0..3 {
@@ -502,7 +560,7 @@ mod tests {
     #[test]
     fn a_deleted_session_is_seen_as_a_tombstone_alone() {
         let (_directory, writer, mut reader) = file(&["a"]);
-        let kept = seen::Seen::default();
+        let kept = transaction::Seen::default();
         assert!(row(&mut reader, &kept, "a").is_some());
         let gone = SessionRow {
             dropped: true,
@@ -521,7 +579,7 @@ mod tests {
     #[test]
     fn a_transaction_sees_one_state_whatever_is_written_meanwhile() {
         let (_directory, writer, mut reader) = file(&["a", "b"]);
-        let kept = seen::Seen::default();
+        let kept = transaction::Seen::default();
         assert_eq!(next_seq(&mut reader, &kept, "b"), Some(0));
         let begun = Begun::on(&mut reader).unwrap();
         let transaction = Transaction::reading(&begun, &kept);
@@ -540,7 +598,7 @@ mod tests {
         let names: Vec<String> = (0..SEEN + 3).map(|number| format!("s{number}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let (_directory, _writer, mut reader) = file(&names);
-        let kept = seen::Seen::default();
+        let kept = transaction::Seen::default();
         for name in &names[..SEEN] {
             next_seq(&mut reader, &kept, name);
         }

@@ -5,9 +5,9 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::{ErrorKind, Result};
 use crate::id::EntryId;
-use crate::sqlite::allocator;
-use crate::sqlite::checksum::Checksum;
 use crate::sqlite::entry::{self, StoredEntry};
+use crate::sqlite::meta;
+use crate::sqlite::row::Checksum;
 use crate::sqlite::row::Columns;
 use crate::sqlite::transaction::Transaction;
 
@@ -112,7 +112,7 @@ pub(crate) fn missing(
     after: EntryId,
     limit: usize,
 ) -> Result<(Vec<StoredEntry>, EntryId)> {
-    let last = allocator::high_water(connection)?;
+    let last = meta::high_water(connection)?;
     if after.0 >= last {
         return Ok((Vec::new(), after));
     }

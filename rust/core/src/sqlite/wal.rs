@@ -1,16 +1,23 @@
-//! Checks whether the write-ahead log beside the file is whole.
+//! The write-ahead log beside the file: checks whether it is whole, and cuts it behind its last commit.
 //!
 //! SQLite stops at the first wrong frame and treats it as the end of the log. This is right after a loss of power,
 //! which can leave the last commit half written. It is wrong where a frame in the middle is damaged: then SQLite
 //! silently drops commits that were acknowledged. The frames behind the wrong one tell the two cases apart: a commit is
-//! synced before the next one is written, and nothing is written over frames of an unfinished one (`tail.rs`), so no
+//! synced before the next one is written, and nothing is written over frames of an unfinished one (`cut_tail`), so no
 //! complete commit with a successor stands behind a torn frame.
 //!
 //! Source of the format: <https://www.sqlite.org/fileformat2.html#walformat>.
 
+use std::ffi::c_int;
 use std::fs::File;
 use std::io::{BufReader, ErrorKind as Io, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::ptr::null_mut;
+
+use rusqlite::{Connection, Transaction, ffi};
+
+use crate::error::Result;
+use crate::sqlite::connection;
 
 /// Bytes before the first frame.
 const HEADER: usize = 32;
@@ -278,11 +285,97 @@ fn fill(file: &mut impl Read, bytes: &mut [u8]) -> std::io::Result<bool> {
     }
 }
 
+// The end of the write-ahead log: what an unfinished transaction left behind it is cut off, and commits are synced.
+//
+// A transaction that fails, or whose process dies, may leave frames behind the last commit. The next transaction
+// overwrites them, frame by frame, and they have the salts of the log. If power is cut then, the head of a new frame
+// may stand on the disk in front of the old ones: its mark of a commit is the new one, its checksum the old one, which
+// the old frames follow. Nothing tells such a log from one that lost a commit. So nothing is written over such frames:
+// first the log is cut at its end, and that is synced.
+//
+// A process that dies between a write and its sync leaves a commit that power can still take away. A writer who finds
+// it says "this is stored already", so it is synced when a store is opened.
+
+/// Cuts the log of `file` behind its last commit, and syncs it. The transaction holds the lock of writers and has
+/// written nothing.
+pub(super) fn cut_tail(transaction: &Transaction<'_>, file: &Path) -> Result<()> {
+    // A transaction that writes cannot be asked for the end of the log.
+    let frames = connection::frames(&connection::readable(file)?)?;
+    let page = transaction.pragma_query_value(None, "page_size", |row| row.get::<_, u32>(0))?;
+    let end = end(frames, u64::from(page));
+    let end = i64::try_from(end).unwrap_or(i64::MAX);
+    Ok(settle_tail(transaction, Some(end))?)
+}
+
+/// Syncs the log. The transaction has read from it.
+pub(super) fn sync_tail(transaction: &Transaction<'_>) -> Result<()> {
+    Ok(settle_tail(transaction, None)?)
+}
+
+/// Whether a transaction of this connection wrote frames before its commit. Starts anew with each call.
+#[expect(
+    unsafe_code,
+    reason = "only SQLite's own file can be cut and synced as SQLite does it"
+)]
+pub(super) fn has_spilled(connection: &Connection) -> bool {
+    let (mut pages, mut most): (c_int, c_int) = (0, 0);
+    // SAFETY: the connection is open, and this thread has it. The call writes two numbers.
+    let code = unsafe {
+        ffi::sqlite3_db_status(
+            connection.handle(),
+            ffi::SQLITE_DBSTATUS_CACHE_SPILL,
+            &raw mut pages,
+            &raw mut most,
+            1,
+        )
+    };
+    code != ffi::SQLITE_OK || pages > 0
+}
+
+/// Cuts the log to `bytes`, if they are given, and syncs it.
+#[expect(
+    unsafe_code,
+    reason = "only SQLite's own file can be cut and synced as SQLite does it"
+)]
+fn settle_tail(transaction: &Transaction<'_>, bytes: Option<i64>) -> rusqlite::Result<()> {
+    let mut log: *mut ffi::sqlite3_file = null_mut();
+    // SAFETY: the connection is open, and this thread has it. SQLite writes the address of its open log, which stays
+    // open while the transaction lasts, and has the methods of a file.
+    let code = unsafe {
+        let found = ffi::sqlite3_file_control(
+            transaction.handle(),
+            c"main".as_ptr(),
+            ffi::SQLITE_FCNTL_JOURNAL_POINTER,
+            (&raw mut log).cast(),
+        );
+        match (found, log.as_ref().and_then(|log| log.pMethods.as_ref())) {
+            (ffi::SQLITE_OK, Some(methods)) => match (methods.xTruncate, methods.xSync) {
+                (Some(truncate), Some(sync)) => {
+                    match bytes.map_or(ffi::SQLITE_OK, |bytes| truncate(log, bytes)) {
+                        ffi::SQLITE_OK => sync(log, ffi::SQLITE_SYNC_FULL),
+                        failed => failed,
+                    }
+                }
+                _ => ffi::SQLITE_MISUSE,
+            },
+            (ffi::SQLITE_OK, None) => ffi::SQLITE_MISUSE,
+            (failed, _) => failed,
+        }
+    };
+    if code == ffi::SQLITE_OK {
+        return Ok(());
+    }
+    let message = "the log could not be cut at its end, or synced".to_owned();
+    Err(rusqlite::Error::SqliteFailure(
+        ffi::Error::new(code),
+        Some(message),
+    ))
+}
+
 #[cfg(test)]
 mod tests {
-    use rusqlite::Connection;
-
     use super::*;
+    use rusqlite::Connection;
 
     fn frames(connection: &Connection) -> u64 {
         let count = |row: &rusqlite::Row<'_>| row.get::<_, i64>(1);

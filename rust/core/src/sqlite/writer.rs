@@ -8,17 +8,17 @@ use std::thread;
 use rusqlite::{Connection, DropBehavior, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sqlite::group::{End, Group};
-use crate::sqlite::place::Place;
+use crate::sqlite::file_identity::Place;
+use crate::sqlite::group_commit::{End, Group};
 use crate::sqlite::schema::{self, Found};
 use crate::sqlite::transaction::Transaction;
-use crate::sqlite::{connection, failure, tail};
+use crate::sqlite::{connection, wal};
 
 /// A connection that writes, and is not used again after a write that failed.
 ///
 /// The system reports a failed sync once, and may then drop the data that it could not write. So a second sync on
 /// the same connection could succeed without that data. Also, the failed transaction is still in the log: after a
-/// crash, the next process that opens the file could find it committed. So it is cut off (`tail.rs`).
+/// crash, the next process that opens the file could find it committed. So it is cut off (`wal.rs`).
 pub(super) struct WriteConnection {
     file: PathBuf,
     /// None after a fork or a close, until it is needed again.
@@ -167,7 +167,7 @@ impl WriteConnection {
         let is_unfinished = match &outcome {
             Ok(Ok(_)) => false,
             Ok(Err(error)) => is_unfinished(connection, error),
-            Err(_) => tail::has_spilled(connection),
+            Err(_) => wal::has_spilled(connection),
         };
         let why = match (&outcome, undone) {
             (Ok(Err(error)), _) if !is_whole || is_unfinished => error.again(),
@@ -244,7 +244,7 @@ impl WriteConnection {
                 let message = format!("the store '{}' has lost its tables", self.file.display());
                 return Err(Error::new(ErrorKind::StoreCorrupt, message));
             }
-            tail::cut(&transaction, &self.file)?;
+            wal::cut_tail(&transaction, &self.file)?;
         }
         self.connection = Some(connection);
         self.failed = false;
@@ -278,9 +278,9 @@ fn in_savepoint<T>(
 
 /// Whether a write that failed may have left frames in the log.
 fn is_unfinished(connection: &Connection, error: &Error) -> bool {
-    failure::is_of_the_disk(error)
-        || failure::is_of_a_full_disk(error)
-        || tail::has_spilled(connection)
+    connection::is_of_the_disk(error)
+        || connection::is_of_a_full_disk(error)
+        || wal::has_spilled(connection)
 }
 
 fn not_open() -> Error {

@@ -5,7 +5,6 @@
 mod ascii;
 mod by_length;
 mod class;
-mod stretch;
 pub mod whitespace;
 pub mod words;
 

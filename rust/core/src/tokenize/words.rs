@@ -14,9 +14,9 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::ascii;
+use super::ascii::{Stretch, stretches};
 use super::by_length::ByLength;
 use super::class::{Class, fold};
-use super::stretch::{Stretch, stretches};
 use crate::simd::classify::Folded;
 use crate::simd::edges::{Edges, Runs};
 

@@ -9,8 +9,8 @@ use siltstone_core::outline::{
 
 use super::value::Plain;
 use crate::error::run_attached;
+use crate::interpreter;
 use crate::text::with_bytes;
-use crate::turns;
 
 /// The kind, the call id and the name of a part that ties its message to others.
 type TieIn<'py> = (
@@ -49,7 +49,7 @@ impl Outline {
                 is_request,
             };
             let messages = (0..raws.len()).map(|position| {
-                turns::at_step(raws.py(), position)?;
+                interpreter::at_step(raws.py(), position)?;
                 raws.get_item(position).map(Plain)
             });
             let inner = Inner::read(messages, &mut other)?;

@@ -7,7 +7,7 @@ use siltstone_core::outline::{Item, ItemKind, Rendering, each_item};
 use super::history::measure_in;
 use super::value::Plain;
 use crate::error::run_attached;
-use crate::turns;
+use crate::interpreter;
 
 /// The lines of the messages from `start` to `end`, up to the first that the core cannot read; and the position where
 /// it stopped.
@@ -20,7 +20,7 @@ pub(crate) fn render_messages(
     run_attached(raws.py(), || {
         let mut rendering = Rendering::default();
         for position in start..end.min(raws.len()) {
-            turns::at_step(raws.py(), position)?;
+            interpreter::at_step(raws.py(), position)?;
             let raw = Plain(raws.get_item(position)?);
             if rendering.show(&raw).is_none() {
                 return Ok((rendering.into_text(), position));
@@ -52,7 +52,7 @@ pub(crate) fn message_items(
     run_attached(raws.py(), || {
         let mut items = Vec::new();
         for position in start..end.min(raws.len()) {
-            turns::at_step(raws.py(), position)?;
+            interpreter::at_step(raws.py(), position)?;
             let (raw, before) = (Plain(raws.get_item(position)?), items.len());
             let shown = each_item(&raw, &mut |item| items.push(row_of(position, item)));
             if shown.is_none() {
@@ -88,7 +88,7 @@ pub(crate) fn rendered_tokens(
         let measure = measure_in(measure)?;
         let (mut rendering, mut counts) = (Rendering::default(), Vec::new());
         for position in start..end.min(raws.len()) {
-            turns::at_step(raws.py(), position)?;
+            interpreter::at_step(raws.py(), position)?;
             rendering.clear();
             if rendering.show(&Plain(raws.get_item(position)?)).is_none() {
                 return Ok((counts, position));

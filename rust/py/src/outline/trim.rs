@@ -9,8 +9,8 @@ use siltstone_core::outline::{Field, Leaving as InnerLeaving, Loose as InnerLoos
 use super::history::{Outline, UnitsIn};
 use super::value::{Plain, is_space, name};
 use crate::error::{run_attached, run_detached};
+use crate::interpreter;
 use crate::text::{Text, exactly};
-use crate::turns;
 
 /// A text, and a function of a request's position. The function is called for each request that may begin with the
 /// text, and says whether its group must stay.
@@ -45,7 +45,7 @@ impl Loose {
             })?;
             let (mut inner, mut texts) = (InnerLoose::default(), Vec::with_capacity(groups.len()));
             for first in groups {
-                turns::at_step(raws.py(), inner.len())?;
+                interpreter::at_step(raws.py(), inner.len())?;
                 let text = reader.group(history.members(first))?;
                 let is_blank = text.chars().all(is_space);
                 inner.push(first, is_blank);
