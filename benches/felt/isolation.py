@@ -22,46 +22,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from siltstone import Entry, MemoryStore, Session, ThresholdCompactor, _native
+from siltstone import MemoryStore
 
-WORDS = ("silt", "gravel", "sand", "clay", "river", "delta", "ridge", "basin", "stone", "ash", "moss", "fern")
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from common import begin, entries, head, middle_and_last, opened, parts, row, said, text
+
 QUIET = 2.0  # seconds that "alone" is watched
 CALLS = ("search", "prepare", "append")
-
-
-def text(number: int) -> str:
-    """About 600 bytes that no other number has."""
-    words = " ".join(f"{WORDS[(number * step) % len(WORDS)]}{number % (97 * step)}" for step in range(1, 60))
-    return f"entry {number}: {words}"
-
-
-def entries(first: int, count: int) -> list[Entry]:
-    """*count* entries from *first* on, each of a message of its own."""
-    return [Entry(text(number), source_range=(number, number + 1)) for number in range(first, first + count)]
-
-
-def said(first: int, count: int) -> list[dict[str, str]]:
-    """*count* messages from *first* on."""
-    return [{"role": "user", "content": text(number)} for number in range(first, first + count)]
-
-
-def opened(store: MemoryStore, name: str) -> Session:
-    """A session that never compacts by itself."""
-    return Session.open(
-        None, name, memory=store, policy=ThresholdCompactor(), model=lambda _: "What was said.",
-        context_window=100_000_000,
-    )  # fmt: skip
 
 
 def fill(path: Path, count: int, sessions: int) -> None:
     """Makes the store: nothing in it was searched yet."""
     with MemoryStore.open(path) as store:
         for session in range(sessions):
-            for first in range(0, count, 5_000):
-                store.index(f"large-{session}", entries(first, min(5_000, count - first)))
+            for first, size in parts(count):
+                store.index(f"large-{session}", entries(first, size))
         with opened(store, "long") as session:
-            for first in range(0, count, 5_000):
-                session.append(*said(first, min(5_000, count - first)))
+            for first, size in parts(count):
+                session.append(*said(first, size))
         with opened(store, "small") as session:
             session.append(*said(0, 100))
         store.index("small", entries(0, 100))
@@ -127,26 +105,17 @@ def kinds(sessions: int) -> dict[str, list[Callable[[MemoryStore], object]]]:
     }
 
 
-def main() -> int:
+def main() -> None:
     """Prints the table."""
-    if _native.build_profile != "release":
-        print("a debug build is not worth measuring: make install")
-        return 2
     parser = argparse.ArgumentParser()
     parser.add_argument("--entries", type=int, default=60_000)
     parser.add_argument("--rebuilding", type=int, default=5)
-    parser.add_argument("--store", type=Path, help="a store that an earlier run made; it is copied")
     asked = parser.parse_args()
+    begin(f"{asked.rebuilding} sessions of {asked.entries:,} entries, milliseconds")
     with tempfile.TemporaryDirectory() as directory:
-        whole = asked.store or Path(directory) / "whole"
-        if not whole.exists():
-            fill(whole, asked.entries, asked.rebuilding)
-        size = sum(file.stat().st_size for file in whole.rglob("*") if file.is_file()) / 1e6
-        machine = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
-        print(f"{asked.rebuilding} sessions of {asked.entries:,} entries, {size:.0f} MB; {machine}; in ms\n")
-        print("| meanwhile | s | calls | " + " | ".join(f"{name}, longest | p99" for name in CALLS) + " |")
-        print("| :--- | ---: | ---: |" + " ---: | ---: |" * len(CALLS))
-        copy = Path(directory) / "copy"
+        whole, copy = Path(directory) / "whole", Path(directory) / "copy"
+        fill(whole, asked.entries, asked.rebuilding)
+        head("meanwhile", "s", "calls", *(cell for name in CALLS for cell in (f"{name}, longest", "p99")))
         for name, work in kinds(asked.rebuilding).items():
             shutil.copytree(whole, copy)
             os.sync()  # else every append waits until the copy is on the disk
@@ -154,11 +123,10 @@ def main() -> int:
                 watch = Watch(store)
                 spent = watch.during([partial(each, store) for each in work])
             shutil.rmtree(copy)
-            waits = (sorted(watch.waits[each]) for each in CALLS)
-            cells = " | ".join(f"{each[-1]:.1f} | {each[int(len(each) * 0.99)]:.1f}" for each in waits)
-            print(f"| {name} | {spent:.1f} | {sum(map(len, watch.waits.values()))} | {cells} |", flush=True)
-    return 0
+            waits = [watch.waits[each] for each in CALLS]
+            cells = [cell for each in waits for cell in (max(each), middle_and_last(each)[1])]
+            row(name, spent, sum(map(len, waits)), *cells)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

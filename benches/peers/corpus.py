@@ -17,13 +17,16 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from siltstone import _native
+from siltstone.errors import DatasetError
+from siltstone.evaluation import load_dataset
+
 SEED = 20261122
 REAL = 100_000  # texts as they stand; more of them are recombined
 LEAST, MOST = 200, 1_500  # characters of a text
 LARGEST_FILE = 1_000_000  # bytes; larger ones are tables
 HELD_OUT = 1_000  # texts that are in no index and only asked for
-DIALOGUES = ("locomo-dev", "agent-dev")
-SUFFIXES = {".py": "Python", ".md": "documentation", ".rst": "documentation", ".txt": "documentation"}
+SUFFIXES = {".py", ".md", ".rst", ".txt"}
 MAN = re.compile(r"\.[1-9][a-z0-9]*\.gz$")
 ROFF = re.compile(r"\\f.|\\[&|^]|^[.'][A-Za-z]+ ?|^[.']\\\".*", re.MULTILINE)
 WORD = re.compile(r"\w+")
@@ -31,29 +34,29 @@ WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Texts, texts that are held out, and how many of the real ones are of which kind."""
+    """Texts, and texts that are held out."""
 
     texts: list[str]
     held_out: list[str]
-    kinds: dict[str, int]
 
 
 def corpus(count: int, place: Path) -> Corpus:
     """The first *count* texts, read from *place* where they were written before."""
-    real = min(count, REAL)
-    kept = place / f"corpus-{REAL}.json"
+    kept = place / f"texts-{REAL}.json"
     if not kept.exists():
         place.mkdir(parents=True, exist_ok=True)
         pieces = _collected(REAL + HELD_OUT)
         kept.write_text(json.dumps(pieces), "utf-8")
     pieces = json.loads(kept.read_text("utf-8"))
-    kinds: dict[str, int] = {}
-    for kind, _ in pieces[HELD_OUT:][:real]:
-        kinds[kind] = kinds.get(kind, 0) + 1
-    held_out, texts = [text for _, text in pieces[:HELD_OUT]], [text for _, text in pieces[HELD_OUT:]]
+    held_out, texts = pieces[:HELD_OUT], pieces[HELD_OUT:]
     if count > len(texts):
         texts = texts + list(islice(_recombined(texts), count - len(texts)))
-    return Corpus(texts[:count], held_out, kinds)
+    return Corpus(texts[:count], held_out)
+
+
+def asked_of(source: Corpus) -> list[str]:
+    """The queries over the texts: 200 windows, and 100 questions of LoCoMo where the data is there."""
+    return windows(source, 200) + questions(100)
 
 
 def windows(source: Corpus, count: int) -> list[str]:
@@ -72,9 +75,6 @@ def windows(source: Corpus, count: int) -> list[str]:
 
 def questions(count: int) -> list[str]:
     """*count* questions of LoCoMo, or none where the data is absent."""
-    from siltstone.errors import DatasetError
-    from siltstone.evaluation import load_dataset
-
     try:
         conversations = load_dataset("locomo-dev").conversations
     except DatasetError as error:
@@ -84,28 +84,15 @@ def questions(count: int) -> list[str]:
     return random.Random(SEED + 2).sample(asked, min(count, len(asked)))
 
 
-def dialogues() -> list[str]:
-    """The turns of LoCoMo and the blocks of agents, in their order; none where the data is absent."""
-    from siltstone.errors import DatasetError
-    from siltstone.evaluation import load_dataset
-
-    try:
-        conversations = [each for name in DIALOGUES for each in load_dataset(name).conversations]
-    except DatasetError as error:
-        print(f"no dialogues: {error}", file=sys.stderr)
-        return []
-    return [turn.text for each in conversations for turn in each.turns]
-
-
-def _collected(count: int) -> list[tuple[str, str]]:
-    """*count* texts with their kinds, none twice."""
+def _collected(count: int) -> list[str]:
+    """*count* texts, none twice."""
     files = sorted({path for place in {"/usr", sys.base_prefix} for path in _files(Path(place))})
     draw = random.Random(SEED)
     draw.shuffle(files)
-    found: list[tuple[str, str]] = []
+    found: list[str] = []
     seen: set[int] = set()
     for path in files:
-        found += [(_kind(path), text) for text in _pieces(path, draw, seen)]
+        found += _pieces(path, draw, seen)
         if len(found) >= 2 * count:
             break
     if len(found) < count:
@@ -117,10 +104,6 @@ def _files(place: Path) -> Iterator[Path]:
     for path in place.rglob("*"):
         if (path.suffix in SUFFIXES or MAN.search(path.name)) and path.is_file():
             yield path.resolve()
-
-
-def _kind(path: Path) -> str:
-    return SUFFIXES.get(path.suffix, "man pages")
 
 
 def _pieces(path: Path, draw: random.Random, seen: set[int]) -> Iterator[str]:
@@ -146,8 +129,6 @@ def _pieces(path: Path, draw: random.Random, seen: set[int]) -> Iterator[str]:
 
 def hash_of(text: str) -> int:
     """The same number in every run, unlike ``hash``."""
-    from siltstone import _native
-
     return _native.word_hash(text)
 
 

@@ -10,10 +10,13 @@ the opening with its first ``prepare`` in a new store.
 from __future__ import annotations
 
 import os
-import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from common import begin, head, row
 
 RUNS = 15
 
@@ -38,24 +41,21 @@ def milliseconds(code: str, *arguments: str) -> float:
     return (used.ru_utime + used.ru_stime) * 1e3
 
 
-def told(name: str, runs: Sequence[float], empty: float) -> None:
-    """A line: the least, and the median, above an empty process."""
-    least, median = min(runs) - empty, statistics.median(runs) - empty
-    print(f"{name:<42} {least:7.1f} ms at least, {median:7.1f} ms in the median, above an empty process")
-
-
 def main() -> None:
-    """Prints the lines, and how many modules of ours a session takes."""
+    """Prints the table, and how many modules of ours a session takes."""
+    begin("milliseconds of the processor above an empty process")
     with tempfile.TemporaryDirectory() as path:
         milliseconds(READY, f"{path}/first")  # makes the bytecode of what is imported
         rounds = [
             (milliseconds(NOTHING), milliseconds(IMPORTED), milliseconds(READY, f"{path}/{run}"))
             for run in range(RUNS)
         ]
-        empty, imported, ready = (list(column) for column in zip(*rounds, strict=True))
-        print(f"an empty process: {min(empty):.1f} ms")
-        told("import siltstone", imported, min(empty))
-        told("README's opening with its first prepare", ready, min(empty))
+        empty, *others = zip(*rounds, strict=True)
+        head("", "at least", "in the median")
+        for name, spent in zip(
+            ("import siltstone", "the opening with its first prepare"), others, strict=True
+        ):
+            row(name, min(spent) - min(empty), median(spent) - min(empty))
         print("modules of siltstone by then: ", end="", flush=True)
         milliseconds(MODULES, f"{path}/last")
 

@@ -12,19 +12,20 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import bench_boundary
-import bench_embed
-import bench_search
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from siltstone import ExtractiveModel, MemoryStore, Session, ThresholdCompactor, _native, compact, plan
 from siltstone.engine import Compacted
-from siltstone.systems.meerkat import CompactionConfig
+
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+import bench_search
+from common import opened, questions, said, sentences
 
 ENTRIES = 10_000
 MESSAGES = 1_000
@@ -33,21 +34,17 @@ TURNS = 250  # of the list that is compacted, two messages each
 
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
-    """Pieces of about 600 bytes, as `embed_sparse` is compared on."""
-    found = bench_embed.corpus()[:1_000]
-    bench_embed.check(found)
-    return found
+    """Texts of about 600 bytes."""
+    return [each["content"] for each in said(0, 1_000)]
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryStore]:
     """A store of 10,000 entries, read into memory; the twin has answered for a small one."""
-    said = bench_search.sentences()
-    with MemoryStore.open(tmp_path_factory.mktemp("small")) as small:
-        given = bench_search.entries(said, 0, 600)
-        small.index(bench_search.SESSION, given)
-        assert bench_search.is_right(small, given, queries()[:5])
-    found = bench_search.filled(tmp_path_factory.mktemp("store"), said, ENTRIES)
+    lines = sentences()
+    with bench_search.filled(tmp_path_factory.mktemp("small"), lines, 600) as small:
+        bench_search.check(small, bench_search.entries(lines, 0, 600), questions(lines)[:5])
+    found = bench_search.filled(tmp_path_factory.mktemp("store"), lines, ENTRIES)
     yield found
     found.close()
 
@@ -55,42 +52,30 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryStore]:
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[Session]:
     """A session of 1,000 messages, of which no compaction is due."""
-    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=10**9))
-    found = bench_boundary.filled(tmp_path, MESSAGES, policy)
-    yield found
-    found.close()
+    with MemoryStore.open(tmp_path) as memory, opened(memory, "bench") as found:
+        found.append(*said(0, MESSAGES))
+        assert len(found.prepare().messages) == MESSAGES
+        yield found
 
 
 @pytest.fixture(scope="module")
 def history() -> list[dict[str, Any]]:
     """Short turns of people."""
-    said = bench_search.sentences()
     roles = itertools.cycle(("user", "assistant"))
-    return [{"role": role, "content": text} for role, text in zip(roles, said[: 2 * TURNS], strict=False)]
-
-
-def queries() -> list[str]:
-    """Eight words each, of sentences that the store has."""
-    said = bench_search.sentences()
-    return [" ".join(text.split()[2:10]) for text in said[:: len(said) // 200]][:200]
+    lines = sentences()[: 2 * TURNS]
+    return [{"role": role, "content": text} for role, text in zip(roles, lines, strict=False)]
 
 
 def test_embed_a_thousand_texts(benchmark: BenchmarkFixture, texts: list[str]) -> None:
-    """`embed_sparse`, held against a loop in Python by the fixture."""
+    """`embed_sparse`, a row for each text."""
     rows = benchmark(_native.embed_sparse, texts, "xxh3")
     assert len(rows[0]) == 8 * (len(texts) + 1)
-
-
-def test_measure_a_thousand_messages(benchmark: BenchmarkFixture, texts: list[str]) -> None:
-    """`json_size`, held against `json.dumps`."""
-    messages = bench_embed.messages(texts)
-    assert benchmark(_native.json_size, messages) == bench_embed.dumps_size(messages)
 
 
 @pytest.mark.parametrize("ranker", ["lexical", "cosine", "hybrid"])
 def test_search_ten_thousand_entries(benchmark: BenchmarkFixture, store: MemoryStore, ranker: Any) -> None:
     """One search for eight words; each round asks for others."""
-    asked = itertools.cycle(queries())
+    asked = itertools.cycle(questions(sentences()))
     hits = benchmark(lambda: store.search(bench_search.SESSION, next(asked), limit=10, ranker=ranker))
     assert len(hits) == 10
 
@@ -98,7 +83,7 @@ def test_search_ten_thousand_entries(benchmark: BenchmarkFixture, store: MemoryS
 def test_append(benchmark: BenchmarkFixture, session: Session) -> None:
     """One message, durable when the call returns: the disk's time is in it."""
     numbers = itertools.count()
-    benchmark.pedantic(lambda: session.append(bench_boundary.message(next(numbers))), rounds=200)
+    benchmark.pedantic(lambda: session.append(said(next(numbers), 1)[0]), rounds=200)
     assert len(session.history()) == MESSAGES + next(numbers)
 
 
@@ -107,7 +92,7 @@ def test_prepare_after_an_append(benchmark: BenchmarkFixture, session: Session) 
     numbers = itertools.count()
 
     def append() -> None:
-        session.append(bench_boundary.message(next(numbers)))
+        session.append(said(next(numbers), 1)[0])
 
     prepared = benchmark.pedantic(session.prepare, setup=append, rounds=200)
     assert prepared.compaction is None

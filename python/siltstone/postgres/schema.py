@@ -240,7 +240,7 @@ _COPIES: Final = 2  # bytes in memory for each byte of a text
 
 
 def weight(row: Iterable[object]) -> int:
-    """The approximate bytes of a row in memory, measured with entries by ``benches/postgres/memory.py``."""
+    """The approximate bytes of a row in memory, measured with entries by ``benches/postgres/bench.py``."""
     return _ROW_BYTES + _COPIES * sum(len(value) for value in row if isinstance(value, (str, bytes)))
 
 
