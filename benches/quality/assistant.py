@@ -2,14 +2,15 @@
 
 python benches/quality/assistant.py
 
-Turns are written in ``assistant_turns.py``; answers are pages of ``pydoc``, two hundred words each. What is
-asked later is what the user had asked, instructions, what was changed, the order of things, all of a theme.
-``project_turns.py`` has a dialogue that is about one project from its first turn to its last, so that the
-words of the project tell nothing; answers begin with what was asked.
+Turns are written in ``questions.json``; answers are pages of ``pydoc``, two hundred words each. What is asked
+later is what the user had asked, instructions, what was changed, the order of things, all of a theme. Another
+dialogue is about one greenhouse from its first turn to its last, so that the words of the project tell
+nothing; answers begin with what was asked.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -21,12 +22,23 @@ from random import Random
 from statistics import fmean
 from typing import get_args
 
-from assistant_turns import INSTRUCTIONS, THEMES, TOPICS, UPDATES
-from project_turns import SAID, TOGETHER
 from siltstone import MemoryStore
 from siltstone.evaluation import Conversation, Dataset, Question, Turn, evaluate, load_dataset
 from siltstone.memory import SearchOrder
 
+WRITTEN = json.loads((Path(__file__).parent / "questions.json").read_text("utf-8"))
+#: Page of ``pydoc``; what the user asks; how that is asked for later, in other words.
+TOPICS = WRITTEN["topics"]
+#: Wishes of the user for the form of answers, and the later questions for them.
+INSTRUCTIONS = WRITTEN["instructions"]
+#: A first statement of the user, its replacement, and the question that wants both, the newer one above all.
+UPDATES = WRITTEN["updates"]
+#: Questions for all that was said of a subject, and the pages that belong to it.
+THEMES = WRITTEN["themes"]
+#: The name of a turn, the later question or "", and the words of the user.
+SAID = WRITTEN["said"]
+#: The kind of a question, the turns that answer it, and the question.
+TOGETHER = WRITTEN["together"]
 DIALOGUES = 2  # each with half of the topics, and answers from other parts of the pages
 WORDS = 200  # of an answer
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Quality without a model: of how many questions does the evidence survive a compaction?
+"""Evidence that survives a compaction: of how many questions, without a model?
 
 make quality
 python benches/quality/evidence.py --record benches/record
@@ -9,12 +9,9 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
-import siltstone
 from harness import run
-from record import commit, machine
 from siltstone.evaluation import Conversation, Dataset
 from survival import (
     LEAST,
@@ -30,34 +27,25 @@ from survival import (
     writers,
 )
 
-COMMAND = "python benches/quality/evidence.py --record benches/record"
 WINDOWS = (6_000, 8_000, 12_000, 16_000, 20_000)  # tokens; the sessions have 22,000 and 31,000
 SHARES = (0.05, 0.1, 0.2)  # of a conversation's tokens: what one summary of all of it may have
 
 
 def main() -> int:
     """2 where there is nothing to measure."""
-    name = f"{datetime.now(UTC):%Y-%m-%d}-evidence.md"
-    return run("evidence", __doc__.splitlines()[0], name, lambda datasets: "\n".join(page(datasets)) + "\n")
+    return run(__doc__.splitlines()[0], "evidence", page)
 
 
 def page(datasets: Sequence[Dataset]) -> Iterator[str]:
-    """The whole record as lines of Markdown."""
+    """The lines of the record."""
     agents = next(each for each in datasets if each.name == "agent-dev")
     yield from [
-        f"# Evidence that survives a compaction, {datetime.now(UTC):%Y-%m-%d}",
-        "",
-        f"`{COMMAND}` on commit {commit()}, siltstone {siltstone.__version__}.",
-        f"{machine()}.",
         "No model is asked, and all figures are the same in every run.",
         "",
         f"The evidence of a question survives in a text that has at least {LEAST:.0%} of its rare words:",
         "those whose idf over the turns is above the median, taken over every word of every turn.",
         f"Random sentences are the mean of {len(SEEDS)} seeds.",
         "Every writer has the same budget; questions of category `adversarial` are left out.",
-        "",
-        "Recorded data: transcripts of marot/spotter (MIT), LoCoMo (Maharana et al., ACL 2024,",
-        "CC BY-NC 4.0), MADial-Bench (MIT).",
         "",
         "## In an agent's session",
         "",

@@ -1,4 +1,4 @@
-"""Stores of others behind our contract of a store: full text, BM25, and two memories for agents.
+"""Stores of others behind our contract of a store: full text and BM25.
 
 Each is used as its own documentation shows. All index ``speaker: text`` and are asked the question as it
 stands, its words joined by OR where there is a query language.
@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import re
 import sqlite3
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from siltstone import Entry
@@ -144,72 +142,6 @@ class Bm25s:
         pass
 
 
-class RankBm25:
-    """``BM25Okapi`` over words split at white space, as its readme has it."""
-
-    def index(self, _session_id: str, entries: Sequence[Entry]) -> Receipt:
-        from rank_bm25 import BM25Okapi
-
-        self._model = BM25Okapi([said(entry).split() for entry in entries])
-        self._texts = [entry.content for entry in entries]
-        return Receipt(range(len(entries)))
-
-    def search(self, _session_id: str, query: str, *, limit: int) -> list[Hit]:
-        scores = self._model.get_scores(query.split())
-        best = (-scores).argsort(kind="stable")[:limit]
-        return hits(zip(best.tolist(), scores[best].tolist(), strict=True), self._texts)
-
-    def close(self) -> None:
-        pass
-
-
-class Geny:
-    """``geny-memory-adaptor``: words, its static vectors, and its graph, with its defaults."""
-
-    def __init__(self) -> None:
-        from geny_memory_adaptor import SynapseMemory
-
-        self._directory = tempfile.TemporaryDirectory(prefix="siltstone-geny-")
-        self._memory = SynapseMemory.open(str(Path(self._directory.name) / "synapse.db"))
-
-    def index(self, _session_id: str, entries: Sequence[Entry]) -> Receipt:
-        rows = [{"node_id": str(place), "text": said(entry)} for place, entry in enumerate(entries)]
-        self._memory.index_many(rows)
-        self._texts = [entry.content for entry in entries]
-        return Receipt(range(len(rows)))
-
-    def search(self, _session_id: str, query: str, *, limit: int) -> list[Hit]:
-        found = self._memory.search(query, top_k=limit)
-        return [Hit(int(hit.id), hit.score, self._texts[int(hit.id)]) for hit in found]
-
-    def close(self) -> None:
-        self._memory.close()
-        self._directory.cleanup()
-
-
-class AgentRecall:
-    """``agentrecall-db`` as it is installed, without its extra for vectors."""
-
-    def __init__(self) -> None:
-        from agentrecall import Memory
-
-        self._memory = Memory(":memory:")
-
-    def index(self, _session_id: str, entries: Sequence[Entry]) -> Receipt:
-        stored = self._memory.add_many([said(entry) for entry in entries])
-        self._places = {record.id: place for place, record in enumerate(stored)}
-        self._texts = [entry.content for entry in entries]
-        return Receipt(range(len(stored)))
-
-    def search(self, _session_id: str, query: str, *, limit: int) -> list[Hit]:
-        found = self._memory.search(query, k=limit)
-        places = [(self._places[hit.record.id], hit.score) for hit in found]
-        return [Hit(place, score, self._texts[place]) for place, score in places]
-
-    def close(self) -> None:
-        self._memory.close()
-
-
 def said(entry: Entry) -> str:
     return f"{entry.name or entry.role}: {entry.content}"
 
@@ -225,7 +157,4 @@ LEXICAL = [
     Peer("tantivy default", lambda: Tantivy("default"), ("tantivy",)),
     Peer("tantivy en_stem", lambda: Tantivy("en_stem"), ("tantivy",)),
     Peer("bm25s, stop words and stems", Bm25s, ("bm25s", "Stemmer")),
-    Peer("rank-bm25", RankBm25, ("rank_bm25",)),
-    Peer("geny-memory-adaptor", Geny, ("geny_memory_adaptor",)),
-    Peer("agentrecall-db", AgentRecall, ("agentrecall",)),
 ]

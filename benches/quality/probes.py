@@ -1,4 +1,4 @@
-"""How often do five results answer what an agent asks its memory, by kind? Prints and records it.
+"""Questions as agents ask them: how often do five results answer, by kind?
 
 make quality
 python benches/quality/probes.py --record benches/record
@@ -6,29 +6,29 @@ python benches/quality/probes.py --record benches/record
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from pathlib import Path
 
 from contenders import DEFAULT, PEERS, contenders
 from harness import run
-from probe_questions import QUESTIONS
-from record import commit, machine
 from siltstone.evaluation import Conversation, Dataset, Question, Report, evaluate
 
-COMMAND = "python benches/quality/probes.py --record benches/record"
 HITS = 5
+#: By conversation: the kind of a question, the question, and the turns that answer it. Kinds: words, an
+#: identifier, a number, the text of an error, words with a typo, what is not so, a date, other words.
+QUESTIONS = json.loads((Path(__file__).parent / "questions.json").read_text("utf-8"))["probes"]
 
 
 def main() -> int:
     """2 where it cannot measure."""
-    name = f"{datetime.now(UTC):%Y-%m-%d}-probes.md"
-    return run("probes", __doc__.splitlines()[0], name, measured)
+    return run(__doc__.splitlines()[0], "probes", measured)
 
 
-def measured(datasets: list[Dataset]) -> str:
-    """The page of the record."""
+def measured(datasets: list[Dataset]) -> Iterator[str]:
+    """The lines of the record."""
     (agent,) = [dataset for dataset in datasets if dataset.name == "agent-dev"]
     return page(measure(asked(agent)))
 
@@ -57,28 +57,17 @@ def measure(dataset: Dataset) -> dict[str, Report]:
     return reports
 
 
-def page(reports: Mapping[str, Report]) -> str:
-    """The whole record as Markdown."""
-    kinds = list(reports[DEFAULT].categories)
-    numbers = [reports[DEFAULT].categories[kind].questions for kind in kinds]
-    head = " | ".join(f"{kind} ({number})" for kind, number in zip(kinds, numbers, strict=True))
-    lines = [
-        f"# Questions as agents ask them, {datetime.now(UTC):%Y-%m-%d}",
-        "",
-        f"`{COMMAND}` on commit {commit()}.",
-        f"{machine()}.",
-        "",
-        f"{sum(numbers)} questions on the two recorded sessions of agent-dev (marot/spotter, MIT).",
-        f"Hit@{HITS}: the share of questions that one of the first {HITS} results answers.",
-        "",
-        f"| ranker | all | {head} | MRR |",
-        f"| :--- | ---: |{' ---: |' * len(kinds)} ---: |",
-    ]
+def page(reports: Mapping[str, Report]) -> Iterator[str]:
+    """The lines of the record."""
+    numbers = {kind: figures.questions for kind, figures in reports[DEFAULT].categories.items()}
+    yield f"{sum(numbers.values())} questions on the two recorded sessions of agent-dev."
+    yield f"Hit@{HITS}: the share of questions that one of the first {HITS} results answers.\n"
+    yield f"| ranker | all | {' | '.join(f'{kind} ({number})' for kind, number in numbers.items())} | MRR |"
+    yield f"| :--- | ---: |{' ---: |' * len(numbers)} ---: |"
     for name, report in reports.items():
-        cells = [f"{report.categories[kind].hit[HITS]:.2f}" for kind in kinds]
+        cells = [f"{report.categories[kind].hit[HITS]:.2f}" for kind in numbers]
         pooled = report.pooled
-        lines.append(f"| {name} | {pooled.hit[HITS]:.3f} | {' | '.join(cells)} | {pooled.mrr:.3f} |")
-    return "\n".join(lines) + "\n"
+        yield f"| {name} | {pooled.hit[HITS]:.3f} | {' | '.join(cells)} | {pooled.mrr:.3f} |"
 
 
 if __name__ == "__main__":

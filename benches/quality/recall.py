@@ -1,4 +1,4 @@
-"""Recall end to end: of how many questions does the block before a question hold the evidence?
+"""Recall: of how many questions does the block before a question hold the evidence?
 
 python benches/quality/recall.py --record benches/record
 """
@@ -9,13 +9,10 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
-import siltstone
 from harness import run
-from record import commit, machine
 from siltstone import ExtractiveModel, RecallConfig, Session, ThresholdCompactor
 from siltstone.compaction.material import render
 from siltstone.evaluation import Conversation, Dataset
@@ -24,7 +21,6 @@ from siltstone.messages import RecalledMessage, read_history
 from siltstone.tokens import estimate_tokens
 from survival import FIRST_HITS, LEAST, Calls, Rarity, answerable, as_messages, calls_of, said
 
-COMMAND = "python benches/quality/recall.py --record benches/record"
 WINDOWS = {"agent-dev": (6_000, 8_000, 12_000), "locomo-dev": (4_000, 8_000)}  # tokens
 STRANGE = 100  # questions of other conversations, for each
 SCORES = (0.10, 0.14, 0.20)
@@ -66,17 +62,12 @@ class Found:
 
 def main() -> int:
     """2 where there is nothing to measure."""
-    name = f"{datetime.now(UTC):%Y-%m-%d}-recall.md"
-    return run("recall", __doc__.splitlines()[0], name, lambda datasets: "\n".join(page(datasets)) + "\n")
+    return run(__doc__.splitlines()[0], "recall", page)
 
 
 def page(datasets: Sequence[Dataset]) -> Iterator[str]:
-    """The whole record as lines of Markdown."""
+    """The lines of the record."""
     yield from [
-        f"# Recall, {datetime.now(UTC):%Y-%m-%d}",
-        "",
-        f"`{COMMAND}` on commit {commit()}, siltstone {siltstone.__version__}.",
-        f"{machine()}.",
         "No model is asked, and all figures are the same in every run.",
         "",
         "Each conversation is a session in a small window, with `ThresholdCompactor()`, `ExtractiveModel()`",

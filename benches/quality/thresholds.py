@@ -1,4 +1,4 @@
-"""Which answerable questions does a least score keep, and which does it leave without an answer?
+"""Thresholds: which answerable questions does a least score keep, and which does it leave without an answer?
 
 python benches/quality/thresholds.py [--record DIR]
 
@@ -13,7 +13,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from random import Random
 from statistics import fmean
 
@@ -58,14 +57,13 @@ class Scores:
 
 def main() -> int:
     """2 where it cannot measure."""
-    name = f"thresholds-{datetime.now(UTC):%Y-%m-%d}.md"
-    return run("thresholds", __doc__.splitlines()[0], name, measured)
+    return run(__doc__.splitlines()[0], "thresholds", measured)
 
 
-def measured(datasets: list[Dataset]) -> str:
-    """The page of the record."""
+def measured(datasets: list[Dataset]) -> Iterator[str]:
+    """The lines of the record."""
     scores = {dataset.name: scored(dataset) for dataset in (*datasets, assistant_set())}
-    return "\n".join(page(scores))
+    return page(scores)
 
 
 def scored(dataset: Dataset) -> Scores:
@@ -102,8 +100,6 @@ def scored(dataset: Dataset) -> Scores:
 def page(scores: dict[str, Scores]) -> Iterator[str]:
     """Two tables: the share that is kept, and the Recall@10 that is lost."""
     chosen = [each for name, each in scores.items() if name not in DIALOGUES]
-    yield "# Thresholds\n"
-    yield "    python benches/quality/thresholds.py --record benches/record\n"
     yield "Answerable questions that are kept, by the best hit; in parentheses questions about something else"
     yield "that find nothing. The mean is that of the sets without whole dialogues as queries.\n"
     yield f"| at least | {' | '.join(scores)} | mean kept |"

@@ -22,8 +22,7 @@ def assistant() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(QUALITY))
         yield import_module("assistant")
-    for module in ("assistant", "assistant_turns", "project_turns"):
-        del sys.modules[module]
+    del sys.modules["assistant"]
 
 
 # Answers are pages of this Python, so figures move a little from one to the next.
