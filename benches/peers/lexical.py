@@ -7,25 +7,24 @@ from __future__ import annotations
 
 import importlib
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import siltstone
-import siltstone.index
-from measure import K, OverTexts
+from measure import Contender, K
 from siltstone import _native
+from siltstone.index import Bm25Index, Bm25Params
 
 K1, B = 1.2, 0.75
 
 
-class Bm25(OverTexts):
+class Bm25(Contender):
     """``Bm25Index``."""
 
     def __init__(self) -> None:
-        super().__init__("siltstone Bm25Index", siltstone.index.Bm25Index(siltstone.index.Bm25Params(K1, B)))
+        super().__init__("siltstone Bm25Index", Bm25Index(Bm25Params(K1, B)))
 
 
-class Tantivy:
+class Tantivy(Contender):
     """An index in memory, written by one thread and merged into one segment."""
 
     def __init__(self) -> None:
@@ -63,9 +62,6 @@ class Tantivy:
     def ask(self, query: Any) -> Any:
         return Places(self._searcher, self._searcher.search(query, K, count=False).hits)
 
-    def ask_all(self) -> None:
-        return None
-
     def size(self) -> None:
         return None
 
@@ -83,14 +79,13 @@ class Places(Sequence[int]):
         return self._searcher.doc(self._hits[number][1])["place"][0]
 
 
-class Bm25s:
+class Bm25s(Contender):
     """Its eager scores, in Lucene's form; single-threaded NumPy."""
 
     def __init__(self) -> None:
         self.name = "bm25s"
         self.model = importlib.import_module("bm25s").BM25(method="lucene", k1=K1, b=B)
         self._terms: list[list[str]] = []
-        self._queries: list[list[str]] = []
 
     def add(self, rows: Any) -> None:
         self._terms += [_native.terms(text) for text in rows]
@@ -101,56 +96,21 @@ class Bm25s:
 
     def prepare(self, queries: Any) -> Sequence[Any]:
         known = self.model.vocab_dict
-        self._queries = [[term for term in _native.terms(query) if term in known] for query in queries]
-        return self._queries
+        return [[term for term in _native.terms(query) if term in known] for query in queries]
 
     def ask(self, query: Any) -> Sequence[int]:
         if not query:
             return ()
         return self.model.retrieve([query], k=K, show_progress=False, n_threads=0)[0][0]  # type: ignore[no-any-return]
 
-    def ask_all(self) -> Callable[[], Any]:
-        asked = [query for query in self._queries if query]
-        return lambda: self.model.retrieve(asked, k=K, show_progress=False, n_threads=0)
-
     def size(self) -> int:
         return sum(int(part.nbytes) for part in self.model.scores.values() if hasattr(part, "nbytes"))
 
 
-class RankBm25:
-    """``BM25Okapi``; each query scores every text, so it is asked few."""
-
-    most, rounds = 10, 1
-
-    def __init__(self) -> None:
-        self.name = "rank-bm25"
-        self._make = importlib.import_module("rank_bm25").BM25Okapi
-        self._terms: list[list[str]] = []
-
-    def add(self, rows: Any) -> None:
-        self._terms += [_native.terms(text) for text in rows]
-
-    def ready(self) -> None:
-        self._model = self._make(self._terms, k1=K1, b=B)
-
-    def prepare(self, queries: Any) -> Sequence[Any]:
-        return [_native.terms(query) for query in queries]
-
-    def ask(self, query: Any) -> Sequence[int]:
-        scores = self._model.get_scores(query)
-        return scores.argsort()[::-1][:K]  # type: ignore[no-any-return]
-
-    def ask_all(self) -> None:
-        return None
-
-    def size(self) -> None:
-        return None
-
-
-class Fts5:
+class Fts5(Contender):
     """SQLite's full text search in memory, by its own ``bm25()``; few queries, as they take milliseconds."""
 
-    most, rounds = 30, 3
+    most = 30
 
     def __init__(self) -> None:
         self.name = "SQLite FTS5"
@@ -174,9 +134,6 @@ class Fts5:
             return ()
         statement = "SELECT rowid FROM entry WHERE entry MATCH ? ORDER BY rank LIMIT ?"
         return [row[0] for row in self._database.execute(statement, (query, K))]
-
-    def ask_all(self) -> None:
-        return None
 
     def size(self) -> int:
         return int(self._database.execute("SELECT sum(length(block)) FROM entry_data").fetchone()[0])

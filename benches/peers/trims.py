@@ -1,43 +1,59 @@
-"""How fast is a history trimmed, and a result compressed, beside what others use for that? Prints a table.
+"""How fast is a history trimmed, and how much shorter does a result get, beside what others use for that?
 
     make bench-peers
     python benches/peers/trims.py
 
-CPU time of one call in milliseconds, of all its threads, the best of several: the history is halved.
-The first call has messages that nobody has seen; the next turn is the same list with two more messages, as a
-conversation goes on, after the list before was trimmed.
-Packages of others are optional: what is absent is said and left out. ``TruncationStrategy`` of Microsoft's
-Agent Framework counts the whole history again for each group that leaves, so it is asked of 1,000 alone.
+A history is halved: CPU time of one call in milliseconds, of all its threads, the best of several. The first
+call has messages that nobody has seen; the next turn is the same list with two more messages, after the list
+before was trimmed.
+
+Each session of ``agent-messages-dev.jsonl`` (``SILTSTONE_DATA``) is played to ``CompressToolOutput`` as an
+agent would meet it, and handed whole to ``headroom.compress``. Tokens are counted by one rule for both.
+*Touched* are the messages that are other than they were; *earlier* those of them that a model had been sent
+before, so that a provider's cached prefix ends there.
+
+Packages of others are optional: what is absent is said and left out.
 """
 
 from __future__ import annotations
 
-import argparse
-import asyncio
-import inspect
+import copy
 import json
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
-from siltstone import SmartTrim, SmartTrimConfig, estimate_tokens
-from siltstone.messages import condensed
+from siltstone import (
+    CompressToolOutput,
+    Session,
+    SimpleMemoryStore,
+    SmartTrim,
+    SmartTrimConfig,
+    estimate_tokens,
+)
+from siltstone.evaluation import data_place
+from siltstone.messages import condensed, encode, read_message
 from siltstone.systems.openclaw import smart_trim
+from siltstone.tokens import rule
+
+sys.path.append(str(Path(__file__).parents[1]))
+from common import begin, head, row, timed
 
 SEED = 20261122
-SIZES = (1_000, 10_000, 100_000)
+SIZES = (1_000, 100_000)
 WORDS = 40  # of a message
-QUADRATIC = 1_000  # messages at most, where time grows with the square
 TURNS = 12  # calls whose best counts
+RULE = rule("blocks")
+WINDOW = 1_000_000  # nothing else is due
+PIECE = 40_000  # characters, which are some 10,000 tokens
 
 Chat = list[dict[str, Any]]
-# A function that trims messages, and the messages as it takes them.
-Contender = tuple[Callable[[Any], Any], list[Any]]
-Measure = Callable[[Contender], float]
 
 
 def messages(count: int) -> Chat:
@@ -50,122 +66,128 @@ def messages(count: int) -> Chat:
     ]
 
 
-def timed(call: Callable[[], Any]) -> float:
-    """The CPU time of a call in milliseconds."""
-    started = time.process_time()
-    call()
-    return (time.process_time() - started) * 1000
+def best(call: Callable[[], object]) -> float:
+    """The least milliseconds of CPU of some calls."""
+    return min(timed(call, time.process_time) for _ in range(TURNS))
 
 
-def first(contender: Contender) -> float:
-    """The fastest of some calls, each with messages that nobody has seen."""
-    trim, read = contender
-    return min(timed(partial(trim, read)) for _ in range(TURNS))
+def first(chat: Chat) -> float:
+    """``smart_trim`` of messages that nobody has seen."""
+    return best(partial(smart_trim, chat, estimate_tokens(chat, SmartTrimConfig().estimator) // 2))
 
 
-def following(contender: Contender) -> float:
-    """The fastest of some calls, each with two messages more than the one before."""
-    trim, read = contender
-    ends = range(len(read) - 2 * TURNS, len(read) + 1, 2)
-    return min([timed(partial(trim, read[:end])) for end in ends][1:])
-
-
-def siltstone(chat: Chat) -> Contender:
-    limit = estimate_tokens(chat, SmartTrimConfig().estimator) // 2
-    return lambda raws: smart_trim(raws, limit), chat
-
-
-def siltstone_policy(chat: Chat) -> Contender:
+def following(chat: Chat) -> float:
+    """``SmartTrim.trim`` of two messages more than in the call before."""
     limit, policy = estimate_tokens(chat, SmartTrimConfig().estimator) // 2, SmartTrim()
-    return lambda raws: policy.trim(raws, limit), chat
+    ends = range(len(chat) - 2 * TURNS, len(chat) + 1, 2)
+    return min([timed(partial(policy.trim, chat[:end], limit), time.process_time) for end in ends][1:])
 
 
-def langchain(chat: Chat) -> Contender:
+def langchain(chat: Chat) -> float:
+    """``trim_messages`` with its approximate count, which reads no text for relevance."""
+    from langchain_core.messages import AIMessage, HumanMessage
     from langchain_core.messages.utils import count_tokens_approximately, trim_messages
 
-    read = in_langchain(chat)
+    kinds = {"user": HumanMessage, "assistant": AIMessage}
+    read = [kinds[raw["role"]](raw["content"]) for raw in chat]
     limit = count_tokens_approximately(read) // 2
     options = {"token_counter": count_tokens_approximately, "strategy": "last", "start_on": "human"}
-    return lambda read: trim_messages(read, max_tokens=limit, **options), read
+    return best(partial(trim_messages, read, max_tokens=limit, **options))
 
 
-def langchain_same_count(chat: Chat) -> Contender:
-    """The same with our rule as its counter, which both then count by."""
-    from langchain_core.messages.utils import trim_messages
+@dataclass(slots=True)
+class Outcome:
+    """The results for the messages of some sessions."""
 
-    roles = {"human": "user", "ai": "assistant"}
+    touched: int = 0
+    before: int = 0  # tokens of what was touched
+    after: int = 0
+    earlier: int = 0
+    restored: int = 0
 
-    def count(messages: list[Any]) -> int:
-        return estimate_tokens([{"role": roles[each.type], "content": each.content} for each in messages])
-
-    limit = estimate_tokens(chat) // 2
-    options = {"token_counter": count, "strategy": "last", "start_on": "human"}
-    return lambda read: trim_messages(read, max_tokens=limit, **options), in_langchain(chat)
-
-
-def in_langchain(chat: Chat) -> list[Any]:
-    from langchain_core.messages import AIMessage, HumanMessage
-
-    kinds = {"user": HumanMessage, "assistant": AIMessage}
-    return [kinds[raw["role"]](raw["content"]) for raw in chat]
-
-
-def agent_framework(chat: Chat) -> Contender:
-    from agent_framework import Message
-    from agent_framework._compaction import CharacterEstimatorTokenizer, TruncationStrategy, apply_compaction
-
-    tokenizer = CharacterEstimatorTokenizer()
-    limit = sum(tokenizer.count_tokens(raw["content"]) for raw in chat) // 2
-    strategy = TruncationStrategy(max_n=limit, compact_to=limit, tokenizer=tokenizer)
-
-    def trim(chat: Chat) -> Any:
-        read = [Message(raw["role"], [raw["content"]]) for raw in chat]
-        return asyncio.run(apply_compaction(read, strategy=strategy, tokenizer=tokenizer))
-
-    return trim, chat
+    def compare(self, was: Sequence[Any], now: Sequence[Any], seen: int) -> None:
+        """Counts what differs between two lists of messages, of which *seen* had been sent."""
+        for place, (one, other) in enumerate(zip(was, now, strict=True)):
+            if encode(one) != encode(other):
+                self.touched += 1
+                self.before += RULE.count([read_message(one, place)])
+                self.after += RULE.count([read_message(other, place)])
+                self.earlier += place < seen
 
 
-# Its name, its package, its maker, its call, and the largest number of messages.
-PEERS: list[tuple[str, str, Callable[[Chat], Contender], Measure, int]] = [
-    ("`smart_trim`", "siltstone", siltstone, first, SIZES[-1]),
-    ("`SmartTrim.trim`, next turn", "siltstone", siltstone_policy, following, SIZES[-1]),
-    ("LangChain, approximate count", "langchain_core", langchain, first, SIZES[-1]),
-    ("LangChain, next turn", "langchain_core", langchain, following, SIZES[-1]),
-    ("LangChain, our count", "langchain_core", langchain_same_count, first, SIZES[-1]),
-    ("Agent Framework", "agent_framework", agent_framework, first, QUADRATIC),
-]
+def ours(sessions: Sequence[list[Any]]) -> Outcome:
+    """Each session as an agent would meet it: a boundary before every answer."""
+    found = Outcome()
+    for number, raws in enumerate(sessions):
+        with Session.open(
+            None, f"s{number}", memory=SimpleMemoryStore(), policy=CompressToolOutput(), context_window=WINDOW
+        ) as session:
+            sent: list[Any] = []
+            for raw in raws:
+                if raw["role"] == "assistant":
+                    prepared = session.prepare().messages
+                    found.compare(sent, prepared[: len(sent)], len(sent))  # nothing that was sent changes
+                    sent = prepared
+                session.append(raw)
+            found.compare(raws, session.history(), 0)
+            found.restored += sum(
+                encode(one) == encode(other) and encode(one) != encode(shown)
+                for one, other, shown in zip(raws, session.log(), session.history(), strict=True)
+            )
+    return found
 
 
-def results() -> Iterator[tuple[str, str]]:
-    """Results of tools of 40,000 characters, which are some 10,000 tokens."""
-    code = inspect.getsource(argparse)
-    log = "".join(f"2026-05-01T10:{n % 60:02} INFO worker step {n} done\n" for n in range(2_000))
-    rows = json.dumps([{"id": n, "state": "open", "title": f"ticket {n}"} for n in range(800)])
-    for name, text in (("source code", code), ("a log", log), ("rows of JSON", rows)):
-        yield name, text[:40_000]
+def theirs(sessions: Sequence[list[Any]], compress: Callable[..., Any]) -> Outcome:
+    """A whole session in one call, as a proxy sees it."""
+    found = Outcome()
+    for raws in sessions:
+        result = compress(copy.deepcopy(raws))
+        last = max(at for at, raw in enumerate(raws) if raw["role"] == "assistant")
+        if len(result.messages) == len(raws):
+            found.compare(raws, result.messages, last)
+    return found
 
 
-def main() -> int:
+def compressed(sessions: Sequence[list[Any]]) -> None:
+    """Prints the table of results of tools."""
+    texts = [
+        part.text
+        for raws in sessions
+        for at, raw in enumerate(raws)
+        for part in read_message(raw, at).parts
+        if part.kind == "tool_result"
+    ]
+    tokens = sum(RULE.count([read_message(raw, at) for at, raw in enumerate(raws)]) for raws in sessions)
+    spent = best(lambda: [condensed(text) for text in texts]) * PIECE / sum(map(len, texts))
+    head("", "touched", "tokens before", "after", "earlier", "the same bytes in the log", "10,000 tokens, ms")
+    found = ours(sessions)
+    figures = (found.touched, found.before, found.after, found.earlier, found.restored)
+    row("`CompressToolOutput`", *figures, spent)
+    if find_spec("headroom") is None:
+        print("headroom-ai is not installed")
+        return
+    import headroom
+
+    found = theirs(sessions, headroom.compress)
+    spent = best(lambda: theirs(sessions, headroom.compress)) * 10_000 / tokens
+    row("`headroom.compress`", found.touched, found.before, found.after, found.earlier, "not kept", spent)
+
+
+def main() -> None:
     """Prints both tables."""
-    print("| messages |", " | ".join(name for name, *_ in PEERS), "|")
-    print("|---" * (len(PEERS) + 1) + "|")
+    begin("milliseconds of CPU")
+    head("messages", "`smart_trim`", "`SmartTrim.trim`, next turn", "LangChain `trim_messages`")
     for size in SIZES:
         chat = messages(size)
-        cells = []
-        for _, package, make, measure, most in PEERS:
-            if find_spec(package) is None:
-                cells.append("not installed")
-            elif size > most:
-                cells.append("")
-            else:
-                cells.append(f"{measure(make(chat)):,.1f} ms")
-        print(f"| {size:,} |", " | ".join(cells), "|", flush=True)
-    print("\n| result of 40,000 characters | time | characters left |\n|---|---|---|")
-    for name, text in results():
-        fastest = min(timed(partial(condensed, text)) for _ in range(50))
-        print(f"| {name} | {fastest:.2f} ms | {len(condensed(text)):,} |")
-    return 0
+        peer = langchain(chat) if find_spec("langchain_core") else "not installed"
+        row(size, first(chat), following(chat), peer)
+    print()
+    path = data_place() / "agent-messages-dev.jsonl"
+    if path.is_file():
+        compressed([json.loads(line)["messages"] for line in path.read_text("utf-8").splitlines()])
+    else:
+        print(f"no results of tools are compressed: there is no {path}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
