@@ -5,12 +5,10 @@ use std::hint::black_box;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use siltstone_benches::texts;
 use siltstone_core::SparseRow;
-use siltstone_core::analyse;
 use siltstone_core::bm25::{Bm25Index, Bm25Params, Document, Query};
 use siltstone_core::embed::hash::HashRule;
 use siltstone_core::embed::hashed_tf::counts;
 use siltstone_core::index::{HashedTfIndex, Neighbor, distance};
-use siltstone_core::simd::Level;
 
 const K: usize = 10;
 const QUERIES: usize = 50;
@@ -34,48 +32,18 @@ fn bench(criterion: &mut Criterion) {
         check_words(&bm25, &terms);
 
         let mut group = criterion.benchmark_group(format!("{entries}-entries"));
-        for level in Level::all() {
-            group.bench_function(
-                format!("exact/search/{QUERIES}-queries/{level}"),
-                |bencher| {
-                    level.run(|| {
-                        bencher.iter(|| -> usize {
-                            rows.iter()
-                                .map(|row| exact.search(black_box(row), K).len())
-                                .sum()
-                        });
-                    });
-                },
-            );
-        }
-        for level in Level::all() {
-            group.bench_function(
-                format!("bm25/search/{QUERIES}-queries/{level}"),
-                |bencher| {
-                    level.run(|| {
-                        bencher.iter(|| -> usize {
-                            terms
-                                .iter()
-                                .map(|query| bm25.search(black_box(query), K).len())
-                                .sum()
-                        });
-                    });
-                },
-            );
-        }
-        group.bench_function(format!("bm25/all-sums/{QUERIES}-queries"), |bencher| {
+        group.bench_function(format!("exact/search/{QUERIES}-queries"), |bencher| {
             bencher.iter(|| -> usize {
-                terms
-                    .iter()
-                    .map(|query| bm25.sums(black_box(query)).len())
+                rows.iter()
+                    .map(|row| exact.search(black_box(row), K).len())
                     .sum()
             });
         });
-        group.bench_function("bm25/analyse-all", |bencher| {
+        group.bench_function(format!("bm25/search/{QUERIES}-queries"), |bencher| {
             bencher.iter(|| -> usize {
-                texts
+                terms
                     .iter()
-                    .map(|text| analyse::terms(black_box(text)).len())
+                    .map(|query| bm25.search(black_box(query), K).len())
                     .sum()
             });
         });
@@ -105,7 +73,7 @@ fn bm25(documents: &[Document]) -> Bm25Index {
     index
 }
 
-/// Panics unless every level finds what brute force finds.
+/// Panics unless a search finds what brute force finds.
 fn check(exact: &HashedTfIndex, added: &[SparseRow], rows: &[SparseRow]) {
     for row in rows {
         let mut expected = Vec::new();
@@ -115,13 +83,11 @@ fn check(exact: &HashedTfIndex, added: &[SparseRow], rows: &[SparseRow]) {
         }
         expected.sort_by(|one, other| other.cmp(one));
         expected.truncate(K);
-        for level in Level::all() {
-            assert_eq!(level.run(|| exact.search(row, K)), expected, "{level}");
-        }
+        assert_eq!(exact.search(row, K), expected);
     }
 }
 
-/// Panics unless every level finds what all sums say.
+/// Panics unless a search finds what all sums say.
 fn check_words(bm25: &Bm25Index, queries: &[Query]) {
     for query in queries {
         let scorer = bm25.scorer(query);
@@ -131,11 +97,9 @@ fn check_words(bm25: &Bm25Index, queries: &[Query]) {
         expected.retain(|&(_, score)| score > 0.0);
         expected.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
         expected.truncate(K);
-        for level in Level::all() {
-            let found = level.run(|| bm25.search(query, K));
-            let found: Vec<(u32, f64)> = found.iter().map(|hit| (hit.id, hit.score)).collect();
-            assert_eq!(found, expected, "{level}");
-        }
+        let found = bm25.search(query, K);
+        let found: Vec<(u32, f64)> = found.iter().map(|hit| (hit.id, hit.score)).collect();
+        assert_eq!(found, expected);
     }
 }
 
