@@ -3,9 +3,7 @@
     make bench-peers
     python benches/peers/trims.py
 
-A history is halved: CPU time of one call in milliseconds, of all its threads, the best of several. The first
-call has messages that nobody has seen; the next turn is the same list with two more messages, after the list
-before was trimmed.
+A history is halved: CPU time of one call in milliseconds, of all its threads, the best of several.
 
 Each session of ``agent-messages-dev.jsonl`` (``SILTSTONE_DATA``) is played to ``CompressToolOutput`` as an
 agent would meet it, and handed whole to ``headroom.compress``. Tokens are counted by one rule for both.
@@ -29,14 +27,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from siltstone import (
-    CompressToolOutput,
-    Session,
-    SimpleMemoryStore,
-    SmartTrim,
-    SmartTrimConfig,
-    estimate_tokens,
-)
+from siltstone import CompressToolOutput, Session, SimpleMemoryStore, SmartTrimConfig, estimate_tokens
 from siltstone.evaluation import data_place
 from siltstone.messages import condensed, encode, read_message
 from siltstone.systems.openclaw import smart_trim
@@ -71,19 +62,12 @@ def best(call: Callable[[], object]) -> float:
     return min(timed(call, time.process_time) for _ in range(TURNS))
 
 
-def first(chat: Chat) -> float:
-    """``smart_trim`` of messages that nobody has seen."""
+def our_trim(chat: Chat) -> float:
+    """``smart_trim``, which scores every message for the newest requests."""
     return best(partial(smart_trim, chat, estimate_tokens(chat, SmartTrimConfig().estimator) // 2))
 
 
-def following(chat: Chat) -> float:
-    """``SmartTrim.trim`` of two messages more than in the call before."""
-    limit, policy = estimate_tokens(chat, SmartTrimConfig().estimator) // 2, SmartTrim()
-    ends = range(len(chat) - 2 * TURNS, len(chat) + 1, 2)
-    return min([timed(partial(policy.trim, chat[:end], limit), time.process_time) for end in ends][1:])
-
-
-def langchain(chat: Chat) -> float:
+def their_trim(chat: Chat) -> float:
     """``trim_messages`` with its approximate count, which reads no text for relevance."""
     from langchain_core.messages import AIMessage, HumanMessage
     from langchain_core.messages.utils import count_tokens_approximately, trim_messages
@@ -176,11 +160,11 @@ def compressed(sessions: Sequence[list[Any]]) -> None:
 def main() -> None:
     """Prints both tables."""
     begin("milliseconds of CPU")
-    head("messages", "`smart_trim`", "`SmartTrim.trim`, next turn", "LangChain `trim_messages`")
+    head("messages", "`smart_trim`", "LangChain `trim_messages`")
     for size in SIZES:
         chat = messages(size)
-        peer = langchain(chat) if find_spec("langchain_core") else "not installed"
-        row(size, first(chat), following(chat), peer)
+        peer = their_trim(chat) if find_spec("langchain_core") else "not installed"
+        row(size, our_trim(chat), peer)
     print()
     path = data_place() / "agent-messages-dev.jsonl"
     if path.is_file():
