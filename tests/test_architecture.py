@@ -13,9 +13,10 @@ PACKAGE, CORE = CHECKOUT / "python" / "siltstone", CHECKOUT / "rust" / "core" / 
 FLOORS = {  # lowest first: a room imports rooms of earlier lines, and itself
     PACKAGE: [
         "_native errors",
-        "embedding events hooks limits messages",
-        "documented index llm memory redaction tokens",
-        "compaction knowledge models",
+        "embedding hooks limits messages",
+        "documented index llm redaction tokens",
+        "events",
+        "compaction knowledge memory models",
         "archive evaluation recall testing tools",
         "systems",
         "config engine presets",
@@ -37,8 +38,7 @@ FLOORS = {  # lowest first: a room imports rooms of earlier lines, and itself
     ],
 }
 APART = {  # lower rooms that a room does without all the same
-    "compaction": {"memory"}, "engine": {"memory"}, "knowledge": {"memory"}, "models": {"memory"},
-    "session": {"models"}, "evaluation": {"compaction", "messages", "models"},
+    "engine": {"memory"}, "session": {"models"}, "evaluation": {"compaction", "messages", "models"},
     "embed": {"sqlite"}, "bm25": {"sqlite"}, "index": {"sqlite", "embed", "bm25"},
 }  # fmt: skip
 

@@ -24,7 +24,7 @@ from siltstone import (
 )
 from siltstone.engine import Compacted, Failed, Skipped
 from siltstone.errors import InvalidMessageError
-from siltstone.events import UsageRecord
+from siltstone.llm import UsageRecord
 from siltstone.testing import RecordingHook, ScriptedModel
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))

@@ -26,7 +26,8 @@ import siltstone.engine
 import siltstone.errors
 from conversations import small, turns
 from siltstone import Completion, CompletionRequest, MemoryStore, Session, events, telemetry
-from siltstone.events import UNWATCHED, UsageRecord, watch_operation
+from siltstone.hooks import UNWATCHED, watch_operation
+from siltstone.llm import UsageRecord
 
 SECRET = "The vault opens with 4711."
 

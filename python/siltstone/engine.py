@@ -28,26 +28,25 @@ from siltstone.errors import (
     StoreError,
 )
 from siltstone.events import (
-    UNWATCHED,
     CompactionCompleted,
     CompactionFailed,
     CompactionStarted,
     Event,
     ExtractionFailed,
     Hook,
-    UsageRecord,
     UserMessagesSummarised,
-    notify,
-    watch_compaction,
 )
 from siltstone.hooks import (
     HOOK_TIMEOUT,
     NO_COMPACTION_HOOKS,
+    UNWATCHED,
     CompactionHooks,
     Guidance,
     HookCall,
     HookError,
     checked_hooks,
+    notify,
+    watch_compaction,
 )
 from siltstone.llm import (
     LAST_RESORT,
@@ -56,9 +55,9 @@ from siltstone.llm import (
     CompletionRequest,
     Flow,
     Landing,
-    Model,
     Models,
     Steps,
+    UsageRecord,
 )
 from siltstone.messages import Excerpt, History, Message, RawMessage
 from siltstone.tokens import TokenRule
@@ -600,28 +599,6 @@ class _Attempt:
             raised,
             attempted,
         )
-
-
-def default_policy() -> Compactor:
-    """The policy of a session that has a window and names none."""
-    from siltstone.systems.meerkat import ThresholdCompactor
-
-    return ThresholdCompactor()
-
-
-def default_model() -> Model:
-    """The model of a session that has a policy and names none."""
-    from siltstone.models import ExtractiveModel
-
-    return ExtractiveModel()
-
-
-def can_extract(model: object) -> bool:
-    """Whether *model*, or one of several, can extract facts. The extractive model only selects lines."""
-    from siltstone.models import ExtractiveModel
-
-    models = model if isinstance(model, Sequence) else () if model is None else (model,)
-    return bool(models) and not isinstance(models[0], ExtractiveModel)
 
 
 def _raised(error: BaseException) -> str:

@@ -1,14 +1,14 @@
-"""Events, which siltstone passes to hooks; the usage of model calls; the watcher that makes traces."""
+"""Events, which siltstone passes to hooks."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from siltstone.llm import UsageRecord
 
 __all__ = [
-    "UNWATCHED",
     "ArchiveFailed",
     "CacheBroken",
     "CompactionCompleted",
@@ -36,54 +36,9 @@ __all__ = [
     "SecretsRedacted",
     "StoreEvent",
     "StoreHook",
-    "UsageRecord",
     "UserMessagesSummarised",
-    "Watched",
-    "Watcher",
     "WindowLearned",
-    "is_watched",
-    "notify",
-    "total_usage",
-    "watch",
-    "watch_compaction",
-    "watch_model_call",
-    "watch_operation",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class UsageRecord:
-    """The cost of one of siltstone's model calls, or of several, in tokens.
-
-    Attributes:
-        model: The model's name; empty if the caller's callable did not report it.
-        input_tokens: Tokens sent.
-        output_tokens: Tokens received.
-        cached_tokens: The part of ``input_tokens`` that the provider read from its cache.
-        purpose: The purpose of the call.
-    """
-
-    model: str = ""
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    purpose: str = "summary"
-
-
-def total_usage(records: Iterable[UsageRecord]) -> UsageRecord:
-    """The sum of *records*; it names the model if all records have the same."""
-    records = tuple(records)
-    models = {record.model for record in records}
-    return UsageRecord(
-        model=models.pop() if len(models) == 1 else "",
-        input_tokens=sum(record.input_tokens for record in records),
-        output_tokens=sum(record.output_tokens for record in records),
-        cached_tokens=sum(record.cached_tokens for record in records),
-        purpose="total",
-    )
-
-
-_log = logging.getLogger("siltstone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -582,97 +537,3 @@ Hook: TypeAlias = Callable[[Event], Any]
 
 StoreEvent: TypeAlias = EmbeddingFailed | SearchDegraded
 StoreHook: TypeAlias = Callable[[StoreEvent], Any]
-
-_E = TypeVar("_E", bound=Event | StoreEvent)
-
-
-def notify(hooks: Iterable[Callable[[_E], Any]], event: _E) -> None:
-    """Passes *event* to every hook, and logs it. A hook that raises is logged, and never breaks a turn."""
-    _log.debug("%s", type(event).__name__, extra={"event": event})
-    if (watcher := _watcher) is not None:
-        watcher.event(event)
-    for hook in hooks:
-        try:
-            hook(event)
-        except Exception:
-            _log.exception("a hook failed on %s", type(event).__name__)
-
-
-class Watched:
-    """Work under way, for traces and metrics. Each method receives one fact about it.
-
-    In this class all of them do nothing: there is no watcher until ``siltstone.telemetry`` sets its own.
-    """
-
-    __slots__ = ()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        return None
-
-    def during(self) -> Watched:
-        """Around a step that is a part of this work, where the work itself is not one call."""
-        return self
-
-    def records(self, records: Sequence[Any]) -> None:
-        """Records found or written: objects with ``content``, and some with ``entry_id`` and ``score``."""
-
-    def count(self, number: int, record_id: str = "") -> None:
-        """The number of records that the work was about, and the id where it was one."""
-
-    def completed(self, completion: Any) -> None:
-        """The answer of the model."""
-
-    def ended(self, event: Any) -> None:
-        """The terminal event of a compaction."""
-
-
-class Watcher(Protocol):
-    """Makes the spans."""
-
-    def operation(self, name: str, store: object, session_id: str, query: str) -> Watched:
-        """A span around an operation on records."""
-
-    def model_call(self, model: object, request: Any) -> Watched:
-        """A span around a call of *model*."""
-
-    def compaction(self, session_id: str, policy: str, cause: str, seconds: float) -> Watched:
-        """The span of a compaction."""
-
-    def event(self, event: Event | StoreEvent) -> None:
-        """Records the figures of an event."""
-
-
-UNWATCHED = Watched()
-_watcher: Watcher | None = None
-
-
-def watch(watcher: Watcher | None) -> None:
-    """Makes *watcher* the one of this process; None for no watcher."""
-    global _watcher
-    _watcher = watcher
-
-
-def is_watched() -> bool:
-    """Whether there is a watcher."""
-    return _watcher is not None
-
-
-def watch_operation(name: str, store: object, session_id: str, query: str = "") -> Watched:
-    """A context manager around an operation on records of memory, such as ``search_memory``."""
-    watcher = _watcher
-    return UNWATCHED if watcher is None else watcher.operation(name, store, session_id, query)
-
-
-def watch_model_call(model: object, request: Any) -> Watched:
-    """A context manager around a call of *model*."""
-    watcher = _watcher
-    return UNWATCHED if watcher is None else watcher.model_call(model, request)
-
-
-def watch_compaction(session_id: str, policy: str, cause: str, seconds: float) -> Watched:
-    """A compaction that began *seconds* ago. It ends with ``ended``."""
-    watcher = _watcher
-    return UNWATCHED if watcher is None else watcher.compaction(session_id, policy, cause, seconds)

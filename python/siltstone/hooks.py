@@ -1,17 +1,18 @@
-"""The hooks of a host, before and after a compaction; and calls that a caller can stop waiting for."""
+"""The hooks of a host and the watcher that makes traces; calls that a caller can stop waiting for."""
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass
 from inspect import isawaitable, iscoroutinefunction
 from math import inf
 from types import CoroutineType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, Self, TypeVar
 
 from siltstone.errors import SiltstoneError, refuse
 
@@ -19,19 +20,31 @@ __all__ = [
     "HOOK_TIMEOUT",
     "MOST_THREADS",
     "NO_COMPACTION_HOOKS",
+    "UNWATCHED",
     "CompactionHooks",
     "Guidance",
     "HookCall",
     "HookError",
     "TooManyThreads",
+    "Watched",
+    "Watcher",
     "ask",
     "ask_async",
     "checked_hooks",
     "gives_coroutine",
+    "is_watched",
+    "notify",
     "started",
+    "watch",
+    "watch_compaction",
+    "watch_model_call",
+    "watch_operation",
 ]
 
 Hook = TypeVar("Hook", bound=Callable[..., Any])
+Event = TypeVar("Event")
+
+_log = logging.getLogger("siltstone")
 
 HOOK_TIMEOUT: Final = 60.0  #: seconds that a hook may take
 
@@ -251,3 +264,98 @@ def _too_long(call: HookCall, error: TimeoutError) -> HookError:
 
 def _raised(call: HookCall, error: Exception) -> HookError:
     return HookError(f"{call.name} raised {type(error).__name__}: {error}")
+
+
+# Events, and the work under way, for the hooks of a host and for traces.
+
+
+def notify(hooks: Iterable[Callable[[Event], Any]], event: Event) -> None:
+    """Passes *event* to every hook, and logs it. A hook that raises is logged, and never breaks a turn."""
+    _log.debug("%s", type(event).__name__, extra={"event": event})
+    if (watcher := _watcher) is not None:
+        watcher.event(event)
+    for hook in hooks:
+        try:
+            hook(event)
+        except Exception:
+            _log.exception("a hook failed on %s", type(event).__name__)
+
+
+class Watched:
+    """Work under way, for traces and metrics. Each method receives one fact about it.
+
+    In this class all of them do nothing: there is no watcher until ``siltstone.telemetry`` sets its own.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        return None
+
+    def during(self) -> Watched:
+        """Around a step that is a part of this work, where the work itself is not one call."""
+        return self
+
+    def records(self, records: Sequence[Any]) -> None:
+        """Records found or written: objects with ``content``, and some with ``entry_id`` and ``score``."""
+
+    def count(self, number: int, record_id: str = "") -> None:
+        """The number of records that the work was about, and the id where it was one."""
+
+    def completed(self, completion: Any) -> None:
+        """The answer of the model."""
+
+    def ended(self, event: Any) -> None:
+        """The terminal event of a compaction."""
+
+
+class Watcher(Protocol):
+    """Makes the spans."""
+
+    def operation(self, name: str, store: object, session_id: str, query: str) -> Watched:
+        """A span around an operation on records."""
+
+    def model_call(self, model: object, request: Any) -> Watched:
+        """A span around a call of *model*."""
+
+    def compaction(self, session_id: str, policy: str, cause: str, seconds: float) -> Watched:
+        """The span of a compaction."""
+
+    def event(self, event: Any) -> None:
+        """Records the figures of an event."""
+
+
+UNWATCHED = Watched()
+_watcher: Watcher | None = None
+
+
+def watch(watcher: Watcher | None) -> None:
+    """Makes *watcher* the one of this process; None for no watcher."""
+    global _watcher
+    _watcher = watcher
+
+
+def is_watched() -> bool:
+    """Whether there is a watcher."""
+    return _watcher is not None
+
+
+def watch_operation(name: str, store: object, session_id: str, query: str = "") -> Watched:
+    """A context manager around an operation on records of memory, such as ``search_memory``."""
+    watcher = _watcher
+    return UNWATCHED if watcher is None else watcher.operation(name, store, session_id, query)
+
+
+def watch_model_call(model: object, request: Any) -> Watched:
+    """A context manager around a call of *model*."""
+    watcher = _watcher
+    return UNWATCHED if watcher is None else watcher.model_call(model, request)
+
+
+def watch_compaction(session_id: str, policy: str, cause: str, seconds: float) -> Watched:
+    """A compaction that began *seconds* ago. It ends with ``ended``."""
+    watcher = _watcher
+    return UNWATCHED if watcher is None else watcher.compaction(session_id, policy, cause, seconds)

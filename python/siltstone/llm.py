@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from siltstone.errors import ConfigError, ModelError
-from siltstone.events import UNWATCHED, UsageRecord, Watched, watch_model_call
-from siltstone.hooks import HookCall, HookError, ask, ask_async, gives_coroutine
+from siltstone.hooks import (
+    UNWATCHED,
+    HookCall,
+    HookError,
+    Watched,
+    ask,
+    ask_async,
+    gives_coroutine,
+    watch_model_call,
+)
 from siltstone.messages import MaterialItem, well_formed
 
 __all__ = [
@@ -37,6 +45,7 @@ __all__ = [
     "run_async",
     "sleep",
     "sleep_async",
+    "total_usage",
 ]
 
 T = TypeVar("T")
@@ -45,6 +54,38 @@ Purpose: TypeAlias = Literal["summary", "merge", "facts", "extraction", "selecti
 
 LAST_RESORT = -1
 """The rank of the model that needs no network, for a policy whose models have all failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRecord:
+    """The cost of one of siltstone's model calls, or of several, in tokens.
+
+    Attributes:
+        model: The model's name; empty if the caller's callable did not report it.
+        input_tokens: Tokens sent.
+        output_tokens: Tokens received.
+        cached_tokens: The part of ``input_tokens`` that the provider read from its cache.
+        purpose: The purpose of the call.
+    """
+
+    model: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    purpose: str = "summary"
+
+
+def total_usage(records: Iterable[UsageRecord]) -> UsageRecord:
+    """The sum of *records*; it names the model if all records have the same."""
+    records = tuple(records)
+    models = {record.model for record in records}
+    return UsageRecord(
+        model=models.pop() if len(models) == 1 else "",
+        input_tokens=sum(record.input_tokens for record in records),
+        output_tokens=sum(record.output_tokens for record in records),
+        cached_tokens=sum(record.cached_tokens for record in records),
+        purpose="total",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,15 +23,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from siltstone import __version__
 from siltstone.errors import ModelError, requires
-from siltstone.events import (
-    UNWATCHED,
-    CompactionCompleted,
-    CompactionFailed,
-    RecallFailed,
-    RecallInjected,
-    Watched,
-    watch,
-)
+from siltstone.events import CompactionCompleted, CompactionFailed, RecallFailed, RecallInjected
+from siltstone.hooks import UNWATCHED, Watched, watch
 from siltstone.llm import Completion, CompletionRequest
 
 if TYPE_CHECKING:

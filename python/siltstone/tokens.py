@@ -29,7 +29,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from hashlib import blake2b
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
 from siltstone._native import json_size, text_size
@@ -414,6 +413,8 @@ class TokenizerRule(TokenRule):
         """The tokens of a text by itself."""
         if not text:
             return 0
+        from hashlib import blake2b  # it loads OpenSSL
+
         key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         known = self._known.get(key)
         if known is None:

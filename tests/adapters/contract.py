@@ -22,8 +22,7 @@ import siltstone
 import siltstone.messages
 from siltstone.adapters.base import Door
 from siltstone.adapters.host import HostDialect, HostHistory
-from siltstone.events import UsageRecord
-from siltstone.llm import Completion
+from siltstone.llm import Completion, UsageRecord
 from siltstone.messages import broken_tool_groups, decode, logged, read_history, read_mark, read_message
 from siltstone.recall.turn import is_recalled
 from siltstone.testing import ScriptedModel

@@ -58,7 +58,8 @@ from adapters.contract import (
 )
 from siltstone.adapters.langchain import LangChainDialect, SiltstoneMiddleware, summariser
 from siltstone.errors import ConfigError, InvalidMessageError
-from siltstone.events import HistoryContinued, UsageRecord
+from siltstone.events import HistoryContinued
+from siltstone.llm import UsageRecord
 from siltstone.messages import broken_tool_groups, decode, encode, read_history, read_message
 from siltstone.testing import RecordingHook
 

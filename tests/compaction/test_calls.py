@@ -13,9 +13,8 @@ from siltstone.compaction import CompactionError, Trigger
 from siltstone.compaction.prompts import PROMPT
 from siltstone.engine import Compacted, Failed, Plan
 from siltstone.errors import ModelError
-from siltstone.events import UsageRecord
 from siltstone.hooks import Guidance
-from siltstone.llm import Completion, CompletionRequest
+from siltstone.llm import Completion, CompletionRequest, UsageRecord
 from siltstone.messages import read_history
 from siltstone.models import ExtractiveModel
 from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor

@@ -13,9 +13,10 @@ from hypothesis import given, strategies as st
 
 from compacting import Raw, assert_lawful, assistant, exchange, filler, outcome, run, shape, turn, user
 from siltstone import CompactionConfig, Emergency, Session, SimpleMemoryStore, ThresholdCompactor, compact
-from siltstone.compaction import Compaction, CompactionError, Trigger, validate
+from siltstone.compaction import Compaction, CompactionError, Trigger
 from siltstone.compaction.emergency import WORDS, check_room
 from siltstone.compaction.rewrite import clamp_result, select
+from siltstone.compaction.validate import validate
 from siltstone.errors import ContextOverflowError
 from siltstone.messages import (
     SubstituteMessage,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from siltstone import TieredConfig, WaterfallConfig, WindowConfig
-from siltstone.compaction import SUMMARY_PREFIX
+from siltstone.compaction.prompts import SUMMARY_PREFIX
 from siltstone.errors import ConfigError
 from siltstone.systems.meerkat import CompactionConfig
 

@@ -10,16 +10,9 @@ from hypothesis import given, strategies as st
 
 from compacting import SHORT, assert_lawful
 from siltstone import llm
-from siltstone.compaction import (
-    Compaction,
-    CompactionContext,
-    CompactionError,
-    Compactor,
-    Emergency,
-    Skip,
-    Trigger,
-    validate,
-)
+from siltstone.compaction import Compaction, CompactionContext, CompactionError, Compactor, Skip, Trigger
+from siltstone.compaction.emergency import Emergency
+from siltstone.compaction.validate import validate
 from siltstone.errors import ContextOverflowError
 from siltstone.llm import Completion, CompletionRequest
 from siltstone.messages import History, Message, broken_tool_groups, encode, read_history

@@ -19,7 +19,8 @@ from compacting import (
     turn,
     user,
 )
-from siltstone.compaction import CompactionContext, Emergency, Skip, Trigger, fit
+from siltstone.compaction import CompactionContext, Skip, Trigger
+from siltstone.compaction.emergency import Emergency, fit
 from siltstone.config import make_policy
 from siltstone.errors import ConfigError, ContextOverflowError
 from siltstone.messages import broken_tool_groups, read_history

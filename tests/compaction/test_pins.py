@@ -23,9 +23,11 @@ from compacting import (
     user,
 )
 from siltstone import llm
-from siltstone.compaction import Compaction, Compactor, Emergency, Skip, Trigger, validate
+from siltstone.compaction import Compaction, Compactor, Skip, Trigger
 from siltstone.compaction.base import CompactionError
+from siltstone.compaction.emergency import Emergency
 from siltstone.compaction.rewrite import Selection, rewrite
+from siltstone.compaction.validate import validate
 from siltstone.engine import Failed, attempt
 from siltstone.errors import ContextOverflowError
 from siltstone.llm import Flow

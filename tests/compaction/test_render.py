@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from compacting import assistant, exchange, run, system, turn, user
-from siltstone.compaction import SUMMARY_PREFIX
 from siltstone.compaction.material import earlier_summary, items_of, render
-from siltstone.compaction.prompts import framed
+from siltstone.compaction.prompts import SUMMARY_PREFIX, framed
 from siltstone.compaction.without_model import mechanical_summary
 from siltstone.messages import Excerpt, History, SummaryMessage, read_history, render_messages
 from siltstone.messages.material import indented

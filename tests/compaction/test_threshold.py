@@ -21,10 +21,10 @@ from compacting import (
     turn,
     user,
 )
-from siltstone.compaction import PROMPT, SUMMARY_PREFIX, CompactionError, Skip, Trigger
+from siltstone.compaction import CompactionError, Skip, Trigger
+from siltstone.compaction.prompts import PROMPT, SUMMARY_PREFIX
 from siltstone.errors import ModelError
-from siltstone.events import UsageRecord
-from siltstone.llm import Completion
+from siltstone.llm import Completion, UsageRecord
 from siltstone.messages import SummaryMessage, groups, marked, read_history, unmarked
 from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 from siltstone.testing import ScriptedModel

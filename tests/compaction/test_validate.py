@@ -9,11 +9,12 @@ import pytest
 
 from compacting import Raw, assistant, exchange, filler, run, system, turn, user
 from siltstone import compact
-from siltstone.compaction import SUMMARY_PREFIX, Compaction, CompactionError, validate
-from siltstone.compaction.prompts import framed
+from siltstone.compaction import Compaction, CompactionError
+from siltstone.compaction.prompts import SUMMARY_PREFIX, framed
 from siltstone.compaction.rewrite import covered, summary_message
+from siltstone.compaction.validate import validate
 from siltstone.engine import Compacted
-from siltstone.events import UsageRecord
+from siltstone.llm import UsageRecord
 from siltstone.messages import Message, outline
 from siltstone.messages.read import read_message
 from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from compacting import SHORT, outcome, run, system, turn, user
-from siltstone.compaction import Compaction, CompactionError, Compactor, Emergency, Skip, Trigger
+from siltstone.compaction import Compaction, CompactionError, Compactor, Skip, Trigger
+from siltstone.compaction.emergency import Emergency
 from siltstone.compaction.validate import validate
 from siltstone.errors import ConfigError
 from siltstone.messages import KeyedSystemMessage, read_history, unmarked

@@ -12,8 +12,8 @@ from hypothesis import given, strategies as st
 from compacting import assistant, exchange, filler, system, user
 from playing import Play, committed, said, shown
 from siltstone import ConfigError, ExtractiveModel, Session, WindowCompactor
-from siltstone.compaction import CompactionContext, Trigger, breakdown, context_alert
-from siltstone.compaction.breakdown import level_of_ratio
+from siltstone.compaction import CompactionContext, Trigger
+from siltstone.compaction.breakdown import breakdown, context_alert, level_of_ratio
 from siltstone.compaction.without_model import smart_fallback_summary
 from siltstone.engine import Compacted, Failed, Skipped
 from siltstone.events import ContextCritical, ContextWarning

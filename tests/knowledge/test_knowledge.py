@@ -12,7 +12,6 @@ from hypothesis import given, strategies as st
 
 from siltstone import Completion, ConfigError
 from siltstone.errors import ModelError
-from siltstone.events import UsageRecord
 from siltstone.knowledge import (
     FACT_TYPES,
     IMPORTANCE,
@@ -32,7 +31,7 @@ from siltstone.knowledge import (
 )
 from siltstone.knowledge.compare import jaccard
 from siltstone.knowledge.extract import pieces_of
-from siltstone.llm import CompletionRequest, run
+from siltstone.llm import CompletionRequest, UsageRecord, run
 from siltstone.messages import InjectedMessage, Message, RecalledMessage, SummaryMessage, read_history
 from siltstone.redaction import redact
 

@@ -15,7 +15,8 @@ from hypothesis import given, strategies as st
 from siltstone import _native
 from siltstone.errors import ConfigError
 from siltstone.knowledge import KnowledgeConfig
-from siltstone.memory import Entry, Passage, SearchHit
+from siltstone.memory import Entry, SearchHit
+from siltstone.memory.hits import Passage
 from siltstone.session import Session
 from siltstone.stores import MemoryStore, SimpleMemoryStore
 

@@ -14,9 +14,9 @@ from hypothesis import given, strategies as st
 from compacting import Raw, assistant, exchange, run, system, user
 from reference.salience import RECENCY, score
 from reference.units import read_items
-from siltstone.compaction import SUMMARY_PREFIX, Trigger
+from siltstone.compaction import Trigger
 from siltstone.compaction.material import RequestMessages, items_of, render
-from siltstone.compaction.prompts import framed
+from siltstone.compaction.prompts import SUMMARY_PREFIX, framed
 from siltstone.errors import ConfigError
 from siltstone.llm import CompletionRequest
 from siltstone.messages import SummaryMessage, broken_tool_groups, read_history

@@ -10,9 +10,8 @@ from hypothesis import given
 from compacting import assistant, exchange, user
 from reference.tokenize import lower, repaired
 from reference.units import LONGEST_UNIT, Unit, read_items
-from siltstone.compaction import SUMMARY_PREFIX
 from siltstone.compaction.material import Material, items_of
-from siltstone.compaction.prompts import framed
+from siltstone.compaction.prompts import SUMMARY_PREFIX, framed
 from siltstone.messages import MaterialItem, SummaryMessage, read_history
 from siltstone.tokens import rule
 from strategies import histories

@@ -13,7 +13,8 @@ import pytest
 
 from siltstone import Entry, MemoryStore, SearchHit, Session, ThresholdCompactor
 from siltstone.errors import InvalidArgumentsError, StoreClosedError
-from siltstone.events import EntriesQuarantined, Watched, watch
+from siltstone.events import EntriesQuarantined
+from siltstone.hooks import Watched, watch
 from siltstone.tools.memory import memory_search
 
 ODD = [

@@ -17,7 +17,8 @@ from siltstone import (
     ThresholdCompactor,
 )
 from siltstone.engine import Compacted, Failed
-from siltstone.events import CompactionCompleted, UsageRecord
+from siltstone.events import CompactionCompleted
+from siltstone.llm import UsageRecord
 from siltstone.testing import RecordingHook, ScriptedModel
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))

@@ -28,7 +28,7 @@ from siltstone.errors import (
     StoreConflictError,
     StoreIoError,
 )
-from siltstone.events import UsageRecord
+from siltstone.llm import UsageRecord
 from siltstone.memory.entry import Entry
 from siltstone.memory.log import CommitReceipt, NewCompaction, SessionLog
 from siltstone.testing import RecordingHook, ScriptedModel

@@ -23,7 +23,7 @@ from siltstone import (
 )
 from siltstone.engine import Compacted
 from siltstone.errors import SessionDroppedError, StoreIoError
-from siltstone.events import UsageRecord
+from siltstone.llm import UsageRecord
 from siltstone.memory import Store
 from siltstone.memory.log import SessionLog
 from siltstone.messages import FORGOTTEN, Message, broken_tool_groups

@@ -25,8 +25,9 @@ from siltstone import (
 )
 from siltstone.engine import Compacted
 from siltstone.errors import InvalidArgumentsError, StoreIoError
-from siltstone.events import ExtractionFailed, FactsUpdated, UsageRecord
+from siltstone.events import ExtractionFailed, FactsUpdated
 from siltstone.knowledge import KnowledgeConfig
+from siltstone.llm import UsageRecord
 from siltstone.testing import RecordingHook
 
 Raw = dict[str, Any]

@@ -22,8 +22,8 @@ from siltstone import (
 from siltstone.compaction import Compaction, Compactor, Skip, Trigger
 from siltstone.engine import Compacted, Failed
 from siltstone.errors import StoreCorruptError
-from siltstone.events import MemoryIndexed, UsageRecord
-from siltstone.llm import Flow
+from siltstone.events import MemoryIndexed
+from siltstone.llm import Flow, UsageRecord
 from siltstone.memory.database_log import entry_of, entry_with
 from siltstone.messages import Message, OwnTools, encode, read_history
 from siltstone.session.counters import CompactionClock

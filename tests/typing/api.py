@@ -46,10 +46,10 @@ from siltstone.events import (
     HistoryBranched,
     MemoryExpired,
     MemoryIndexed,
-    UsageRecord,
 )
 from siltstone.hooks import Guidance
 from siltstone.knowledge import Fact
+from siltstone.llm import UsageRecord
 from siltstone.memory import Decay
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from siltstone.adapters.base import acalled_tool, requires
 from siltstone.adapters.host import HostDialect
 from siltstone.adapters.pool import MOST_OPEN, Pool, Source, named_by_host
 from siltstone.errors import ConfigError
-from siltstone.events import UsageRecord
-from siltstone.llm import Completion, CompletionRequest
+from siltstone.llm import Completion, CompletionRequest, UsageRecord
 from siltstone.messages import Provenance
 from siltstone.messages.message import RULE_ROLES
 from siltstone.tools.base import Tool

@@ -19,7 +19,7 @@ from siltstone.adapters.host import HostDialect, HostHistory, HostMessage, Shown
 from siltstone.compaction.rewrite import clamp_result
 from siltstone.engine import Outcome
 from siltstone.errors import ConfigError
-from siltstone.events import UsageRecord
+from siltstone.llm import UsageRecord
 from siltstone.messages import RawMessage, encode, read_message
 from siltstone.session import Prepared, Session
 from siltstone.session.aio import AsyncSession

@@ -17,9 +17,8 @@ from siltstone.adapters.base import Ready, is_same, requires
 from siltstone.adapters.host import HostDialect
 from siltstone.adapters.pool import MOST_OPEN, Pool, Source
 from siltstone.errors import ToolError
-from siltstone.events import UsageRecord
 from siltstone.index import Bm25Index
-from siltstone.llm import Completion, CompletionRequest
+from siltstone.llm import Completion, CompletionRequest, UsageRecord
 from siltstone.memory.base import sessions_of
 from siltstone.memory.forgetting import FactRow
 from siltstone.messages import Provenance

@@ -18,7 +18,7 @@ from siltstone.adapters.base import (
 )
 from siltstone.adapters.host import HostDialect, HostMessage
 from siltstone.errors import ConfigError
-from siltstone.events import UsageRecord
+from siltstone.llm import UsageRecord
 from siltstone.messages import FORGOTTEN, Provenance, encode, read_message
 from siltstone.tools.base import Tool
 

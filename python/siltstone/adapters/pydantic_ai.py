@@ -13,8 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 from siltstone.adapters.base import Ready, acalled_tool, is_same, requires
 from siltstone.adapters.host import HostDialect
 from siltstone.adapters.pool import MOST_OPEN, Pool, Source, named_by_host
-from siltstone.events import UsageRecord
-from siltstone.llm import Completion, CompletionRequest
+from siltstone.llm import Completion, CompletionRequest, UsageRecord
 from siltstone.messages import Provenance
 from siltstone.messages.message import RULE_ROLES
 from siltstone.tools.base import Tool

@@ -13,8 +13,7 @@ from siltstone.adapters.base import Door, Ready, RequestRefusedError, memory_too
 from siltstone.adapters.host import HostDialect
 from siltstone.adapters.pool import MOST_OPEN, Pool, Source
 from siltstone.errors import ToolError
-from siltstone.events import UsageRecord
-from siltstone.llm import Completion, CompletionRequest
+from siltstone.llm import Completion, CompletionRequest, UsageRecord
 from siltstone.messages import Provenance
 from siltstone.tools.base import Tool
 from siltstone.tools.memory import memory_get, memory_search

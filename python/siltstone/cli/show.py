@@ -30,8 +30,7 @@ from siltstone.cli.stores import (
     refuse,
     working,
 )
-from siltstone.compaction import breakdown
-from siltstone.compaction.breakdown import ContextBreakdown
+from siltstone.compaction.breakdown import ContextBreakdown, breakdown
 from siltstone.engine import Compacted, Failed
 from siltstone.figures import (
     PLACINGS,

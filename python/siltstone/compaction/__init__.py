@@ -9,11 +9,3 @@ from siltstone.compaction.base import (
     Skip as Skip,
     Trigger as Trigger,
 )
-from siltstone.compaction.breakdown import (
-    ContextBreakdown as ContextBreakdown,
-    breakdown as breakdown,
-    context_alert as context_alert,
-)
-from siltstone.compaction.emergency import Emergency as Emergency, fit as fit
-from siltstone.compaction.prompts import PROMPT as PROMPT, SUMMARY_PREFIX as SUMMARY_PREFIX
-from siltstone.compaction.validate import validate as validate

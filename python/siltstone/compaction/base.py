@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from siltstone.errors import ConfigError, SiltstoneError
-from siltstone.events import UsageRecord
-from siltstone.llm import Flow, ToolCall
+from siltstone.llm import Flow, ToolCall, UsageRecord
 from siltstone.messages import Excerpt, KeyedSystemMessage, Message, RequestRule, as_history, is_request
 from siltstone.messages.message import RawMessage
 from siltstone.tokens import TokenRule, rule

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from siltstone.compaction.base import summaries
-from siltstone.events import ContextCritical, ContextWarning
 from siltstone.messages import Message
 from siltstone.tokens import TokenRule, rule
+
+if TYPE_CHECKING:
+    from siltstone.events import ContextCritical, ContextWarning
+
 
 __all__ = [
     "ContextBreakdown",
@@ -142,6 +145,8 @@ def alert_of(tokens: int, context_window: int) -> ContextWarning | ContextCritic
     band = band_of(tokens, context_window)
     if not band:
         return None
+    from siltstone.events import ContextCritical, ContextWarning
+
     kind = ContextCritical if band == CRITICAL_PERCENT else ContextWarning
     return kind(tokens, context_window, percent_of(tokens, context_window))
 

@@ -20,8 +20,7 @@ from siltstone.compaction.base import (
 from siltstone.compaction.checks import share_of
 from siltstone.compaction.results import ACTION as COMPRESS, CompressToolOutput
 from siltstone.compaction.rewrite import composed, end_of
-from siltstone.events import UsageRecord
-from siltstone.llm import LAST_RESORT, Completion, CompletionRequest, Flow, relayed
+from siltstone.llm import LAST_RESORT, Completion, CompletionRequest, Flow, UsageRecord, relayed
 from siltstone.messages import Message, as_history
 from siltstone.tokens import TokenRule, message_bytes, request_bytes
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from difflib import get_close_matches
 from math import inf
 from typing import Any
 
@@ -147,6 +146,8 @@ def summariser(settings: Any) -> None:
 
 def nearest(word: str, known: Sequence[str]) -> str:
     """A half sentence that names the known word nearest to *word*, or all of them."""
+    from difflib import get_close_matches  # only an error needs it
+
     close = get_close_matches(word.lower().replace("-", "_"), [each.replace("-", "_") for each in known], 1)
     if not close:
         return f"; known are {', '.join(known)}"

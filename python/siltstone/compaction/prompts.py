@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from siltstone.events import UsageRecord
-from siltstone.llm import Completion, CompletionRequest
+from siltstone.llm import Completion, CompletionRequest, UsageRecord
 from siltstone.messages import MAX_MESSAGE_BYTES, History, unmarked
 from siltstone.tokens import TokenRule
 

@@ -20,8 +20,7 @@ from siltstone.compaction.base import (
     summaries,
 )
 from siltstone.compaction.prompts import framed, near_end
-from siltstone.events import UsageRecord
-from siltstone.llm import Flow
+from siltstone.llm import Flow, UsageRecord
 from siltstone.messages import (
     Excerpt,
     History,

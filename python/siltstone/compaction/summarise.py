@@ -38,9 +38,8 @@ from siltstone.compaction.prompts import (
 )
 from siltstone.compaction.rewrite import joined
 from siltstone.errors import ModelError
-from siltstone.events import UsageRecord
 from siltstone.limits import is_context_overflow, provider_limit
-from siltstone.llm import LAST_RESORT, Completion, CompletionRequest, Flow, ToolCall
+from siltstone.llm import LAST_RESORT, Completion, CompletionRequest, Flow, ToolCall, UsageRecord
 from siltstone.messages import MaterialItem, Message, groups
 from siltstone.tokens import TokenRule
 

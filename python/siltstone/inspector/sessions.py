@@ -13,8 +13,7 @@ from operator import itemgetter
 from typing import Any, Self, TypeVar, cast
 
 from siltstone import tokens
-from siltstone.compaction import breakdown
-from siltstone.compaction.breakdown import ContextBreakdown
+from siltstone.compaction.breakdown import ContextBreakdown, breakdown
 from siltstone.errors import SiltstoneError
 from siltstone.figures import Mark, Said, TurnTokens, categories, in_context, require_session, told
 from siltstone.memory import RecallRecord, SessionInfo

@@ -10,11 +10,10 @@ from datetime import timedelta
 from typing import Any, Final, Literal
 
 from siltstone.errors import ConfigError, ModelError
-from siltstone.events import UsageRecord
 from siltstone.knowledge.base import FACT_TYPES, Fact, InMemoryFacts, new_fact
 from siltstone.knowledge.search import HybridFacts, entities_of, named, topics_of
 from siltstone.knowledge.stored import MAX_CORRECTIONS, MAX_FACTS
-from siltstone.llm import CompletionRequest, Flow
+from siltstone.llm import CompletionRequest, Flow, UsageRecord
 from siltstone.messages import Message
 
 # The settings for learning facts, and for keeping them.

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 from typing_extensions import TypedDict
 
-from siltstone.compaction import breakdown
+from siltstone.compaction.breakdown import breakdown
 from siltstone.engine import Compacted, Failed
 from siltstone.errors import CompactionNotFoundError, ConfigError, EntryNotFoundError
 from siltstone.memory.base import Store, sessions_of

@@ -27,5 +27,4 @@ from siltstone.memory.entry import (
     StoredEntry as StoredEntry,
     StoreStats as StoreStats,
 )
-from siltstone.memory.hits import Passage as Passage, Reranker as Reranker
 from siltstone.memory.limits import Limits as Limits

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol, Self, TypedDict, Unpack
 
-from siltstone.events import StoreHook
 from siltstone.memory.entry import (
     Decay,
     Entry,
@@ -19,12 +18,13 @@ from siltstone.memory.entry import (
     StoredEntry,
     StoreForgetCriteria,
 )
-from siltstone.memory.hits import Reranker, Scorer
 from siltstone.memory.limits import Limits
 from siltstone.memory.log import LogRow, SessionLog
 
 if TYPE_CHECKING:
+    from siltstone.events import StoreHook
     from siltstone.memory.entry import Finding, ForgetReport, Receipt, SessionPage, StoreStats
+    from siltstone.memory.hits import Reranker, Scorer
 
 
 class LanguageSettler(Protocol):

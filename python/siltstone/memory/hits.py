@@ -10,13 +10,16 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from itertools import pairwise
 from math import inf, isfinite
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from siltstone._native import Asked
 from siltstone.errors import ConfigError, refuse
-from siltstone.events import SearchDegraded, StoreHook, notify
-from siltstone.hooks import started
+from siltstone.hooks import notify, started
 from siltstone.memory.entry import SearchHit, SearchOrder
+
+if TYPE_CHECKING:
+    from siltstone.events import StoreHook
+
 
 # Search hits in the order of their messages, instead of best first: how a topic developed.
 
@@ -247,6 +250,8 @@ class Reranker:
             scores = self._scores(query, [hit.content for hit in first])
         except Exception as error:
             _log.warning("the reranker was not followed: %s", self._told(error))
+            from siltstone.events import SearchDegraded
+
             notify(hooks, SearchDegraded(session_id, ranker, "no_reranking"))
             return hits
         order = sorted(range(len(first)), key=lambda place: -scores[place])

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from siltstone import _native
 from siltstone.errors import ConfigError, refuse
-from siltstone.events import StoreHook
 from siltstone.hooks import checked_hooks
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Decay, Fusion, Ranker, SearchIndex
@@ -19,6 +18,7 @@ from siltstone.memory.limits import DEFAULTS, Limits
 
 if TYPE_CHECKING:
     from siltstone.embedding.base import Embedder
+    from siltstone.events import StoreHook
     from siltstone.memory.hits import Reranker, Scorer
     from siltstone.memory.vectors import Vectors
 

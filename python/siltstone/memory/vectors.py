@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 from siltstone import _native
 from siltstone.embedding.base import Embedder, as_row, as_rows
 from siltstone.errors import EmbeddingError, StoreClosedError, StoreConflictError, StoreError
-from siltstone.events import EmbeddingFailed, StoreHook, notify
+from siltstone.events import EmbeddingFailed, StoreHook
+from siltstone.hooks import notify
 
 if TYPE_CHECKING:
     import asyncio

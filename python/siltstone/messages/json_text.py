@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from hashlib import blake2b
 from math import isfinite
 from typing import Any, Final, NoReturn
 
@@ -245,6 +244,8 @@ def canonical_digest(raw: RawMessage, salt: bytes = b"") -> bytes:
     Raises:
         InvalidMessageError: it holds a value that JSON cannot carry; carries ``path``.
     """
+    from hashlib import blake2b  # it loads OpenSSL
+
     return blake2b(canonical_bytes(raw), digest_size=16, key=salt).digest()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from siltstone.errors import ConfigError, InvalidMessageError
@@ -141,6 +140,8 @@ def _range(words: str) -> tuple[int, int]:
 
 def _check(body: str, level: int, ranges: str) -> str:
     """The digest of a mark. UTF-16 gives the same bytes before and after JSON, also for lone surrogates."""
+    from hashlib import blake2b  # it loads OpenSSL
+
     said = f"{level}|{ranges}|{body}".encode("utf-16-le", "surrogatepass")
     return blake2b(said, digest_size=5, person=b"siltstone-sum").hexdigest()
 

@@ -11,8 +11,7 @@ from typing import Any, cast
 
 from siltstone import tokens
 from siltstone._native import Selection
-from siltstone.events import UsageRecord
-from siltstone.llm import Completion, CompletionRequest
+from siltstone.llm import Completion, CompletionRequest, UsageRecord
 from siltstone.messages import MaterialItem, Role
 from siltstone.tokens import TokenRule
 

@@ -6,8 +6,7 @@ import json
 from typing import Any, Literal, TypeAlias
 
 from siltstone.errors import ConfigError, ModelError, requires
-from siltstone.events import UsageRecord
-from siltstone.llm import Completion, CompletionRequest, ToolCall
+from siltstone.llm import Completion, CompletionRequest, ToolCall, UsageRecord
 
 # The calls that a model asks for, read from its answer.
 

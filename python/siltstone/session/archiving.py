@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
 from siltstone.errors import StoreError, refuse
-from siltstone.events import ArchiveFailed, notify
+from siltstone.events import ArchiveFailed
+from siltstone.hooks import notify
 from siltstone.memory.base import entries_of
 from siltstone.memory.convert import MAX_INTEGER
 from siltstone.memory.entry import Entry, StoredEntry

@@ -11,14 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from threading import Lock, RLock
 from types import GeneratorType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from siltstone.engine import Failed, Outcome
 from siltstone.errors import ModelError
-from siltstone.events import CompactionFailed, Event
 from siltstone.hooks import HookCall, HookError
 from siltstone.llm import CompletionRequest, Landing, Steps
 from siltstone.messages import Message, RawMessage
+
+if TYPE_CHECKING:
+    from siltstone.engine import Outcome
+    from siltstone.events import CompactionFailed, Event
+
 
 MOST_UNPLACED = 8  #: summaries that are kept without a place in a view
 
@@ -46,6 +49,8 @@ class Job:
 
     def hear(self, event: Event) -> None:
         """A hook that keeps the failure event, for a job that ends without an outcome."""
+        from siltstone.events import CompactionFailed
+
         if isinstance(event, CompactionFailed):
             self._told = event
 
@@ -119,6 +124,8 @@ class Job:
         """The job's outcome; None if it never began. A broken-off attempt has failed, and leaves *view*."""
         if self._outcome is not None or self._told is None:
             return self._outcome
+        from siltstone.engine import Failed
+
         told = self._told
         return Failed(
             view,

@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 from siltstone.compaction.base import Compaction, CompactionContext, Compactor, Trigger
 from siltstone.compaction.breakdown import alert_of, band_of
-from siltstone.engine import Compacted, Failed, Outcome, Plan, Skipped
 from siltstone.errors import ContextOverflowError, IllegalHistoryError, StoreConflictError, refuse
-from siltstone.events import CompactionTriggered, Event, Hook, notify
-from siltstone.hooks import NO_COMPACTION_HOOKS
+from siltstone.hooks import NO_COMPACTION_HOOKS, notify
 from siltstone.llm import Steps
-from siltstone.messages import InjectedMessage, Message, read_message
+from siltstone.messages import InjectedMessage, Message, opens_turn, read_message
 from siltstone.session.background import Job
 from siltstone.session.core import SessionCore
 from siltstone.session.policy_history import written
 from siltstone.session.state import Lent, RangeSet, SessionState, View, covered
 from siltstone.tokens import TokenRule
+
+if TYPE_CHECKING:
+    from siltstone.engine import Outcome, Plan, Skipped
+    from siltstone.events import Event, Hook
+
 
 # The shares of the window (``warn_at``) at which the model is told how full the window is.
 
@@ -245,6 +248,8 @@ def _fitted(
 
 def landed(core: SessionCore, policy: Compactor) -> list[Outcome]:
     """Commits the result of the background job, if the job is done. Gives its outcome, or nothing."""
+    from siltstone.engine import Compacted, Failed
+
     job = core.background.take()
     if job is None:
         return []
@@ -291,6 +296,8 @@ def _begun(core: SessionCore, state: SessionState, policy: Compactor, trigger: T
 
 def in_flight(core: SessionCore, policy: Compactor | None) -> Skipped:
     """The outcome of a compaction that does not begin, since another one is under way."""
+    from siltstone.engine import Skipped
+
     view = core.view if policy is None else core.view.recounted(policy.token_rule)
     message = "another compaction is running"
     return Skipped(view.raws(), view.tokens, view.tokens, reason="in_flight", message=message)
@@ -316,6 +323,8 @@ def _tell_triggered(core: SessionCore, policy: Compactor, trigger: Trigger) -> N
         trigger.action,
         extra={"session_id": core.session_id, "usage": f"{usage:.1%}", "action": trigger.action},
     )
+    from siltstone.events import CompactionTriggered
+
     event = CompactionTriggered(
         usage, trigger.action, core.session_id, policy.name, trigger.tokens, trigger.threshold
     )
@@ -326,10 +335,10 @@ def _tell_ended(core: SessionCore, policy: Compactor, outcome: Outcome) -> None:
     """Logs the outcome, for a policy with tiers."""
     if not policy.kind:
         return
+    from siltstone.engine import Compacted, Failed
+
     said = {"session_id": core.session_id}
     if isinstance(outcome, Compacted):
-        from siltstone.messages import opens_turn, read_message
-
         turns = sum(opens_turn(read_message(raw, 0)) for raw in outcome.discarded)
         _log.info(
             "compaction completed: session %r, %d turns compacted",
@@ -374,7 +383,7 @@ def passed(
 
 def forecast(core: SessionCore, policy: Compactor | None, asked: Trigger | None = None) -> Plan:
     """Tells what :func:`boundary` would do now. Calls no code of the caller, and changes nothing."""
-    from siltstone.engine import planned, rescue
+    from siltstone.engine import Plan, planned, rescue
 
     core.check_open()
     state = core.follow()
@@ -458,6 +467,8 @@ def compaction(
     it is still due. It is not made again if a message was forgotten or rewritten meanwhile, because the model
     has already read that message. The emergency fit asks no hook, because a veto would leave no request.
     """
+    from siltstone.engine import Failed, Skipped
+
     before = core.follow()
     outcome = yield from attempted(core, before, policy, trigger, at, is_emergency=is_emergency)
     state = core.follow() if isinstance(outcome, Failed) and outcome.reason == "stale" else None
@@ -556,6 +567,8 @@ def within_window(core: SessionCore, policy: Compactor, at: int) -> Steps[list[O
     Raises:
         ContextOverflowError: the request is still larger than the window.
     """
+    from siltstone.engine import Compacted, Failed, rescue
+
     outcomes: list[Outcome] = []
     for _ in range(RESCUES):
         window, state = core.context_window, core.follow()
@@ -563,8 +576,6 @@ def within_window(core: SessionCore, policy: Compactor, at: int) -> Steps[list[O
         tokens = _tokens(core, state, policy) + more
         if window is None or tokens <= window:
             return outcomes
-        from siltstone.engine import rescue
-
         fixed = _fixed(core, state) + more
         fit = rescue(tokens - fixed, policy, window, fixed)
         if fit is None:

@@ -12,9 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeAlias, Unpack
 
 from siltstone.compaction.base import Compactor, Reason, Trigger, check_policy
-from siltstone.engine import Outcome
 from siltstone.errors import ConfigError, SessionBusyError, StoreError
-from siltstone.llm import Flow, Steps
+from siltstone.llm import Flow, Steps, UsageRecord
 from siltstone.memory.entry import SearchHit, SearchOptions, SearchScope
 from siltstone.memory.limits import checked_limit
 from siltstone.messages import RawMessage
@@ -25,7 +24,7 @@ from siltstone.session.opening import Opened
 from siltstone.session.state import Request, SessionState, count
 
 if TYPE_CHECKING:
-    from siltstone.events import UsageRecord
+    from siltstone.engine import Outcome
     from siltstone.knowledge import Rule
     from siltstone.memory.base import Store
     from siltstone.memory.entry import ForgetCriteria, ForgetReport
@@ -309,7 +308,7 @@ class SessionCalls:
 
     def extraction_model(self, model: Any) -> Any:
         """The model that extracts facts; None if there is none, or only the extractive one."""
-        from siltstone.engine import can_extract
+        from siltstone.systems.base import can_extract
 
         chosen = self.core.knowing.config.extraction_model or model
         return chosen if can_extract(chosen) else None

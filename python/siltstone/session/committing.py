@@ -9,7 +9,8 @@ from typing import Any
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.errors import SessionDroppedError, StoreConflictError, StoreError
-from siltstone.events import CacheBroken, MemoryIndexed, notify, watch_operation
+from siltstone.events import CacheBroken, MemoryIndexed
+from siltstone.hooks import notify, watch_operation
 from siltstone.memory.entry import Entry
 from siltstone.memory.log import (
     CommitReceipt,

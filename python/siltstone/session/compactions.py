@@ -9,7 +9,7 @@ from typing import Any
 
 from siltstone.compaction.base import Checkpoint, Compactor, State
 from siltstone.errors import CompactionNotFoundError, ConfigError, refuse
-from siltstone.events import UsageRecord
+from siltstone.llm import UsageRecord
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import CompactionRow, Derived, NewCompaction
 from siltstone.messages import RawMessage

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from siltstone import errors
 from siltstone.compaction.base import check_pin_budget
-from siltstone.events import Hook, RedactedSpan, UsageRecord, total_usage
 from siltstone.hooks import NO_COMPACTION_HOOKS, CompactionHooks
+from siltstone.llm import UsageRecord, total_usage
 from siltstone.memory.base import Store
 from siltstone.memory.convert import MAX_INTEGER
 from siltstone.memory.entry import SourceRange
@@ -58,6 +58,7 @@ from siltstone.tokens import TokenRule, rule
 
 if TYPE_CHECKING:
     from siltstone.archive.live import ContextArchive
+    from siltstone.events import Hook, RedactedSpan
     from siltstone.knowledge import KnowledgeConfig
     from siltstone.memory.database_log import Findable
     from siltstone.redaction import Redactor
@@ -343,7 +344,8 @@ class SessionCore:
 
     def learn_window(self, window: int) -> None:
         """Stores the provider's limit of *window* tokens with the session, if it is smaller than ours."""
-        from siltstone.events import WindowLearned, notify
+        from siltstone.events import WindowLearned
+        from siltstone.hooks import notify
 
         def step() -> None:
             self._save_clock(self.followed().clock.learned(window))
@@ -358,7 +360,8 @@ class SessionCore:
         clock = self.state.clock
         if clock.fixed_told:
             return
-        from siltstone.events import OverheadTooLarge, notify
+        from siltstone.events import OverheadTooLarge
+        from siltstone.hooks import notify
 
         def step() -> None:
             self._save_clock(self.followed().clock.told_of_fixed())
@@ -373,7 +376,8 @@ class SessionCore:
         """Tells hooks where the last write had secrets."""
         spans, self._spans = self._spans, ()
         if spans:
-            from siltstone.events import SecretsRedacted, notify
+            from siltstone.events import SecretsRedacted
+            from siltstone.hooks import notify
 
             notify(self.hooks, SecretsRedacted(self.session_id, spans))
 
@@ -399,7 +403,8 @@ class SessionCore:
         if damaged != self._damaged:
             self._damaged = damaged
             if damaged:
-                from siltstone.events import EntriesQuarantined, notify
+                from siltstone.events import EntriesQuarantined
+                from siltstone.hooks import notify
 
                 _log.warning("%d entries of session %r are damaged", len(damaged), self.session_id)
                 notify(self.hooks, EntriesQuarantined(self.session_id, damaged))

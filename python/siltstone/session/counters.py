@@ -11,7 +11,7 @@ from typing import Any
 
 from siltstone.compaction.base import Compaction, Trigger
 from siltstone.errors import StoreCorruptError
-from siltstone.events import UsageRecord, total_usage
+from siltstone.llm import UsageRecord, total_usage
 from siltstone.messages import Message
 
 # The counters of a session between two compactions, as they are stored with the session.

@@ -17,7 +17,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 from itertools import islice, pairwise, takewhile
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -55,6 +54,8 @@ _CACHE_MARK = "cache_control"  # a field of messages, of blocks, and of blocks i
 
 def digest(text: str) -> bytes:
     """A digest of *text*, 16 bytes."""
+    from hashlib import blake2b  # it loads OpenSSL
+
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

@@ -26,7 +26,8 @@ from siltstone.errors import (
     StoreError,
     refuse,
 )
-from siltstone.events import ExtractionFailed, FactsUpdated, notify, watch_operation
+from siltstone.events import ExtractionFailed, FactsUpdated
+from siltstone.hooks import notify, watch_operation
 from siltstone.knowledge.extract import PIECE, is_enough, spoken_text
 from siltstone.knowledge.search import MAX_RESULTS, is_about, named
 from siltstone.llm import Flow, Steps, ToolCall

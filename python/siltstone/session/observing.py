@@ -9,7 +9,8 @@ from itertools import takewhile
 from typing import Any, Literal, TypeAlias
 
 from siltstone.errors import HistoryConflictError, refuse
-from siltstone.events import CacheBroken, ForgottenReturned, HistoryBranched, HistoryContinued, notify
+from siltstone.events import CacheBroken, ForgottenReturned, HistoryBranched, HistoryContinued
+from siltstone.hooks import notify
 from siltstone.memory.log import Derived
 from siltstone.messages import (
     Message,

@@ -22,9 +22,7 @@ from typing import (
 )
 
 from siltstone.compaction.base import Compactor, Trigger, check_policy
-from siltstone.engine import AfterCompact, BeforeCompact
 from siltstone.errors import ConfigError, ReadOnlyStoreError, refuse
-from siltstone.events import Hook
 from siltstone.hooks import HOOK_TIMEOUT, CompactionHooks, checked_hooks, gives_coroutine
 from siltstone.llm import Models
 from siltstone.memory.base import LanguageSettler, Store
@@ -37,6 +35,8 @@ from siltstone.session.retention import Retention
 
 if TYPE_CHECKING:
     from siltstone.archive.live import ContextArchive
+    from siltstone.engine import AfterCompact, BeforeCompact
+    from siltstone.events import Hook
     from siltstone.knowledge import KnowledgeConfig
     from siltstone.recall import RecallConfig
     from siltstone.redaction import RedactionConfig, Redactor
@@ -570,7 +570,7 @@ def _policy(window: int | None) -> Compactor | None:
     """The default policy of a session."""
     if window is None:
         return None
-    from siltstone.engine import default_policy
+    from siltstone.systems.base import default_policy
 
     return default_policy()
 
@@ -579,7 +579,7 @@ def _model(policy: Compactor | None) -> Any:
     """The default model of a session."""
     if policy is None:
         return None
-    from siltstone.engine import default_model
+    from siltstone.systems.base import default_model
 
     return default_model()
 

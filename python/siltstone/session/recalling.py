@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 from siltstone.compaction.base import Compactor
 from siltstone.documented import bm25, cosine, hash_vector, hybrid_scores, passes, tokens
 from siltstone.errors import EntryNotFoundError, StoreCorruptError, refuse
-from siltstone.events import RecallFailed, RecallInjected, notify
+from siltstone.events import RecallFailed, RecallInjected
+from siltstone.hooks import notify
 from siltstone.knowledge import find_facts
 from siltstone.memory.base import Store, entries_of
 from siltstone.memory.convert import datetime_from

@@ -9,7 +9,8 @@ from typing import Any
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.engine import Failed, Outcome
-from siltstone.events import MemoryIndexed, notify
+from siltstone.events import MemoryIndexed
+from siltstone.hooks import notify
 from siltstone.llm import Steps
 from siltstone.messages import Message
 from siltstone.messages.legality import sendable

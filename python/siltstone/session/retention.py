@@ -6,12 +6,15 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from siltstone.errors import ConfigError, ReadOnlyStoreError, StoreError, refuse
-from siltstone.events import Hook
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Entry
+
+if TYPE_CHECKING:
+    from siltstone.events import Hook
+
 
 _log = logging.getLogger("siltstone")
 
@@ -121,6 +124,7 @@ def retain(
         _log.exception("what session %r no longer retains could not be taken out", session_id)
         return
     if gone.entries:
-        from siltstone.events import MemoryExpired, notify
+        from siltstone.events import MemoryExpired
+        from siltstone.hooks import notify
 
         notify(hooks, MemoryExpired(session_id, gone.by_age, gone.by_count, gone.by_ttl))

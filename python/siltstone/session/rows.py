@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, overload
 
 from siltstone.compaction.base import Compaction, Compactor, Trigger
-from siltstone.events import UsageRecord
+from siltstone.llm import UsageRecord
 from siltstone.memory import log
 from siltstone.memory.database_log import entry_of, entry_with
 from siltstone.memory.entry import Entry

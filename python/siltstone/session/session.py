@@ -12,7 +12,6 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from siltstone.compaction.base import Checkpoint, Compactor, MemoryStatus
-from siltstone.engine import AfterCompact, BeforeCompact, Outcome, Plan
 from siltstone.errors import ConfigError, SessionBusyError
 from siltstone.hooks import started
 from siltstone.llm import Models, Steps, run
@@ -24,6 +23,7 @@ from siltstone.session.concurrency import Call, Claim, Slot
 from siltstone.session.opening import Path, open_session
 
 if TYPE_CHECKING:
+    from siltstone.engine import AfterCompact, BeforeCompact, Outcome, Plan
     from siltstone.knowledge import Correction, Fact, FactType, Learned, MemoryType
     from siltstone.memory.database_log import RecallRecord
     from siltstone.memory.entry import ForgetCriteria, ForgetReport

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn, Self, Unpack
 
 from siltstone import _native
 from siltstone.errors import EntryNotFoundError
-from siltstone.events import watch_operation
+from siltstone.hooks import watch_operation
 from siltstone.memory.base import Store
 from siltstone.memory.convert import MAX_INTEGER, milliseconds, range_of, session_info, stored_entry
 from siltstone.memory.database_log import DatabaseLog

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar, Unpack
 from siltstone import _native
 from siltstone._native import AnswerLimit, BlockOptions, BlockWriter, RecallConditions, Recalled
 from siltstone.errors import ConfigError, StoreConflictError, StoreOpenError
-from siltstone.events import StoreHook, is_watched, watch_operation
+from siltstone.hooks import is_watched, watch_operation
 from siltstone.memory import convert
 from siltstone.memory.entry import AgedSearchOptions, Decay, Ranker, SearchHit, SearchIndex
 from siltstone.memory.limits import DEFAULTS, Limits, checked_limit
@@ -18,6 +18,7 @@ from siltstone.stores.database import DatabaseStore
 
 if TYPE_CHECKING:
     from siltstone.embedding.base import Embedder
+    from siltstone.events import StoreHook
     from siltstone.memory.base import SearchSettings
     from siltstone.memory.convert import NewEntry
     from siltstone.memory.hits import Reranker
@@ -423,7 +424,8 @@ class MemoryStore(DatabaseStore):
             found = find(session_id, query, options, None)
         if vector is not None and found.ranker != options.ranker and (found.lacking or found.hits):
             reason: Literal["no_vectors", "stale"] = "no_vectors" if found.lacking else "stale"
-            from siltstone.events import SearchDegraded, notify
+            from siltstone.events import SearchDegraded
+            from siltstone.hooks import notify
 
             notify(self._hooks, SearchDegraded(session_id, options.ranker, reason))
         return found
@@ -436,7 +438,8 @@ class MemoryStore(DatabaseStore):
             return None
         numbers = self._vectors.query(query)
         if numbers is None:
-            from siltstone.events import SearchDegraded, notify
+            from siltstone.events import SearchDegraded
+            from siltstone.hooks import notify
 
             notify(self._hooks, SearchDegraded(session_id, options.ranker, "no_query_vector"))
             return None

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Self, Unpack
+from typing import Any, NamedTuple, Self, Unpack
 
 from siltstone import _native
 from siltstone.errors import ConfigError, InvalidEntryError
-from siltstone.events import watch_operation
+from siltstone.hooks import watch_operation
 from siltstone.memory import convert
 from siltstone.memory.entry import Ranker, SearchFilters, SearchHit, SearchOptions, SourceRange, StoredEntry
-from siltstone.memory.hits import in_time, is_in_time, looked_at
 from siltstone.memory.limits import DEFAULTS, Limits, checked_limit
 from siltstone.stores.database import DatabaseStore
 
@@ -24,8 +22,7 @@ MORE = 8  #: factor for each further search, if too few hits passed
 LEAST = 64  #: the minimum number of hits of the first search
 
 
-@dataclass(frozen=True, slots=True)
-class Tags:
+class Tags(NamedTuple):
     """A topic and an entity that a text must have; None for any."""
 
     topic: str | None
@@ -95,6 +92,8 @@ class SimpleMemoryStore(DatabaseStore):
         ``ranker`` must be None: this store has only one. With ``explain`` a hit has
         ``{"terms": [{"term", "found"}, …]}``.
         """
+        from siltstone.memory.hits import in_time, is_in_time, looked_at  # a first turn searches nothing
+
         wanted, tags = convert.conditions_in(options, SearchOptions), Tags.of(options)
         min_score, explain = options.get("min_score", 0.0), options.get("explain", False)
         self._limits.check_query(query)

@@ -6,7 +6,6 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -14,6 +13,7 @@ from siltstone.compaction import checks
 from siltstone.compaction.base import Compactor
 from siltstone.compaction.checks import check_known
 from siltstone.errors import ConfigError
+from siltstone.llm import Model
 from siltstone.memory.base import Store
 from siltstone.memory.log import SessionLog
 from siltstone.memory.opening import open_documented_store, open_store
@@ -21,6 +21,8 @@ from siltstone.messages import RawMessage
 from siltstone.systems.reading import Table, read_text
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from siltstone.archive.live import ContextArchive
 
 
@@ -181,3 +183,25 @@ def chosen(settings: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
         for name, value in settings.items()
         if name in declared
     }
+
+
+def default_policy() -> Compactor:
+    """The policy of a session that has a window and names none."""
+    from siltstone.systems.meerkat import ThresholdCompactor
+
+    return ThresholdCompactor()
+
+
+def default_model() -> Model:
+    """The model of a session that has a policy and names none."""
+    from siltstone.models import ExtractiveModel
+
+    return ExtractiveModel()
+
+
+def can_extract(model: object) -> bool:
+    """Whether *model*, or one of several, can extract facts. The extractive model only selects lines."""
+    from siltstone.models import ExtractiveModel
+
+    models = model if isinstance(model, Sequence) else () if model is None else (model,)
+    return bool(models) and not isinstance(models[0], ExtractiveModel)

@@ -28,8 +28,7 @@ from siltstone.compaction.prompts import PROMPT, SUMMARY_PREFIX, clip, framed
 from siltstone.compaction.rewrite import Selection, clamp, clamped_alone, covered, parted, rewrite, select
 from siltstone.compaction.without_model import mechanical_summary
 from siltstone.errors import ConfigError, ModelError
-from siltstone.events import UsageRecord
-from siltstone.llm import CompletionRequest, Flow
+from siltstone.llm import CompletionRequest, Flow, UsageRecord
 from siltstone.memory.opening import open_documented_store, open_store
 from siltstone.messages import Message, RequestRule, as_history, is_request, opens_turn
 from siltstone.systems.base import Preset, System, chosen

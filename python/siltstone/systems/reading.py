@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -67,6 +66,8 @@ def known_tables(read: Table, known: Sequence[str]) -> dict[str, Table]:
     Raises:
         ConfigError: a value at the top is not a table, or an unknown table has nearly a known name.
     """
+    from difflib import get_close_matches  # only a configuration needs it
+
     found: dict[str, Table] = {}
     for name, value in read.items():
         if name in known:

@@ -11,7 +11,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
+from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
 from siltstone._native import json_size, text_size
@@ -486,10 +486,13 @@ MOST_QUOTED = 1_024  #: the maximum code points of a quoted result
 _CUT = "…[truncated]"
 _OURS = (TAG, "recalled-context", "knowledge", "detail")
 
-# A bracket of any width at the beginning of one of our tags, with any invisible characters in between.
-_GAP = "[\\s\u00ad\u200b-\u200f\u2060-\u2064\ufeff]*"
-_NAMES = "|".join(_GAP.join(map(re.escape, name)) for name in _OURS)
-_OUR_TAG = re.compile(f"[<\uff1c\ufe64](?={_GAP}[/\uff0f]?{_GAP}(?:{_NAMES}))", re.IGNORECASE)
+
+@cache
+def _our_tag() -> re.Pattern[str]:
+    """A bracket of any width at the beginning of one of our tags, with any invisible characters in between."""
+    gap = "[\\s\u00ad\u200b-\u200f\u2060-\u2064\ufeff]*"
+    names = "|".join(gap.join(map(re.escape, name)) for name in _OURS)
+    return re.compile(f"[<\uff1c\ufe64](?={gap}[/\uff0f]?{gap}(?:{names}))", re.IGNORECASE)
 
 
 class Quotation(RepairedMessage):
@@ -506,6 +509,8 @@ def quoted(part: Part, reason: str, rule: str = "") -> Quotation:
         reason: The reason why it could not stay a result, in words.
         rule: The same as the name of the rule.
     """
+    from html import escape  # few histories have a stranded result
+
     body = part.text if len(part.text) <= MOST_QUOTED else part.text[: MOST_QUOTED - len(_CUT)] + _CUT
     call_id = escape(part.call_id or "", quote=True)
     content = (
@@ -521,7 +526,7 @@ def quoted(part: Part, reason: str, rule: str = "") -> Quotation:
 
 def without_our_tags(text: str) -> str:
     """*text* with every tag of siltstone in it escaped, and nothing else changed."""
-    return _OUR_TAG.sub("&lt;", text)
+    return _our_tag().sub("&lt;", text)
 
 
 # The common part of the repairs of all dialects.
