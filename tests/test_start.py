@@ -13,9 +13,10 @@ with siltstone.Session.open(sys.argv[1], "chat-1", context_window=4_000) as sess
     print(*sys.modules)
 """
 OPTIONAL = (
-    "archive", "config", "evaluation", "index", "knowledge", "postgres", "presets", "recall", "redaction",
-    "systems.openclaw", "systems.rustant", "systems.spacebot", "systems.waterfall", "compaction.results",
-    "messages.conversion", "session.aio", "session.committing",
+    "archive", "config", "engine", "evaluation", "events", "index", "knowledge", "postgres", "presets",
+    "recall", "redaction", "systems.openclaw", "systems.rustant", "systems.spacebot", "systems.waterfall",
+    "compaction.emergency", "compaction.results", "memory.hits", "messages.conversion", "session.aio",
+    "session.committing", "session.host_list",
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from inspect import isawaitable, iscoroutinefunction
 from math import inf
 from types import CoroutineType
-from typing import Any, Final, Protocol, Self, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, Self, TypeVar
 
 from siltstone.errors import SiltstoneError, refuse
 
@@ -178,8 +178,7 @@ class CompactionHooks:
 NO_COMPACTION_HOOKS: Final = CompactionHooks()
 
 
-@dataclass(frozen=True, slots=True)
-class HookCall:
+class HookCall(NamedTuple):
     """A hook to be called by the driver of a flow: its argument, and its time limit."""
 
     name: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, astuple
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -51,7 +50,7 @@ def test_messages_come_back_in_order_with_their_numbers(log: SummaryLog) -> None
     log.append(given[3:], expected_next=3, clock="two")
     rows = log.read(0, 7)
     assert [row.seq for row in rows] == list(range(7))
-    assert [astuple(row)[1:-1] for row in rows] == [astuple(each) for each in given]
+    assert [row[1:-1] for row in rows] == given
     assert (log.state().next_seq, log.state().clock) == (7, "two")
 
 
@@ -168,7 +167,7 @@ numbers = st.integers(-(2**63), 2**63 - 1)
     )
 )  # fmt: skip
 def test_a_compaction_survives_its_row(given: store_log.NewCompaction) -> None:
-    written = asdict(compaction_to_row(given))
+    written = compaction_to_row(given)._asdict()
     held = {"compaction_id": 7, "parent": None, "derived_ids": [3, 4], **written}
     row = compaction_from_row(cast(_native.Compaction, SimpleNamespace(**held)))
     assert row == store_log.CompactionRow(7, None, given, (3, 4))

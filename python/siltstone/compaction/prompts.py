@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Final
 
 from siltstone.llm import Completion, CompletionRequest, UsageRecord
@@ -136,27 +137,31 @@ STOP_REASONS: Final = frozenset({"refusal", "content_filter", "safety"})
 
 LONGEST_REFUSAL = 600  #: code points: a longer answer is a summary
 
-_CANNOT = r"(?:can(?:no|['’])t|can not|won['’]t|will not|(?:am|['’]m) (?:not able|unable) to)"
-_DOING = (
-    r"(?:help|assist|comply|continue|summari[sz]e|fulfil|fulfill|provide|create|generate|produce|write"
-    r"|process|do (?:that|this)|engage|participate|complete (?:this|that|your))"
-)
-_BEGINS: Final = re.compile(
-    rf"(?:i(?:['’]m| am) (?:very |so )?sorry|sorry|i apologi[sz]e|my apologies|unfortunately)\b.{{0,60}}?"
-    rf"\b(?:i {_CANNOT}|i['’]m (?:not able|unable) to|unable to)\b"
-    rf"|(?:as an ai(?: language)?(?: model| assistant)?,? )?(?:i|we) {_CANNOT} {_DOING}\b"
-    rf"|i['’]m (?:not able|unable) to {_DOING}\b"
-    r"|i(?:['’]m| am) (?:going to )?declin\w+|i must decline|i have to decline"
-    r"|(?:this|your) request (?:violates|goes against)",
-    re.IGNORECASE | re.DOTALL,
-)
+
+@cache
+def _refusal() -> re.Pattern[str]:
+    """How a refusal begins."""
+    cannot = r"(?:can(?:no|['’])t|can not|won['’]t|will not|(?:am|['’]m) (?:not able|unable) to)"
+    doing = (
+        r"(?:help|assist|comply|continue|summari[sz]e|fulfil|fulfill|provide|create|generate|produce|write"
+        r"|process|do (?:that|this)|engage|participate|complete (?:this|that|your))"
+    )
+    return re.compile(
+        rf"(?:i(?:['’]m| am) (?:very |so )?sorry|sorry|i apologi[sz]e|my apologies|unfortunately)\b.{{0,60}}?"
+        rf"\b(?:i {cannot}|i['’]m (?:not able|unable) to|unable to)\b"
+        rf"|(?:as an ai(?: language)?(?: model| assistant)?,? )?(?:i|we) {cannot} {doing}\b"
+        rf"|i['’]m (?:not able|unable) to {doing}\b"
+        r"|i(?:['’]m| am) (?:going to )?declin\w+|i must decline|i have to decline"
+        r"|(?:this|your) request (?:violates|goes against)",
+        re.IGNORECASE | re.DOTALL,
+    )
 
 
 def is_refusal(text: str, stop_reason: str | None = None) -> bool:
     """Whether *text* refuses to summarise. It is an answer without blank space around it."""
     if stop_reason is not None and stop_reason.lower() in STOP_REASONS:
         return True
-    return len(text) <= LONGEST_REFUSAL and _BEGINS.match(text) is not None
+    return len(text) <= LONGEST_REFUSAL and _refusal().match(text) is not None
 
 
 # The estimated cost of a model call, for models that report none.

@@ -6,10 +6,9 @@ import json
 import math
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from siltstone import _native
 from siltstone.errors import InvalidEntryError, refuse
@@ -272,8 +271,7 @@ def _view_item(item: list[int] | int) -> ViewItem:
 # The rows that a store writes, in the form of the core. A process that only reads does not need them.
 
 
-@dataclass(slots=True)
-class NewEntry:
+class NewEntry(NamedTuple):
     """An entry as the core takes it."""
 
     content: str
@@ -286,8 +284,7 @@ class NewEntry:
     expires_at: int | None = None
 
 
-@dataclass(slots=True)
-class DerivedIn:
+class DerivedIn(NamedTuple):
     """A derived text as the core takes it: its ranges as JSON."""
 
     kind: str
@@ -299,8 +296,7 @@ class DerivedIn:
     dialect: str
 
 
-@dataclass(slots=True)
-class CompactionIn:
+class CompactionIn(NamedTuple):
     """A compaction as the core takes it: its ranges and its view as JSON."""
 
     policy: str

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from siltstone.memory.entry import Entry
 from siltstone.messages import Dialect, Message, Provenance, Role
 
 
-@dataclass(frozen=True, slots=True)
-class SessionVersion:
+class SessionVersion(NamedTuple):
     """The version of a session that a worker has read. Every write names it; an old version is a conflict.
 
     Attributes:
@@ -38,8 +37,7 @@ ViewItem: TypeAlias = tuple[int, int] | NewRef | int
 """A piece of a view: a half-open range of shown messages, or a derived text by its id (new: ``NewRef``)."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewMessage:
+class NewMessage(NamedTuple):
     r"""A message that is not in the log yet.
 
     Attributes:
@@ -59,8 +57,7 @@ class NewMessage:
     created_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class LogRow:
+class LogRow(NamedTuple):
     """A message of the log: a :class:`NewMessage` with its sequence number, and the id of its write."""
 
     seq: int
@@ -73,8 +70,7 @@ class LogRow:
     write_id: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class NewDerived:
+class NewDerived(NamedTuple):
     """A derived text that is not in the log yet. It replaces messages of the log in the view.
 
     Attributes:
@@ -98,8 +94,7 @@ class NewDerived:
     dialect: Dialect = "any"
 
 
-@dataclass(frozen=True, slots=True)
-class Derived:
+class Derived(NamedTuple):
     """A derived text of the log: a :class:`NewDerived` with its id."""
 
     derived_id: int
@@ -114,8 +109,7 @@ class Derived:
     created_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class NewCompaction:
+class NewCompaction(NamedTuple):
     """What a compaction writes: the view that becomes current, and how it was made.
 
     ``CompactionRow`` is the same with the id that the store gave it.
@@ -155,8 +149,7 @@ class NewCompaction:
     notes: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NewRecall:
+class NewRecall(NamedTuple):
     """A record of a recall, for the log or from it.
 
     Attributes:
@@ -170,8 +163,7 @@ class NewRecall:
     body: str
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionRow:
+class CompactionRow(NamedTuple):
     """A row of the log, with its id, the id of the row before it, and the ids of its derived texts."""
 
     compaction_id: int
@@ -180,8 +172,7 @@ class CompactionRow:
     derived_ids: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LogState:
+class LogState(NamedTuple):
     """The state of a log.
 
     Attributes:
@@ -213,8 +204,7 @@ class LogState:
         return SessionVersion(self.next_seq, head, self.redactions, self.counter)
 
 
-@dataclass(frozen=True, slots=True)
-class CommitReceipt:
+class CommitReceipt(NamedTuple):
     """The ids of a commit.
 
     Attributes:
@@ -232,8 +222,7 @@ class CommitReceipt:
     version: SessionVersion | None
 
 
-@dataclass(frozen=True, slots=True)
-class UndoReceipt:
+class UndoReceipt(NamedTuple):
     """The state after an undo: the current row, the number of removed entries, the version."""
 
     head: int | None

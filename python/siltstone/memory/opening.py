@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from siltstone import _native
 from siltstone.errors import ConfigError, refuse
@@ -54,8 +53,7 @@ def _opened(kind: str, path: str | os.PathLike[str], options: dict[str, Any]) ->
     return store
 
 
-@dataclass(slots=True)
-class Searching:
+class Searching(NamedTuple):
     """The settings of searches, for a store in a directory and for a store over mirrors."""
 
     options: _native.SearchOptions

@@ -165,7 +165,7 @@ def row_of(
         created_at=created_at,
     )
     view = View(state.view.rule, [*live(state.view, shown(log, state.view, row)), *new])
-    return replace(row, tokens_after=view.tokens, messages_after=len(view)), view
+    return row._replace(tokens_after=view.tokens, messages_after=len(view)), view
 
 
 def live(view: View, items: Sequence[Item]) -> list[Item]:
@@ -355,7 +355,7 @@ def _commit(
 def _as_appended(core: SessionCore, state: SessionState, read: View, entering: Entering) -> SessionState:
     """*state* as it is after an append of the entering messages."""
     clock, error = core.heard(entering.usage, state)
-    version = replace(state.version, next_seq=state.end + len(entering.items))
+    version = state.version._replace(next_seq=state.end + len(entering.items))
     known = state.estimate_error if error is None else error
     return replace(state, version=version, view=read, clock=clock, estimate_error=known)
 

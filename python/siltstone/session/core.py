@@ -11,9 +11,9 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import RLock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from siltstone import errors
 from siltstone.compaction.base import check_pin_budget
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from siltstone.knowledge import KnowledgeConfig
     from siltstone.memory.database_log import Findable
     from siltstone.redaction import Redactor
-    from siltstone.session.host_list import Unrelated
+    from siltstone.session.opening import Unrelated
     from siltstone.session.rows import UnwrittenRecall
     from siltstone.systems.base import Live
 
@@ -697,8 +697,7 @@ def _new_id() -> int:
 # Tells which messages of a session are in context, so that a search need not return them.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Outside:
+class Outside(NamedTuple):
     """The messages that are not in context verbatim, and can be found.
 
     Attributes:

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise, takewhile
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from siltstone.memory.log import Derived, LogRow
 from siltstone.messages import (
@@ -37,16 +37,6 @@ from siltstone.messages import (
 )
 from siltstone.messages.message import RULE_ROLES
 from siltstone.session.state import RangeSet, numbers, union, within
-
-Unrelated: TypeAlias = Literal["first", "always", "branch", "raise"]
-"""The meaning of a host's list that shares no request with the session.
-
-``"first"``: the first such list after the session was opened begins a run of the host, and a later one is a
-branch. ``"always"``: each one begins a run, for a host that sends only what is new. ``"branch"``: each one is
-a branch. ``"raise"``: each one is an error.
-"""
-
-UNRELATED: tuple[Unrelated, ...] = ("first", "always", "branch", "raise")
 
 _SUMMARY_MARK = "[Context compacted]"  # the first words of the summaries of most policies, whoever wrote them
 _CACHE_MARK = "cache_control"  # a field of messages, of blocks, and of blocks in a tool result

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
 from typing import (
     TYPE_CHECKING,
@@ -13,6 +12,7 @@ from typing import (
     Final,
     Generic,
     Literal,
+    NamedTuple,
     Protocol,
     TypeAlias,
     TypedDict,
@@ -30,7 +30,6 @@ from siltstone.memory.opening import is_database, open_store
 from siltstone.session.boundary import check_warn_at
 from siltstone.session.core import CACHE_TTL, SessionCore
 from siltstone.session.fact_state import keeps_facts
-from siltstone.session.host_list import UNRELATED, Unrelated
 from siltstone.session.retention import Retention
 
 if TYPE_CHECKING:
@@ -44,6 +43,16 @@ if TYPE_CHECKING:
 
 
 # Opens a session with a preset: the preset's options, and the preset that the store keeps for a session.
+
+Unrelated: TypeAlias = Literal["first", "always", "branch", "raise"]
+"""The meaning of a host's list that shares no request with the session.
+
+``"first"``: the first such list after the session was opened begins a run of the host, and a later one is a
+branch. ``"always"``: each one begins a run, for a host that sends only what is new. ``"branch"``: each one is
+a branch. ``"raise"``: each one is an error.
+"""
+
+UNRELATED: tuple[Unrelated, ...] = ("first", "always", "branch", "raise")
 
 KEY: Final = "preset"
 DOCUMENTED: Final = "documented"
@@ -317,8 +326,7 @@ Path = str | os.PathLike[str]
 COMPACTION_TIMEOUT = 600.0  #: seconds that a call waits for a compaction of another thread
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """An opened session: its core, and the checked options that its calls need."""
 
     core: SessionCore

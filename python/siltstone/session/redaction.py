@@ -56,7 +56,7 @@ class Redacting:
         for row in rows:
             raw = messages.decode(row.raw)
             clean = self.raw(raw)
-            yield row if clean is raw else replace(row, raw=messages.encode(clean))
+            yield row if clean is raw else row._replace(raw=messages.encode(clean))
 
     def message(self, message: messages.Message) -> messages.Message:
         """*message* without secrets, to be indexed, or shown as a summary or a substitute."""

@@ -265,7 +265,7 @@ def _recall_body(recall: UnwrittenRecall) -> str:
 def committed(row: log.NewCompaction, derived_ids: Sequence[int]) -> log.NewCompaction:
     """*row* as the log has it, after its new derived texts got the ids *derived_ids*."""
     view = tuple(derived_ids[piece.place] if isinstance(piece, log.NewRef) else piece for piece in row.view)
-    return replace(row, view=view, derived=())
+    return row._replace(view=view, derived=())
 
 
 def _notes(seconds: float | None, rules: Sequence[RuleSpan], trigger: Trigger, sizes: Sequence[int]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from operator import is_, itemgetter
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 from siltstone.errors import IllegalHistoryError
 from siltstone.memory.log import (
@@ -639,7 +639,7 @@ class SessionState:
         """The state after *items* were appended to the log. A *version* of None: the session was deleted."""
         is_deleted = version is None
         if version is None:
-            version = replace(self.version, next_seq=self.end + len(items))
+            version = self.version._replace(next_seq=self.end + len(items))
         return replace(
             self,
             deleted=is_deleted,
@@ -703,8 +703,7 @@ def next_state(
 # The last request that a session prepared: the messages that it showed and left out.
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A prepared request; empty before the first.
 
     Attributes:

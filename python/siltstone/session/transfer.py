@@ -53,9 +53,9 @@ from siltstone.session.state import RangeSet, minus, union
 # Copies sessions between stores and files: whole sessions, or the documented files of an archive.
 
 _PAGE: Final = 500
-_MESSAGE: Final = tuple(name for name in logs.LogRow.__slots__ if name != "write_id")
+_MESSAGE: Final = tuple(name for name in logs.LogRow._fields if name != "write_id")
 _of_message: Final = attrgetter(*_MESSAGE)
-_of_new_message: Final = itemgetter(*logs.NewMessage.__slots__)
+_of_new_message: Final = itemgetter(*logs.NewMessage._fields)
 _LEFT_OUT: Final = frozenset({"gone"})  #: states of facts that are not exported
 
 
@@ -411,13 +411,13 @@ class _SessionImport:
 
 
 _PLAIN: Final = tuple(
-    name for name in logs.NewCompaction.__slots__ if name not in ("covers", "view", "derived")
+    name for name in logs.NewCompaction._fields if name not in ("covers", "view", "derived")
 )
 
 
 def _compaction_body(log: logs.SessionLog, row: logs.CompactionRow) -> dict[str, Any]:
-    body = asdict(row.compaction)
-    body["derived"] = [asdict(each) for each in log.derived(row.derived_ids)]
+    body = row.compaction._asdict()
+    body["derived"] = [each._asdict() for each in log.derived(row.derived_ids)]
     return body
 
 

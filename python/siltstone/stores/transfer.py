@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import count, groupby, zip_longest
 from operator import itemgetter
 from typing import Any, Final, Protocol, TypeVar
@@ -27,9 +27,9 @@ _T = TypeVar("_T")
 
 _PAGE: Final = 500  #: rows that are written at once
 _BYTES: Final = 4 << 20  #: of messages or texts that are written at once
-_MESSAGE: Final = tuple(logs.NewMessage.__slots__)
-_ROW: Final = tuple(name for name in logs.NewCompaction.__slots__ if name not in ("view", "derived"))
-_NEW_TEXT: Final = tuple(logs.NewDerived.__slots__)
+_MESSAGE: Final = tuple(logs.NewMessage._fields)
+_ROW: Final = tuple(name for name in logs.NewCompaction._fields if name not in ("view", "derived"))
+_NEW_TEXT: Final = tuple(logs.NewDerived._fields)
 _TEXT: Final = (*_NEW_TEXT, "redacted")
 
 
@@ -196,7 +196,7 @@ def _recalls(
     for row in rows:
         body = json.loads(row.body)
         body["e"] = [[ids.get(entry, 0), *figures] for entry, *figures in body["e"]]
-        found.append(replace(row, body=json.dumps(body, separators=(",", ":"))))
+        found.append(row._replace(body=json.dumps(body, separators=(",", ":"))))
     return found
 
 
@@ -333,8 +333,7 @@ class _Session:
         def piece(each: logs.ViewItem) -> logs.ViewItem:
             return each if not isinstance(each, int) else places.get(each) or self._texts[each]
 
-        new = replace(
-            row.compaction,
+        new = row.compaction._replace(
             view=tuple(map(piece, row.compaction.view)),
             derived=tuple(
                 logs.NewDerived(**{name: getattr(each, name) for name in _NEW_TEXT}) for each in texts

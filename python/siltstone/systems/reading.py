@@ -6,10 +6,12 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from siltstone.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Table: TypeAlias = dict[str, Any]
 
@@ -28,11 +30,13 @@ def read_text(source: str | os.PathLike[str]) -> str:
     Raises:
         ConfigError: the file cannot be read, or is not UTF-8; or *source* is neither text nor path.
     """
+    from pathlib import Path  # most sessions read none
+
     if isinstance(source, str):
         line = source.strip()
         if "\n" in line or not line or len(line) > _LONGEST_PATH:
             return source
-        if not line.lower().endswith(_SUFFIXES) and not _is_file(line):
+        if not line.lower().endswith(_SUFFIXES) and not _is_file(Path(line)):
             return source
         source = line
     elif not isinstance(source, os.PathLike):
@@ -133,9 +137,9 @@ def table(value: Any, name: str) -> Table:
     return dict(value)
 
 
-def _is_file(line: str) -> bool:
+def _is_file(path: Path) -> bool:
     try:
-        return Path(line).is_file()
+        return path.is_file()
     except (OSError, ValueError):
         return False
 

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from siltstone._native import json_size, text_size
 from siltstone.messages.groups import call_key
@@ -304,8 +304,7 @@ def _of_call(part: Part, call_id: str | None) -> Part:
 # answer.
 
 
-@dataclass(frozen=True, slots=True)
-class CallType:
+class CallType(NamedTuple):
     """The keys of one type of call, and the type of its answer.
 
     Attributes:
@@ -402,8 +401,7 @@ class Finding:
     nth: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(NamedTuple):
     position: int
     part: Part
     nth: int
@@ -489,7 +487,7 @@ _OURS = (TAG, "recalled-context", "knowledge", "detail")
 
 @cache
 def _our_tag() -> re.Pattern[str]:
-    """A bracket of any width at the beginning of one of our tags, with any invisible characters in between."""
+    """A bracket of any width at the beginning of one of our tags, with invisible characters in between."""
     gap = "[\\s\u00ad\u200b-\u200f\u2060-\u2064\ufeff]*"
     names = "|".join(gap.join(map(re.escape, name)) for name in _OURS)
     return re.compile(f"[<\uff1c\ufe64](?={gap}[/\uff0f]?{gap}(?:{names}))", re.IGNORECASE)
