@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
+from operator import sub
 
 from siltstone.compaction import checks
 from siltstone.compaction.base import Compaction, CompactionContext, Compactor, Skip, Substitute, Trigger
@@ -130,10 +132,11 @@ class _Fit:
     ) -> None:
         self.history, self.window = history, window
         self._trigger = trigger or Trigger("overflow")
-        self.units = [token_rule.units(message) for message in history]
         self._rule, self._prefix = token_rule, summary_prefix
         self._substitutes: dict[int, Substitute] = {}
         read = as_history(history, request_rule)
+        sums = read.sums(token_rule)
+        self.units = list(map(sub, islice(sums, 1, None), sums))
         self._request = read.outline.requests[-1] if read.outline.in_flight else None
         spans = read.outline.closed(sorted(must_stay(read, self._trigger.pins, task=task)))
         self._fixed = {at for span in spans for at in range(*span)}

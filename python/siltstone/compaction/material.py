@@ -88,7 +88,7 @@ def _in_excerpt(messages: Excerpt, prefix: str) -> Iterator[MaterialItem]:
             continue
         at, end = piece
         while at < end:
-            rows, stop = message_items(history.raws, at, end)
+            rows, stop = message_items(history.shown, at, end)
             seqs = [seq for span in history.numbers(at, stop) for seq in range(*span)]
             for position, kind, role, call_id, name, text, failed in rows:
                 of = _ROLES.get(role or "", "assistant" if kind == "tool_call" else "tool")
@@ -109,7 +109,7 @@ def _excerpt_lines(messages: Excerpt, prefix: str) -> Iterator[str]:
             continue
         at, end = piece
         while at < end:
-            text, at = render_messages(messages.history.raws, at, end)
+            text, at = render_messages(messages.history.shown, at, end)
             if text:
                 yield text
             if at < end:  # a message that the core does not read
@@ -297,8 +297,8 @@ class Unread:
     def __init__(self, messages: Excerpt, token_rule: TokenRule) -> None:
         self._messages = messages
         self._ends = messages.history.outline.breaks(messages.spans)
-        sums = list(accumulate(_tokens(messages, token_rule), initial=0))
-        self._sums = [0, *(sums[end] for end in self._ends)]
+        sums = list(accumulate(chain.from_iterable(_tokens(messages, token_rule)), initial=0))
+        self._sums = [0, *map(sums.__getitem__, self._ends)]
         self._at = 0
 
     def __bool__(self) -> bool:
@@ -326,15 +326,15 @@ class Unread:
         return self._sums[end] - self._sums[first]
 
 
-def _tokens(messages: Excerpt, token_rule: TokenRule) -> Iterator[int]:
-    """The tokens of the lines of each message, each line with its line break."""
+def _tokens(messages: Excerpt, token_rule: TokenRule) -> Iterator[Sequence[int]]:
+    """The tokens of the lines of each message, each line with its line break; those of many at once."""
     for at, end in messages.spans:
         while at < end:
-            counts, at = rendered_tokens(messages.history.raws, at, end, token_rule.measure or "")
-            yield from counts
+            counts, at = rendered_tokens(messages.history.shown, at, end, token_rule.measure or "")
+            yield counts
             if at < end:  # a message that the core does not read
                 items = items_of([messages.history[at]], "")
-                yield sum(token_rule.count_text(item.line) + 1 for item in items)
+                yield [sum(token_rule.count_text(item.line) + 1 for item in items)]
                 at += 1
 
 

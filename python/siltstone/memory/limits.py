@@ -137,8 +137,9 @@ class Limits:
         would be tried for ever. A piece ends after a space, if there is one nearby.
         """
         for entry in entries:
-            if _over(entry.content, self.text_bytes):
-                yield from (replace(entry, content=piece) for piece in self._pieces(entry.content))
+            text = entry.content
+            if len(text) * _BYTES_PER_CODE_POINT > self.text_bytes and _over(text, self.text_bytes):
+                yield from (replace(entry, content=piece) for piece in self._pieces(text))
             else:
                 yield entry
 

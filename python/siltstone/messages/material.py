@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Final, Literal, TypeAlias, overload
 
 from siltstone.messages.message import SAID, Message, RawMessage, Role, ranges_in_words
@@ -171,12 +171,10 @@ class Excerpt(Sequence[Message]):
         return piece if isinstance(piece, Message) else self.history[piece[1] + place - self._ends[number]]
 
     def __iter__(self) -> Iterator[Message]:
-        for piece in self.pieces:
-            if isinstance(piece, Message):
-                yield piece
-            else:
-                for position in range(*piece):
-                    yield self.history[position]
+        return chain.from_iterable(
+            (piece,) if isinstance(piece, Message) else self.history.at(range(*piece))
+            for piece in self.pieces
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, (Excerpt, tuple)):

@@ -26,7 +26,6 @@ __all__ = [
     "Leaving",
     "Loose",
     "Measure",
-    "Outlined",
     "Span",
     "as_history",
     "count_between",
@@ -70,6 +69,7 @@ class History(Sequence[Message]):
 
     Attributes:
         raws: The same messages, in a new list.
+        shown: The same as the core may read them: no message that siltstone has made or changed.
         outline: The core's description of the messages.
         rule: Decides which text beside tool results is a request.
 
@@ -89,6 +89,7 @@ class History(Sequence[Message]):
         self._reader = SummaryReader(self.raws, self._numbers)
         self._numbered = 0  # the number of positions that have their sequence numbers
         self._runs: list[tuple[int, int]] = []  # for each run of numbers: its first position and first number
+        self.shown: list[Any] = self.raws
         self.outline = Outline(self.raws, self._describe, self._is_request)
         self._number(len(self.raws))
 
@@ -102,9 +103,9 @@ class History(Sequence[Message]):
         history._sums = {}
         history._runs = []
         # The core reads the raws of original messages. Other messages know more than their raws tell.
-        shown: list[Any] = [each.raw if each.provenance == "original" else each for each in messages]
+        history.shown = [each.raw if each.provenance == "original" else each for each in messages]
         history.outline = Outline(
-            shown, lambda position: _line(messages[position], rule), history._is_request
+            history.shown, lambda position: _line(messages[position], rule), history._is_request
         )
         return history
 
@@ -117,14 +118,14 @@ class History(Sequence[Message]):
     def __getitem__(self, index: slice) -> list[Message]: ...
     def __getitem__(self, index: int | slice) -> Message | list[Message]:
         if isinstance(index, slice):
-            return [self._at(position) for position in range(*index.indices(len(self.raws)))]
+            return list(self.at(range(*index.indices(len(self.raws)))))
         position = index + len(self.raws) if index < 0 else index
         if not 0 <= position < len(self.raws):
             raise IndexError(f"a history of {len(self.raws)} messages has no message {index}")
-        return self._at(position)
+        return self._made.get(position) or self._at(position)
 
     def __iter__(self) -> Iterator[Message]:
-        return map(self._at, range(len(self.raws)))
+        return self.at(range(len(self.raws)))
 
     def __repr__(self) -> str:
         return f"<a history of {len(self.raws)} messages>"
@@ -198,8 +199,13 @@ class History(Sequence[Message]):
         A summary has the ranges that it covers.
         """
         if not self._runs:  # the messages were read before, and know their numbers
-            for message in self[start:end]:
-                yield from message.covers or ((message.seq, message.seq + 1),)
+            found: list[tuple[int, int]] = []
+            for message in self.at(range(start, end)):
+                if message.covers or not found or found[-1][1] != message.seq:
+                    found += message.covers or ((message.seq, message.seq + 1),)
+                else:
+                    found[-1] = found[-1][0], message.seq + 1
+            yield from found
             return
         run = bisect_right(self._runs, start, key=_position) - 1
         while start < end:
@@ -220,6 +226,11 @@ class History(Sequence[Message]):
         ends = [*(position for position, _ in self._runs[1:]), len(self.raws)]
         for (position, seq), end in zip(self._runs, ends, strict=True):
             yield from range(seq, seq + end - position)
+
+    def at(self, positions: Iterable[int]) -> Iterator[Message]:
+        """The messages at *positions*. Each is made when it is reached, if it was not made before."""
+        is_made = len(self._made) == len(self.raws)
+        return map(self._made.__getitem__ if is_made else self._at, positions)
 
     def _at(self, position: int) -> Message:
         made = self._made.get(position)
@@ -249,24 +260,6 @@ class History(Sequence[Message]):
             self._numbered += count
 
 
-class Outlined(list[Message]):
-    """Messages that do not change: their outline is made once, and not for each who reads it."""
-
-    __slots__ = ("_known",)
-
-    _known: History
-
-    def history(self, rule: RequestRule) -> History:
-        """The messages as a history in outline, with *rule*."""
-        try:
-            known = self._known
-        except AttributeError:
-            known = None
-        if known is None or known.rule is not rule or len(known) != len(self):
-            known = self._known = History.of(self, rule)
-        return known
-
-
 def as_history(messages: Sequence[Message], rule: RequestRule | None = None) -> History:
     """*messages* as a history in outline; the same object, if it is already one.
 
@@ -276,8 +269,6 @@ def as_history(messages: Sequence[Message], rule: RequestRule | None = None) -> 
     """
     if isinstance(messages, History) and (rule is None or rule is messages.rule):
         return messages
-    if isinstance(messages, Outlined):
-        return messages.history(rule or is_request)
     return History.of(messages, rule or is_request)
 
 

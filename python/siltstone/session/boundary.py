@@ -14,7 +14,7 @@ from siltstone.compaction.breakdown import alert_of, band_of
 from siltstone.errors import ContextOverflowError, IllegalHistoryError, StoreConflictError, refuse
 from siltstone.hooks import NO_COMPACTION_HOOKS, notify
 from siltstone.llm import Steps
-from siltstone.messages import InjectedMessage, Message, opens_turn, read_message
+from siltstone.messages import InjectedMessage, Message, as_history, opens_turn, read_message
 from siltstone.session.background import Job
 from siltstone.session.core import SessionCore
 from siltstone.session.policy_history import written
@@ -518,7 +518,6 @@ def attempted(
     rewrite; without it, the rewrite becomes the view.
     """
     from siltstone.engine import attempt
-    from siltstone.messages.outline import Outlined
     from siltstone.session.committing import commit as commit_compaction
 
     read, began = state.view, perf_counter()
@@ -546,7 +545,7 @@ def attempted(
     return (
         yield from attempt(
             policy,
-            Outlined(read.messages()),
+            as_history(read.messages(), policy.request_rule),
             trigger,
             clean=None if core.redacting is None else core.redacting.compaction,
             commit=commit or rewrite,

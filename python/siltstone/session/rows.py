@@ -170,14 +170,21 @@ class _Entries(Sequence[Entry]):
     *own* has, by the id of an item, the places of its parts that belong to siltstone's own tools.
     """
 
-    __slots__ = ("_index_tools", "_items", "_own")
+    __slots__ = ("_messages", "_texts", "_times")
 
     def __init__(self, items: list[Item], own: Mapping[int, Collection[int]], index_tools: bool) -> None:
-        self._own, self._index_tools = own, index_tools
-        self._items = [item for item in items if (text := self._text(item)) and not text.isspace()]
+        self._texts: list[str] = []
+        self._messages: list[Message] = []
+        self._times: list[int] = []
+        for item in items:
+            text = indexable_text(item.message, index_tools=index_tools, own=own.get(id(item)))
+            if text and not text.isspace():
+                self._texts.append(text)
+                self._messages.append(item.message)
+                self._times.append(item.created_at)
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self._texts)
 
     @overload
     def __getitem__(self, place: int) -> Entry: ...
@@ -185,17 +192,11 @@ class _Entries(Sequence[Entry]):
     def __getitem__(self, place: slice) -> list[Entry]: ...
     def __getitem__(self, place: int | slice) -> Entry | list[Entry]:
         if isinstance(place, slice):
-            return [self._made(each) for each in self._items[place]]
-        return self._made(self._items[place])
+            return list(map(entry_with, self._texts[place], self._messages[place], self._times[place]))
+        return entry_with(self._texts[place], self._messages[place], self._times[place])
 
     def __iter__(self) -> Iterator[Entry]:
-        return map(self._made, self._items)
-
-    def _made(self, item: Item) -> Entry:
-        return entry_with(self._text(item), item.message, item.created_at)
-
-    def _text(self, item: Item) -> str:
-        return indexable_text(item.message, index_tools=self._index_tools, own=self._own.get(id(item)))
+        return map(entry_with, self._texts, self._messages, self._times)
 
 
 def compaction_row(

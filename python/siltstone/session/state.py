@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
-from operator import is_, itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
+from operator import attrgetter, is_, itemgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, overload
 
 from siltstone.errors import IllegalHistoryError
 from siltstone.memory.log import (
@@ -476,9 +476,8 @@ def _opens_turn(message: Message) -> bool:
     return opens_turn(message)
 
 
-def _name(item: Item) -> tuple[int, str, int | None]:
-    """The identity of the message of *item*, whatever form it has."""
-    return item.message.seq, item.message.provenance, item.derived_id
+#: The identity of the message of an item, whatever form it has.
+_name: Final = attrgetter("message.seq", "message.provenance", "derived_id")
 
 
 def _answers(message: Message) -> bool:
