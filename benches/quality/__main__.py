@@ -84,13 +84,12 @@ def page(results: Results) -> Iterator[str]:
     yield f"\n## R@10 of all sets\n\n| | {' | '.join(RECORDED)} | mean |"
     yield f"| :--- |{' ---: |' * (len(RECORDED) + 1)}"
     for name in dict.fromkeys(name for _, name in results):
-        if (RECORDED[0], name) in results:
-            found = [results[dataset, name].pooled.recall[10] for dataset in RECORDED]
-            yield f"| {name} | {' | '.join(f'{each:.3f}' for each in [*found, mean(found)])} |"
+        found = [results[dataset, name].pooled.recall[10] for dataset in RECORDED]
+        yield f"| {name} | {' | '.join(f'{each:.3f}' for each in [*found, mean(found)])} |"
     for dataset in dict.fromkeys(dataset for dataset, _ in results):
         rows = {name: report for (of, name), report in results.items() if of == dataset}
         first = rows[DEFAULT]
-        yield f"\n## {dataset}\n\nConversations: {first.conversations:,}; entries: {first.entries:,}; "
+        yield f"\n## {dataset}\n\nConversations: {first.conversations:,}; entries: {first.entries:,};"
         yield f"questions: {first.pooled.questions:,}.\n"
         yield f"| | {' | '.join(COLUMNS)} |\n| :--- |{' ---: |' * len(COLUMNS)}"
         yield from (_row(name, report) for name, report in rows.items())
