@@ -29,8 +29,8 @@ from siltstone.knowledge import (
     pattern_facts,
     topics_of,
 )
-from siltstone.knowledge.compare import jaccard
 from siltstone.knowledge.extract import pieces_of
+from siltstone.knowledge.update import jaccard
 from siltstone.llm import CompletionRequest, UsageRecord, run
 from siltstone.messages import InjectedMessage, Message, RecalledMessage, SummaryMessage, read_history
 from siltstone.redaction import redact

@@ -13,7 +13,6 @@ from siltstone.knowledge.base import (
     fact_of,
     new_fact,
 )
-from siltstone.knowledge.compare import Learned, decide, learn
 from siltstone.knowledge.distill import KnowledgeDistiller, Rule, correction_of, tool_fact
 from siltstone.knowledge.extract import (
     Extraction,
@@ -32,6 +31,7 @@ from siltstone.knowledge.search import (
     topics_of,
 )
 from siltstone.knowledge.stored import MAX_CORRECTIONS, MAX_FACTS, FactRow, FactRows, Marked, StoredFacts
+from siltstone.knowledge.update import Learned, decide, learn
 
 __all__ = [
     "FACT_TYPES",
