@@ -23,11 +23,11 @@ PAGE = Path(__file__).parent.parent / "target" / "reference.html"
 MODULES = (
     "siltstone", "siltstone.session", "siltstone.session.recovery", "siltstone.session.compactions",
     "siltstone.compaction", "siltstone.compaction.results", "siltstone.embedding", "siltstone.engine",
-    "siltstone.evaluation",    "siltstone.hooks", "siltstone.index", "siltstone.llm", "siltstone.tokens",
+    "siltstone.evaluation", "siltstone.hooks", "siltstone.index", "siltstone.llm", "siltstone.tokens",
     "siltstone.adapters.anthropic", "siltstone.adapters.openai", "siltstone.archive",
-    "siltstone.config", "siltstone.errors", "siltstone.events", "siltstone.knowledge", "siltstone.memory",
-    "siltstone.messages", "siltstone.models", "siltstone.postgres",
-    "siltstone.presets", "siltstone.redaction", "siltstone.telemetry",
+    "siltstone.config", "siltstone.errors", "siltstone.events", "siltstone.knowledge",
+    "siltstone.memory", "siltstone.memory.hits", "siltstone.messages", "siltstone.models",
+    "siltstone.postgres", "siltstone.presets", "siltstone.redaction", "siltstone.telemetry",
     "siltstone.testing", "siltstone.tools", "siltstone.limits",
 )  # fmt: skip
 SECTIONS = ("Args", "Attributes", "Returns", "Raises", "Yields")

@@ -20,8 +20,6 @@ assert found is getattr(sys.modules[room + "." + name], name), found
 
 
 @pytest.mark.parametrize("order", ["file first", "name first"])
-@pytest.mark.parametrize(
-    ("room", "name"), [("compaction", "breakdown"), ("compaction", "validate"), ("messages", "groups")]
-)
+@pytest.mark.parametrize(("room", "name"), [("messages", "groups")])
 def test_a_name_that_a_file_shares_is_the_name(room, name, order):
     subprocess.run([sys.executable, "-c", ASKED, room, name, order], check=True)

@@ -123,8 +123,8 @@ class MemoryStore(DatabaseStore):
                 two embedders are never mixed: without *reembed*, another embedder is refused.
             embed_timeout: Seconds that a search waits for the vector of its query, by default 5.
             reranker: Reorders the best hits of every search: a function of a query and texts, or a
-                :class:`~siltstone.memory.Reranker`. If it fails or is late, the hits keep their order. Recall
-                does not use it.
+                :class:`~siltstone.memory.hits.Reranker`. If it fails or is late, the hits keep their order.
+                Recall does not use it.
             hooks: Called with ``EmbeddingFailed`` and ``SearchDegraded``, also from other threads.
             limits: The limits of one call.
             language: The languages of texts in Latin letters: ``"auto"``, detected for each entry; a code
