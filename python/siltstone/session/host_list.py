@@ -17,6 +17,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from itertools import islice, pairwise, takewhile
 from typing import Any, NamedTuple
 
@@ -44,8 +45,6 @@ _CACHE_MARK = "cache_control"  # a field of messages, of blocks, and of blocks i
 
 def digest(text: str) -> bytes:
     """A digest of *text*, 16 bytes."""
-    from hashlib import blake2b  # it loads OpenSSL
-
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
@@ -304,11 +303,12 @@ class HostList:
 
         The places *left_out*, of summaries for example, are left out too.
         """
-        seen = (
+        seen = [
             self._sighted(place, raw)
             for place, raw in enumerate(raws)
             if place not in left_out and not is_rule(raw)
-        )
+        ]
+        self._texts.clear()  # a later object may have the same id()
         return [each for each in seen if each.digest not in self._injected]
 
     def said(self, line: RangeSet, start: int = 0) -> list[int]:
