@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,14 +96,44 @@ def test_oc_44_overlap_is_jaccard_of_lower_cased_words() -> None:
     ],
 )
 def test_oc_45_what_a_new_fact_does(old: str, new: str, action: str) -> None:
-    assert decide(config(new), [config(old)])[0] == action
+    assert decide(config(new), [config(old)], documented=True)[0] == action
+
+
+SAID = json.loads((Path(__file__).parent.parent / "data" / "statements.json").read_text("utf-8"))
+
+
+def test_of_two_true_statements_none_is_lost_and_most_changes_are_seen() -> None:
+    """Pairs of statements, written before the rule: both true of different things, a change, a repetition."""
+    of_kind = {"both": "ADD", "update": "SUPERSEDE", "repeat": "NONE"}
+    right: dict[str, list[bool]] = {kind: [] for kind in of_kind}
+    for kind, first, second in SAID["pairs"]:
+        action, _ = decide(new_fact("fact", second), [new_fact("fact", first)])
+        right[kind].append(action == of_kind[kind])
+    shares = {kind: sum(each) / len(each) for kind, each in right.items()}
+    assert shares["both"] >= 0.97
+    assert shares["update"] >= 0.8
+    assert shares["repeat"] >= 0.9
+
+
+def test_a_replaced_fact_tells_why_and_facts_of_two_people_or_contexts_stay_apart() -> None:
+    ann, ben = (config("The port is 3000", speaker=f"user {name}") for name in ("ann", "ben"))
+    assert decide(ben, [ann])[0] == "ADD"
+    assert decide(config("The port is 4000", speaker="user ben"), [ann])[0] == "ADD"
+    billing, payroll = (config("The port is 3000", context=name) for name in ("billing", "payroll"))
+    assert decide(payroll, [billing])[0] == "ADD"
+    assert decide(config("The port is 4000", context="for billing"), [billing])[0] == "SUPERSEDE"
+    store = store_of(ann)
+    learn(store, [config("We no longer use Redis", speaker="user ann")])
+    learn(store, [config("The port is now 4000", speaker="user ann")])
+    assert active(store) == ["We no longer use Redis", "The port is now 4000"]
+    assert store.facts()[0].superseded_because == "the same subject and relation, another value"
 
 
 def test_oc_45_update_keeps_the_id_and_supersede_keeps_the_old_one_as_history() -> None:
     short = config("Deploy runs in Docker", source_ranges=((1, 2),))
     store = store_of(short)
     longer = config("Deploy runs in Docker on the staging host behind nginx", source_ranges=((8, 9),))
-    learned = learn(store, [longer])
+    learned = learn(store, [longer], documented=True)
     [kept] = store.facts()
     assert (kept.id, kept.content) == (short.id, longer.content)
     assert (kept.source_ranges, kept.support) == (((1, 2), (8, 9)), 2)
@@ -114,6 +145,7 @@ def test_oc_47_sibling_facts_both_stay_active() -> None:
     learn(
         store,
         [config("API on port 3000"), config("Metrics on port 9090"), config("Metrics now on port 9091")],
+        documented=True,
     )
     assert active(store) == ["API on port 3000", "Metrics now on port 9091"]
 

@@ -101,7 +101,7 @@ def test_what_another_session_says_better_leaves_each_fact_to_one_session() -> N
     first, second = (StoredFacts(table, each, namespace="team") for each in "ab")
     learn(first, [new_fact("config", "Webhook endpoint is ready", session_id="a", source_ranges=((1, 2),))])
     longer = "Webhook endpoint is ready behind the proxy of the office"
-    learn(second, [new_fact("config", longer, session_id="b", source_ranges=((5, 6),))])
+    learn(second, [new_fact("config", longer, session_id="b", source_ranges=((5, 6),))], documented=True)
     old, new = second.facts()
     assert (old.session_id, old.source_ranges, old.superseded_by) == ("a", ((1, 2),), new.id)
     assert (new.session_id, new.source_ranges, new.content) == ("b", ((5, 6),), longer)

@@ -58,6 +58,7 @@ class Fact:
         created_at: The time when it became known, in milliseconds since 1970.
         superseded_by: The id of the fact that replaced it; it is then history, and never recalled.
         superseded_at: The time of the replacement.
+        superseded_because: Why it was replaced.
         valid_until: The time when it ceases to hold; None for never.
         importance: 0..1.
         session_id: The session that it was learned in.
@@ -69,6 +70,7 @@ class Fact:
         tags: The caller's own words.
         support: How often it was said.
         deleted_at: The time when it was deleted; None if it was not.
+        speaker: Who said it: the role, and the name if the message has one; empty if that is not known.
     """
 
     id: str
@@ -88,6 +90,8 @@ class Fact:
     tags: tuple[str, ...] = ()
     support: int = 1
     deleted_at: int | None = None
+    superseded_because: str = ""
+    speaker: str = ""
 
     def holds_at(self, moment: int) -> bool:
         """Whether it was known and valid at *moment*, in milliseconds since 1970."""

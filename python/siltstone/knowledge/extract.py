@@ -22,6 +22,7 @@ _CHOICES = {
     "scope": ("session", "namespace"),
     "fact_unit": ("bytes", "chars"),
     "fact_search": ("adaptive", "hybrid"),
+    "compared_by": ("subject", "overlap"),
 }
 
 
@@ -44,6 +45,8 @@ class KnowledgeConfig:
         fact_unit: The unit of the bounds: ``bytes`` or ``chars``.
         fact_inclusive: Whether a size equal to a bound is allowed.
         ttl: How long a learned fact is valid; None for ever. Facts saved by a tool have their own.
+        compared_by: The rule by which a new fact is compared with known ones: ``subject``, or the documented
+            ``overlap`` of words.
         max_facts: The most facts; history leaves before current facts, and old ones before new ones.
         max_corrections: The most corrections.
         fact_search: The ranking of ``session.facts``: ``adaptive`` requires a share of the query's words and
@@ -73,6 +76,7 @@ class KnowledgeConfig:
     fact_unit: Literal["bytes", "chars"] = "bytes"
     fact_inclusive: bool = False
     ttl: timedelta | None = None
+    compared_by: Literal["subject", "overlap"] = "subject"
     max_facts: int = MAX_FACTS
     max_corrections: int = MAX_CORRECTIONS
     fact_search: Literal["adaptive", "hybrid"] = "adaptive"

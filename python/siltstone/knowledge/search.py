@@ -17,61 +17,34 @@ from siltstone.knowledge.base import Fact, FactStore, now_ms
 # The tables are data: a topic is a list of words, in English and in Chinese.
 
 TOPICS: Final[dict[str, str]] = {
-    "database": (
-        "database databases sql postgres postgresql mysql sqlite mongodb redis schema migration query "
-        "index 数据库 数据表 索引 迁移 缓存"
-    ),
-    "api": (
-        "api apis endpoint endpoints webhook webhooks rest graphql grpc http request response 接口 "
-        "端点 请求 回调"
-    ),
-    "deployment": (
-        "deploy deploys deployed deployment docker kubernetes k8s container staging production "
-        "rollout helm nginx 部署 上线 容器 生产环境 发布"
-    ),
-    "security": (
-        "security auth authentication authorization password token oauth jwt ssl tls certificate cert "
-        "permission encryption 安全 认证 授权 密码 证书 权限 加密"
-    ),
-    "testing": (
-        "test tests tested testing pytest unittest coverage mock fixture assertion ci 测试 单元测试 "
-        "覆盖率 用例"
-    ),
-    "bug": (
-        "bug bugs error errors exception crash crashes fail fails failed failure broken traceback fix "
-        "fixed 错误 异常 崩溃 失败 故障 修复 报错"
-    ),
-    "performance": (
-        "performance latency throughput slow fast memory cpu benchmark profile optimize optimization "
-        "性能 延迟 吞吐 优化 内存"
-    ),
-    "architecture": (
-        "architecture design module modules service services microservice event-driven queue pattern "
-        "refactor 架构 设计 模块 服务 重构 微服务"
-    ),
-    "configuration": (
-        "config configuration setting settings environment env variable port yaml toml 配置 设置 "
-        "环境变量 端口 参数"
-    ),
-    "frontend": (
-        "frontend react vue css html component components browser ui layout 前端 组件 页面 样式 界面"
-    ),
-    "payment": (
-        "payment payments stripe invoice refund refunds billing price checkout 支付 付款 退款 账单 "
-        "发票 价格"
-    ),
-    "finance": (
-        "stock stocks share shares market fund trading portfolio dividend 股票 基金 市场 交易 投资 "
-        "股价"
-    ),
-    "schedule": (
-        "meeting meetings deadline schedule calendar tomorrow appointment milestone 会议 日程 截止 "
-        "明天 安排 计划"
-    ),
-    "personal": (
-        "birthday family wife husband hobby travel vacation prefer favorite 生日 家人 爱好 旅行 喜欢 "
-        "偏好"
-    ),
+    "database": "database databases sql postgres postgresql mysql sqlite mongodb redis schema migration "
+    "query index 数据库 数据表 索引 迁移 缓存",
+    "api": "api apis endpoint endpoints webhook webhooks rest graphql grpc http request response 接口 "
+    "端点 请求 回调",
+    "deployment": "deploy deploys deployed deployment docker kubernetes k8s container staging production "
+    "rollout helm nginx 部署 上线 容器 生产环境 发布",
+    "security": "security auth authentication authorization password token oauth jwt ssl tls certificate "
+    "cert permission encryption 安全 认证 授权 密码 证书 权限 加密",
+    "testing": "test tests tested testing pytest unittest coverage mock fixture assertion ci 测试 "
+    "单元测试 覆盖率 用例",
+    "bug": "bug bugs error errors exception crash crashes fail fails failed failure broken traceback fix "
+    "fixed 错误 异常 崩溃 失败 故障 修复 报错",
+    "performance": "performance latency throughput slow fast memory cpu benchmark profile optimize "
+    "optimization 性能 延迟 吞吐 优化 内存",
+    "architecture": "architecture design module modules service services microservice event-driven queue "
+    "pattern refactor 架构 设计 模块 服务 重构 微服务",
+    "configuration": "config configuration setting settings environment env variable port yaml toml 配置 "
+    "设置 环境变量 端口 参数",
+    "frontend": "frontend react vue css html component components browser ui layout 前端 组件 页面 样式 "
+    "界面",
+    "payment": "payment payments stripe invoice refund refunds billing price checkout 支付 付款 退款 账单 "
+    "发票 价格",
+    "finance": "stock stocks share shares market fund trading portfolio dividend 股票 基金 市场 交易 投资 "
+    "股价",
+    "schedule": "meeting meetings deadline schedule calendar tomorrow appointment milestone 会议 日程 "
+    "截止 明天 安排 计划",
+    "personal": "birthday family wife husband hobby travel vacation prefer favorite 生日 家人 爱好 旅行 "
+    "喜欢 偏好",
 }  # fmt: skip
 """The words that indicate each topic. Chinese words are searched anywhere in a text."""
 

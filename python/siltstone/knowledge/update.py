@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
 from siltstone.knowledge.base import Fact, FactStore, now_ms
@@ -14,117 +16,15 @@ from siltstone.knowledge.base import Fact, FactStore, now_ms
 
 _WORD: Final = re.compile(r"[^\W_]+(?:[._/:@-][^\W_]+)*")
 _STOP: Final = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "being",
-        "to",
-        "of",
-        "in",
-        "on",
-        "at",
-        "by",
-        "for",
-        "from",
-        "with",
-        "and",
-        "or",
-        "not",
-        "no",
-        "it",
-        "its",
-        "this",
-        "that",
-        "these",
-        "those",
-        "as",
-        "we",
-        "i",
-        "you",
-        "they",
-        "he",
-        "she",
-        "our",
-        "my",
-        "your",
-        "their",
-        "has",
-        "have",
-        "had",
-        "will",
-        "would",
-        "should",
-        "must",
-        "can",
-        "could",
-        "do",
-        "does",
-        "did",
-        "now",
-        "instead",
-        "always",
-        "never",
-        "please",
-        "also",
-        "then",
-        "there",
-        "here",
-        "than",
-        "via",
-        "into",
-        "onto",
-        "over",
-        "under",
-        "use",
-        "uses",
-        "used",
-        "using",
-        "set",
-        "sets",
-        "switch",
-        "switched",
-        "switches",
-        "change",
-        "changed",
-        "move",
-        "moved",
-        "run",
-        "runs",
-        "running",
-        "make",
-        "made",
-        "go",
-        "went",
-        "get",
-        "got",
-        "keep",
-        "kept",
-        "prefer",
-        "prefers",
-        "add",
-        "added",
-        "remove",
-        "removed",
-        "choose",
-        "chose",
-        "chosen",
-        "decide",
-        "decided",
-        "replace",
-        "replaced",
-        "new",
-        "old",
-        "user",
-        "users",
-        "user's",
-    ]
+    re.findall(
+        r"\S+",
+        "a an the is are was were be been being to of in on at by for from with and or not no it its this "
+        "that these those as we i you they he she our my your their has have had will would should must can "
+        "could do does did now instead always never please also then there here than via into onto over "
+        "under use uses used using set sets switch switched switches change changed move moved run runs "
+        "running make made go went get got keep kept prefer prefers add added remove removed choose chose "
+        "chosen decide decided replace replaced new old user users user's ",
+    )
 )
 _CHANGE: Final = re.compile(
     r"\b(instead of|instead|switched|switch(?:ing)? to|no longer|now|moved to|changed to|replaced|replaces|"
@@ -195,12 +95,360 @@ def says_change(text: str) -> bool:
     return _CHANGE.search(text) is not None
 
 
+# A statement in parts, by which our own rule compares facts.
+
+_POLITE: Final = re.compile(
+    r"^\W*(?:(?:and|so|but|hi|hello|hey|ok(?:ay)?|well|oh|sorry|please|actually|correction|fyi|btw|remember|note|"
+    r"just|a|quick|reminder|so you (?:know|have it)|i got that wrong|that was wrong|by the way|keep in mind|"
+    r"(?:do not|don't) forget|for the record|one more thing)\b[\s,:.!]*(?:that\b)?\s*)+"
+    r"|[\s,.]+(?:by the way|please|thanks|thank you|btw|fyi|cheers|ok)\W*$"
+    r"|(?:麻烦你?|请你?)?(?:记住|记得|记一下|注意)(?:一下)?[,，:：]?|更正(?:一下)?[,，:：]?|提醒(?:你)?一下[,，:：]?"
+    r"|顺便(?:说一下|说一句|说)?[,，:：]?|对了[,，]|谢谢(?:你)?[。！!]?|说错了[,，。]|不好意思[,，]|另外[,，]",
+    re.IGNORECASE,
+)
+_SAYS_CHANGE: Final = re.compile(
+    r"\b(?:now|nowadays|these days|currently|from now on|as of (?:today|now)|any ?more|any longer|"
+    r"at the moment|since (?:today|yesterday|last week|last month))\b|现在|目前|如今|最近|今后|从今以后",
+    re.IGNORECASE,
+)
+_CHANGES_TO: Final = re.compile(
+    r"\b(?:(?:has|have|had|was|were|is|are|got|been|just|being)\s+)*(?P<move>moved|relocated|transferred|migrated|"
+    r"changed|switched|extended|renamed|postponed|rescheduled|raised|increased|reduced|lowered|cut|set|"
+    r"bumped|upgraded|downgraded|shifted|pushed(?: back)?|brought forward|went up|went down|goes up|rose|"
+    r"dropped|fell|grew|updated|reset)\s+(?:over |back |away )?(?:to|into)\b|\b(?:is|are)\s+now\b|\bbecame\b"
+    r"|\bhas become\b"
+    r"|已?经?(?:改|(?P<move_zh>搬|移|迁移?)|换|调|挪|推迟|延期|延长|提前|涨|降|升级?|调整|变更?|更新|增加|减少)"
+    r"(?:成|到|为|至|叫|用)",
+    re.IGNORECASE,
+)
+_MOVES: Final = ("moved", "relocated", "transferred", "migrated")
+_GIVES_UP: Final = re.compile(
+    r"(?:\b(?:instead of|rather than|no longer|not|never|away from|stopped|quit|replac(?:ed|es|ing)|dropped|"
+    r"(?:moved|switched|migrated|changed|went)(?: \w+){0,3}? from)\b|不再?|没有|从|取消|停用)"
+    r"\s*(?P<c>[^,;，；。]+?)(?=[,;，；。]|$|\s(?:to|but|and|with|by)\s|→)",
+    re.IGNORECASE,
+)
+_CJK: Final = "\u3040-\u30ff\u3400-\u9fff"
+_PIECE: Final = re.compile(
+    rf"\d+(?::\d+)?\s?(?:a\.m\.?|p\.m\.?|[ap]m\b)|[^\W_{_CJK}]+(?:[._/:@+~-]+[^\W_{_CJK}]+)*%?|→|➜"
+    rf"|我们|(?:周|星期|礼拜)[一二三四五六日天]|[早晚]上|[上下中]午|凌晨|(?:[~.]{{0,2}}/)[\w./-]+|[{_CJK}]",
+    re.IGNORECASE,
+)
+_FRONT: Final = re.compile(
+    r"(?:on|in|at|for|during|from|with|by|since|before|after|under|when|as) (?P<f>(?:[^\s,]+ ){0,5}?[^\s,]+)"
+    r"(?:,\s|\s(?=(?:we|i|our|my|the|you|he|she|they|it|his|her|their|there)\b))",
+    re.IGNORECASE,
+)
+_CONTRACTED: Final = tuple(
+    (re.compile(pattern, re.IGNORECASE), text)
+    for pattern, text in (("\u2019", "'"), (r"\bcan(?:'t|not)\b", "can not"), (r"n't\b", " not"),
+                          (r"'(?:m|re)\b", " be"), (r"'ve\b", " have"), (r"'(?:s|d|ll)\b", " "))
+)  # fmt: skip
+_FORMS: Final = {
+    word: form
+    for form, line in {
+        "i": "my me mine myself 我", "we": "our ours us 我们", "he": "his him", "she": "her hers",
+        "they": "their theirs", "you": "your yours", "not": "no", "be": "is are am being been",
+        "have": "has had", "was": "were",
+        "1": "one 一", "2": "two 二 两", "3": "three 三", "4": "four 四", "5": "five 五", "6": "six 六",
+        "7": "seven 七", "8": "eight 八", "9": "nine 九", "10": "ten 十", "11": "eleven", "12": "twelve",
+        "20": "twenty", "30": "thirty", "40": "forty", "50": "fifty",
+        "favorit": "favourite", "color": "colour", "child": "children", "person": "people",
+    }.items()
+    for word in (form, *line.split())
+}  # fmt: skip
+
+
+@lru_cache(16_384)
+def _form(word: str) -> str:
+    low = word.lower().rstrip(".").replace(" ", "")
+    if low[0].isdigit():
+        return low.replace(".m", "m")
+    if (known := _FORMS.get(low)) is not None:
+        return known
+    if len(low) > 3 and low.isascii() and low.isalpha():
+        if low.endswith("ies"):
+            low = low[:-3] + "y"
+        elif low[-1] == "s" and low[-2] not in "siu":
+            low = low[:-1]
+        for end in ("ing", "ed"):
+            if low.endswith(end) and len(low) > len(end) + 2:
+                low = low[: -len(end)]
+                low = low[:-1] if low[-1] == low[-2] not in "ls" else low
+        low = low.rstrip("e") or low
+    return _FORMS.get(low, low)
+
+
+def _stems(line: str) -> frozenset[str]:
+    return frozenset(map(_form, line.split()))
+
+
+_LEFT_OUT: Final = _stems("a an the that there very really also just still longer 的 了 吧 啊 呢 哦 呀 这 那")
+_LIGHT: Final = _stems("be have do of for use run host go every 是 在 用 做 有 跑 使 从 每")
+_TIES: Final = _stems("on in at to from with by than over instead before after without not never via under")
+_PREPOSITIONS: Final = _TIES - {"not", "never", "instead"} | {"of", "for"}
+_PRONOUNS: Final = _stems("i we you he she they it")
+_NEVER: Final = _stems("not never always only usually often 不 再")
+_AUXILIARIES: Final = _stems("be have was were will must should can 是 在 叫 为 有 住 用 放 存")
+_FINITE: Final = _stems("be have was were will must should can 是 叫")
+_IS: Final = _stems("be 是 叫 为 在")
+_PAST: Final = _stems("was were went ran met bought sold saw ate drank paid took got came left spent wrote")
+_CLOCK: Final = re.compile(r"\d.*(?::\d\d|am|pm|st|nd|rd|th)")
+
+
+_ACTS: Final = _stems(
+    "live work use take eat drink like love hate prefer speak run start begin end open close leave depart "
+    "arrive cost pay need want own drive ride play read study teach train lead manage handle host serve "
+    "store keep hold sit park stay sleep wake get go come call name meet test lint deploy ship build "
+    "write listen expire rotate renew happen talk connect point send bill charge last fit seat weigh "
+    "measure contain include require belong know see find reach support allow accept answer cover care "
+    "cook grow wear avoid plan return finish rent buy sell order report review approve sign join share "
+    "visit clean feed walk water repair earn make do stand land locate base monitor back print face"
+)
+_LEADS: Final = _stems("call name base locate host store set due keep 在")
+_ONE_PLACE: Final = _stems("live locate base host store sit point call name park listen run 叫 住 在")
+_GATHERS: Final = _stems("take eat drink like love hate know speak own play read allergic")
+_MANY: Final = _stems(
+    "take eat drink like love hate know speak own play read use prefer meet visit come pay buy sell see "
+    "write test deploy lint work need want have go 有 用"
+)
+_SEVERAL: Final = _stems(
+    "son daughter brother sister child kid friend dog cat pet cousin uncle aunt colleague customer client "
+    "neighbour hobby allergy ticket invoice book one other 儿 女 狗 猫 哥 弟 姐 妹 友 客"
+)
+_ATTRIBUTES: Final = _stems(
+    "name branch password manager boss lead owner address phone number extension birthday email colour "
+    "language zone database editor host port region currency theme version size job title deadline "
+    "director doctor dentist bank provider framework combination code pin user login hint contact default "
+    "head 名 支 码 理 板 址 话 号 箱 色 区 言 司 限 库 任 期"
+)
+_DAYS: Final = _stems("monday tuesday wednesday thursday friday saturday sunday") | {
+    name + day for name in ("周", "星期", "礼拜") for day in "一二三四五六日天"
+}
+_UNITS: Final = _stems(
+    "mg g kg ml l gb mb tb euro dollar pound day week month year hour minute second people person percent "
+    "desk km 天 个 周 年 月 毫 克 元 人 岁 小 分 秒"
+)
+_TIMES: Final = _DAYS | _stems(
+    "january february march april may june july august september october november december jan feb mar apr "
+    "jun jul aug sep oct nov dec noon midnight morning evening afternoon night today tomorrow quarter half "
+    "past oclock week month 月 号 日 点 分 半 年 时 早上 晚上 上午 中午 下午 凌晨"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence in parts.
+
+    Attributes:
+        tokens: Its words in order, one form for each, without articles, polite words and words of change.
+        content: The words that a repetition has, too.
+        tied: Words behind a preposition or a negation, which says what they are to the rest.
+        front: The words of a first phrase such as "on Tuesday", which is a qualifier.
+        verb: The place of the verb, or of a change such as "was moved to"; -1 where none is known.
+        is_change: Whether the verb is such a change; ``moves`` if it is one of place.
+        given_up: The words behind "no longer", "instead of", "switched from".
+        says_change: Whether a word such as "now" says that something changed.
+        names: Words that are written as names or codes.
+        is_past: Whether it tells of an event that is over.
+    """
+
+    tokens: tuple[str, ...]
+    content: tuple[str, ...]
+    tied: frozenset[tuple[str, str]]
+    front: frozenset[str]
+    verb: int
+    is_change: bool
+    moves: bool
+    given_up: frozenset[str]
+    says_change: bool
+    names: frozenset[str]
+    is_past: bool
+
+    @property
+    def denies(self) -> bool:
+        """Whether it denies something."""
+        return "not" in self.tokens or "never" in self.tokens or "不" in self.tokens
+
+    @property
+    def subject(self) -> frozenset[str]:
+        """The words before the verb."""
+        return frozenset(self.tokens[: max(0, self.verb)]) - {"of", "for", "new", "新"} - _NEVER
+
+
+@lru_cache(16_384)
+def statement(text: str) -> Statement:
+    """*text* in parts."""
+    for pattern, put in _CONTRACTED:
+        text = pattern.sub(put, text)
+    text = _POLITE.sub("", text.strip())
+    change = _CHANGES_TO.search(text)
+    moves = change is not None and (change["move_zh"] is not None or str(change["move"]).lower() in _MOVES)
+    text = _CHANGES_TO.sub(" → ", text)
+    plain, count = _SAYS_CHANGE.subn(" ", text.strip())
+    given = frozenset(word for found in _GIVES_UP.finditer(plain) for word in _tokens(found["c"])[0])
+    front = _FRONT.match(plain)
+    tokens, raw = _tokens(plain[front.end() :] if front else plain)
+    fronted = _tokens(front[0])[0] if front else []
+    every = [word for word in (*tokens, *fronted) if word not in ("of", "for", "be", "→", "是", "在")]
+    tied = frozenset((word, behind) for word, behind in pairwise(every) if word in _TIES)
+    verb = tokens.index("→") if "→" in tokens else _verb(tokens, raw)
+    names = (form for form, word in zip(tokens, raw, strict=True) if word[0].isupper() or not word.isalpha())
+    is_change, before = "→" in tokens, tokens[: max(0, verb)]
+    return Statement(
+        tokens=tuple(tokens),
+        content=tuple(sorted(every)),
+        tied=tied,
+        front=frozenset(fronted) - _TIES - {"for"},
+        verb=verb,
+        is_change=is_change,
+        moves=moves,
+        given_up=given,
+        says_change=count > 0 or is_change or not {"new", "新"}.isdisjoint(before),
+        names=frozenset(names),
+        is_past=not is_change and verb >= 0 and (tokens[verb] in _PAST or raw[verb].lower().endswith("ed")),
+    )
+
+
+def _tokens(text: str) -> tuple[list[str], list[str]]:
+    """The words of *text* in one form for each, and as they are written."""
+    formed = [(_form(word), word) for word in _PIECE.findall(text)]
+    kept = [each for each in formed if each[0] not in _LEFT_OUT]
+    return [form for form, _ in kept], [word for _, word in kept]
+
+
+def _verb(tokens: Sequence[str], raw: Sequence[str]) -> int:
+    """The place of the first word that is used as a verb; -1 where none is known."""
+    for place, form in enumerate(tokens):
+        if place and form in _AUXILIARIES:
+            return place
+    for place, form in enumerate(tokens):
+        if form in _ACTS:
+            before = raw[place - 1].lower() if place else "we"
+            if (
+                before in _PRONOUNS
+                or before in _NEVER
+                or before[-1] == "s"
+                or raw[place].endswith(("s", "ed"))
+            ):
+                return place
+    for place in range(2, len(tokens)):  # without spaces: what stands before a number
+        if tokens[place][0].isdigit() and not tokens[place - 1].isascii():
+            return place - 1
+    return -1
+
+
+def repeats(one: str, other: str) -> bool:
+    """Whether two sentences have the same words of content in subject, relation and value."""
+    left, right = statement(one), statement(other)
+    if left.content != right.content or left.tied != right.tied:
+        return False
+    if left.verb < 0 or right.verb < 0 or not (left.tokens[left.verb].isascii()):
+        return _in_order(left) == _in_order(right)
+    return left.subject == right.subject
+
+
+def replaces(new: str, old: str) -> str:
+    """Why *new* takes the place of *old*: both have the same subject and relation. Empty if it does not."""
+    after, before = statement(new), statement(old)
+    known = frozenset(before.content)
+    given = after.given_up - _LIGHT - _PREPOSITIONS - _PRONOUNS
+    if given and given <= known and not given & before.given_up - _LIGHT - _TIES:
+        named = known - _LIGHT - _PREPOSITIONS - (_PRONOUNS if after.verb == 0 else set())
+        every = after.given_up.union(after.tokens, after.front)
+        if named <= every and after.subject - _LIGHT <= known:
+            return "gives up: " + " ".join(sorted(given))
+    is_same = (
+        after.front == before.front and after.subject == before.subject and after.denies == before.denies
+    )
+    if not is_same or min(after.verb, before.verb) < 1 or not _is_one_relation(before, after):
+        return ""
+    return "the same subject and relation, another value" if _differ_in_one_value(before, after) else ""
+
+
+def _in_order(said: Statement) -> list[str]:
+    """The words in order, without times, which may stand anywhere."""
+    words = (*said.tokens, *said.front, "")
+    return [
+        word
+        for word, behind in pairwise(words)
+        if not (word in _TIMES or word in _TIES or word in _LIGHT or (word[0].isdigit() and behind in _TIMES))
+    ]
+
+
+def _complement(said: Statement) -> list[str]:
+    """The words behind the verb, without those that only lead to the value."""
+    words = list(said.tokens[said.verb + 1 :])
+    while len(words) > 1 and (words[0] in _PREPOSITIONS or words[0] in _LEADS):
+        del words[0]
+    return words
+
+
+def _is_one_relation(before: Statement, after: Statement) -> bool:
+    """Whether both have the same relation to their values; a change has that of the state that it ends."""
+    if before.tokens[before.verb] == after.tokens[after.verb]:
+        return True
+    changed, kept = (before, after) if before.is_change else (after, before)
+    verb, kind = kept.tokens[kept.verb], _kind(_complement(kept))
+    if not changed.is_change:
+        return False
+    if changed.moves and verb == "be":
+        return kind == "time" or not _PREPOSITIONS.isdisjoint(kept.tokens[kept.verb + 1 :][:1])
+    return verb in _ONE_PLACE or (verb in _IS) or (verb == "have" and kind == "number")
+
+
+def _differ_in_one_value(before: Statement, after: Statement) -> bool:
+    """Whether only one value differs, and the relation has one value at a time."""
+    was, now = _complement(before), _complement(after)
+    shared = next((at for at, pair in enumerate(zip(was, now, strict=False)) if pair[0] != pair[1]), 0)
+    relation = {before.tokens[before.verb], after.tokens[after.verb], *before.tokens[before.verb + 1 :][:1]}
+    relation |= set(was[:shared])
+    was, now = was[shared:], now[shared:]
+    behind: list[str] = []
+    while was and now and was[-1] == now[-1]:
+        behind.append(was.pop())
+        now.pop()
+    kind = _kind(was)
+    if not kind or kind != _kind(now) or _FINITE & {*behind, *was, *now}:
+        return False
+    changes, has_many = after.says_change or before.is_change, bool(relation & _MANY)
+    if after.is_past and not changes:
+        return "born" in relation
+    if kind == "number":
+        has_unit = bool(_UNITS & {*behind, *now}) or not now[0][-1].isdigit()
+        return (changes or has_unit or not has_many) and ("".join(behind).isascii() or len(behind) < 3)
+    if kind == "time":
+        is_day = bool(_DAYS & {*was, *now})
+        is_unsure = (is_day or (len(now) > 2 and bool(_TIES & set(now)))) and not relation & _IS
+        return changes or not (has_many or is_unsure)
+    if changes:
+        are_names = after.names.issuperset(now) and before.names.issuperset(was)
+        is_it = not {before.tokens[before.verb], after.tokens[after.verb]}.isdisjoint(("be", "是", "为"))
+        return not relation & _GATHERS and (not is_it or are_names or bool(before.subject & _ATTRIBUTES))
+    return not (before.subject & _SEVERAL or "have" in relation) and bool(
+        relation & _ONE_PLACE or (relation & _IS and before.subject & _ATTRIBUTES)
+    )
+
+
+def _kind(words: Sequence[str]) -> str:
+    """What kind of value *words* are: ``time``, ``number`` or ``name``; empty for none of them."""
+    if not 0 < len(words) <= 8 or "not" in words:
+        return ""
+    is_time = all(word in _TIMES or word in _TIES or word[0].isdigit() for word in words)
+    if is_time and any(word in _TIMES or _CLOCK.fullmatch(word) for word in words):
+        return "time"
+    if not _PREPOSITIONS.isdisjoint(words):
+        return ""
+    return "number" if words[0][0].isdigit() and len(words) <= 3 else "name"
+
+
 # Compares a new fact with known ones: it is new, known, a better wording, or a change.
 
 Action: TypeAlias = Literal["ADD", "UPDATE", "SUPERSEDE", "NONE"]
 
 _SAME = 0.5  #: the overlap above which two facts say the same
 _NEAR = 0.2  #: the overlap above which they are about the same thing
+_COMPARED = 64  #: facts that a new one is compared with
 _LONGER = 1.2  #: the ratio of lengths above which the new wording is better
 
 
@@ -221,17 +469,22 @@ class Learned:
     known: int = 0
 
 
-def decide(new: Fact, known: Sequence[Fact]) -> tuple[Action, Fact | None]:
+def decide(new: Fact, known: Sequence[Fact], *, documented: bool = False) -> tuple[Action, Fact | None]:
     """The effect of *new* on the facts of *known* that hold, and the fact that it affects.
 
-    It supersedes a fact of its type only if it names the thing that changed: it has the same subject, or a
-    word of change beside the old subject or the old value. "Metrics now on port 9090" does not change "API on
-    port 3000".
+    It is known if a fact has the same words of content in subject, relation and value. It supersedes a fact
+    of the same subject, with all qualifiers, and of the same relation, if the value differs. In doubt it is
+    added, and both hold. Facts of two speakers, or of two contexts, never affect each other.
+
+    With *documented* the overlap of words decides, among facts of one type: the rule of the preset
+    ``openclaw``. A fact is superseded only if the new one names the thing that changed: it has the same
+    subject, or a word of change beside the old subject or the old value.
     """
-    return _decide(new, Held(known))
+    action, old, _ = _decide(new, Held(known, documented=documented))
+    return action, old
 
 
-def learn(store: FactStore, batch: Sequence[Fact]) -> Learned:
+def learn(store: FactStore, batch: Sequence[Fact], *, documented: bool = False) -> Learned:
     """Adds *batch* to *store*, fact by fact, in one write.
 
     If two facts of the batch contradict each other, the later one holds; if one contradicts a known fact, the
@@ -241,12 +494,12 @@ def learn(store: FactStore, batch: Sequence[Fact]) -> Learned:
     session, and is deleted when that session is forgotten.
     """
     known = {fact.id: fact for fact in store.facts()} if batch else {}
-    held = Held(known.values())
+    held = Held(known.values(), documented=documented)
     first = dict(known)
     added: dict[str, None] = {}
     already = 0
     for new in batch:
-        action, old = _decide(new, held)
+        action, old, why = _decide(new, held)
         if action == "UPDATE" and old is not None and old.session_id != new.session_id:
             action = "SUPERSEDE"
         if action == "ADD" or old is None:
@@ -254,10 +507,13 @@ def learn(store: FactStore, batch: Sequence[Fact]) -> Learned:
             changed = [new]
         elif action == "SUPERSEDE" and _was_said_before(new, old):  # it was read late, and is already history
             added[new.id] = None
-            changed = [replace(new, superseded_by=old.id, superseded_at=old.created_at)]
+            changed = [
+                replace(new, superseded_by=old.id, superseded_at=old.created_at, superseded_because=why)
+            ]
         elif action == "SUPERSEDE":
             added[new.id] = None
-            changed = [replace(old, superseded_by=new.id, superseded_at=new.created_at or now_ms()), new]
+            ended = new.created_at or now_ms()
+            changed = [replace(old, superseded_by=new.id, superseded_at=ended, superseded_because=why), new]
         else:
             already += action == "NONE"
             said = _said_again(old, new)
@@ -278,7 +534,8 @@ def learn(store: FactStore, batch: Sequence[Fact]) -> Learned:
 class Held:
     """The facts that hold, indexed by words: a new fact is compared only with those that share a word."""
 
-    def __init__(self, facts: Iterable[Fact] = ()) -> None:
+    def __init__(self, facts: Iterable[Fact] = (), *, documented: bool = False) -> None:
+        self.documented: Final = documented
         self._facts: dict[str, Fact] = {}
         self._places: dict[str, int] = {}  # of equal facts the first one added comes first
         self._same: dict[bytes, dict[str, None]] = {}
@@ -298,48 +555,72 @@ class Held:
         self._facts[fact.id] = fact
         self._places.setdefault(fact.id, len(self._places))
         self._same.setdefault(_digest(fact.content), {})[fact.id] = None
-        for word in words(fact.content):
-            self._by_word.setdefault((fact.type, word), {})[fact.id] = None
+        for word in self._words(fact):
+            self._by_word.setdefault(word, {})[fact.id] = None
 
-    def same(self, content: str) -> Fact | None:
+    def same(self, new: Fact) -> Fact | None:
         """The first fact with that text, ignoring case."""
-        return next((self._facts[name] for name in self._same.get(_digest(content), ())), None)
+        found = (self._facts[name] for name in self._same.get(_digest(new.content), ()))
+        return next((fact for fact in found if self.documented or not _are_apart(new, fact)), None)
 
     def near(self, new: Fact) -> list[tuple[Fact, float]]:
-        """The facts of its type that share a word with *new*, each with the overlap; the nearest first."""
-        asked = words(new.content)
+        """The facts that share a word with *new*, each with the overlap; the nearest first."""
+        asked = self._words(new)
         shared: Counter[str] = Counter()
         for word in asked:
-            shared.update(list(self._by_word.get((new.type, word), ())))
+            shared.update(list(self._by_word.get(word, ())))
         found = []
-        for name, count in shared.items():
+        for name, count in shared.most_common(None if self.documented else _COMPARED):
             fact = self._facts[name]
-            found.append((fact, count / (len(asked) + len(words(fact.content)) - count)))
+            found.append((fact, count / (len(asked) + len(self._words(fact)) - count)))
         return sorted(found, key=lambda each: (-each[1], -each[0].created_at, self._places[each[0].id]))
+
+    def _words(self, fact: Fact) -> frozenset[tuple[str, str]]:
+        if self.documented:
+            return frozenset((fact.type, word) for word in words(fact.content))
+        return frozenset(("", word) for word in statement(fact.content).content)
 
     def _let_go(self, fact: Fact) -> None:
         self._same[_digest(fact.content)].pop(fact.id, None)
-        for word in words(fact.content):
-            self._by_word[fact.type, word].pop(fact.id, None)
+        for word in self._words(fact):
+            self._by_word[word].pop(fact.id, None)
 
 
-def _decide(new: Fact, held: Held) -> tuple[Action, Fact | None]:
-    same = held.same(new.content)
+def _decide(new: Fact, held: Held) -> tuple[Action, Fact | None, str]:
+    same = held.same(new)
     if same is not None:
-        return "NONE", same
+        return "NONE", same, ""
     if _is_of_a_tool(new):
-        return "ADD", None
+        return "ADD", None, ""
     ranked = [(fact, overlap) for fact, overlap in held.near(new) if not _is_of_a_tool(fact)]
+    if held.documented:
+        return _by_overlap(new, ranked)
+    ours = [fact for fact, _ in ranked if not _are_apart(new, fact)]
+    known = next((fact for fact in ours if repeats(new.content, fact.content)), None)
+    if known is not None:
+        return "NONE", known, ""
+    found = ((fact, replaces(new.content, fact.content)) for fact in ours)
+    old, why = next((each for each in found if each[1]), (None, ""))
+    return ("SUPERSEDE" if old else "ADD"), old, why
+
+
+def _are_apart(new: Fact, old: Fact) -> bool:
+    """Whether the two were said by different people, or have different subjects beside the sentence."""
+    contexts = [statement(fact.context).content for fact in (new, old) if fact.context]
+    return new.speaker != old.speaker or (len(contexts) == 2 and contexts[0] != contexts[1])
+
+
+def _by_overlap(new: Fact, ranked: Sequence[tuple[Fact, float]]) -> tuple[Action, Fact | None, str]:
     for fact, overlap in ranked:
         longer = len(new.content) > _LONGER * len(fact.content)
         says_it = overlap > _SAME or (longer and contains_half(new.content, fact.content))
         same_values = not conflicting(new.content, fact.content)
         if says_it and same_values and not _other_subject(new, fact) and not _gives_up(new, fact):
-            return ("UPDATE" if longer else "NONE"), fact
+            return ("UPDATE" if longer else "NONE"), fact, ""
     for fact, overlap in ranked:
         if overlap > _NEAR and _changes(new, fact):
-            return "SUPERSEDE", fact
-    return "ADD", None
+            return "SUPERSEDE", fact, "the same subject, by the overlap of words"
+    return "ADD", None, ""
 
 
 def _is_of_a_tool(fact: Fact) -> bool:

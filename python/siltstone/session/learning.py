@@ -386,7 +386,10 @@ def _learned(
     step: Callable[[Progress], Progress],
 ) -> knowledge.Learned:
     with core.knowing.facts.lock:
-        learned = knowledge.learn(core.knowing.marked(step(core.knowing.progress)), facts)
+        documented = core.knowing.config.compared_by == "overlap"
+        learned = knowledge.learn(
+            core.knowing.marked(step(core.knowing.progress)), facts, documented=documented
+        )
     if learned.added or learned.updated or learned.superseded:
         notify(
             core.hooks,

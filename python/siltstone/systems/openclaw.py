@@ -461,7 +461,11 @@ class Openclaw(System):
         recall = RecallConfig.documented(**said) if documented else RecallConfig(**said)
         trim = chosen(settings, SmartTrimConfig)
         form = SmartTrim.documented().config if documented else SmartTrimConfig()
-        learns = KnowledgeConfig(patterns=not documented, knowledge_extraction=recall.knowledge_extraction)
+        learns = KnowledgeConfig(
+            patterns=not documented,
+            knowledge_extraction=recall.knowledge_extraction,
+            compared_by="overlap" if documented else "subject",
+        )
         options: dict[str, Any] = {
             "policy": SmartTrim(replace(form, **trim)),
             "recall": recall if recall.enabled else False,
