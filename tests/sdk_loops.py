@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import anthropic
 import openai
 
-from siltstone import CompletionRequest, Session, Tool
+from siltstone import Session, Tool
 from siltstone.tools.base import Format, dispatch
 
-__all__ = ["AGENTS", "Agent", "AnthropicAgent", "ChatAgent", "ResponsesAgent", "summariser"]
+__all__ = ["AGENTS", "Agent", "AnthropicAgent", "ChatAgent", "ResponsesAgent"]
 
 
 class Agent(ABC):
@@ -183,15 +183,3 @@ AGENTS: dict[str, type[Agent]] = {
     "openai.responses": ResponsesAgent,
     "anthropic": AnthropicAgent,
 }
-
-
-def summariser(url: str) -> Callable[[CompletionRequest], str]:
-    """A model that writes summaries, asked through the openai SDK."""
-    client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
-
-    def summarise(request: CompletionRequest) -> str:
-        messages: Any = request.messages
-        answer = client.chat.completions.create(model="summariser", messages=messages)
-        return answer.choices[0].message.content or ""
-
-    return summarise

@@ -18,10 +18,11 @@ import pytest
 pytest.importorskip("openai", reason="openai is not installed; it comes with the group sdk")
 pytest.importorskip("anthropic", reason="anthropic is not installed; it comes with the group sdk")
 
-from loopback import Provider, Refusal, provider
-from loopback_answers import Said
-from sdk_loops import AGENTS, Agent, AnthropicAgent, summariser
-from siltstone import Session, Tool
+import openai
+
+from sdk_loops import AGENTS, Agent, AnthropicAgent
+from servers.provider import Provider, Refusal, Said, provider
+from siltstone import Session, Tool, models
 from siltstone.limits import is_context_overflow
 from siltstone.messages import read_history
 
@@ -168,13 +169,13 @@ def test_an_agent_goes_on_whatever_happens(dialect: str, turns: int, real: int, 
 
     A request that was refused as too large is made smaller and sent again: no turn stays unanswered.
     """
-    with provider() as server:
+    with provider() as server, openai.OpenAI(base_url=f"{server.url}/v1", api_key="none") as client:
         server.limit = real
         model = server.model = Model(server)
         with Session.open(
             tmp_path,
             "agent",
-            model=summariser(server.url),
+            model=models.openai("summariser", client.with_options(max_retries=0)),
             context_window=DECLARED,
             reserved_tokens=RESERVED,
             check=True,

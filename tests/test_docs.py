@@ -18,8 +18,7 @@ from typing import Any
 
 import pytest
 
-from loopback import provider
-from loopback_answers import Said
+from servers.provider import Said, provider
 
 CHECKOUT = Path(__file__).parent.parent
 PAGES = sorted([*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md")])

@@ -1,6 +1,6 @@
 """What a compaction returns goes through the real SDKs to a provider that refuses what providers refuse.
 
-Needs the dependency group ``sdk``. Nothing leaves the machine: the provider is ``tests/loopback.py``.
+Needs the dependency group ``sdk``. Nothing leaves the machine: the provider is ``tests/servers/provider.py``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, strategies as st
 
-from loopback import Provider, provider
+from servers.provider import Provider, provider
 from shapes import ask, call, result, results, say, thought, use
 from siltstone import (
     CompactionConfig,

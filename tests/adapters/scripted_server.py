@@ -1,57 +1,41 @@
-"""A server with the API of a provider. Its answers come from a script."""
+"""A provider whose answers come from the script of a contract."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-import httpx2
+from adapters.contract import INPUT_TOKENS, OUTPUT_TOKENS, Hang, Refuse, Reply, Say
+from servers.provider import Provider, Refusal, Said, provider
 
-from adapters.contract import Hang, Reply, Run
-
-__all__ = ["ScriptedServer"]
+__all__ = ["scripted"]
 
 
-class ScriptedServer(ABC):
-    """Answers by a script, and the run remembers what it was sent. Each API says how it is read and answered.
+@contextmanager
+def scripted(script: Sequence[Reply], note: Callable[[Any], None], turn: int = 0) -> Iterator[Provider]:
+    """A server that answers by *script*. *note* gets each request; *turn* is a part of the ids of calls."""
+    left, released = list(enumerate(script)), threading.Event()
 
-    Args:
-        script: The replies, in order.
-        run: The object that remembers the requests.
-        turn: How many turns there were before; it is a part of the ids of calls.
-    """
+    def model(body: dict[str, Any]) -> Said:
+        note(body)
+        at, reply = left.pop(0)
+        told: dict[str, Any] = {"id": f"{turn + at // 2}-{at % 2}", "usage": (INPUT_TOKENS, OUTPUT_TOKENS)}
+        match reply:
+            case Refuse():
+                raise Refusal(reply.text)
+            case Hang():
+                released.wait()
+                return Said(**told)
+            case Say():
+                return Said(text=reply.text, thinking=reply.thought, **told)
+        calls = tuple(("look_up", {"topic": topic}) for topic in reply.topics)
+        return Said(text="", thinking=reply.thought, calls=calls, **told)
 
-    def __init__(self, script: Sequence[Reply], run: Run, turn: int = 0) -> None:
-        self.script, self.run, self.turn, self.place = list(script), run, turn, 0
-
-    def __call__(self, request: httpx2.Request) -> httpx2.Response:
-        body, reply = self._received(request)
-        assert not isinstance(reply, Hang)
-        return self.answer(reply, body)
-
-    async def answer_async(self, request: httpx2.Request) -> httpx2.Response:
-        body, reply = self._received(request)
-        if isinstance(reply, Hang):
-            await asyncio.Event().wait()
-        return self.answer(reply, body)
-
-    def _received(self, request: httpx2.Request) -> tuple[dict[str, Any], Reply]:
-        body: dict[str, Any] = json.loads(request.content)
-        self.note(body)
-        self.place += 1
-        return body, self.script[self.place - 1]
-
-    def call_id(self, kind: str, topic: str) -> str:
-        """The id of a call in the reply at hand."""
-        return f"{kind}_{topic}_{self.turn + (self.place - 1) // 2}"
-
-    @abstractmethod
-    def note(self, body: dict[str, Any]) -> None:
-        """Puts into the run what a request holds."""
-
-    @abstractmethod
-    def answer(self, reply: Reply, body: dict[str, Any]) -> httpx2.Response:
-        """*reply* in the form of the API."""
+    with provider() as server:
+        server.model = model
+        try:
+            yield server
+        finally:
+            released.set()

@@ -37,87 +37,30 @@ from adapters.contract import (
     conversation,
     look_up,
     opened,
-    signature,
 )
-from adapters.scripted_server import ScriptedServer
+from adapters.scripted_server import scripted
+from servers.provider import Provider, Refusal, Said, provider
 from siltstone.adapters.anthropic import SiltstoneMiddleware
 from siltstone.tools.base import dispatch
 
 pytestmark = pytest.mark.anyio
+QUIET: dict[str, Any] = {"api_key": "none", "max_retries": 0}
 
 
-class Server(ScriptedServer):
-    """The Messages API."""
+def noted(run: Run) -> Callable[[Any], None]:
+    """Puts into the run what a request holds."""
 
-    def note(self, body: dict[str, Any]) -> None:
-        self.run.sent.append(body["messages"])
-        self.run.systems.append(body["system"])
-        self.run.tools.append({tool["name"] for tool in body["tools"]})
+    def note(body: Any) -> None:
+        run.sent.append(body["messages"])
+        run.systems.append(body["system"])
+        run.tools.append({tool["name"] for tool in body["tools"]})
 
-    def answer(self, reply: Reply, body: dict[str, Any]) -> httpx2.Response:
-        if isinstance(reply, Refuse):
-            error = {"type": "invalid_request_error", "message": reply.text}
-            return httpx2.Response(400, json={"type": "error", "error": error})
-        message = self._message(reply)
-        if not body.get("stream", False):
-            return httpx2.Response(200, json=message)
-        text = "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in _events(message))
-        return httpx2.Response(200, text=text, headers={"content-type": "text/event-stream"})
-
-    def _message(self, reply: Reply) -> dict[str, Any]:
-        blocks: list[dict[str, Any]] = []
-        thought = getattr(reply, "thought", "")
-        if thought:
-            blocks.append({"type": "thinking", "thinking": thought, "signature": signature(thought)})
-        if isinstance(reply, Say):
-            blocks.append({"type": "text", "text": reply.text})
-        elif isinstance(reply, Call):
-            blocks += [
-                {
-                    "type": "tool_use",
-                    "id": self.call_id("toolu", topic),
-                    "name": "look_up",
-                    "input": {"topic": topic},
-                }
-                for topic in reply.topics
-            ]
-        return {
-            "id": f"msg_{self.place}",
-            "type": "message",
-            "role": "assistant",
-            "model": "scripted",
-            "content": blocks,
-            "stop_reason": "tool_use" if isinstance(reply, Call) else "end_turn",
-            "stop_sequence": None,
-            "usage": {"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS},
-        }
+    return note
 
 
-def _events(message: dict[str, Any]) -> Any:
-    yield {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}
-    for index, block in enumerate(message["content"]):
-        empty = {**block, "text": ""} if block["type"] == "text" else block
-        yield {"type": "content_block_start", "index": index, "content_block": empty}
-        if block["type"] == "text":
-            delta = {"type": "text_delta", "text": block["text"]}
-            yield {"type": "content_block_delta", "index": index, "delta": delta}
-        yield {"type": "content_block_stop", "index": index}
-    stop = {"stop_reason": message["stop_reason"], "stop_sequence": None}
-    yield {"type": "message_delta", "delta": stop, "usage": {"output_tokens": OUTPUT_TOKENS}}
-    yield {"type": "message_stop"}
-
-
-def client(session: Any, server: Server, **options: Any) -> anthropic.Anthropic:
-    http = httpx2.Client(transport=httpx2.MockTransport(server))
-    middleware = [SiltstoneMiddleware(session)]
-    chosen: dict[str, Any] = {"api_key": "none", "max_retries": 0, **options}
-    return anthropic.Anthropic(http_client=http, middleware=middleware, **chosen)
-
-
-def async_client(session: Any, server: Server) -> anthropic.AsyncAnthropic:
-    http = httpx2.AsyncClient(transport=httpx2.MockTransport(server.answer_async))
-    middleware = [SiltstoneMiddleware(session)]
-    return anthropic.AsyncAnthropic(api_key="none", max_retries=0, http_client=http, middleware=middleware)
+def client(session: Any, server: Provider, **options: Any) -> anthropic.Anthropic:
+    chosen: dict[str, Any] = {**QUIET, "base_url": server.url, **options}
+    return anthropic.Anthropic(middleware=[SiltstoneMiddleware(session)], **chosen)
 
 
 def asked(session: Any, messages: list[Any], system: str = SYSTEM) -> dict[str, Any]:
@@ -166,41 +109,41 @@ class AnthropicCase(Case):
         state: Any = None,
     ) -> Run:
         run, messages = Run(), [] if state is None else list(state)
-        server = Server(script, run, _turns(messages))
         if is_async:
-            asyncio.run(self._loop_async(session, server, inputs, messages, run))
+            asyncio.run(self._loop_async(session, script, inputs, messages, run))
         else:
-            sdk = client(session, server)
-            for text in inputs:
-                messages.append({"role": "user", "content": text})
-                said = None
-                while said is None:
-                    answer = sdk.messages.create(**asked(session, messages, self.told))
-                    said = answered(session, answer, messages, self.tool)
-                run.answers.append(said)
+            with scripted(script, noted(run), _turns(messages)) as server, client(session, server) as sdk:
+                for text in inputs:
+                    messages.append({"role": "user", "content": text})
+                    said = None
+                    while said is None:
+                        answer = sdk.messages.create(**asked(session, messages, self.told))
+                        said = answered(session, answer, messages, self.tool)
+                    run.answers.append(said)
             session.observe(messages)
         run.stored, run.state = messages, messages
         return run
 
     async def _loop_async(
-        self, session: Any, server: Server, inputs: Sequence[str], messages: list[Any], run: Run
+        self, session: Any, script: Sequence[Reply], inputs: Sequence[str], messages: list[Any], run: Run
     ) -> None:
-        async with async_client(session, server) as sdk:
-            for text in inputs:
-                messages.append({"role": "user", "content": text})
-                said = None
-                while said is None:
-                    answer = await sdk.messages.create(**asked(session, messages, self.told))
-                    said = answered(session, answer, messages, self.tool)
-                run.answers.append(said)
+        middleware = [SiltstoneMiddleware(session)]
+        with scripted(script, noted(run), _turns(messages)) as server:
+            async with anthropic.AsyncAnthropic(base_url=server.url, middleware=middleware, **QUIET) as sdk:
+                for text in inputs:
+                    messages.append({"role": "user", "content": text})
+                    said = None
+                    while said is None:
+                        answer = await sdk.messages.create(**asked(session, messages, self.told))
+                        said = answered(session, answer, messages, self.tool)
+                    run.answers.append(said)
         observed = session.observe(messages)
         if asyncio.iscoroutine(observed):
             await observed
 
     async def start(self, session: Any, script: Sequence[Reply], text: str, state: Any, run: Run) -> None:
         messages = run.state = [] if state is None else list(state)
-        server = Server(script, run, _turns(messages))
-        await self._loop_async(session, server, [text], messages, run)
+        await self._loop_async(session, script, [text], messages, run)
 
     def neutral(self, messages: Sequence[Any]) -> list[dict[str, Any]]:
         return [json.loads(json.dumps(each)) for each in messages]
@@ -222,13 +165,13 @@ class AnthropicCase(Case):
 
     def stream(self, session: Any, script: Sequence[Reply], text: str, state: Any) -> tuple[str, Any]:
         messages, told = [] if state is None else list(state), ""
-        sdk = client(session, Server(script, Run(), _turns(messages)))
-        messages.append({"role": "user", "content": text})
-        said = None
-        while said is None:
-            with sdk.messages.stream(**asked(session, messages)) as events:
-                told += "".join(events.text_stream)
-                said = answered(session, events.get_final_message(), messages)
+        with scripted(script, noted(Run()), _turns(messages)) as server, client(session, server) as sdk:
+            messages.append({"role": "user", "content": text})
+            said = None
+            while said is None:
+                with sdk.messages.stream(**asked(session, messages)) as events:
+                    told += "".join(events.text_stream)
+                    said = answered(session, events.get_final_message(), messages)
         return told, messages
 
 
@@ -264,28 +207,30 @@ def test_other_calls_pass_unchanged() -> None:
 
 
 def test_an_error_that_is_no_overflow_reaches_the_caller_as_the_sdks_own() -> None:
-    session = opened()
-    server = Server([Refuse("tools.0.name: String should match pattern")], Run())
-    with pytest.raises(anthropic.BadRequestError, match="should match pattern"):
-        client(session, server).messages.create(**asked(session, [{"role": "user", "content": "Hello"}]))
-    assert len(server.run.sent) == 1
+    session, run = opened(), Run()
+    refusal = Refuse("tools.0.name: String should match pattern")
+    with (
+        scripted([refusal], noted(run)) as server,
+        client(session, server) as sdk,
+        pytest.raises(anthropic.BadRequestError, match="should match pattern"),
+    ):
+        sdk.messages.create(**asked(session, [{"role": "user", "content": "Hello"}]))
+    assert len(run.sent) == 1
 
 
 def test_an_attempt_that_the_sdk_makes_again_is_prepared_once() -> None:
-    session, run = opened(), Run()
-    tries: list[int] = []
+    session, tries = opened(), list[Any]()
 
-    class Flaky(Server):
-        def __call__(self, request: httpx2.Request) -> httpx2.Response:
-            tries.append(1)
-            if len(tries) == 1:
-                return httpx2.Response(529, json={"type": "error", "error": {"type": "overloaded_error"}})
-            return super().__call__(request)
+    def busy_at_first(body: Any) -> None:
+        tries.append(body)
+        if len(tries) == 1:
+            raise Refusal("Overloaded", kind="overloaded_error", status=529)
 
-    sdk = client(session, Flaky([Say("Hello.")], run), max_retries=1)
-    sdk._sleep_for_retry = lambda **_: None  # type: ignore[method-assign]
     messages: list[Any] = [{"role": "user", "content": "Hello"}]
-    sdk.messages.create(**asked(session, messages))
+    replies = [Say("Hello."), Say("Hello.")]
+    with scripted(replies, busy_at_first) as server, client(session, server, max_retries=1) as sdk:
+        sdk._sleep_for_retry = lambda **_: None  # type: ignore[method-assign]
+        sdk.messages.create(**asked(session, messages))
     assert len(tries) == 2
     assert session.log() == messages
 
@@ -294,27 +239,26 @@ def test_the_beta_calls_are_prepared_too() -> None:
     session, run = opened(recall=True), Run()
     script, inputs = conversation(8)
     done = AnthropicCase().play(session, script, inputs, is_async=False)
-    server = Server([Say("On quay 0.")], run, 8)
     messages = [*done.state, {"role": "user", "content": "Where did salt-0 stand?"}]
-    client(session, server).beta.messages.create(**asked(session, messages))
+    with scripted([Say("On quay 0.")], noted(run), 8) as server, client(session, server) as sdk:
+        sdk.beta.messages.create(**asked(session, messages))
     assert len(run.sent[0]) < len(messages)
     assert SUMMARY in json.dumps(run.sent[0])
 
 
 def test_a_summariser_of_the_same_api_counts_its_usage() -> None:
-    def serve(request: httpx2.Request) -> httpx2.Response:
-        body = json.loads(request.content)
-        assert body["max_tokens"] == 200
-        usage = {"input_tokens": SUMMARY_USAGE.input_tokens, "output_tokens": SUMMARY_USAGE.output_tokens}
-        content = [{"type": "text", "text": SUMMARY}]
-        message = {"id": "m", "type": "message", "role": "assistant", "model": "small", "content": content}
-        return httpx2.Response(200, json={**message, "stop_reason": "end_turn", "usage": usage})
+    asks: list[Any] = []
 
-    http = httpx2.Client(transport=httpx2.MockTransport(serve))
-    small = siltstone.models.anthropic("small", anthropic.Anthropic(api_key="none", http_client=http))
-    session = opened(small)
-    script, inputs = conversation(6)
-    AnthropicCase().play(session, script, inputs, is_async=False)
+    def serve(body: dict[str, Any]) -> Said:
+        asks.append(body["max_tokens"])
+        return Said("s", SUMMARY, usage=(SUMMARY_USAGE.input_tokens, SUMMARY_USAGE.output_tokens))
+
+    with provider() as server, anthropic.Anthropic(base_url=server.url, **QUIET) as sdk:
+        server.model = serve
+        session = opened(siltstone.models.anthropic("small", sdk))
+        script, inputs = conversation(6)
+        AnthropicCase().play(session, script, inputs, is_async=False)
+    assert set(asks) == {200}
     made = len(session.compactions())
     assert made > 0
     assert session.usage.input_tokens == made * SUMMARY_USAGE.input_tokens

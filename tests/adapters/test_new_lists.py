@@ -13,8 +13,7 @@ import anthropic
 import openai
 import pytest
 
-from loopback import Provider, provider
-from loopback_answers import Said
+from servers.provider import Provider, Said, provider
 from siltstone import AsyncSession, Session
 from siltstone.adapters.anthropic import SiltstoneMiddleware
 from siltstone.adapters.openai import async_prepared, prepared

@@ -15,7 +15,6 @@ import pytest
 
 pytest.importorskip("openai", reason="openai is not installed; it comes with the extra openai")
 
-import httpx2
 import openai
 from openai.types.chat import ChatCompletionMessageParam
 from pydantic import TypeAdapter
@@ -23,8 +22,6 @@ from pydantic import TypeAdapter
 import siltstone
 import siltstone.models
 from adapters.contract import (
-    INPUT_TOKENS,
-    OUTPUT_TOKENS,
     SUMMARY,
     SUMMARY_USAGE,
     SYSTEM,
@@ -39,55 +36,29 @@ from adapters.contract import (
     look_up,
     opened,
 )
-from adapters.scripted_server import ScriptedServer
+from adapters.scripted_server import scripted
+from servers.provider import Provider, Said, provider
 from siltstone.adapters.openai import async_prepared, prepared
 from siltstone.tools.base import dispatch
 
 pytestmark = pytest.mark.anyio
+QUIET: dict[str, Any] = {"api_key": "none", "max_retries": 0}
 
 
-class Server(ScriptedServer):
-    """The API of chat completions."""
+def noted(run: Run) -> Callable[[Any], None]:
+    """Puts into the run what a request holds."""
 
-    def note(self, body: dict[str, Any]) -> None:
+    def note(body: Any) -> None:
         system, *rest = body["messages"]
-        self.run.systems.append(system["content"])
-        self.run.sent.append(rest)
-        self.run.tools.append({tool["function"]["name"] for tool in body["tools"]})
+        run.systems.append(system["content"])
+        run.sent.append(rest)
+        run.tools.append({tool["function"]["name"] for tool in body["tools"]})
 
-    def answer(self, reply: Reply, body: dict[str, Any]) -> httpx2.Response:
-        if isinstance(reply, Refuse):
-            return httpx2.Response(
-                400, json={"error": {"message": reply.text, "type": "invalid_request_error"}}
-            )
-        message: dict[str, Any] = {"role": "assistant", "content": getattr(reply, "text", None)}
-        if isinstance(reply, Call):
-            message["tool_calls"] = [
-                {
-                    "id": self.call_id("call", topic),
-                    "type": "function",
-                    "function": {"name": "look_up", "arguments": json.dumps({"topic": topic})},
-                }
-                for topic in reply.topics
-            ]
-        return httpx2.Response(200, json=completion(message, INPUT_TOKENS, OUTPUT_TOKENS))
+    return note
 
 
-def completion(message: dict[str, Any], sent: int, received: int) -> dict[str, Any]:
-    reason = "tool_calls" if message.get("tool_calls") else "stop"
-    usage = {"prompt_tokens": sent, "completion_tokens": received, "total_tokens": sent + received}
-    head = {"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": "scripted"}
-    return {**head, "choices": [{"index": 0, "message": message, "finish_reason": reason}], "usage": usage}
-
-
-def client(handler: Any) -> openai.OpenAI:
-    http = httpx2.Client(transport=httpx2.MockTransport(handler))
-    return openai.OpenAI(api_key="none", max_retries=0, http_client=http)
-
-
-def async_client(handler: Any) -> openai.AsyncOpenAI:
-    http = httpx2.AsyncClient(transport=httpx2.MockTransport(handler))
-    return openai.AsyncOpenAI(api_key="none", max_retries=0, http_client=http)
+def client(server: Provider) -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{server.url}/v1", **QUIET)
 
 
 def asked(create: Any, messages: list[Any]) -> dict[str, Any]:
@@ -130,43 +101,43 @@ class OpenAICase(Case):
         state: Any = None,
     ) -> Run:
         run, messages = Run(), _begun(state)
-        server = Server(script, run, _turns(messages))
         if is_async:
-            asyncio.run(self._loop_async(session, server, inputs, messages, run))
+            asyncio.run(self._loop_async(session, script, inputs, messages, run))
         else:
-            create = prepared(session, client(server).chat.completions.create)
-            for text in inputs:
-                messages.append({"role": "user", "content": text})
-                said = None
-                while said is None:
-                    messages[0] = {"role": "system", "content": self.told}
-                    said = answered(session, create(**asked(create, messages)), messages, self.tool)
-                run.answers.append(said)
+            with scripted(script, noted(run), _turns(messages)) as server, client(server) as sdk:
+                create = prepared(session, sdk.chat.completions.create)
+                for text in inputs:
+                    messages.append({"role": "user", "content": text})
+                    said = None
+                    while said is None:
+                        messages[0] = {"role": "system", "content": self.told}
+                        said = answered(session, create(**asked(create, messages)), messages, self.tool)
+                    run.answers.append(said)
             session.observe(messages)
         run.stored, run.state = messages[1:], messages
         return run
 
     async def _loop_async(
-        self, session: Any, server: Server, inputs: Sequence[str], messages: list[Any], run: Run
+        self, session: Any, script: Sequence[Reply], inputs: Sequence[str], messages: list[Any], run: Run
     ) -> None:
-        async with async_client(server.answer_async) as sdk:
-            create = async_prepared(session, sdk.chat.completions.create)
-            for text in inputs:
-                messages.append({"role": "user", "content": text})
-                said = None
-                while said is None:
-                    messages[0] = {"role": "system", "content": self.told}
-                    answer = await create(**asked(create, messages))
-                    said = answered(session, answer, messages, self.tool)
-                run.answers.append(said)
+        with scripted(script, noted(run), _turns(messages)) as server:
+            async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", **QUIET) as sdk:
+                create = async_prepared(session, sdk.chat.completions.create)
+                for text in inputs:
+                    messages.append({"role": "user", "content": text})
+                    said = None
+                    while said is None:
+                        messages[0] = {"role": "system", "content": self.told}
+                        answer = await create(**asked(create, messages))
+                        said = answered(session, answer, messages, self.tool)
+                    run.answers.append(said)
         observed = session.observe(messages)
         if asyncio.iscoroutine(observed):
             await observed
 
     async def start(self, session: Any, script: Sequence[Reply], text: str, state: Any, run: Run) -> None:
         messages = run.state = _begun(state)
-        server = Server(script, run, _turns(messages))
-        await self._loop_async(session, server, [text], messages, run)
+        await self._loop_async(session, script, [text], messages, run)
 
     def neutral(self, messages: Sequence[Any]) -> list[dict[str, Any]]:
         return [json.loads(json.dumps(each)) for each in messages]
@@ -255,22 +226,27 @@ def test_a_message_that_is_changed_in_place_is_sent_as_it_is_now() -> None:
 
 def test_an_error_that_is_no_overflow_reaches_the_caller() -> None:
     session, run = opened(), Run()
-    create = prepared(session, client(Server([Refuse("Invalid tool.")], run)).chat.completions.create)
-    with pytest.raises(openai.BadRequestError, match="Invalid tool"):
-        create(**asked(create, [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "Hello"}]))
+    with scripted([Refuse("Invalid tool.")], noted(run)) as server, client(server) as sdk:
+        create = prepared(session, sdk.chat.completions.create)
+        asks = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "Hello"}]
+        with pytest.raises(openai.BadRequestError, match="Invalid tool"):
+            create(**asked(create, asks))
     assert len(run.sent) == 1
 
 
 def test_a_summariser_of_the_same_api_counts_its_usage() -> None:
-    def serve(request: httpx2.Request) -> httpx2.Response:
-        assert json.loads(request.content)["max_completion_tokens"] == 200
-        message = {"role": "assistant", "content": SUMMARY}
-        sent, received = SUMMARY_USAGE.input_tokens, SUMMARY_USAGE.output_tokens
-        return httpx2.Response(200, json=completion(message, sent, received))
+    asks: list[Any] = []
 
-    session = opened(siltstone.models.openai("small", client(serve)))
-    script, inputs = conversation(6)
-    OpenAICase().play(session, script, inputs, is_async=False)
+    def serve(body: dict[str, Any]) -> Said:
+        asks.append(body["max_completion_tokens"])
+        return Said("s", SUMMARY, usage=(SUMMARY_USAGE.input_tokens, SUMMARY_USAGE.output_tokens))
+
+    with provider() as server, client(server) as sdk:
+        server.model = serve
+        session = opened(siltstone.models.openai("small", sdk))
+        script, inputs = conversation(6)
+        OpenAICase().play(session, script, inputs, is_async=False)
+    assert set(asks) == {200}
     made = len(session.compactions())
     assert made > 0
     assert session.usage.input_tokens == made * SUMMARY_USAGE.input_tokens

@@ -447,7 +447,7 @@ def test_wf_31_a_failing_second_call_changes_neither_summary():
 
 
 def test_wf_41_the_base_form_is_one_plain_text_with_stop_texts_and_a_temperature():
-    session = play(stop=("\n#", "</s>"))
+    session = play(stop=("\n#", "</s>"), temperature=0.2)
     session.add(*said(129))
     (request,) = session.requests
     assert len(request.messages) == 1

@@ -214,7 +214,7 @@ def test_a_request_has_the_documented_bounds_and_asks_for_sentences():
     session = play(window=100_000)
     session.add(*({"role": "user", "content": filler(2000)} for _ in range(21)))
     (request,) = session.requests
-    assert (request.max_tokens, request.temperature) == (500, 0.3)
+    assert (request.max_tokens, request.temperature) == (500, None)
     assert "3 to 5 sentences" in session.prompts[0]
 
 

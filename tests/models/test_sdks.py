@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,156 +12,170 @@ pytest.importorskip("openai", reason="openai is not installed; it comes with the
 pytest.importorskip("anthropic", reason="anthropic is not installed; it comes with the extra anthropic")
 
 import anthropic
-import httpx2
 import openai
 
-from siltstone import ConfigError, ModelError, models
+from servers.provider import Provider, Said, provider
+from siltstone import ConfigError, ModelError, Session, models
 from siltstone.llm import CompletionRequest, ToolCall, call
 
 pytestmark = pytest.mark.anyio
 
 MESSAGES = [{"role": "system", "content": "Sum up."}, {"role": "user", "content": "We sailed."}]
-TOOL_CALL = {"name": "memory_save", "arguments": '{"content": "x"}'}
+SAVE = {"type": "function", "function": {"name": "memory_save", "parameters": {"type": "object"}}}
+FORMS = ["chat", "responses", "anthropic"]
+NEWEST = "gpt-5-mini"  #: takes no temperature
+QUIET: dict[str, Any] = {"api_key": "none", "max_retries": 0}
 
 
-class Recorder:
-    """Answers each request with the same JSON, and keeps what was asked."""
-
-    def __init__(self, answer: dict[str, Any]) -> None:
-        self.answer, self.asked = answer, {}
-
-    def __call__(self, request: httpx2.Request) -> httpx2.Response:
-        self.asked = json.loads(request.content)
-        return httpx2.Response(200, json=self.answer)
-
-    async def answer_async(self, request: httpx2.Request) -> httpx2.Response:
-        return self(request)
+@pytest.fixture
+def server() -> Iterator[Provider]:
+    with provider() as listening:
+        yield listening
 
 
-def chat(message: dict[str, Any], usage: Any = None) -> dict[str, Any]:
-    head = {"id": "c", "object": "chat.completion", "created": 0, "model": "m"}
-    return {**head, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
+@pytest.fixture
+def model_of(server: Provider) -> Iterator[Callable[..., Any]]:
+    """A model of each form, by a real SDK."""
+    with (
+        openai.OpenAI(base_url=f"{server.url}/v1", **QUIET) as one,
+        anthropic.Anthropic(base_url=server.url, **QUIET) as other,
+    ):
+
+        def make(form: Any, name: str = "small", **settings: Any) -> Any:
+            if form == "anthropic":
+                return models.anthropic(name, other, **settings)
+            return models.openai(name, one, api=form, **settings)
+
+        yield make
 
 
-def sync_openai(recorder: Recorder) -> openai.OpenAI:
-    http = httpx2.Client(transport=httpx2.MockTransport(recorder))
-    return openai.OpenAI(api_key="none", max_retries=0, http_client=http)
+def says(server: Provider, *answers: Said) -> list[dict[str, Any]]:
+    """Lets the server give *answers*, and then the last one again. Returns what it is asked, as it comes."""
+    asked: list[dict[str, Any]] = []
+
+    def model(body: dict[str, Any]) -> Said:
+        asked.append(body)
+        return answers[min(len(asked), len(answers)) - 1]
+
+    server.model = model
+    return asked
 
 
-def sync_anthropic(recorder: Recorder) -> anthropic.Anthropic:
-    http = httpx2.Client(transport=httpx2.MockTransport(recorder))
-    return anthropic.Anthropic(api_key="none", max_retries=0, http_client=http)
-
-
-def test_chat_completions_are_asked_with_all_that_a_request_says() -> None:
-    usage = {
-        "prompt_tokens": 70,
-        "completion_tokens": 5,
-        "total_tokens": 75,
-        "prompt_tokens_details": {"cached_tokens": 64},
-    }
-    recorder = Recorder(chat({"role": "assistant", "content": "They sailed."}, usage))
-    model = models.openai("small", sync_openai(recorder), reasoning_effort="low")
-    request = CompletionRequest(MESSAGES, 50, "merge", stop=("END",), temperature=0.2)
-    answer = call(model, request)
-    assert recorder.asked == {
-        "model": "small",
-        "messages": MESSAGES,
-        "max_completion_tokens": 50,
-        "stop": ["END"],
-        "temperature": 0.2,
-        "reasoning_effort": "low",
-    }
+def test_chat_completions_are_asked_with_all_that_a_request_says(
+    server: Provider, model_of: Callable[..., Any]
+) -> None:
+    asked = says(server, Said("c", "They sailed.", usage=(70, 5)))
+    model = model_of("chat", reasoning_effort="low")
+    answer = call(model, CompletionRequest(MESSAGES, 50, "merge", stop=("END",), temperature=0.2))
+    assert asked == [
+        {
+            "model": "small",
+            "messages": MESSAGES,
+            "max_completion_tokens": 50,
+            "stop": ["END"],
+            "temperature": 0.2,
+            "reasoning_effort": "low",
+        }
+    ]
     assert (answer.text, answer.stop_reason) == ("They sailed.", "stop")
     record = answer.usage
     assert record is not None
     assert (record.model, record.purpose) == ("small", "merge")
-    assert (record.input_tokens, record.output_tokens, record.cached_tokens) == (70, 5, 64)
+    assert (record.input_tokens, record.output_tokens) == (70, 5)
 
 
-def test_tools_are_offered_and_their_calls_come_back() -> None:
-    function = {"id": "call_1", "type": "function", "function": TOOL_CALL}
-    recorder = Recorder(chat({"role": "assistant", "content": None, "tool_calls": [function]}))
-    tool = {"type": "function", "function": {"name": "memory_save", "parameters": {"type": "object"}}}
-    answer = call(
-        models.openai("small", sync_openai(recorder)), CompletionRequest(MESSAGES, 50, tools=(tool,))
-    )
-    assert recorder.asked["tools"] == [tool]
-    assert answer.tool_calls == (ToolCall("memory_save", {"content": "x"}, "call_1"),)
-    assert answer.usage is None
+@pytest.mark.parametrize("form", FORMS)
+def test_tools_are_offered_in_the_form_of_each_api_and_their_calls_come_back(
+    form: str, server: Provider, model_of: Callable[..., Any]
+) -> None:
+    asked = says(server, Said("c", "", calls=(("memory_save", {"content": "x"}),)))
+    answer = call(model_of(form), CompletionRequest(MESSAGES, 50, tools=(SAVE,)))
+    (tool,) = asked[0]["tools"]
+    assert "memory_save" in (tool.get("name"), tool.get("function", {}).get("name"))
+    assert answer.tool_calls == (ToolCall("memory_save", {"content": "x"}, "call_c_0"),)
+    call(model_of(form), CompletionRequest(MESSAGES, 50, tools=(tool,)))
+    assert asked[1]["tools"] == [tool], "a tool in the form of the API is sent as it is"
 
 
 @pytest.mark.parametrize("arguments", ["{", "[1]"])
-def test_a_call_whose_arguments_are_no_object_is_an_error_of_the_model(arguments: str) -> None:
-    function = {"id": "call_1", "type": "function", "function": {**TOOL_CALL, "arguments": arguments}}
-    recorder = Recorder(chat({"role": "assistant", "content": None, "tool_calls": [function]}))
+def test_a_call_whose_arguments_are_no_object_is_an_error_of_the_model(
+    arguments: str, server: Provider, model_of: Callable[..., Any]
+) -> None:
+    says(server, Said("c", "", calls=(("memory_save", arguments),)))
     with pytest.raises(ModelError, match="called a tool with"):
-        call(models.openai("small", sync_openai(recorder)), CompletionRequest(MESSAGES, 50))
+        call(model_of("chat"), CompletionRequest(MESSAGES, 50))
 
 
-def test_responses_are_asked_and_read() -> None:
-    text = {"type": "output_text", "text": "They sailed.", "annotations": []}
-    details = {"cached_tokens": 3, "cache_write_tokens": 0}
-    usage = {
-        "input_tokens": 9,
-        "input_tokens_details": details,
-        "output_tokens": 2,
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": 11,
-    }
-    message = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [text]}
-    called = {"type": "function_call", "id": "f", "call_id": "call_1", **TOOL_CALL}
-    head = {"id": "r", "object": "response", "created_at": 0, "model": "m", "status": "completed"}
-    rest = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
-    recorder = Recorder({**head, **rest, "output": [message, called], "usage": usage})
-    model = models.openai("small", sync_openai(recorder), api="responses")
-    answer = call(model, CompletionRequest(MESSAGES, 50))
-    assert recorder.asked == {"model": "small", "input": MESSAGES, "max_output_tokens": 50, "store": False}
+@pytest.mark.parametrize("form", FORMS)
+def test_what_the_server_read_of_its_cache_is_told(
+    form: str, server: Provider, model_of: Callable[..., Any]
+) -> None:
+    says(server, Said("c", "They sailed."))
+    long = {"role": "user", "content": [{"type": "text", "text": "We sailed on. " * 900}]}
+    if form == "responses":
+        long["content"][0]["type"] = "input_text"  # type: ignore[index]
+    if form == "anthropic":
+        long["content"][0]["cache_control"] = {"type": "ephemeral"}  # type: ignore[index]
+    first, second = (call(model_of(form), CompletionRequest([long], 50)).usage for _ in range(2))
+    assert first is not None
+    assert second is not None
+    assert (first.cached_tokens, first.input_tokens) == (0, second.input_tokens)
+    assert first.input_tokens - 128 <= second.cached_tokens < first.input_tokens
+
+
+def test_responses_are_asked_and_read(server: Provider, model_of: Callable[..., Any]) -> None:
+    asked = says(server, Said("r", "They sailed.", "We went.", (("memory_save", {}),)))
+    answer = call(model_of("responses"), CompletionRequest(MESSAGES, 9))
+    assert asked == [{"model": "small", "input": MESSAGES, "max_output_tokens": 16, "store": False}]
     assert (answer.text, answer.stop_reason) == ("They sailed.", "completed")
-    assert answer.tool_calls[0].arguments == {"content": "x"}
-    assert answer.usage is not None
-    assert (answer.usage.input_tokens, answer.usage.cached_tokens) == (9, 3)
+    assert answer.tool_calls[0].arguments == {}
 
 
-def test_anthropic_is_asked_and_read() -> None:
-    blocks = [
-        {"type": "text", "text": "They sailed."},
-        {"type": "tool_use", "id": "toolu_1", "name": "memory_save", "input": {"content": "x"}},
-    ]
-    usage = {
-        "input_tokens": 5,
-        "output_tokens": 2,
-        "cache_read_input_tokens": 60,
-        "cache_creation_input_tokens": 7,
-    }
-    head = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn"}
-    recorder = Recorder({**head, "content": blocks, "usage": usage})
-    model = models.anthropic("small", sync_anthropic(recorder), system="The live prompt.")
+def test_anthropic_is_asked_and_read(server: Provider, model_of: Callable[..., Any]) -> None:
+    asked = says(server, Said("m", "They sailed.", calls=(("memory_save", {"content": "x"}),)))
+    model = model_of("anthropic", system="The live prompt.")
     answer = call(model, CompletionRequest(MESSAGES, 50, stop=("END",)))
-    assert recorder.asked["system"] == "Sum up."
-    assert recorder.asked["messages"] == MESSAGES[1:]
-    assert (recorder.asked["max_tokens"], recorder.asked["stop_sequences"]) == (50, ["END"])
-    assert answer.text == "They sailed."
-    assert answer.tool_calls == (ToolCall("memory_save", {"content": "x"}, "toolu_1"),)
-    assert answer.usage is not None
-    assert (answer.usage.input_tokens, answer.usage.cached_tokens) == (72, 60)
-    call(model, CompletionRequest(MESSAGES[1:], 50, prefix_preserving=True))
-    assert recorder.asked["system"] == "The live prompt."
+    assert (asked[0]["system"], asked[0]["messages"]) == ("Sum up.", MESSAGES[1:])
+    assert (asked[0]["max_tokens"], asked[0]["stop_sequences"]) == (50, ["END"])
+    assert (answer.text, answer.tool_calls[0].id) == ("They sailed.", "call_m_0")
+    call(model, CompletionRequest(MESSAGES[1:], 50, temperature=0.2, prefix_preserving=True))
+    assert (asked[1]["system"], asked[1]["temperature"]) == ("The live prompt.", 0.2)
 
 
-async def test_the_async_forms_are_awaited() -> None:
-    recorder = Recorder(chat({"role": "assistant", "content": "They sailed."}))
-    http = httpx2.AsyncClient(transport=httpx2.MockTransport(recorder.answer_async))
-    async with openai.AsyncOpenAI(api_key="none", http_client=http) as client:
-        answer = await models.async_openai("small", client)(CompletionRequest(MESSAGES, 50))
-    assert answer.text == "They sailed."
-    head = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn"}
-    usage = {"input_tokens": 5, "output_tokens": 2}
-    recorder = Recorder({**head, "content": [{"type": "text", "text": "Aye."}], "usage": usage})
-    http = httpx2.AsyncClient(transport=httpx2.MockTransport(recorder.answer_async))
-    async with anthropic.AsyncAnthropic(api_key="none", http_client=http) as other:
-        answer = await models.async_anthropic("small", other)(CompletionRequest(MESSAGES, 50))
-    assert answer.text == "Aye."
+async def test_the_async_forms_are_awaited(server: Provider) -> None:
+    says(server, Said("m", "Aye."))
+    async with (
+        openai.AsyncOpenAI(base_url=f"{server.url}/v1", **QUIET) as one,
+        anthropic.AsyncAnthropic(base_url=server.url, **QUIET) as other,
+    ):
+        for model in (models.async_openai("small", one), models.async_anthropic("small", other)):
+            assert (await model(CompletionRequest(MESSAGES, 50))).text == "Aye."
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("preset", [None, "meerkat", "rustant", "spacebot", "waterfall", "openclaw"])
+def test_each_preset_has_its_summaries_from_each_api(
+    preset: str | None, form: str, server: Provider, model_of: Callable[..., Any], tmp_path: Path
+) -> None:
+    """The provider refuses nothing of what a preset asks, and its answers are what the session keeps."""
+    asked = says(
+        server, Said("s", "They moored sixty boats, each at a pier of its own, and all of them are safe.")
+    )
+    chosen: dict[str, Any] = {} if preset is None else {"preset": preset}
+    with Session.open(
+        tmp_path, "s", model=model_of(form, NEWEST), context_window=16_000, **chosen
+    ) as session:
+        for number in range(90):
+            session.append(
+                {"role": "user", "content": f"Boat {number} lies at pier {number}. " + "calm sea " * 80}
+            )
+            session.prepare()
+            session.wait_for_compaction(60)
+            session.append({"role": "assistant", "content": f"Boat {number} is noted." + " It is safe." * 20})
+        assert server.refused == []
+        told = [each for record in session.compactions() for each in record.usage]
+    assert asked
+    assert len(told) == (0 if preset == "openclaw" else len(asked)), "openclaw trims, and asks for facts"
 
 
 def test_an_unknown_api_is_refused() -> None:

@@ -152,7 +152,7 @@ def test_documented_numbers_of_rustant() -> None:
 def test_documented_numbers_of_waterfall() -> None:
     config = policy_config(presets.waterfall())
     assert (config.immediate_window, config.recent_window, config.every) == (64, 64, 64)
-    assert (config.temperature, config.max_tokens, config.attempts) == (0.2, 1024, 3)
+    assert (config.temperature, config.max_tokens, config.attempts) == (None, 1024, 3)
     assert config.longterm_budget_tokens is None
     assert policy_config(presets.waterfall(documented=False)).longterm_budget_tokens == 2000
 

@@ -1,7 +1,7 @@
-"""Servers that a test owns: old and new PostgreSQL, pgbouncer, a standby, and a proxy that can be cut.
+"""Servers that a test owns: PostgreSQL, pgbouncer, a proxy that can be cut; providers of models, each a file.
 
 They share nothing with other programs of the machine: every server has a folder and a port of its own,
-listens only on 127.0.0.1, and is a child of the test's process, which kills it by its id.
+listens only on 127.0.0.1, and is a child of the test's process, which kills it by its id, or a thread of it.
 """
 
 from servers.account import absent

@@ -12,7 +12,9 @@ from hypothesis import given, strategies as st
 
 from compacting import user
 from conversations import Raw
-from loopback import DOORS
+from servers.chat import Chat
+from servers.messages import Messages
+from servers.responses import Responses
 from siltstone import CompactionConfig, Prepared, Session, SimpleMemoryStore, SmartTrim, ThresholdCompactor
 from siltstone.errors import IllegalHistoryError
 from siltstone.messages import validate_history
@@ -121,10 +123,13 @@ def texts(messages: list[Any]) -> set[str]:
 
 def judged(dialect: Dialect, messages: list[Any]) -> None:
     """Raises the refusal of a provider."""
-    door = {"openai.chat": "chat/completions", "openai.responses": "responses", "anthropic": "messages"}[
-        dialect
-    ]
-    DOORS[f"/v1/{door}"]({"messages": messages, "input": messages}, 10**9)
+    match dialect:
+        case "openai.chat":
+            Chat().judge({"model": "m", "messages": messages})
+        case "openai.responses":
+            Responses().judge({"model": "m", "input": messages})
+        case _:
+            Messages().judge({"model": "m", "messages": messages, "max_tokens": 99})
 
 
 SHAPED = SmartTrim(SmartTrimConfig(reserve_tokens=100, hard_cap_tokens=100, protected_recent=1))

@@ -118,7 +118,7 @@ def test_rustant_keeps_ten_of_twenty_one_and_asks_seldom(tmp_path: Path) -> None
     assert runs[:3] == [((0, 11),), ((0, 22),), ((0, 33),)], "each leaves ten messages and the summary"
     assert len(asked.requests) == len(runs) == 17
     assert {request.purpose for request in asked.requests} == {"summary"}
-    assert {request.temperature for request in asked.requests} == {0.3}
+    assert {request.temperature for request in asked.requests} == {None}
 
 
 @pytest.mark.parametrize(("tokens", "trims"), [(10_400, False), (10_401, True)])

@@ -29,6 +29,7 @@ def arguments_of(text: str) -> dict[str, Any]:
 # A model of OpenAI's API, or of a server that speaks like it, that writes summaries and reads for facts.
 
 OpenAIApi: TypeAlias = Literal["chat", "responses"]
+LEAST_RESPONSE = 16  #: tokens of an answer that Responses takes as a limit
 
 
 def openai(model: str, client: Any = None, *, api: OpenAIApi = "chat", **settings: Any) -> OpenAIModel:
@@ -114,8 +115,20 @@ def _chat(model: str, request: CompletionRequest) -> dict[str, Any]:
 
 
 def _responses(model: str, request: CompletionRequest) -> dict[str, Any]:
-    asked = {"model": model, "input": list(request.messages), "max_output_tokens": request.max_tokens}
-    return {**asked, "store": False, **_common(request)}  # this API cannot end at a text
+    most = max(request.max_tokens, LEAST_RESPONSE)
+    asked = {"model": model, "input": list(request.messages), "max_output_tokens": most, "store": False}
+    asked |= _common(request)  # this API cannot end at a text
+    if request.tools:
+        asked["tools"] = [
+            {"type": "function", "strict": False, **function} if function else tool
+            for tool, function in _functions(request)
+        ]
+    return asked
+
+
+def _functions(request: CompletionRequest) -> list[tuple[Any, Any]]:
+    """The tools of a request; with each its function, where it has the form of Chat Completions."""
+    return [(tool, tool.get("function") if isinstance(tool, dict) else None) for tool in request.tools]
 
 
 def _common(request: CompletionRequest) -> dict[str, Any]:
@@ -238,16 +251,21 @@ def _asked(model: str, request: CompletionRequest, settings: dict[str, Any]) -> 
     }
     if request.stop:
         asked["stop_sequences"] = list(request.stop)
-    if request.temperature is not None:
-        asked["temperature"] = request.temperature
+    if request.temperature is not None:  # no parameter of the SDK
+        asked["extra_body"] = {"temperature": request.temperature}
     if request.tools:
-        asked["tools"] = list(request.tools)
+        asked["tools"] = [_tool(function) if function else tool for tool, function in _functions(request)]
     asked |= settings
     if not request.prefix_preserving:
         asked.pop("system", None)
         if systems:
             asked["system"] = "\n\n".join(systems)
     return asked
+
+
+def _tool(function: dict[str, Any]) -> dict[str, Any]:
+    told: dict[str, Any] = {key: function[key] for key in ("name", "description") if key in function}
+    return {**told, "input_schema": function.get("parameters", {"type": "object"})}
 
 
 def _read(answer: Any, model: str, request: CompletionRequest) -> Completion:

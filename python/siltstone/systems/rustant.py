@@ -63,7 +63,8 @@ class WindowConfig:
         auto_summarize_threshold: Share of the window at which a run is due, for any number of messages.
         auto_summarize_target: Share of the window that such a run aims at.
         summary_max_tokens: The maximum tokens of one answer.
-        summary_temperature: The sampling temperature of the answer, 0..1.
+        summary_temperature: The sampling temperature of the answer, 0..1. None, since some models refuse one,
+            is the model's own.
         summary_budget_tokens: The maximum tokens of the summary in view. If a new summary has no room after
             the earlier ones, it is made from them and the messages together.
         fallback_bytes: The maximum bytes of the fallback summary, which needs no model.
@@ -85,7 +86,7 @@ class WindowConfig:
     auto_summarize_threshold: float = 0.7
     auto_summarize_target: float = 0.5
     summary_max_tokens: int = 500
-    summary_temperature: float | None = 0.3
+    summary_temperature: float | None = None
     summary_budget_tokens: int = 1500
     fallback_bytes: int = 500
     attempts: int = 2

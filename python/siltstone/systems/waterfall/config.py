@@ -25,7 +25,8 @@ class WaterfallConfig:
             ``instruct`` is an instruction, with the names of the speakers.
         stop: Texts at which the provider ends an answer. Empty by default: a stop at a line break, for
             example, would leave a summary of one line.
-        temperature: The sampling temperature of an answer, 0..1.
+        temperature: The sampling temperature of an answer, 0..1. None, since some models refuse one, is the
+            model's own.
         max_tokens: The maximum tokens of a summary.
         attempts: Calls of one model for one answer; a call that raises is repeated.
         call_timeout: Seconds that a call may take; None for no limit.
@@ -50,7 +51,7 @@ class WaterfallConfig:
     step: int | None = None
     prompt_style: Literal["base", "instruct"] = "base"
     stop: tuple[str, ...] = ()
-    temperature: float | None = 0.2
+    temperature: float | None = None
     max_tokens: int = 1024
     attempts: int = 3
     call_timeout: float | None = 120.0
