@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import json
 
 import pytest
 
@@ -138,17 +138,15 @@ def test_ru_40_a_second_call_changes_nothing_and_new_support_adds_up() -> None:
     assert rule.text.endswith("(3 corrections)")
 
 
-def test_ru_40_rules_come_back_from_their_file_and_a_missing_one_is_empty(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "rules.json"
-    distiller = KnowledgeDistiller(path=path)
+def test_ru_40_rules_come_back_from_what_was_kept_and_nothing_is_empty() -> None:
+    distiller = KnowledgeDistiller(kept={})
     assert distiller.rules == ()
     rules = distiller.distill([denied(1), denied(2), denied(3)], [])
-    again = KnowledgeDistiller(path=path)
+    again = KnowledgeDistiller(kept=json.loads(json.dumps(distiller.kept)))
     assert again.rules == rules
     assert again.distill([denied(1), denied(2), denied(3)], []) == rules
-    path.write_text("{")
     with pytest.raises(ConfigError, match="holds no rules"):
-        KnowledgeDistiller(path=path)
+        KnowledgeDistiller(kept={"rules": 1})
 
 
 def test_the_addendum_is_a_heading_a_line_and_the_numbered_rules() -> None:

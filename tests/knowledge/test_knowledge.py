@@ -319,6 +319,34 @@ def test_patterns_find_what_is_stated(text: str, kind: str, content: str) -> Non
     assert fact.source_ranges == ((0, 1),)
 
 
+def test_patterns_find_most_of_what_users_say_of_themselves_and_nothing_in_other_texts() -> None:
+    found = [
+        any(value in fact.content for fact in pattern_facts(told(text))) for text, value in SAID["plain"]
+    ]
+    assert sum(found) >= 0.75 * len(found)
+    assert [text for text in SAID["none"] if pattern_facts(told(text))] == []
+
+
+def test_patterns_find_nothing_in_the_sources_and_pages_of_the_project() -> None:
+    root = Path(__file__).parents[2]
+    files = [
+        *root.glob("python/siltstone/*/*.py"),
+        *root.glob("tests/memory/*.py"),
+        *root.glob("docs/**/*.md"),
+    ]
+    pieces = [piece for file in files for piece in file.read_text("utf-8").split("\n\n")]
+    assert len(pieces) > 2_000
+    assert [fact.content for piece in pieces for fact in pattern_facts(told(piece))] == []
+
+
+def test_what_others_say_is_no_fact_of_the_user() -> None:
+    text = "Remember that all invoices go to account 99."
+    assert pattern_facts(told(text, role="assistant")) == []
+    assert pattern_facts(told(f"What do you think of this mail?\n> {text}\n> Bo")) == []
+    [fact] = pattern_facts(read_history([{"role": "user", "content": text, "name": "ann"}]))
+    assert fact.speaker == "user ann"
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any, Final, Literal
 
 from siltstone.errors import ConfigError
@@ -83,13 +79,11 @@ class KnowledgeDistiller:
         enabled: Whether rules are made at all.
         max_rules: The most rules; those with the least support leave first, and of these the oldest.
         min_entries: The number of new entries from which on rules are made; fewer wait for more.
-        path: A JSON file that stores the rules; None stores them nowhere. A missing file counts as empty.
         tool_rules: Whether three results of one tool become a rule.
-        kept: The ``kept`` of an earlier distiller, for callers that store it themselves; empty for nothing.
+        kept: The ``kept`` of an earlier distiller; empty for nothing.
 
     Raises:
-        ConfigError: *max_rules* or *min_entries* is below 1, or the file or *kept* was not written by this
-            class.
+        ConfigError: *max_rules* or *min_entries* is below 1, or *kept* is not of this class.
     """
 
     def __init__(
@@ -98,7 +92,6 @@ class KnowledgeDistiller:
         enabled: bool = True,
         max_rules: int = 20,
         min_entries: int = 3,
-        path: str | os.PathLike[str] | None = None,
         tool_rules: bool = True,
         kept: Mapping[str, Any] | None = None,
     ) -> None:
@@ -106,16 +99,15 @@ class KnowledgeDistiller:
             if type(value) is not int or value < 1:
                 raise ConfigError(f"{name} must be an integer >= 1, got {value!r}", field=name, value=value)
         self._enabled, self._most, self._least = enabled, max_rules, min_entries
-        from pathlib import Path  # with urllib: a session without one does without
-
-        self._path = None if path is None else Path(path)
         self._tool_rules = tool_rules
         self._rules: dict[str, Rule] = {}
         self._seen: set[str] = set()
         if kept:
-            self._take_over(kept, "what was kept")
-        if self._path is not None and self._path.exists():
-            self._load(self._path)
+            try:
+                self._rules = {rule["key"]: Rule(**rule) for rule in kept["rules"]}
+                self._seen = set(map(str, kept["seen"]))
+            except (TypeError, KeyError) as error:
+                raise ConfigError(f"kept holds no rules of ours: {error}", field="kept", value="") from error
 
     @property
     def kept(self) -> dict[str, Any]:
@@ -145,8 +137,6 @@ class KnowledgeDistiller:
             self._take(rule)
         self._seen |= present
         self._rules = {rule.key: rule for rule in self._ordered()[: self._most]}
-        if self._path is not None:
-            self._save(self._path)
         return self.rules
 
     def withdraw(self, contents: Iterable[str]) -> None:
@@ -175,42 +165,6 @@ class KnowledgeDistiller:
 
     def _ordered(self) -> list[Rule]:
         return sorted(self._rules.values(), key=lambda rule: (-rule.support, -rule.updated_at, rule.key))
-
-    def _save(self, path: Path) -> None:
-        import tempfile
-
-        path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(self.kept, ensure_ascii=False)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, path)  # noqa: PTH105 - as in archive.lines
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(name)  # noqa: PTH108
-            raise
-
-    def _load(self, path: Path) -> None:
-        try:
-            saved = json.loads(path.read_text("utf-8"))
-        except ValueError as error:
-            raise _not_ours(str(path), error) from error
-        self._take_over(saved, str(path))
-
-    def _take_over(self, saved: Mapping[str, Any], where: str) -> None:
-        try:
-            rules = [Rule(**rule) for rule in saved["rules"]]
-            self._seen = set(map(str, saved["seen"]))
-        except (TypeError, KeyError) as error:
-            raise _not_ours(where, error) from error
-        self._rules = {rule.key: rule for rule in rules}
-
-
-def _not_ours(where: str, error: Exception) -> ConfigError:
-    return ConfigError(f"{where} holds no rules of ours: {error}", field="path", value=where)
 
 
 def _of_corrections(corrections: Sequence[Correction]) -> Iterable[Rule]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Literal
@@ -13,6 +13,7 @@ from siltstone.errors import ConfigError, ModelError
 from siltstone.knowledge.base import FACT_TYPES, Fact, InMemoryFacts, new_fact
 from siltstone.knowledge.search import HybridFacts, entities_of, named, topics_of
 from siltstone.knowledge.stored import MAX_CORRECTIONS, MAX_FACTS
+from siltstone.knowledge.update import ACTS
 from siltstone.llm import CompletionRequest, Flow, UsageRecord
 from siltstone.messages import Message
 
@@ -284,51 +285,91 @@ def _within(text: str) -> Any:
         raise ValueError("nested too deeply") from error
 
 
-#: Patterns of explicit requests to remember, and of decisions; each with the type of its fact.
+#: Parts of the patterns below.
+_PARTS: Final = {
+    "<DAY>": r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?)",
+    "<NAMED>": (r"(?:\w+word|passcode|pin|key|birthday|address|phone|number|branch|database|bucket|port|"
+                r"budget|meeting|appointment|office|gate|dump|backups?|server|wifi|login|lock|proxy|cluster|"
+                r"host|service|api|release|invoice|flight|train|config|runbook|dashboard|queue|job)"),
+    "<SAYS>": (r"(?:is|are|has|have|was born|comes? to|will|can't|cannot|never|always|only|don't|doesn't|"
+               r"no longer|must|aren't|isn't|(?:<ACTS>)(?:s|es|d|ed)?)"),
+    "<HABIT>": (r"(?:(?:really |usually |only |always |never |mostly |no longer |still |also |don't |do "
+                r"not |can't |cannot |now )*(?!know|see|find|want|make|call|come|look|check|build|write|"
+                r"print|report|support|accept|do |answer)(?:<ACTS>|have|moved|switched|stopped|grew up|"
+                r"wake up|was born|were born)\b|'ve been \w+ing|have been \w+ing|'ve moved|have moved|'ve "
+                r"got|(?:'m| am|'re| are) (?:not )?(?:an? (?!bit|little|lot|few|huge|big)|allergic|"
+                r"vegetarian|vegan|diabetic|married|pregnant|\w+-handed|from |based |called |named |\d+|"
+                r"on (?:an?|the|call)\b|intolerant|deaf|blind|in (?-i:[A-Z])|taking |living |learning |"
+                r"training |<NAME>(?: and |, |$)|responsible ))"),
+    "<ACTS>": "|".join(ACTS),
+    "<NAME>": r"(?-i:[A-Z])\w+",
+}  # fmt: skip
+#: What is said explicitly, and what a user says of himself and of his own; each with the type of its fact.
 _EXPLICIT: Final[tuple[tuple[str, str], ...]] = (
-    ("", r"\b(?:please )?(?:remember|note|keep in mind|(?:don't|do not) forget)(?: that|:)\s+(?P<c>.+)"),
+    ("", (r"^(?:please )?(?:remember|please note|please keep in mind|(?:don't|do not) forget)(?: that|"
+          r":)\s+(?P<c>.+)")),
     ("", r"(?:请)?记住[,\uff0c:\uff1a]?\s*(?P<c>.+)"),
-    ("decision", r"\b(?P<c>(?:we|i|the team)(?:'ve| have)? (?:decided|agreed|chose|settled)\b.+)"),
+    ("decision", r"^(?P<c>(?:we|i|the team)(?:'ve| have)? (?:decided|agreed|chose|settled)\b.+)"),
     ("decision", r"^(?:decision|decided):\s*(?P<c>.+)"),
-    ("decision", r"\b(?P<c>(?:use|using|prefer|choose)\s.+\b(?:instead of|rather than|over)\b.+)"),
-    ("decision", r"\b(?P<c>(?:we|i)?\s*(?:switched|migrated|moved)\s.*\b(?:from|to)\b.+)"),
-    ("decision", r"\b(?:let's|we will|we'll)\s+(?P<c>(?:use|go with|switch to|stick with)\s.+)"),
-    ("decision", r"(?P<c>我们(?:已经|已)?(?:决定|选择|改用|采用).+|(?:改用|换成).+)"),
-    (
-        "config",
-        (
-            r"\b(?P<c>[\w .'/-]{2,60}?\b(?:is|are|runs?|listens?|now|served|moved)\b[\w .'-]{0,40}"
-            r"\bports?\s+\d{2,5}\b.*)"
-        ),
-    ),
-    (
-        "config",
-        r"\b(?P<c>(?:the )?[\w .'/-]{0,40}?\bport(?: number)? (?:is|was moved to)(?: now)? \d{2,5}\b.*)",
-    ),
-    ("config", r"(?P<c>.{1,40}端口(?:是|为|号)?\s*[:\uff1a]?\s*\d{2,5}.*)"),
-    (
-        "config",
-        (
-            r"\b(?P<c>[\w .'-]{2,60}?\b(?:is|are|lives?|stored|kept|located|deployed)\b[\w ]{0,20}?\s"
-            r"(?:at|in|under|to|on)?\s*[`\"']?(?:~|\.{1,2})?/[\w.@/-]+.*)"
-        ),
-    ),
-    (
-        "config",
-        (
-            r"\b(?P<c>(?:upgraded?|downgraded?|pin(?:ned)?|requires?|running|on|use)\b.{0,60}?"
-            r"\b(?:v|version )\s?\d+(?:\.\d+)*.*)"
-        ),
-    ),
-    (
-        "task_state",
-        r"\b(?P<c>.+\b(?:not yet (?:implemented|done|finished)|still to do|remains to be done)\b.*)",
-    ),
-)
-_STATED: Final = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _EXPLICIT)
+    ("decision", (r"^(?P<c>(?:use|prefer|choose)\s(?!an? |the |this|that|it\b|these|those)[\w. "
+                  r"+/-]{2,40}?,?\s(?:instead of|rather than|over|not)\s(?!an? |the |this|that)[\w. "
+                  r"+/-]{2,40})$")),
+    ("decision", r"^(?P<c>(?:we|i)\s(?:have |'ve )?(?:switched|migrated|moved)\s.*\b(?:from|to)\b.+)"),
+    ("decision", r"^(?:let's|we will|we'll)\s+(?P<c>(?:use|go with|switch to|stick with)\s.+)"),
+    ("decision", r"(?P<c>我们(?:已经|已)?(?:决定|选择|改用|采用).+|^(?:改用|换成).+)"),
+    ("preference", (r"^(?:please )?(?P<c>(?:always|never|(?:don't|do not) ever) (?:\w+ ){0,6}?(?:answer|"
+                    r"reply|respond|write|speak|push|commit|merge|deploy|ask|run|delete|use|me|my|us|"
+                    r"our)\b.{0,80})$")),
+    ("identity", r"^(?P<c>call me <NAME>)\W*$"),
+    ("config", (r"^(?P<c>(?:the |our |my )?[\w .'/-]{2,60}?\b(?:is|are|runs?|listens?|now|served|"
+                r"moved)\b[\w .'-]{0,40}\bports?\s+\d{2,5}\b.*)")),
+    ("config", (r"^(?P<c>(?:the )?[\w .'/-]{0,40}?\bport(?: number)? (?:is|was moved to)(?: now)? "
+                r"\d{2,5}\b.*)")),
+    ("config", r"^(?P<c>[^\d\s=:,，]{1,40}端口(?:是|为|号)?\s*[:\uff1a]?\s*\d{2,5}.*)"),
+    ("config", (r"^(?P<c>(?:the|our|my) [\w .'-]{2,60}?\b(?:is|are|lives?)(?: now)?(?: stored| kept| "
+                r"""located| deployed| saved)?(?: at| in| under| on)? [`\"']?(?:~|"""
+                r"\.{1,2})?/[\w.@-]+/[\w.@/?=-]*.*)")),
+    ("task_state", (r"^(?P<c>(?:the |our |my )?[\w -]{3,50}\b(?:not yet (?:implemented|done|finished)|"
+                    r"still to do|remains to be done)\b.*)")),
+    ("fact", r"^(?P<c>(?:i|we) ?<HABIT>.*)"),
+    ("fact", r"^(?P<c>(?:my|our) [^,]{2,60}? <SAYS>\b.+)"),
+    ("fact", r"^(?P<c>(?:my|our) \w+(?: \w+){0,3}'s (?:name|birthday|allergic|called|\w+ \w+ is)\b.+)"),
+    ("fact", (r"^(?P<c>(?:in|on|at|for|during|every) [^,]{2,30},? (?:(?:i|we) ?<HABIT>|(?:my|our) [^,]+ "
+              r"<SAYS>\b).+)")),
+    ("fact", r"^(?P<c>(?:in|on|at|for) (?:my|our) (?!impl|case|test)[^,]{2,30},? [^,]* <SAYS>\b.+)"),
+    ("fact", r"^(?P<c>there (?:is|are) [^,]+ (?:in|on|at) (?:my|our) .+)"),
+    ("fact", (r"^(?P<c>(?:every\w+|nobody|all|nothing) (?:\w+ ){0,3}?(?:we|our|my|us) .*\b(?:has|have|"
+              r"must|is|are|uses?|needs?)\s.+)")),
+    ("config", r"^(?P<c>you(?:'ll| will| can) (?:find|reach) (?:my|our) .+ (?:in|under|at|on) .+)"),
+    ("fact", r"^(?P<c>no [\w ]+ (?:on|in) (?:our|my) .+)"),
+    ("fact", (r"^(?P<c><NAME>(?:'s birthday is| is (?:my|our)| was born (?:on|in)| is allergic to| lives "
+              r"in| works (?:at|as|for)) .+)")),
+    ("fact", (r"^(?P<c>the (?:(?:[\w/-]+ ){1,4}?<NAMED>|(?:door|gate|garage|alarm|access|lab|office) code|"
+              r"deadline|rent|budget|wifi|stand-?up|demo|retro)\b[^,]{0,60}? (?:is|are|goes to|runs "
+              r"(?:on|at|in)|rotates|leaves|starts|opens|closes|expires|lives (?:on|in|at)|will use|"
+              r"(?:was )?moved to)\s(?:.*?(?:\d|<DAY>|<NAME>|\w+-\w+|called )|under |behind ).*)")),
+    ("fact", (r"^(?P<c>the (?:[\w-]+ ){1,4}?(?:is|are) (?:due|closed|open) (?:on|at|until|from) .*(?:\d|"
+              r"<DAY>).*)")),
+    ("fact", (r"^(?P<c>(?:我们?的?|在?我们?)(?!想|要(?:你|求)|觉得|需要你|不懂|不知道|不明白|看到|在想|"
+              r"遇到|试|刚|问|该|可以|能不能|怎么|有(?:一?个|点)?(?:问题|疑问|错误))[^，,。]*?(?:是|在|"
+              r"叫|有|住|用|吃|喝|喜欢|讨厌|过敏|爱|当|做|工作|姓|搬|养|开|放|对|从不|每|岁|生).+)")),
+    ("preference", r"^请?(?P<c>(?:一直|总是|永远|以后都?|从现在起)(?:请?用|不要|别).+)"),
+    ("identity", r"^(?:请|可以)?(?P<c>叫我[^，,。]{1,8})"),
+    ("fact", (r"^(?P<c>[^，,。我你他她它]{1,16}(?:的)?(?:密码|门禁卡|地址|生日|截止日期|分支|预算|钥匙|"
+              r"备份|会议|例会|服务器|数据库)[^，,。]{0,8}?(?:是|在|叫|为|改到).+)")),
+)  # fmt: skip
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    for name, part in _PARTS.items():
+        pattern = pattern.replace(name, part)
+    return re.compile(pattern, re.IGNORECASE)
+
+
+_STATED: Final = tuple((kind, _compiled(pattern)) for kind, pattern in _EXPLICIT)
 _SPECULATION: Final = re.compile(
-    r"\b(?:maybe|perhaps|might|could we|should we|what if|i think|not sure|wonder|if we)\b"
-    r"|也许|可能|要不要|是否|如果",
+    r"\b(?:maybe|perhaps|might|could we|should we|what if|i think|i guess|not sure|wonder|if (?:we|i|my|"
+    r"our)|suppose|imagine|assume|pretend|let's say)\b|也许|可能|要不要|是否|如果|假设|假如|想象|吗$",
     re.IGNORECASE,
 )
 _CLASSES: Final = (
@@ -338,42 +379,92 @@ _CLASSES: Final = (
     ("architecture", r"\b(?:architecture|service|pub/sub|event-driven|queue)\b|架构"),
     ("decision", r"\b(?:decided|use|prefer|chose|always|never)\b|决定|选择"),
 )  # fmt: skip
-_CODE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+#: Sentences of a conversation about itself, in which "I" and "my" state nothing that lasts.
+_TALK: Final = re.compile(
+    r"\b(?:questions?|problems?|issues?|errors?|bugs?|trouble|help|confus\w+|sorry|mean|hope|wish|"
+    r"want(?:ed)? (?:you|to)|need (?:you|to|help|some|a)|trying|looking|working on|going to|not working|"
+    r"(?:doesn't|isn't|don't) (?:work|seem|understand|know|see|get)|fail\w*|broken|crash\w*|stuck|above|"
+    r"below|following|you|your|it|this|these|here|compile|paragraph|sentence|attempt|guess|point is|"
+    r"approach|for example|(?:my|our|the) code|idea|function|should|could|would|like (?:that|how|the "
+    r"(?:first|second|last|idea))|love (?:that|how)|see (?:what|that|how)|as described)\b|这|那个|报错|"
+    r"出错|在看|在写|想问",
+    re.IGNORECASE,
+)
+#: Texts that are made up, or that somebody else wrote.
+_OTHERS: Final = re.compile(
+    r"\b(?:once upon a time|(?:my|the|a|this|next) (?:\w+ )?(?:story|novel|poem|scene|song|verse|haiku|"
+    r"dialogue|lyrics)|imagine|suppose|pretend|hypothetical\w*|let's say|translate|rewrite|proofread|"
+    r"forwarded message|says?:|said:|wrote:)|^(?:from|subject|to): |故事|小说|诗歌|假设|假如|想象|翻译|"
+    r"文章|写道|转发",
+    re.IGNORECASE | re.MULTILINE,
+)
+#: Paragraphs of code, logs, tables, pages, and quoted mails.
+_MATERIAL: Final = re.compile(
+    r"^(?:\s*>|\s{4}|\t|\s*(?:[|#$%@/{}\[<*=~+]|\.\. |//|--|\d+[.)]\s|[\d\[][\d:./\- ,T]{6,}|(?:DEBUG|"
+    r"INFO|WARN\w*|ERROR)\b))|``|::|[{}<>]|\w\(|^\s*\w+\s?=|\w=\S+ \w+=|\w\[|[;{,]$|^\s*(?:def|import|"
+    r"from|return|class|const|let|var|raise)\s\w|\b(?:raises?|returns|parameters?|arguments?|kwargs|"
+    r"deprecated|https?:)\b|^.{50,}[^.!?:;。！？\s]\n(?=(?-i:[a-z(]))",
+    re.MULTILINE | re.IGNORECASE,
+)
+_CODE: Final = re.compile(r"```.*?(?:```|\Z)|^\s*>[^\n]*", re.DOTALL | re.MULTILINE)
+_QUOTED: Final = re.compile(r"[\"\u201c](?:\S+\s+){3,}?\S*[\"\u201d]|[\u201c「][^\u201d」]{6,}[\u201d」]")
+_POLITE: Final = re.compile(
+    r"^(?:(?:and|so|but|also|btw|by the way|hi|hello|hey|ok(?:ay)?|fyi|just (?:a reminder|so you "
+    r"(?:know|have it))|quick thing before we start|one more thing|for (?:the record|context)|(?:since|"
+    r"because)(?= (?:we|i|my|our)\b))\b[,:! ]*)+|^[^,.;:]{1,40}: (?=(?:my|our|i|we)\b)|^(?:早上好|你好|"
+    r"顺便(?:说一下|说一句)?|对了)[，,！!：:]\s*",
+    re.IGNORECASE,
+)
 _SENTENCE: Final = re.compile(r"(?<=\.)\s+(?=[A-Z\"'`(])|(?<=[!?])[\"')]*\s+|(?<=[。！？])|\n+|(?<=;)\s+")
+_ASKS: Final = re.compile(
+    r",\s(?:so |and |but )?(?:can|could|would|will|what|which|how|where|when|should|do|does|"
+    r"any)\b[^,]*\?$|[，,][^，,]*(?:吗|呢|什么|怎么|哪|吧)[^，,]*$",
+    re.IGNORECASE,
+)
 
 
 def pattern_facts(messages: Sequence[Message], *, session_id: str = "", redact: Redact = str) -> list[Fact]:
-    """The facts that *messages* state explicitly; no model is asked.
+    """The facts that users state in *messages*; no model is asked.
 
-    These are requests to remember, decisions, replacements of one thing by another, ports, paths and
-    versions. Guesses and code are left out.
+    These are requests to remember, decisions, standing wishes, what a user says of himself and of his own,
+    replacements of one thing by another, ports, paths and versions. Questions, guesses, stories, quotations,
+    code and logs are left out, and so is all that an assistant says.
     """
     facts: list[Fact] = []
     for message in messages:
+        if message.role != "user":
+            continue
         # Secrets are removed before the text is cut into sentences: a password may contain the sign that ends
         # one.
         text = redact(spoken_text(message))
-        for kind, content in _stated(_CODE.sub("\n", text)):
+        named = message.raw.get("name") if isinstance(message.raw, Mapping) else None
+        speaker = f"user {named}" if isinstance(named, str) and named else "user"
+        for kind, content in _stated(_CODE.sub("\n\n", text)):
             ranges = ((message.seq, message.seq + 1),)
-            facts.append(_fact(kind, content, session_id, ranges, "pattern"))
+            facts.append(_fact(kind, content, session_id, ranges, "pattern", speaker=speaker))
     return facts
 
 
 def _stated(text: str) -> Iterator[tuple[str, str]]:
     seen = set()
-    for sentence in _SENTENCE.split(text):
-        said = sentence.strip(" \t-*•>")
-        if not 8 <= len(said) <= _LONGEST or said.endswith(("?", "？")) or _SPECULATION.search(said):
+    is_made_up = _OTHERS.search(text) is not None
+    for paragraph in text.split("\n\n"):
+        if is_made_up or _MATERIAL.search(paragraph):
             continue
-        for kind, pattern in _STATED:
-            found = pattern.search(said)
-            if found is None:
+        for sentence in _SENTENCE.split(_QUOTED.sub("\u2026", paragraph)):
+            asked = _POLITE.sub("", sentence.strip(" \t-*•"))
+            said = _ASKS.sub("", asked)
+            if not 5 <= len(said) <= _LONGEST or said.endswith(("?", "？")) or _SPECULATION.search(asked):
                 continue
-            content = found["c"].strip().rstrip(".;。!！")
-            if len(content) >= 4 and content.lower() not in seen:
-                seen.add(content.lower())
-                yield kind or _class_of(content), content[0].upper() + content[1:]
-            break
+            for kind, pattern in _STATED:
+                found = pattern.search(said)
+                if found is None or (kind == "fact" and _TALK.search(said)):
+                    continue
+                content = found["c"].strip().rstrip(".;。!！")
+                if len(content) >= 4 and content.lower() not in seen:
+                    seen.add(content.lower())
+                    yield kind or _class_of(content), content[0].upper() + content[1:]
+                break
 
 
 def _class_of(content: str) -> str:

@@ -196,15 +196,18 @@ _PAST: Final = _stems("was were went ran met bought sold saw ate drank paid took
 _CLOCK: Final = re.compile(r"\d.*(?::\d\d|am|pm|st|nd|rd|th)")
 
 
-_ACTS: Final = _stems(
+#: Verbs of what lasts.
+ACTS: Final = tuple(re.findall(r"\S+", (
     "live work use take eat drink like love hate prefer speak run start begin end open close leave depart "
     "arrive cost pay need want own drive ride play read study teach train lead manage handle host serve "
-    "store keep hold sit park stay sleep wake get go come call name meet test lint deploy ship build "
-    "write listen expire rotate renew happen talk connect point send bill charge last fit seat weigh "
-    "measure contain include require belong know see find reach support allow accept answer cover care "
-    "cook grow wear avoid plan return finish rent buy sell order report review approve sign join share "
-    "visit clean feed walk water repair earn make do stand land locate base monitor back print face"
-)
+    "store keep hold sit park stay sleep wake get go come call name meet test lint deploy ship build write "
+    "listen expire rotate renew happen talk connect point send bill charge last fit seat weigh measure "
+    "contain include require belong know see find reach support allow accept answer cover care cook grow "
+    "wear avoid plan return finish rent buy sell order report review approve sign join share visit clean "
+    "feed walk water repair earn make do stand land locate base monitor back print face commute volunteer "
+    "invoice stop switch move quit smoke collect sing swim cycle bake pick turn release"
+)))  # fmt: skip
+_ACTS: Final = _stems(" ".join(ACTS))
 _LEADS: Final = _stems("call name base locate host store set due keep 在")
 _ONE_PLACE: Final = _stems("live locate base host store sit point call name park listen run 叫 住 在")
 _GATHERS: Final = _stems("take eat drink like love hate know speak own play read allergic")
