@@ -442,11 +442,17 @@ class Store:
     ) -> Page:
         """A page of entries, by offset and limit; if *now* is given, without expired ones."""
 
-    def entries_holding(self, session: str, text: str) -> Page:
-        """The entries that may hold *text*, also as an escape of JSON, and all damaged ones, in one page."""
+    def entries_holding(self, session: str, text: str, spelled: str) -> Page:
+        """The entries that may hold a spelling of *text*, and all damaged ones, in one page.
 
-    def messages_holding(self, session: str, text: str) -> list[int]:
-        """The messages that may hold *text*, ascending."""
+        *spelled* is an expression for all spellings; escapes of JSON may hold any.
+        """
+
+    def messages_holding(self, session: str, text: str, spelled: str) -> list[int]:
+        """The messages that may hold a spelling of *text*, ascending."""
+
+    def labels_holding(self, session: str | None, text: str, spelled: str) -> list[tuple[str, str]]:
+        """What else may hold one, of a session or all: what it is (empty for names), and its text."""
 
     def entries_from(self, session: str, messages: list[int]) -> list[int]:
         """The ids of the entries that came from one of *messages*, ascending."""
@@ -496,7 +502,9 @@ class Store:
     def revive(self, session: str) -> bool:
         """Begins a deleted session anew, empty; returns whether it was deleted."""
 
-    def expire(self, session: str, keep: int | None, before: int | None, now: int) -> tuple[int, int, int]:
+    def expire(
+        self, session: str, keep: int | None, before: int | None, now: int, asked: bool
+    ) -> tuple[int, int, int]:
         """Deletes entries from before *before*, the oldest above *keep*, and those expired at *now*.
 
         Returns the number for each reason. Without a bound, and if nothing has expired, it only reads.

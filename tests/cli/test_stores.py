@@ -211,7 +211,7 @@ def test_forget_tells_what_it_kept_and_takes_it_when_asked(tmp_path: Path) -> No
         )
     told = siltstone("forget", tmp_path, "--text", SECRET, "--yes")
     assert told.returncode == 1, "some of the bytes are still there"
-    assert f"ids of calls: {SECRET}" in told.stdout
+    assert f"names and ids: {SECRET}" in told.stdout
     assert answer("forget", tmp_path, "--text", SECRET, "--identifiers", "--yes")["erased"]
     assert SECRET not in json.dumps(log_of(tmp_path))
 

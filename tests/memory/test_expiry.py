@@ -20,11 +20,13 @@ from siltstone.errors import EntryNotFoundError, InvalidEntryError, ReadOnlyStor
 from siltstone.events import Event, MemoryExpired
 from siltstone.memory import Entry, ExpireReport, Ranker, Store, convert
 from siltstone.recall import RecallConfig
+from siltstone.session.retention import retain
 from siltstone.session.transfer import export_everything, import_everything
 from siltstone.stores import HnswMemoryStore, MemoryStore
 from storing import contents, database
 
 SECOND = timedelta(seconds=1)
+DAY = 86_400.0
 RANKERS: tuple[Ranker, ...] = ("lexical", "cosine", "hybrid")
 
 
@@ -82,13 +84,37 @@ def test_an_entry_is_found_up_to_its_end_and_by_nothing_from_then_on(store: Stor
     assert store.check() == []
 
 
-def test_the_next_write_takes_the_rows_of_its_session(store: Store, clock: Clock) -> None:
+def test_writes_a_day_apart_take_the_rows_of_their_session(store: Store, clock: Clock) -> None:
+    def rows() -> list[int]:
+        return [len(store.entries(each, expired=True).entries) for each in "ab"]
+
     for session in ("a", "b"):
         store.index(session, [lasting("silt", 5)])
-    clock.now = 1_005.0
-    store.index("a", [lasting("mud", None)])
-    assert [len(store.entries(each, expired=True).entries) for each in "ab"] == [1, 1]
+    for clock.now, left in ((1_005.0, 2), (1_005.0 + DAY - 1, 2), (1_005.0 + DAY, 1)):
+        store.index("a", [lasting("mud", None, 0, 1)])
+        assert rows() == [left, 1]
     assert (listed(store, "a"), listed(store, "b")) == (["mud"], [])
+
+
+def test_a_clock_that_was_wrong_takes_nothing_for_good(store: Store, clock: Clock) -> None:
+    right = clock.now
+
+    def look(days: float, *, writes: bool = True) -> list[str]:
+        clock.now = right + days * DAY
+        if writes:
+            store.index("a", [lasting("mud", None, 0, 1)])
+        retain(store, "a", None, (), clock.now)
+        return sorted(listed(store))
+
+    store.index("a", [lasting("silt of a year", 400 * DAY), lasting("silt of a week", 7 * DAY)])
+    assert look(401, writes=False) == []
+    assert look(401) == look(401.5) == ["mud"], "nothing gives them back meanwhile"
+    assert look(0) == look(1) == ["mud", "silt of a week", "silt of a year"]
+    assert look(401) == ["mud"], "and once more"
+    assert look(8) == ["mud", "silt of a year"]
+    assert len(store.entries("a", expired=True).entries) == 3
+    assert look(9) == look(10) == ["mud", "silt of a year"]
+    assert len(store.entries("a", expired=True).entries) == 2
 
 
 def test_who_hands_an_entry_over_last_says_how_long_it_is_found(store: Store, clock: Clock) -> None:
@@ -170,10 +196,16 @@ def test_forgetting_finds_what_has_expired_and_not_left(tmp_path: Path, clock: C
 def test_a_session_takes_out_what_has_expired_and_tells(tmp_path: Path, clock: Clock) -> None:
     with MemoryStore.open(tmp_path) as store:
         store.index("a", [lasting("silt", 5)])
-    clock.now = 1_005.0
     told: list[Event] = []
-    for expected in ([MemoryExpired("a", 0, 0, by_ttl=1)], []):
+    for clock.now, expected in (
+        (1_005.0, []),
+        (1_005.0 + DAY, [MemoryExpired("a", 0, 0, by_ttl=1)]),
+        (1_005.0 + DAY, []),
+    ):
         told.clear()
+        with MemoryStore.open(tmp_path) as store:
+            for _ in range(2):
+                store.index("b", [lasting("mud", 1)])
         with Session.open(tmp_path, "a", context_window=4_000, hooks=[told.append]) as session:
             assert session.search("silt") == []
         assert [event for event in told if isinstance(event, MemoryExpired)] == expected

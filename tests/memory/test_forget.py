@@ -141,7 +141,7 @@ def test_each_criterion_reaches_what_it_names_and_nothing_else(store: Store) -> 
     assert sorted(contents(store.search("a", "silt"))) == ["silt by Ann", "silt of Ann"]
     assert told(store.forget(name="Ann")) == ForgetReport(1, 0, 1, 0, True)
     assert contents(store.search("a", "silt")) == ["silt of Ann"]
-    assert told(store.forget(text="silt of ann")) == ForgetReport(0, 0, 0, 0, True)
+    assert told(store.forget(text="silt of ann")) == ForgetReport(0, 0, 0, 0, True, near=("silt of Ann",))
     assert told(store.forget(text="of Bob", before=1_001.0)) == ForgetReport(0, 0, 0, 0, True)
     assert store.forget(text="of Bob", before=datetime.fromtimestamp(1_002, UTC)).entries == 2
     assert store.forget(session_id="A", start=0, end=1).entries == 1

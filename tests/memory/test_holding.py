@@ -9,7 +9,7 @@ from hypothesis import example, given, strategies as st
 from hostile_texts import hostile
 from shapes import call, result
 from siltstone import Entry, MemoryStore, Session, SimpleMemoryStore, ThresholdCompactor
-from siltstone.memory.forgetting import Criteria, Holding
+from siltstone.memory.forgetting import Criteria, Holding, Sought
 from siltstone.memory.log import LogRow
 from strategies import texts
 
@@ -56,9 +56,9 @@ def test_what_holds_a_text_is_among_what_may_hold_it(sought, levels, other):
         store.index("a", [Entry("nothing of it", name=sought.replace("\0", "") or None)])
         holding, wanted = Holding(store._native), criteria(sought)
         meant = [each.entry_id for each in store.entries("a").entries if wanted.entry(each)]
-        assert set(meant) <= {each.entry_id for each in holding.entries("a", sought).entries}
+        assert set(meant) <= {each.entry_id for each in holding.entries("a", Sought(sought)).entries}
         seqs = [row.seq for row in rows(store) if wanted.message(row)]
-        assert set(seqs) <= set(holding.messages("a", sought))
+        assert set(seqs) <= set(holding.messages("a", Sought(sought)))
 
 
 @pytest.fixture
@@ -74,8 +74,10 @@ def test_a_hostile_text_is_found(store):
     store.index("a", [Entry(f"a {sought} b") for sought in hostile()])
     holding = Holding(store._native)
     for place, sought in enumerate(hostile()):
-        assert place in holding.messages("a", sought), sought
-        assert f"a {sought} b" in [each.content for each in holding.entries("a", sought).entries], sought
+        assert place in holding.messages("a", Sought(sought)), sought
+        assert f"a {sought} b" in [each.content for each in holding.entries("a", Sought(sought)).entries], (
+            sought
+        )
 
 
 def test_of_many_rows_few_are_looked_at_closely(store):
@@ -83,12 +85,12 @@ def test_of_many_rows_few_are_looked_at_closely(store):
         session.append(*({"role": "user", "content": f"message {number}."} for number in range(2_000)))
     store.index("a", [Entry(f"entry {number}.", (number, number + 1)) for number in range(2_000)])
     holding = Holding(store._native)
-    assert [each.content for each in holding.entries("a", "entry 1234.").entries] == ["entry 1234."]
-    assert holding.messages("a", "1234.") == [1234]
-    assert holding.messages("a", "x1234x") == []
+    assert [each.content for each in holding.entries("a", Sought("entry 1234.")).entries] == ["entry 1234."]
+    assert holding.messages("a", Sought("1234.")) == [1234]
+    assert holding.messages("a", Sought("x1234x")) == []
     assert holding.came_from("a", [7, 3]) == [4, 8]
     assert holding.came_from("a", []) == holding.came_from("nobody", [1]) == []
-    assert holding.messages("nobody", "a") == []
-    assert holding.entries("nobody", "a").entries == ()
+    assert holding.messages("nobody", Sought("a")) == []
+    assert holding.entries("nobody", Sought("a")).entries == ()
     assert store.forget(text="entry 1234.").entries == 1
     assert store.forget(session_id="a", start=3, end=5).messages == 2

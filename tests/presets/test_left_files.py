@@ -11,8 +11,11 @@ from siltstone import ConfigError, Entry, MemoryStore, Session, presets
 from siltstone.archive.files import read_vectors
 from siltstone.archive.records import read_segments
 from siltstone.errors import StoreIoError
+from siltstone.memory import forgetting
+from siltstone.memory.forgetting import Criteria, Holding
 
 WINDOW = 16_000
+LAKE = Criteria.of({"text": "Entry 3: the falcon of lake"})
 
 
 def river(place: Path, name: str = "river") -> None:
@@ -91,6 +94,33 @@ def test_what_a_store_forgets_is_out_of_the_files_when_it_returns(tmp_path: Path
         [fact] = [json.loads(line) for line in (folder / "knowledge.jsonl").read_text("utf-8").splitlines()]
         assert store.forget(fact_ids=[fact["id"]]).facts == 1
     assert "nests in Falkenburg" not in texts(folder)
+
+
+def test_files_that_a_killed_process_left_are_cleared_by_the_next_forget_of_the_text(tmp_path: Path):
+    river(tmp_path)
+    river(tmp_path, "lake")
+    claw(tmp_path / "claw")
+    vault, context = tmp_path / "vault", tmp_path / "claw" / "memory" / "context"
+    (vault / "unused" / "memories").mkdir(parents=True)
+    own = vault / "unused" / "memories" / "mine.md"
+    own.write_text("the falcon of all", encoding="utf-8")  # for a session that is yet to come
+    for place, name in ((tmp_path, "river"), (tmp_path / "claw", "claw")):
+        with MemoryStore.open(place) as store:  # the process dies before the files are updated
+            store._native.delete_session(name)
+            assert store.forget(text="falcon of mars").erased
+            assert store.forget(text=f"falcon of {name}").erased
+    with MemoryStore.open(tmp_path) as store:
+        store._native.forget(forgetting.plan(store, ["lake"], LAKE, Holding(store._native)).targets, "")
+        assert "Entry 3: the falcon of lake" in texts(vault)
+        assert store.forget(text="Entry 3: the falcon of lake", session_id="lake").erased
+        assert store.forget(text="Entry 4: the falcon of lake", before=1.0).erased
+        report = store.forget(text="falcon of all")
+        assert (report.erased, report.remaining) == (False, ("files",))
+    assert own.exists()
+    assert not (vault / "river").exists()
+    assert "Entry 3: the falcon of lake" not in texts(vault)
+    assert "Entry 4: the falcon of lake" in texts(vault)
+    assert "falcon of claw" not in texts(context)
 
 
 def test_what_is_forgotten_while_a_session_is_open_does_not_come_back_by_its_own_archive(tmp_path: Path):

@@ -69,6 +69,7 @@ def forget(
     name: Annotated[str | None, typer.Option(help="Who said it, or the tool.")] = None,
     before: Annotated[datetime | None, typer.Option(help="Only entries from before, in local time.")] = None,
     text: Annotated[str | None, typer.Option(help="Only this text; `-` reads it from the input.")] = None,
+    near: Annotated[bool, typer.Option("--near", help="Near spellings of the text too.")] = False,
     identifiers: Annotated[
         bool, typer.Option("--identifiers", help="The names of tools and the ids of calls too.")
     ] = False,
@@ -96,6 +97,7 @@ def forget(
         "name": name,
         "before": None if before is None else before.astimezone(),
         "text": text,
+        "near": near,
         "identifiers": identifiers,
     }
     with refusals():
@@ -207,9 +209,11 @@ def _ask(path: Place, report: ForgetReport) -> None:
 def _tell(path: Place, report: ForgetReport) -> None:
     line(_figures(path, report))
     if report.kept:
-        line(f"kept, as names of tools and ids of calls: {', '.join(report.kept)}")
+        line(f"kept, as names and ids: {', '.join(report.kept)}")
     if "identifiers" in report.remaining:
         line("the text is in what is kept: --identifiers takes that as well")
+    if report.near:
+        line(f"other spellings stay: {', '.join(map(repr, report.near))}; --near takes them as well")
     if {"pages", "wal", "copies"} & set(report.remaining):
         line("PostgreSQL keeps the bytes for a while: siltstone postgres erase clears the tables")
     if "files" in report.remaining:

@@ -54,7 +54,7 @@ class Store(Protocol):
         An entry that the session has already (the same text, role, name and kind, of the same range of
         messages) keeps its id, so a call can be repeated. An entry with an empty range is always new. The
         last call decides how long an entry is found: if its ``ttl`` ends at another time, it gets a new id.
-        Entries of the session whose ``ttl`` is over are removed.
+        Entries of the session whose ``ttl`` is over are removed if an ``index`` a day ago found so, too.
 
         Raises:
             InvalidEntryError: more entries, or a longer text, than the store's limits; a range that is not
@@ -128,7 +128,7 @@ class Store(Protocol):
         A message must meet all given criteria, and at least one criterion is needed. A forgotten message
         keeps its sequence number, its tokens, and the ids that tie calls to results; its text is replaced.
         Entries from it are deleted. Every summary that covers it is replaced by a sentence that says so. Then
-        the file is rewritten, which takes time in proportion to its size.
+        the files are cleared of all bytes that left, now or earlier, in time in proportion to their size.
 
         Args:
             entry_ids: Ids of entries. The messages behind them are forgotten too.
@@ -137,9 +137,10 @@ class Store(Protocol):
             end: Only messages before this sequence number. Needs a session.
             name: Only this speaker: the ``name`` of an entry or of a message, or the name of the tool.
             before: Only messages and entries stored before this time.
-            text: Only messages and entries that contain this text, compared exactly, also if it is JSON
-                inside JSON, up to 8 levels. Summaries that contain it are forgotten too. Base64, escapes of
-                addresses and markup, and compressed texts are not decoded.
+            text: Only messages and entries that contain this text in any canonically equal spelling, also in
+                JSON inside JSON, up to 8 levels. Summaries that contain it are forgotten too. Base64 and
+                compressed texts are not decoded. ``ForgetReport.near`` names near spellings, which stay.
+            near: Whether to forget the near spellings of *text* too.
             fact_ids: Ids of facts; the only other criterion allowed is a session. Without it, a fact is
                 forgotten with a message from which it was taken, or if its own text meets the criteria. Rules
                 made from such facts are forgotten too, and are made again from the remaining facts.
@@ -189,7 +190,12 @@ class Store(Protocol):
         """
 
     def expire(
-        self, session_id: str, *, keep: int | None = None, before: datetime | float | None = None
+        self,
+        session_id: str,
+        *,
+        keep: int | None = None,
+        before: datetime | float | None = None,
+        asked: bool = True,
     ) -> ExpireReport:
         """Removes entries from the search: entries whose ``ttl`` is over, and entries beyond the bounds.
 
@@ -201,6 +207,8 @@ class Store(Protocol):
             session_id: The session; no other is changed.
             keep: The number of entries that stay: the newest, by the time of their messages.
             before: Entries older than this time are removed first.
+            asked: Whether the clock is believed. If not, a ``ttl`` is over only by a time that one ``index``
+                has seen, and another one a day later: a clock that is wrong once removes nothing for good.
 
         Raises:
             InvalidEntryError: ``keep`` < 0.

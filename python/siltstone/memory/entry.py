@@ -96,6 +96,7 @@ class ForgetCriteria(TypedDict, total=False):
     name: str | None
     before: datetime | float | None
     text: str | None
+    near: bool
     fact_ids: Collection[str] | None
     identifiers: bool
     dry_run: bool
@@ -131,7 +132,7 @@ class Entry:
         kind: ``message``, or a caller's own word.
         created_at: The time of the message; None is now. A datetime without a zone is UTC.
         ttl: The time to live from *created_at* on, > 0, to the millisecond; None is for ever. After it no
-            call returns the entry, and the next ``index`` or ``expire`` of its session deletes its row.
+            call returns the entry. An ``expire`` of its session deletes its row, or an ``index`` after a day.
     """
 
     content: str
@@ -388,12 +389,14 @@ class ForgetReport:
         messages: The number of messages that are tombstones now.
         entries: The number of deleted entries.
         summaries: The number of replaced summaries.
-        erased: Whether the bytes are gone from every file of the store.
+        erased: Whether the bytes are gone from every file of the store, also of texts that left before this
+            call. Backups and other copies are not looked at.
         renewed: The number of summaries that a model wrote again from the remaining messages
             (``Session.forget`` alone).
         kept: Names of tools and servers and ids of calls and items that the tombstones still have, each once,
             sorted; after a ``forget`` by text, only those that contain the text. ``identifiers=True`` forgets
-            them too. Also the id of a session that contains the text, which is never forgotten.
+            them too. What contains the text and is never forgotten: ids of sessions (also of deleted ones),
+            namespaces, keys of facts; of settings and the like this only names what they are.
         remaining: The reasons why bytes are left: ``"identifiers"``, a name or an id in ``kept`` contains the
             text; ``"files"``, another process was using the store, and the bytes go with the next ``forget``
             or the next opening of the store. For PostgreSQL also ``"pages"`` (dead rows, until ``siltstone
@@ -401,6 +404,8 @@ class ForgetReport:
             (standbys and backups).
         dry_run: Whether nothing was changed: the numbers are those of a ``forget`` at this moment.
         facts: The number of deleted facts and corrections.
+        near: The near spellings of the text that stay: with other case, blanks, quotes, dashes, grouping of
+            digits, hidden characters, or escapes of addresses and markup. ``near=True`` forgets them too.
     """
 
     sessions: int
@@ -413,6 +418,7 @@ class ForgetReport:
     remaining: tuple[Remaining, ...] = ()
     dry_run: bool = False
     facts: int = 0
+    near: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,6 @@ from siltstone.messages.results import (
 )
 from siltstone.messages.text import (
     condensed as condensed,
-    holds as holds,
     in_words as in_words,
     indexable_text as indexable_text,
     indexable_texts as indexable_texts,

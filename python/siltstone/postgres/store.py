@@ -269,8 +269,8 @@ class PostgresStore(Store):
     def forget(self, **criteria: Unpack[StoreForgetCriteria]) -> ForgetReport:
         """Forgets as :meth:`MemoryStore.forget`, in one transaction.
 
-        PostgreSQL itself keeps the old bytes for a while, so ``erased`` is False whenever something was
-        forgotten. ``remaining`` names the places: ``"pages"`` (dead rows, until ``siltstone postgres erase``
+        PostgreSQL itself keeps old bytes for a while, also of what left earlier, so ``erased`` is always
+        False. ``remaining`` names the places: ``"pages"`` (dead rows, until ``siltstone postgres erase``
         or ``VACUUM FULL``), ``"wal"`` (the log, until it is recycled) and ``"copies"`` (standbys, backups).
         """
         forget = methodcaller("forget", **criteria)
@@ -281,13 +281,13 @@ class PostgresStore(Store):
         remaining: tuple[Remaining, ...] = tuple(
             dict.fromkeys(each for report in reports for each in report.remaining)
         )
-        is_touched = any(totals.values()) and not criteria.get("dry_run")
         return replace(
             reports[0],
             **totals,
             kept=tuple(sorted({each for report in reports for each in report.kept})),
-            erased=not is_touched and all(report.erased for report in reports),
-            remaining=remaining + (REMAINING if is_touched else ()),
+            near=tuple(sorted({each for report in reports for each in report.near})),
+            erased=False,
+            remaining=remaining + (() if criteria.get("dry_run") else REMAINING),
         )
 
     def _forgetting(self, criteria: StoreForgetCriteria) -> Iterator[mirrors.Mirror]:

@@ -117,7 +117,7 @@ def retain(
     if before is not None and before < _FIRST:
         before = None  # no entry can be that old
     try:
-        gone = store.expire(session_id, keep=keep, before=before)
+        gone = store.expire(session_id, keep=keep, before=before, asked=False)
     except ReadOnlyStoreError:
         return  # a read-only store keeps all
     except StoreError:

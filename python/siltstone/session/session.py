@@ -509,7 +509,7 @@ class Session(BaseSession):
 
         The criteria are those of ``MemoryStore.forget`` without the session: ``entry_ids``, ``start``,
         ``end``, ``name``, ``before``, ``text``, ``fact_ids``. A message must meet all given criteria; without
-        criteria the whole session is forgotten. ``identifiers`` and ``dry_run`` are as in the store.
+        criteria the whole session is forgotten. ``near``, ``identifiers`` and ``dry_run`` are as there.
         The session's model writes the affected summaries again from the remaining messages. Without a model,
         or if it fails, a sentence replaces them. When the call returns, the view has no forgotten text.
         """

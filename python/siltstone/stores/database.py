@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from siltstone.memory.convert import NewEntry
     from siltstone.memory.database_log import Sayings
     from siltstone.memory.entry import Finding, ForgetReport, Page, Receipt, SessionPage, StoreStats
-    from siltstone.memory.forgetting import FactRow, Target
+    from siltstone.memory.forgetting import Criteria, FactRow, Target
     from siltstone.memory.vectors import Vectors
     from siltstone.session import Session, StoreOptions
 
@@ -141,21 +141,23 @@ class DatabaseStore(Store):
             done = self._native.forget(chosen.targets, forgetting.REPLACEMENT)
             watched.count(done.entries if asked.fact_ids is None else len(asked.fact_ids))
         report = chosen.report(done.sessions, done.messages, done.entries, done.derived, done.erased)
-        return self._with_files(report, chosen.targets)
+        return self._with_files(report, chosen.targets, asked)
 
     def _names(self) -> list[str]:
         """The ids of all sessions."""
         listed, _ = self._native.sessions(None, 0, MAX_INTEGER)
         return [row.name for row in listed]
 
-    def _with_files(self, report: ForgetReport, targets: Sequence[Target]) -> ForgetReport:
+    def _with_files(self, report: ForgetReport, targets: Sequence[Target], asked: Criteria) -> ForgetReport:
         """*report*, after the files of presets were updated too."""
         names = [target.session_id for target in targets]
-        if self._directory is None or not names:
+        # By other criteria as well, other messages with the text stay, and their files.
+        sought = asked.sought if asked.is_of_text else None
+        if self._directory is None or not (names or sought):
             return report
         from siltstone.stores.preset_files import after_forget  # a store that forgets nothing does without it
 
-        if after_forget(self, self._directory, names):
+        if after_forget(self, self._directory, names, sought, asked.session_id):
             return report
         remaining = tuple(dict.fromkeys((*report.remaining, "files")))
         return replace(report, erased=False, remaining=remaining)
@@ -254,11 +256,16 @@ class DatabaseStore(Store):
         return self._native.take_back(session_id, list(writes), entries)
 
     def expire(
-        self, session_id: str, *, keep: int | None = None, before: datetime | float | None = None
+        self,
+        session_id: str,
+        *,
+        keep: int | None = None,
+        before: datetime | float | None = None,
+        asked: bool = True,
     ) -> ExpireReport:
         stamp = None if before is None else milliseconds(before)
         kept = None if keep is None else max(-1, min(keep, MAX_INTEGER))
-        return ExpireReport(*self._native.expire(session_id, kept, stamp, milliseconds(None)))
+        return ExpireReport(*self._native.expire(session_id, kept, stamp, milliseconds(None), asked))
 
     def stats(self, session_id: str | None = None) -> StoreStats:
         from siltstone.memory.entry import StoreStats

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,26 +13,55 @@ from siltstone.memory.base import Store, entries_of
 
 if TYPE_CHECKING:
     from siltstone.archive.live import ContextArchive
+    from siltstone.memory.forgetting import Sought
     from siltstone.systems.waterfall.vault import Vault
 
 
 _log = logging.getLogger("siltstone")
 
 
-def after_forget(store: Store, directory: str, session_ids: Iterable[str]) -> bool:
-    """Updates the files after a ``forget`` in these sessions. Returns whether that succeeded.
+def after_forget(
+    store: Store, directory: str, session_ids: Iterable[str], sought: Sought | None, only: str | None
+) -> bool:
+    """Updates the files after a ``forget`` in these sessions. Returns whether they lack what was forgotten.
 
-    If it failed, the next opening of such a session with its preset updates the files.
+    With *sought*, files that still have the text are updated too, also those of deleted sessions: a process
+    may have died before. *only* is the one session that was meant; None for all. If this fails, the next
+    opening of such a session with its preset updates the files.
     """
     try:
-        for session_id in session_ids:
-            _vault_in_step(store, directory, session_id)
-            for archive in _archives(directory):
-                _archive_in_step(store, archive, session_id)
+        holding = [] if sought is None else list(_holding(directory, sought, only))
+        for session_id in dict.fromkeys((*session_ids, *holding)):
+            state = store.open_log(session_id).state()
+            if state.deleted:
+                after_delete(directory, session_id)
+            elif state.next_seq or session_id in session_ids:  # else the vault waits for its first session
+                _vault_in_step(store, directory, session_id)
+                for archive in _archives(directory):
+                    _archive_in_step(store, archive, session_id)
+        return sought is None or not any(True for _ in _holding(directory, sought, only))
     except (OSError, StoreError):
         _log.exception("the files of presets in %s still have what was forgotten", directory)
         return False
-    return True
+
+
+def _holding(directory: str, sought: Sought, only: str | None) -> Iterator[str]:
+    """The session of each file, or line of a shared file, that has the text; of *only*, if that is given."""
+    vaults = Path(directory, "vault")
+    for folder in vaults.iterdir() if vaults.is_dir() else ():
+        owner = folder / ".name"
+        name = owner.read_text("utf-8", "surrogatepass") if owner.is_file() else folder.name
+        files = folder.rglob("*") if only in (None, name) else ()
+        if any(path.is_file() and sought.is_in(path.read_text("utf-8", "replace")) for path in files):
+            yield name
+    for path in Path(directory, "memory", "context").glob("*.jsonl"):
+        for line in filter(sought.is_in, path.read_text("utf-8", "replace").split("\n")):
+            try:
+                name = str(json.loads(line)["sessionId"])
+            except (ValueError, LookupError, TypeError):
+                name = ""  # what is left of a line
+            if only in (None, name):
+                yield name
 
 
 def after_delete(directory: str, session_id: str) -> None:

@@ -312,7 +312,9 @@ fn what_was_forgotten_is_in_no_index_and_in_no_cache_that_is_written_then() {
                 assert!(store.forget(&[target(id)], "gone").unwrap().erased);
                 assert_eq!(files(directory.path()), Vec::<PathBuf>::new());
             }
-            store.expire(&session("a"), Some(590), None, 0).unwrap();
+            store
+                .expire(&session("a"), Some(590), None, 0, true)
+                .unwrap();
             answers(&store, "a");
         }
         drop(store);

@@ -80,7 +80,7 @@ fn take(store: &Store, step: Step, next: &mut i64) {
         Step::Expire(count) => {
             let figures = store.figures(Some(&name)).unwrap();
             let keep = (figures.counts.entries - count).max(0);
-            store.expire(&name, Some(keep), None, 0).unwrap();
+            store.expire(&name, Some(keep), None, 0, true).unwrap();
         }
         Step::Drop => {
             store.delete_session(&name).unwrap();

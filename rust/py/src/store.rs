@@ -435,7 +435,7 @@ impl Store {
     ) -> PyResult<Ids> {
         self.run_of(py, &session, move |store, session| {
             // Before the insert: if this fails, nothing was stored, and the caller can try again.
-            store.delete_expired(session, now)?;
+            store.delete_expired(session, memory::Expired::Noted(now))?;
             Ok(ids_out(&store.insert(session, &entries.0)?))
         })
     }
@@ -475,16 +475,40 @@ impl Store {
         Page::new(py, page, &session, now)
     }
 
-    fn entries_holding(&self, py: Python<'_>, session: Text, text: Text) -> PyResult<Page> {
+    fn entries_holding(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        text: Text,
+        spelled: Text,
+    ) -> PyResult<Page> {
         let page = self.run_of(py, &session, |store, session| {
-            store.entries_holding(session, &text)
+            store.entries_holding(session, &text, &spelled)
         })?;
         Page::new(py, page, &session, None)
     }
 
-    fn messages_holding(&self, py: Python<'_>, session: Text, text: Text) -> PyResult<Vec<i64>> {
+    fn messages_holding(
+        &self,
+        py: Python<'_>,
+        session: Text,
+        text: Text,
+        spelled: Text,
+    ) -> PyResult<Vec<i64>> {
         self.run_of(py, &session, |store, session| {
-            store.messages_holding(session, &text)
+            store.messages_holding(session, &text, &spelled)
+        })
+    }
+
+    fn labels_holding(
+        &self,
+        py: Python<'_>,
+        session: Option<Text>,
+        text: Text,
+        spelled: Text,
+    ) -> PyResult<Vec<(String, String)>> {
+        self.run(py, |store| {
+            store.labels_holding(session.as_deref(), &text, &spelled)
         })
     }
 
@@ -507,9 +531,10 @@ impl Store {
         keep: Option<i64>,
         before: Option<i64>,
         now: i64,
+        is_asked: bool,
     ) -> PyResult<(i64, i64, i64)> {
         self.run_of(py, &session, |store, session| {
-            store.expire(session, keep, before, now)
+            store.expire(session, keep, before, now, is_asked)
         })
     }
 

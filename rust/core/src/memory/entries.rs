@@ -21,6 +21,17 @@ pub struct Page {
     pub next_offset: Option<i64>,
 }
 
+/// Which entries have expired. Each case has the time that the clock shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expired {
+    /// Those that have expired by the clock.
+    By(i64),
+    /// Those that had expired at the settled time: a clock that is wrong once deletes nothing for good.
+    Settled(i64),
+    /// The same, and the clock is noted. A later time settles only by this.
+    Noted(i64),
+}
+
 /// The sizes of a store, or of one session of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
@@ -224,7 +235,8 @@ impl Store {
 
     /// Deletes the session's entries that have expired at `now`, then entries from before `before`, then the oldest
     /// until `keep` are left; None sets no limit. Gives the numbers by reason: age, number, expiry. The log stays as it
-    /// is. Without limits and without expired entries, the store is only read.
+    /// is. Without limits and without expired entries, the store is only read. Unless it `is_asked`, entries expire by
+    /// the settled time.
     ///
     /// # Errors
     ///
@@ -235,11 +247,17 @@ impl Store {
         keep: Option<i64>,
         before: Option<i64>,
         now: i64,
+        is_asked: bool,
     ) -> Result<(i64, i64, i64)> {
         if let Some(keep) = keep.filter(|&keep| keep < 0) {
             return Err(invalid(format!("keep must be at least 0, got {keep}")));
         }
-        let expired = self.delete_expired(session, now)?;
+        let by = if is_asked {
+            Expired::By(now)
+        } else {
+            Expired::Settled(now)
+        };
+        let expired = self.delete_expired(session, by)?;
         if (keep, before) == (None, None) {
             return Ok((0, 0, expired));
         }
@@ -257,13 +275,13 @@ impl Store {
         Ok((aged, over, expired))
     }
 
-    /// Deletes the session's entries that have expired at `now`, and returns their number. Without such entries, the
-    /// store is only read.
+    /// Deletes the session's expired entries, and returns their number. Without such entries, the store is only read.
     ///
     /// # Errors
     ///
     /// The errors of a read, and of a write.
-    pub fn delete_expired(&self, session: &SessionId, now: i64) -> Result<i64> {
+    pub fn delete_expired(&self, session: &SessionId, by: Expired) -> Result<i64> {
+        let (Expired::By(now) | Expired::Settled(now) | Expired::Noted(now)) = by;
         let is_any =
             self.database
                 .read(|transaction| match session::find(transaction, session)? {
@@ -278,8 +296,15 @@ impl Store {
             let Some(mut row) = session::find(transaction, session)? else {
                 return Ok(0);
             };
-            let expired = deletion::delete_expired(transaction, &mut row, now)?;
-            session::save(transaction, &row)?;
+            let time = match by {
+                Expired::By(now) => now,
+                Expired::Settled(now) => now.min(meta::settled_time(transaction)?),
+                Expired::Noted(now) => now.min(meta::look_at_clock(transaction, now)?),
+            };
+            let expired = deletion::delete_expired(transaction, &mut row, time)?;
+            if expired > 0 {
+                session::save(transaction, &row)?;
+            }
             Ok(expired)
         })
     }

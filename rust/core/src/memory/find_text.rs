@@ -1,8 +1,10 @@
 //! Finds the rows of a session that may hold a text, so that a caller looks closely at few.
 
+use std::cell::OnceCell;
 use std::cmp::Reverse;
 
 use regex::Regex;
+use unicode_normalization::{UnicodeNormalization, is_nfc};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::{EntryId, SessionId};
@@ -13,71 +15,88 @@ use crate::sqlite::{deletion, entry, log, session};
 /// Rows of the log that are held at once.
 const STRETCH: i64 = 1_000;
 
-/// The most bytes of a run that are looked for.
-const LONGEST: usize = 64;
-
 /// The most runs that are looked for.
-const RUNS: usize = 4;
+const RUNS: usize = 2;
 
-/// Tells what may hold a text, directly or by escapes of JSON at any depth.
+/// The fewest digits of a text that may be grouped in another way.
+const FEW_DIGITS: usize = 6;
+
+/// Tells what may hold a text: in a spelling that an expression matches, or by escapes of JSON at any depth.
 ///
-/// No escape but `\u` stands for a letter or a digit, so whatever holds the text has all its runs of these, or a `\u`.
+/// A plain text (ASCII, and no escapes in it) that holds a spelling has all runs of ASCII letters and digits of the
+/// text, in upper or lower case. This is found out faster than by the expression.
 struct Needle {
     /// The longest runs, the longest first.
     runs: Vec<Regex>,
+    spelled: String,
+    /// Compiled when it is first needed, which takes as long as reading hundreds of rows. None if it cannot be: then
+    /// everything may hold the text.
+    compiled: OnceCell<Option<Regex>>,
     escape: Regex,
+    /// What begins an escape of any kind. An expression finds it faster than `str::contains`.
+    sign: Regex,
 }
 
 impl Needle {
-    fn of(text: &str) -> Result<Self> {
-        let runs = text.split(|point: char| !point.is_alphanumeric());
+    /// What `spelled` matches, which are spellings of `text`. A row is compared as it is, and composed (NFC).
+    fn of(text: &str, spelled: &str) -> Result<Self> {
+        let is_number = text.chars().filter(|point| point.is_numeric()).count() >= FEW_DIGITS;
+        let runs = text.split(|point: char| {
+            !(point.is_ascii_alphabetic() || (point.is_ascii_digit() && !is_number))
+        });
         let mut runs: Vec<&str> = runs.filter(|run| !run.is_empty()).collect();
         runs.sort_by_key(|run| Reverse(run.len()));
         runs.truncate(RUNS);
-        let runs = runs.into_iter().map(|run| literal(start_of(run)));
+        let runs = runs
+            .into_iter()
+            .map(|run| expression(&format!("(?i-u){run}")));
         Ok(Self {
             runs: runs.collect::<Result<_>>()?,
-            escape: literal(r"\u")?,
+            spelled: spelled.to_owned(),
+            compiled: OnceCell::new(),
+            escape: expression(r"\\u")?,
+            sign: expression(r"[%&]|\\u")?,
         })
     }
 
     fn may_be_in(&self, text: &str) -> bool {
-        self.runs.iter().all(|run| run.is_match(text)) || self.escape.is_match(text)
+        let is_plain = text.is_ascii() && !self.sign.is_match(text);
+        if is_plain && !self.runs.iter().all(|run| run.is_match(text)) {
+            return false;
+        }
+        if !is_plain && self.escape.is_match(text) {
+            return true;
+        }
+        let compiled = self.compiled.get_or_init(|| Regex::new(&self.spelled).ok());
+        let Some(spelled) = compiled else { return true };
+        let is_composed = text.is_ascii() || is_nfc(text);
+        spelled.is_match(text)
+            || (!is_composed && spelled.is_match(&text.nfc().collect::<String>()))
     }
 }
 
-/// The first bytes of a run, at most [`LONGEST`].
-fn start_of(run: &str) -> &str {
-    let ends = run.char_indices().map(|(at, point)| at + point.len_utf8());
-    let end = ends.take_while(|&end| end <= LONGEST).last();
-    &run[..end.unwrap_or_default()]
-}
-
-/// An expression that finds `text` as it is, faster than `str::contains`.
-fn literal(text: &str) -> Result<Regex> {
-    Regex::new(&regex::escape(text)).map_err(|error| {
+fn expression(pattern: &str) -> Result<Regex> {
+    Regex::new(pattern).map_err(|error| {
         Error::new(ErrorKind::Internal, "a text is no expression").caused_by(error)
     })
 }
 
 impl Store {
-    /// The entries of the session that may hold `text`, in order of id, and the ids of damaged ones.
+    /// The entries of the session that may hold a spelling of `text`, in order of id, and the ids of damaged ones.
+    /// `spelled` is an expression that matches all spellings, composed (NFC).
     ///
     /// # Errors
     ///
     /// The errors of a read.
-    pub fn entries_holding(&self, session: &SessionId, text: &str) -> Result<Page> {
-        let needle = Needle::of(text)?;
+    pub fn entries_holding(&self, session: &SessionId, text: &str, spelled: &str) -> Result<Page> {
+        let needle = Needle::of(text, spelled)?;
         let (entries, damaged) = self.database.read(|transaction| {
             let Some(row) = session::find(transaction, session)? else {
                 return Ok((Vec::new(), Vec::new()));
             };
             entry::chosen(transaction, &row, |entry| {
-                needle.may_be_in(&entry.text)
-                    || entry
-                        .name
-                        .as_ref()
-                        .is_some_and(|name| needle.may_be_in(name))
+                let name = entry.name.as_deref().unwrap_or_default();
+                needle.may_be_in(&entry.text) || needle.may_be_in(name)
             })
         })?;
         Ok(Page {
@@ -87,13 +106,18 @@ impl Store {
         })
     }
 
-    /// The numbers of the session's messages whose JSON may hold `text`, ascending.
+    /// The numbers of the session's messages whose JSON may hold a spelling of `text`, ascending.
     ///
     /// # Errors
     ///
     /// The errors of a read.
-    pub fn messages_holding(&self, session: &SessionId, text: &str) -> Result<Vec<i64>> {
-        let needle = Needle::of(text)?;
+    pub fn messages_holding(
+        &self,
+        session: &SessionId,
+        text: &str,
+        spelled: &str,
+    ) -> Result<Vec<i64>> {
+        let needle = Needle::of(text, spelled)?;
         self.database.read(|transaction| {
             let mut found = Vec::new();
             let Some(row) = session::find(transaction, session)? else {
@@ -109,6 +133,26 @@ impl Store {
             }
             Ok(found)
         })
+    }
+
+    /// The texts beside what was said that may hold a spelling of `text`, of one session or of all, deleted ones too:
+    /// what each is, and the text itself. Names and the like are `""`.
+    ///
+    /// # Errors
+    ///
+    /// The errors of a read.
+    pub fn labels_holding(
+        &self,
+        session: Option<&str>,
+        text: &str,
+        spelled: &str,
+    ) -> Result<Vec<(String, String)>> {
+        let needle = Needle::of(text, spelled)?;
+        let mut labels = self
+            .database
+            .read(|transaction| session::labels(transaction, session))?;
+        labels.retain(|(_, label)| needle.may_be_in(label));
+        Ok(labels)
     }
 
     /// The ids of the session's entries that came from one of the messages `seqs`, ascending.
@@ -133,37 +177,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lacks_a_run_of_the_text_does_not_hold_it() {
-        let needle = Needle::of("a b, \"silt.stone\n").unwrap();
-        for text in [
-            "a b silt stone",
-            "{\"ba\":\"silt.stone\"}",
-            r"\u0073",
-            r"\\u",
-        ] {
+    fn what_lacks_a_run_or_the_expression_does_not_hold_the_text() {
+        let needle = Needle::of("a b, silt.stone", r"(?i)a\s+b, silt\.stone").unwrap();
+        for text in ["A  b, Silt.stone", r"\u0073", r"\\u", "x a\nb, silt.stone"] {
             assert!(needle.may_be_in(text), "{text}");
         }
         for text in [
             "",
-            "a b silt.ston",
-            "a silt.stone",
+            "a b silt stone",
+            "a b, silt.ston",
             r"\n\\",
-            "A B SILT STONE",
+            "%61 b, silt.stone",
         ] {
             assert!(!needle.may_be_in(text), "{text}");
         }
     }
 
     #[test]
-    fn a_text_without_a_letter_may_be_anywhere_and_a_long_run_is_cut() {
-        assert!(Needle::of("...").unwrap().may_be_in(""));
-        let long = Needle::of(&"é".repeat(1 << 16)).unwrap();
-        assert!(long.may_be_in(&"é".repeat(32)) && !long.may_be_in(&"é".repeat(31)));
-    }
-
-    #[test]
-    fn a_text_that_looks_like_an_expression_is_found_as_it_is() {
-        let needle = Needle::of("x*.(y+").unwrap();
-        assert!(needle.may_be_in("y x") && !needle.may_be_in("y"));
+    fn what_is_not_plain_is_compared_composed_and_by_the_expression_alone() {
+        let needle = Needle::of("Jos\u{e9}", "(?i)jos\u{e9}|jos%c3%a9").unwrap();
+        for text in ["Jose\u{301}", "JOS\u{c9}", "?q=jos%C3%A9"] {
+            assert!(needle.may_be_in(text), "{text}");
+        }
+        assert!(!needle.may_be_in("Jose") && !needle.may_be_in("Jos\u{ea}"));
+        assert!(Needle::of("...", r"\.").unwrap().may_be_in("a."));
     }
 }

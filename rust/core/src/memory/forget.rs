@@ -82,6 +82,12 @@ impl Store {
     /// The errors of a write.
     pub fn forget(&self, targets: &[Target], replacement: &str) -> Result<Forgotten> {
         self.take_departing()?; // rows of deleted sessions must be erased as well
+        if targets.is_empty() && self.database.is_erased()? {
+            return Ok(Forgotten {
+                erased: true,
+                ..Forgotten::default()
+            });
+        }
         // This read may be long, so it runs before the right to write is taken, which others wait for.
         let sources = self.database.read(|transaction| {
             let sources = targets.iter().map(|target| {
@@ -149,7 +155,8 @@ impl Store {
                 total.derived += derived;
                 total.facts += facts;
             }
-            if total.sessions > 0 {
+            // Also if nothing is forgotten now: what left earlier may have left its bytes behind.
+            if total.sessions > 0 || !self.database.is_in_memory() {
                 meta::set(transaction, meta::ERASURE, meta::DUE)?;
             }
             Ok(total)

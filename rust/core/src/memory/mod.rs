@@ -58,7 +58,7 @@ pub use crate::sqlite::{
     EmbedderRow, Fact, Finding, Keeper, Message, NewCompaction, NewDerived, NewEntry, NewFact,
     NewMessage, Recall, SessionVersion, StoredEntry, Value, mirrored_tables, schema_version,
 };
-pub use entries::{Figures, Page, SessionFigures};
+pub use entries::{Expired, Figures, Page, SessionFigures};
 pub use explain::{
     ExplainedNeighbor, ExplainedTerm, Explanation, FusedBy, FusedExplanation, LexicalExplanation,
 };

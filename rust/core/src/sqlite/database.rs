@@ -18,6 +18,7 @@ use crate::sqlite::probe::{
 use crate::sqlite::readers::{self, Reader, Readers};
 use crate::sqlite::schema::{self, Found};
 use crate::sqlite::transaction::{Begun, Transaction};
+use crate::sqlite::wal::Moment;
 use crate::sqlite::writer::WriteConnection;
 use crate::sqlite::{connection, files, meta, repair};
 use crate::whole_file::beside;
@@ -34,6 +35,8 @@ pub(super) const BESIDE: [&str; 2] = ["-wal", "-shm"];
 pub(crate) struct Database {
     file: PathBuf,
     connections: Connections,
+    /// The end of the log when the last erasure was done, if nobody else wrote meanwhile.
+    pub(super) erased: Mutex<Option<Moment>>,
 }
 
 enum Connections {
@@ -120,6 +123,7 @@ impl Database {
         schema::create(&mut connection, file, birth)?;
         Ok(Self {
             file: file.to_owned(),
+            erased: Mutex::default(),
             connections: Connections::Memory {
                 turn: Mutex::new(()),
                 connection: Mutex::new(connection),
@@ -164,6 +168,7 @@ impl Database {
         place.check_lineage(&writer)?;
         Ok(Self {
             file: file.to_owned(),
+            erased: Mutex::default(),
             connections: Connections::File {
                 place: Box::new(place),
                 readers: Readers::new(file, connection::readable, reader),
@@ -190,6 +195,7 @@ impl Database {
         let place = Place::of(file, &reader, content)?;
         Ok(Self {
             file: file.to_owned(),
+            erased: Mutex::default(),
             connections: Connections::File {
                 place: Box::new(place),
                 readers: Readers::new(file, open_reader, reader),

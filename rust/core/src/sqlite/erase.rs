@@ -46,8 +46,36 @@ impl Database {
             Err(error) => return Err(error),
         }
         let mut writer = self.writer()?;
-        writer.transaction(|transaction| meta::set(transaction, meta::ERASURE, meta::DONE))?;
+        let version = |transaction: &Transaction<'_>| {
+            transaction.pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0))
+        };
+        let (is_alone, before) = writer.transaction(|transaction| {
+            meta::set(transaction, meta::ERASURE, meta::DONE)?;
+            let is_alone = self.is_in_memory() || self.committed_frames()? == 0;
+            Ok((is_alone, version(transaction)?))
+        })?;
+        if is_alone && !self.is_in_memory() {
+            *self.erased.lock() = writer.transaction(|transaction| {
+                let is_alone = version(transaction)? == before;
+                Ok(is_alone.then_some(self.moment()?))
+            })?;
+        }
         Ok(true)
+    }
+
+    /// Whether nobody has written since the last erasure, so that there is nothing to erase.
+    pub(crate) fn is_erased(&self) -> Result<bool> {
+        let mut writer = self.writer()?;
+        let Some(erased) = *self.erased.lock() else {
+            return Ok(false);
+        };
+        writer.transaction(|transaction| {
+            let page =
+                transaction.pragma_query_value(None, "page_size", |row| row.get::<_, u32>(0))?;
+            let frames = self.committed_frames()?;
+            let bytes = self.of_log(self.log().metadata())?.len();
+            Ok(self.moment()? == erased && bytes == wal::end(frames, page.into())) // none is behind its end
+        })
     }
 
     /// Overwrites the bytes in pages that belong to no row.

@@ -30,6 +30,11 @@ pub(crate) const DUE: &str = "due";
 /// All forgotten bytes are gone from the files.
 pub(crate) const DONE: &str = "done";
 
+/// Key of two times at which an expiring entry met the clock (milliseconds): one that was settled, and the last one.
+const CLOCK: &str = "clock";
+/// How much later the clock must be looked at again, until a time that it showed is settled: a day.
+const SETTLES: i64 = 86_400_000;
+
 /// Key of a value that changes with every change of a fact: 128 random bits, as text. Stores without facts lack it.
 pub(crate) const FACTS: &str = "facts";
 
@@ -118,6 +123,35 @@ pub(super) fn renew(connection: &Connection, key: &str) -> Result<()> {
 pub(super) fn random(connection: &Connection) -> Result<String> {
     let mut statement = connection.prepare_cached("SELECT lower(hex(randomblob(16)))")?;
     Ok(statement.query_row([], |row| row.get(0))?)
+}
+
+// What a clock has shown. An entry must not leave for good because the clock was wrong once.
+
+/// The latest time that has certainly passed: one that the clock showed a day before it was looked at again, and that
+/// it did not take back in between.
+pub(crate) fn settled_time(connection: &Connection) -> Result<i64> {
+    Ok(times(connection)?.0)
+}
+
+/// Notes that the clock shows `now`, and gives the settled time.
+pub(crate) fn look_at_clock(transaction: &Transaction<'_>, now: i64) -> Result<i64> {
+    let (settled, last) = times(transaction)?;
+    let (settled, last) = if now < last {
+        (settled.min(now), now) // the clock was set back: what it showed was wrong
+    } else if now.saturating_sub(last) >= SETTLES {
+        (last, now)
+    } else {
+        return Ok(settled);
+    };
+    put(transaction, CLOCK, &format!("{settled} {last}"))?;
+    Ok(settled)
+}
+
+fn times(connection: &Connection) -> Result<(i64, i64)> {
+    let stored = find(connection, CLOCK)?.unwrap_or_default();
+    let times = stored.split_once(' ');
+    let times = times.and_then(|(settled, last)| Some((settled.parse().ok()?, last.parse().ok()?)));
+    Ok(times.unwrap_or((i64::MIN, i64::MIN)))
 }
 
 fn checksum(key: &str, value: &str) -> Checksum {

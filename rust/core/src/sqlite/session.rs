@@ -143,6 +143,31 @@ pub(crate) fn find_any(connection: &Connection, session: &SessionId) -> Result<O
     }
 }
 
+/// The texts beside what was said, of the session of that name or of all, deleted ones too: what each is, and the text.
+/// Names of sessions, namespaces, policies, models and embedders are `""`, roles and kinds of entries as well.
+pub(crate) fn labels(
+    connection: &Connection,
+    session: Option<&str>,
+) -> Result<Vec<(String, String)>> {
+    let mut statement = connection.prepare_cached(
+        "WITH own AS (SELECT * FROM session WHERE ?1 IS NULL OR name = ?1),
+              made AS (SELECT * FROM compaction WHERE session IN (SELECT id FROM own))
+         SELECT '', name FROM own UNION SELECT '', namespace FROM own
+         UNION ALL SELECT 'settings of a session', settings FROM own
+         UNION ALL SELECT 'clock of a session', clock FROM own
+         UNION SELECT '', policy FROM made UNION SELECT '', reason FROM made UNION SELECT '', model FROM made
+         UNION ALL SELECT 'state of a compaction', state FROM made
+         UNION ALL SELECT 'usage of a compaction', usage FROM made
+         UNION ALL SELECT 'notes of a compaction', notes FROM made
+         UNION SELECT '', role FROM entry WHERE session IN (SELECT id FROM own)
+             AND role NOT IN ('user', 'assistant', 'system', 'tool')
+         UNION SELECT '', kind FROM entry WHERE session IN (SELECT id FROM own) AND kind <> 'message'
+         UNION ALL SELECT '', name FROM embedder WHERE ?1 IS NULL",
+    )?;
+    let rows = statement.query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
 /// The most sessions whose rows a connection keeps.
 const SEEN: usize = 16;
 
