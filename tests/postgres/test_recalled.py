@@ -57,7 +57,7 @@ def filled(store: Store, name: str = "chat", **options: Any) -> Session:
 def test_the_block_that_is_recalled_is_that_of_a_file_to_the_byte(
     pair: tuple[Store, Store], namespace: str
 ) -> None:
-    options = {"namespace": namespace, "cross_session": True} if namespace else {}
+    options = {"namespace": namespace}
     blocks = []
     for store in pair:
         with filled(store, "chat", **options), filled(store, "another", **options) as session:

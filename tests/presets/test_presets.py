@@ -146,7 +146,6 @@ def test_documented_numbers_of_rustant() -> None:
         "chars",
         True,
     )
-    assert made.shared["knowledge"].scope == "namespace"
 
 
 def test_documented_numbers_of_waterfall() -> None:

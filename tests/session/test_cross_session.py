@@ -13,6 +13,7 @@ from siltstone import (
     AsyncSession,
     CompactionConfig,
     ConfigError,
+    RecallConfig,
     Session,
     SimpleMemoryStore,
     ThresholdCompactor,
@@ -48,20 +49,34 @@ def session(store: Any, name: str, **options: Any) -> Session:
 def test_the_tool_finds_what_was_said_on_another_day(store: Any) -> None:
     with session(store, "monday") as monday:
         monday.append(user("the kettle is in the harbour office"), assistant("noted"))
-    with session(store, "tuesday", cross_session=True) as tuesday:
+    with session(store, "tuesday") as tuesday:
         tuesday.append(user("where is the kettle?"))
         tool = tuesday.memory_search
         assert tool.description == ACROSS
         (found, *_) = json.loads(tool.run({"query": "kettle harbour"}))
         assert found["content"] == "the kettle is in the harbour office"
         assert (found["session_id"], found["source_range"]) == ("monday", {"start": 0, "end": 1})
-        assert tuesday.search("kettle") == []
-        (hit, *_) = tuesday.search("kettle", scope="namespace")
+        assert tuesday.search("kettle", scope="session") == []
+        (hit, *_) = tuesday.search("kettle")
         assert hit.session_id == "monday"
 
 
-def test_without_the_option_the_tool_is_that_of_one_session(store: Any) -> None:
-    with session(store, "monday") as monday, session(store, "tuesday") as tuesday:
+def test_a_namespace_alone_shares_recall_and_facts_and_a_call_can_narrow_it(store: Any) -> None:
+    with session(store, "monday") as monday:
+        monday.append(user("the kettle is in the harbour office"), assistant("noted"))
+        monday.save("The kettle of the harbour office is blue")
+    with session(store, "tuesday", recall=True, context_window=200_000) as tuesday:
+        tuesday.append(user("where is the kettle of the harbour office?"))
+        recalled = tuesday.prepare().recalled
+        assert "kettle is in the harbour" in recalled
+        assert "office is blue" in recalled
+        assert [fact.session_id for fact in tuesday.facts("blue kettle")] == ["monday"]
+        assert tuesday.facts("blue kettle", scope="session") == []
+        assert tuesday.facts(scope="session") == []
+
+
+def test_without_a_namespace_the_tool_is_that_of_one_session(store: Any) -> None:
+    with session(store, "monday", namespace="") as monday, session(store, "tuesday", namespace="") as tuesday:
         monday.append(user("the kettle is in the harbour office"))
         assert "previous sessions" not in tuesday.memory_search.description
         assert tuesday.memory_search.run({"query": "kettle"}) == "[]"
@@ -107,10 +122,15 @@ def test_tools_are_left_out_where_their_session_leaves_them_out(store: Any) -> N
     assert {hit.session_id for hit in found} == {"tools"}
 
 
-def test_cross_session_without_a_namespace_is_refused(store: Any) -> None:
+def test_a_setting_that_needs_a_namespace_is_refused_without_one(store: Any) -> None:
     with pytest.raises(ConfigError, match="cross_session=True needs a namespace") as refused:
-        session(store, "alone", namespace="", cross_session=True)
+        session(store, "alone", namespace="", recall=RecallConfig(cross_session=True))
     assert vars(refused.value)["field"] == "cross_session"
+    with session(store, "alone", namespace="") as alone:
+        for call in (alone.search, alone.facts):
+            with pytest.raises(ConfigError, match="scope='namespace' needs a namespace") as refused:
+                call("kettle", scope="namespace")
+            assert vars(refused.value)["field"] == "scope"
 
 
 def test_a_namespace_is_fixed_at_the_first_open(store: Any) -> None:
@@ -123,9 +143,7 @@ def test_a_namespace_is_fixed_at_the_first_open(store: Any) -> None:
 
 def test_the_async_session_searches_across_sessions_as_well(store: Any) -> None:
     async def look() -> None:
-        opened = AsyncSession.open(
-            None, "tuesday", memory=store, namespace="acme/user-42", cross_session=True, policy=None
-        )
+        opened = AsyncSession.open(None, "tuesday", memory=store, namespace="acme/user-42", policy=None)
         async with opened as tuesday:
             (hit,) = await tuesday.search("kettle", scope="namespace")
             assert hit.session_id == "monday"

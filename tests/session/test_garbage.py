@@ -108,7 +108,7 @@ def _is_ours(thing: object) -> bool:
     [
         {},
         {"recall": True},
-        {"namespace": "n", "recall": True, "cross_session": True},
+        {"namespace": "n", "recall": True},
         {"preset": "meerkat"},
         {"preset": "rustant"},
         {"preset": "waterfall"},

@@ -20,6 +20,7 @@ from siltstone import (
     CompletionRequest,
     ConfigError,
     MemoryStore,
+    RecallConfig,
     Session,
     SimpleMemoryStore,
 )
@@ -262,20 +263,18 @@ def test_what_was_said_on_a_branch_that_was_left_is_not_known(tmp_path: Path) ->
         assert ["3000" in each for each in contents(session)] == [True]
 
 
-def test_oc_50_facts_are_of_their_session_or_of_its_namespace_by_choice(tmp_path: Path) -> None:
-    shared = KnowledgeConfig(scope="namespace")
-    with opened(tmp_path, "own", namespace="team") as session:
+def test_oc_50_facts_are_of_their_session_or_of_its_namespace(tmp_path: Path) -> None:
+    isolated = RecallConfig.documented(enabled=True)
+    with opened(tmp_path, "own", namespace="team", recall=isolated) as session:
         session.save("Only here")
-    with opened(tmp_path, "one", namespace="team", knowledge=shared) as session:
+    with opened(tmp_path, "one", namespace="team", knowledge=False) as session:
         session.save("Use tabs", "preference")
         assert contents(session) == ["Use tabs"]
-    with opened(tmp_path, "two", namespace="team", knowledge=shared) as session:
+    with opened(tmp_path, "two", namespace="team") as session:
         assert contents(session) == ["Use tabs"]
-    for other in ({}, {"namespace": "other", "knowledge": shared}):
+    for other in ({}, {"namespace": "other"}):
         with opened(tmp_path, f"else{len(other)}", **other) as session:
             assert session.facts() == []
-    with pytest.raises(ConfigError, match="no namespace to share facts in"):
-        opened(tmp_path, "three", knowledge=shared)
 
 
 def test_a_denial_takes_the_arguments_of_a_call_as_they_came(tmp_path: Path) -> None:
@@ -292,14 +291,14 @@ def test_ru_61_a_second_process_has_the_facts_and_rules_of_the_first(tmp_path: P
     import subprocess
     import sys
 
-    config = KnowledgeConfig(scope="namespace", min_entries=1)
+    config = KnowledgeConfig(min_entries=1)
     with opened(tmp_path, "one", namespace="team", knowledge=config) as session:
         session.save("Deploys happen on Fridays")
         session.record_denial("shell", "rm -rf build", "use make clean", "tidy up")
     script = (
         "import sys, siltstone; from siltstone.knowledge import KnowledgeConfig as K\n"
         "s = siltstone.Session.open(sys.argv[1], 'two', namespace='team', "
-        "knowledge=K(scope='namespace', min_entries=1))\n"
+        "knowledge=K(min_entries=1))\n"
         "print([f.content for f in s.facts()], [r.text for r in s.rules]); s.close()"
     )
     out = subprocess.run(
@@ -492,12 +491,11 @@ def test_the_tools_of_a_session(tmp_path: Path) -> None:
 
 
 def test_ru_61_a_model_may_forget_what_another_session_of_the_namespace_has_saved(tmp_path: Path) -> None:
-    shared = KnowledgeConfig(scope="namespace")
-    with opened(tmp_path, "one", namespace="team", knowledge=shared) as session:
+    with opened(tmp_path, "one", namespace="team") as session:
         fact = session.save("Use tabs", "preference")
-    with opened(tmp_path, "two", namespace="team", allow_forget=True) as session:
+    with opened(tmp_path, "two", namespace="crew", allow_forget=True) as session:
         assert json.loads(session.memory_forget.call({"ids": [fact.id]})) == {"forgotten": 0}, "not its own"
-    options: dict[str, Any] = {"namespace": "team", "knowledge": shared, "allow_forget": True}
+    options: dict[str, Any] = {"namespace": "team", "allow_forget": True}
     with opened(tmp_path, "three", **options) as session:
         assert json.loads(session.memory_forget.call({"ids": [fact.id]})) == {"forgotten": 1}
         assert session.facts(history=True) == []
@@ -515,7 +513,6 @@ def test_without_memory_there_are_no_facts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"scope": "all"}, "scope must be one of"),
         ({"fact_min": 10, "fact_max": 5}, "fact_min must be <= fact_max"),
         ({"max_facts": 0}, "max_facts must be an integer >= 1"),
         ({"ttl": timedelta(0)}, "ttl must be None or a timedelta > 0"),

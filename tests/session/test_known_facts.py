@@ -22,7 +22,7 @@ def contents(session: Session, **options: Any) -> list[str]:
 
 
 def test_what_others_change_in_shared_facts_is_seen_at_the_next_look(tmp_path: Path) -> None:
-    shared: dict[str, Any] = {"namespace": "team", "knowledge": KnowledgeConfig(scope="namespace")}
+    shared: dict[str, Any] = {"namespace": "team"}
     with MemoryStore.open(tmp_path) as store, MemoryStore.open(tmp_path) as other:
         one = opened(None, "one", memory=store, **shared)
         two = opened(None, "two", memory=other, **shared)
@@ -38,9 +38,8 @@ def test_what_others_change_in_shared_facts_is_seen_at_the_next_look(tmp_path: P
 
 
 def test_a_fork_has_the_facts_of_its_session_or_of_its_namespace_once(tmp_path: Path) -> None:
-    for scope in ("session", "namespace"):
-        knowledge = KnowledgeConfig(scope=scope)  # type: ignore[arg-type]
-        with opened(tmp_path, scope, namespace="team", knowledge=knowledge) as session:
+    for scope in ("", "team"):
+        with opened(tmp_path, f"of {scope}", namespace=scope) as session:
             session.append(user("hello"), assistant("hi"))
             session.save("The API is on port 3000")
             with session.fork(f"fork of {scope}") as fork:

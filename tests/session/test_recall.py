@@ -351,26 +351,25 @@ def test_a_short_follow_up_is_asked_with_what_was_asked_before(session: Session)
     assert EVIDENCE in session.prepare().recalled
 
 
-def test_with_cross_session_the_whole_namespace_is_recalled_and_no_other(tmp_path: Path) -> None:
+def test_with_a_namespace_the_whole_namespace_is_recalled_and_no_other(tmp_path: Path) -> None:
     for name, namespace, words in (
         ("one", "quarry", EVIDENCE),
         ("two", "quarry", "The lorry of the quarry is yellow."),
         ("other", "harbour", "The walrus password of the harbour is granite-nine."),
     ):
-        with Session.open(
-            tmp_path, name, namespace=namespace, policy=small(), context_window=16_000, cross_session=True
-        ) as one:
+        with Session.open(tmp_path, name, namespace=namespace, policy=small(), context_window=16_000) as one:
             one.append(user("please note this: " + words), assistant("noted"))
             for turn in turns(8):
                 one.append(*turn)
                 one.prepare()
     everywhere = RecallConfig(cross_session=True)
-    with Session.open(tmp_path, "new", namespace="quarry", recall=everywhere, policy=None) as one:
+    with Session.open(tmp_path, "new", namespace="quarry", recall=True, policy=None) as one:
         one.append(user(QUESTION))
         block = one.prepare().recalled
         assert EVIDENCE in block
         assert "granite" not in block
-    with Session.open(tmp_path, "newer", namespace="quarry", recall=True, policy=None) as one:
+    alone = RecallConfig(cross_session=False)
+    with Session.open(tmp_path, "newer", namespace="quarry", recall=alone, policy=None) as one:
         one.append(user(QUESTION))
         assert one.prepare().recalled == ""
     with pytest.raises(ConfigError, match="cross_session=True needs a namespace"):

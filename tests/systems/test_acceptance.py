@@ -77,10 +77,10 @@ def test_rustant(recorded: Messages, tmp_path: Path) -> None:
         assert "use make clean" in session.memory_instructions
         with MemoryStore.open(tmp_path, read_only=True) as store:
             [first, *_] = store.entries(SESSION, limit=1).entries
-        found = session.search(first.content, scope="namespace")
+        found = session.search(first.content)
         assert any(hit.content == first.content for hit in found)
-        assert session.search(first.content) == []
-        assert len(session.search("the", 1000, scope="namespace")) <= 20, "max_results"
+        assert session.search(first.content, scope="session") == []
+        assert len(session.search("the", 1000)) <= 20, "max_results"
 
 
 def test_waterfall(recorded: Messages, tmp_path: Path) -> None:

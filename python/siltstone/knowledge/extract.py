@@ -20,7 +20,6 @@ from siltstone.messages import Message
 # The settings for learning facts, and for keeping them.
 
 _CHOICES = {
-    "scope": ("session", "namespace"),
     "fact_unit": ("bytes", "chars"),
     "fact_search": ("adaptive", "hybrid"),
     "compared_by": ("subject", "overlap"),
@@ -32,8 +31,6 @@ class KnowledgeConfig:
     """The settings for the facts that a session learns from discarded messages.
 
     Attributes:
-        scope: ``session``: facts, corrections and rules are the session's own. ``namespace``: they are shared
-            by all sessions of its namespace that are opened with this setting.
         patterns: Whether explicit statements are learned at each compaction, without a model.
         knowledge_extraction: Whether a model is asked, in parallel to the conversation; only with a model
             that is not the extractive one.
@@ -65,7 +62,6 @@ class KnowledgeConfig:
         ConfigError: a value is out of its bounds.
     """
 
-    scope: Literal["session", "namespace"] = "session"
     patterns: bool = True
     knowledge_extraction: bool = True
     extraction_model: Any = None

@@ -401,7 +401,7 @@ def open_memory(
         chosen = _chosen(store, session_id, allowed)
         options: dict[str, Any] = {"allow_forget": allowed.forget}
         if namespace is not None:
-            options |= {"namespace": namespace, "cross_session": True}
+            options["namespace"] = namespace
         if allowed.write and kept_preset(store, chosen) is None:
             options["policy"] = ThresholdCompactor()
         return SessionMemory(Session.open(None, chosen, memory=store, **options), allowed)

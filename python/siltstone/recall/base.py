@@ -28,6 +28,7 @@ _SPELLED = {
 _HOMES = ("agents", "defaults", "memoryContext")
 _DOCUMENTED = {
     "enabled": False,
+    "cross_session": False,
     "auto_recall_min_score": 0.7,
     "score_filter": "documented",
     "placement": "head",
@@ -61,7 +62,8 @@ class RecallConfig:
         max_segments: The most entries that a search may find; the oldest are deleted first. A session applies
             this and ``eviction_days`` only if one of them differs from the documented default; ``Retention``
             sets them explicitly.
-        cross_session: Whether all sessions of the namespace are searched, or only this one.
+        cross_session: Whether the session shares what is remembered with its namespace. None: it does if it
+            has one. True needs a namespace; False is the documented form.
         eviction_days: The days after which an entry is not found any more; 0 is never.
         score_filter: The scale of ``auto_recall_min_score``: measured or documented.
         placement: ``tail``: directly before the last user message, so that a provider's cache keeps
@@ -83,7 +85,7 @@ class RecallConfig:
     knowledge_extraction: bool = True
     auto_recall_min_score: float | None = None
     max_segments: int = 20_000
-    cross_session: bool = False
+    cross_session: bool | None = None
     eviction_days: int = 90
     score_filter: Literal["calibrated", "documented"] = "calibrated"
     placement: Literal["head", "tail"] = "tail"
@@ -93,8 +95,9 @@ class RecallConfig:
 
     def __post_init__(self) -> None:
         for name in ("enabled", "redaction", "knowledge_extraction", "cross_session", "recall_frame", "cut"):
-            if not isinstance(getattr(self, name), bool):
-                raise _wrong(name, "true or false", getattr(self, name))
+            value = getattr(self, name)
+            if not isinstance(value, bool) and (name != "cross_session" or value is not None):
+                raise _wrong(name, "true or false", value)
         for name, least in (
             ("hard_cap_tokens", 0), ("max_segments", 1), ("eviction_days", 0), ("expand_neighbors", 0),
         ):  # fmt: skip

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeAlias, Unpack
 from siltstone.compaction.base import Compactor, Reason, Trigger, check_policy
 from siltstone.errors import ConfigError, SessionBusyError, StoreError
 from siltstone.llm import Flow, Steps, UsageRecord
-from siltstone.memory.entry import SearchHit, SearchOptions, SearchScope
+from siltstone.memory.entry import SearchHit, SearchOptions
 from siltstone.memory.limits import checked_limit
 from siltstone.messages import RawMessage
 from siltstone.session.boundary import Prepared
@@ -395,9 +395,10 @@ class SessionCalls:
         """At most *limit* hits, best first, without messages that the last request shows."""
         self.check_memory()
         self.core.check_open()
+        scoped: SearchOptions = {**options, "scope": self.core.scope(options.get("scope"))}
         request = self.core.requests.last
         more = 0 if request is None or limit < 1 else count(request.shown)
-        hits = self.core.store.search(self.core.session_id, query, limit + more, **options)
+        hits = self.core.store.search(self.core.session_id, query, limit + more, **scoped)
         self.core.tell_damage()
         if request is None:
             return hits
@@ -413,8 +414,7 @@ class SessionCalls:
             from siltstone.memory.hits import in_time, looked_at
 
             wanted = looked_at(most)
-        scope: SearchScope = "namespace" if self.core.cross_session else "session"
-        hits = self._found(query, wanted, {**options, "order": "score", "scope": scope})
+        hits = self._found(query, wanted, {**options, "order": "score"})
         if min(wanted, limit) and self.core.knowing.has_facts():
             from heapq import merge  # few sessions have saved something
 

@@ -21,7 +21,7 @@ from siltstone.hooks import NO_COMPACTION_HOOKS, CompactionHooks
 from siltstone.llm import UsageRecord, total_usage
 from siltstone.memory.base import Store
 from siltstone.memory.convert import MAX_INTEGER
-from siltstone.memory.entry import SourceRange
+from siltstone.memory.entry import SearchScope, SourceRange
 from siltstone.memory.log import (
     CompactionRow,
     LogRow,
@@ -90,7 +90,7 @@ class SessionCore:
         session_id: str,
         *,
         namespace: str | None = None,
-        cross_session: bool = False,
+        cross_session: bool | None = None,
         indexed: bool,
         index_tools: bool = True,
         token_rule: TokenRule | None = None,
@@ -145,22 +145,35 @@ class SessionCore:
                 session_id=session_id,
             )
         self.archive = archive
-        self.cross_session = cross_session
-        if cross_session and not stored.namespace:
-            raise errors.ConfigError(
-                f"cross_session=True needs a namespace, and session {session_id!r} has none: open new "
-                "sessions with namespace=...",
-                field="cross_session",
-                value=True,
-            )
+        self._is_named = stored.namespace != ""
+        if cross_session:
+            self._check_named("cross_session", True)
+        self.cross_session = self._is_named and cross_session is not False
         stored = self._store_findable(stored)
         # A method of this object would refer back to it: only the garbage collector would free a long view.
         redact = str if self.redacting is None else self.redacting.text
-        self.knowing = Knowing(store, session_id, stored.namespace, knowledge, redact)
+        self.knowing = Knowing(
+            store, session_id, stored.namespace if self.cross_session else "", knowledge, redact
+        )
         self.state = first_state(self.rows, stored, session_id, token_rule or rule(DEFAULT_RULE))
         if not stored.clock and stored.next_seq:
             self.infer_clock()
         self.retain()
+
+    def scope(self, given: SearchScope | None) -> SearchScope:
+        """The scope of a call: *given*, or what the session shares."""
+        if given == "namespace":
+            self._check_named("scope", given)
+        return given or ("namespace" if self.cross_session else "session")
+
+    def _check_named(self, field: str, value: Any) -> None:
+        if not self._is_named:
+            raise errors.ConfigError(
+                f"{field}={value!r} needs a namespace, and session {self.session_id!r} has none: open new "
+                "sessions with namespace=...",
+                field=field,
+                value=value,
+            )
 
     def _store_findable(self, stored: LogState) -> LogState:
         """Stores which entries other sessions of the namespace may find, if that setting has changed."""

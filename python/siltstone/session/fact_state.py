@@ -80,13 +80,12 @@ class Knowing:
     Args:
         store: The session's store.
         session_id: The session.
-        namespace: Its namespace, ``""`` for none.
+        namespace: The namespace whose facts it shares, ``""`` for none.
         config: The settings for learning; None if the session learns nothing by itself.
         redact: Removes secrets from texts before they are written.
 
     Raises:
-        ConfigError: facts shall be shared, and the session has no namespace; or the session shall learn, and
-            the store keeps no facts.
+        ConfigError: the session shall learn, and the store keeps no facts.
     """
 
     def __init__(
@@ -102,15 +101,8 @@ class Knowing:
         self._store, self._session_id, self._redact = store, session_id, redact
         self.slot: Final = Slot()  # held by the call that asks a model for facts
         self.is_due = False  # whether there are messages for a model to read
-        self.is_shared: Final = config is not None and config.scope == "namespace"
-        if self.is_shared and not namespace:
-            raise ConfigError(
-                f"session {session_id!r} has no namespace to share facts in: open it with one, or with "
-                "KnowledgeConfig(scope='session')",
-                field="scope",
-                value="namespace",
-            )
-        self._namespace = namespace if self.is_shared else ""
+        self.is_shared: Final = namespace != ""
+        self._namespace = namespace
         self._keeps_facts: bool | None = None
         self._facts: StoredFacts | None = None
         self._making: Final = Lock()

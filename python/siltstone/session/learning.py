@@ -32,7 +32,7 @@ from siltstone.knowledge.extract import PIECE, is_enough, spoken_text
 from siltstone.knowledge.search import MAX_RESULTS, is_about, named
 from siltstone.llm import Flow, Steps, ToolCall
 from siltstone.memory.convert import MAX_INTEGER, asked_for, datetime_from, milliseconds
-from siltstone.memory.entry import ForgetCriteria, ForgetReport, SearchHit, SourceRange
+from siltstone.memory.entry import ForgetCriteria, ForgetReport, SearchHit, SearchScope, SourceRange
 from siltstone.memory.log import Derived
 from siltstone.messages import Message
 from siltstone.messages.results import names_own_tool
@@ -139,6 +139,7 @@ def find(
     types: Sequence[str] = (),
     topic: str | None = None,
     entity: str | None = None,
+    scope: SearchScope | None = None,
     everything: bool = False,
 ) -> list[knowledge.Fact]:
     """The facts that match *query*, best first; without a query, the newest facts first."""
@@ -149,7 +150,12 @@ def find(
     store = known(core)
     moment = core.milliseconds() if as_of is None else milliseconds(as_of)
     asked = query is not None and query.strip() != "" and not everything
-    fits = partial(is_about, types=types, topic=topic, entity=entity)
+    about = partial(is_about, types=types, topic=topic, entity=entity)
+    own = "" if core.scope(scope) == "namespace" else core.session_id
+
+    def fits(fact: knowledge.Fact) -> bool:
+        return about(fact) and own in ("", fact.session_id)
+
     if query is not None and asked:
         if core.knowing.config.fact_search == "hybrid":
             found = _hybrid(core, store).search(query, MAX_RESULTS, as_of=moment)

@@ -80,7 +80,7 @@ def preset_options(options: Any, path: str | os.PathLike[str] | None) -> tuple[P
     from siltstone.presets import preset
 
     chosen = preset(asked)
-    own: dict[str, Any] = {**chosen.options, **(chosen.shared if options.get("namespace") else {})}
+    own = dict(chosen.options)
     if chosen.most_entries is not None:
         own["retention"] = Retention(max_entries=chosen.most_entries)
     if chosen.archive is not None and path is not None:
@@ -286,7 +286,6 @@ class SessionOptions(TypedDict, Generic[ModelT, BeforeT, AfterT], total=False):
     agent_model: str | None
     reserved_tokens: int
     namespace: str
-    cross_session: bool
     index_tools: bool
     recall: bool | RecallConfig
     redaction: bool | RedactionConfig | Redactor | None
@@ -432,7 +431,7 @@ def open_session(
             store,
             session_id,
             namespace=options.get("namespace"),
-            cross_session=options.get("cross_session", recall is not None and recall.cross_session),
+            cross_session=None if recall is None else recall.cross_session,
             indexed=memory is not False,
             index_tools=options.get("index_tools", True),
             token_rule=policy.token_rule if policy else None,

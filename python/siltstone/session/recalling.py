@@ -291,7 +291,7 @@ class _Source:
             return self._archived(core.archive, asked, limit)
         if self._documented is not None:
             return self._documented.find(asked, limit, self._sessions(), self._in_context.shows)
-        scope: SearchScope = "namespace" if self._config.cross_session else "session"
+        scope: SearchScope = "namespace" if self._core.cross_session else "session"
         hits = core.store.search(core.session_id, asked, limit, scope=scope)
         core.tell_damage()
         self._session_of = {hit.entry_id: hit.session_id for hit in hits}
@@ -316,7 +316,7 @@ class _Source:
             config.expand_neighbors,
             self._context[1],
             core.state.end,
-            config.cross_session,
+            core.cross_session,
         )
         found = self._recaller.recall(
             core.session_id, query[-MOST_QUERY:], limit, conditions, turn.WRITER, turn.lines(facts), options
@@ -338,7 +338,7 @@ class _Source:
         found = archive.search(
             query,
             limit + len(view),
-            session_id=None if self._config.cross_session else self._core.session_id,
+            session_id=None if self._core.cross_session else self._core.session_id,
             min_score=self._config.min_score,
             now=self._core.milliseconds(),
         )
@@ -358,7 +358,7 @@ class _Source:
     def _sessions(self) -> list[str]:
         """The sessions to search: this one, or all of its namespace."""
         core = self._core
-        namespace = core.rows.state().namespace if self._config.cross_session else ""
+        namespace = core.rows.state().namespace if self._core.cross_session else ""
         if not namespace:
             return [core.session_id]
         from siltstone.memory.base import sessions_of

@@ -15,7 +15,7 @@ from siltstone.compaction.base import Checkpoint, Compactor, MemoryStatus
 from siltstone.errors import ConfigError, SessionBusyError
 from siltstone.hooks import started
 from siltstone.llm import Models, Steps, run
-from siltstone.memory.entry import SearchHit, SearchOptions
+from siltstone.memory.entry import SearchHit, SearchOptions, SearchScope
 from siltstone.messages import RawMessage
 from siltstone.session.boundary import Prepared
 from siltstone.session.calls import CLOSING_SECONDS, OFFLOAD_TOKENS, OWN_POLICY, BaseSession, OwnPolicy
@@ -80,9 +80,9 @@ class Session(BaseSession):
                 like True, in that store, which you close yourself.
             namespace: A text that sessions of one owner share, such as ``acme/user-42``. It is fixed when the
                 session is first opened; another one later is an error. "" means no namespace; left out, the
-                stored one is kept. With ``scope="namespace"`` each session finds messages of the others, from
-                their first message on, but nothing of a session that was opened with ``memory=False``.
-            cross_session: Whether the tool ``memory_search`` searches the whole namespace.
+                stored one is kept. Searches, tools, recall and facts of each session reach those of the
+                others, from their first message on, but nothing of a session that was opened with
+                ``memory=False``.
             index_tools: False leaves the names, arguments and results of tools out of the search. About half
                 of the questions to agents are about them.
             recall: True: before each model call, discarded messages that match the last user messages are
@@ -498,6 +498,8 @@ class Session(BaseSession):
     def search(self, query: str, limit: int = 5, **options: Unpack[SearchOptions]) -> list[SearchHit]:
         """The discarded messages that match *query* best, best first. See ``Store.search`` for the arguments.
 
+        In a namespace its sessions are searched; ``scope="session"`` searches this one alone.
+
         Raises:
             ConfigError: the session was opened with ``memory=False``, or the store lacks the ranker.
             InvalidEntryError: *limit*, *min_score* or *query* is out of bounds.
@@ -525,6 +527,7 @@ class Session(BaseSession):
         topic: str | None = None,
         entity: str | None = None,
         history: bool = False,
+        scope: SearchScope | None = None,
     ) -> list[Fact]:
         """The facts that hold, newest first; with a *query*, the facts that match it, best first.
 
@@ -540,6 +543,7 @@ class Session(BaseSession):
             topic: Only facts of this topic, from the documented table: ``database``, ``deployment``, ....
             entity: Only facts with this entity, such as ``person:Ann``, or ``Ann``.
             history: Whether to add superseded, retracted and ended facts. The query is then ignored.
+            scope: ``session``: only facts of this session; left out, those of its namespace, too.
 
         Raises:
             ConfigError: the session has ``memory=False``, or *limit* is below 0.
@@ -548,7 +552,15 @@ class Session(BaseSession):
 
         self._calls.check_facts()
         return find(
-            self._core, query, limit, as_of=as_of, types=types, topic=topic, entity=entity, everything=history
+            self._core,
+            query,
+            limit,
+            as_of=as_of,
+            types=types,
+            topic=topic,
+            entity=entity,
+            everything=history,
+            scope=scope,
         )
 
     def fact_history(self, fact_id: str) -> list[Fact]:

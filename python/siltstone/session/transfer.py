@@ -488,8 +488,8 @@ _AS_READ: Final = frozenset({"message", "entry"})  #: kinds whose bodies JSON wo
 def forked(opened: Opened, session_id: str, prompt: str, *, is_async: bool) -> Opened:
     """A copy of the session under another id, opened with the same options.
 
-    The log, the view, the entries and the facts are copied as they are now. Facts that are shared in a
-    namespace (``KnowledgeConfig(scope="namespace")``) are not copied, since the fork shares them too. If a
+    The log, the view, the entries and the facts are copied as they are now. Facts that a
+    namespace shares are not copied, since the fork shares them too. If a
     copy breaks off, what it wrote is deleted, so that it can be made again.
 
     Raises:

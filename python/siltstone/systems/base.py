@@ -48,7 +48,6 @@ class Preset:
         documented: Whether it has the documented numbers and forms; else it has siltstone's own.
         options: The arguments for ``Session.open``.
         settings: The settings that were given.
-        shared: Options that replace those in ``options`` for a session with a namespace.
         most_hits: The maximum hits of a search; None if the system has no bound.
         most_entries: The number of newest entries that a search can find; None for all.
         open_store: A function that opens the store for the system's searches, in a directory.
@@ -61,7 +60,6 @@ class Preset:
     documented: bool
     options: Mapping[str, Any]
     settings: Mapping[str, Any] = field(default_factory=dict)
-    shared: Mapping[str, Any] = field(default_factory=dict)
     most_hits: int | None = None
     most_entries: int | None = None
     open_store: Callable[[str | os.PathLike[str]], Store] = open_store
@@ -69,7 +67,7 @@ class Preset:
     live: Callable[[Path, str, SessionLog], Live] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("options", "settings", "shared"):
+        for name in ("options", "settings"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
     def __repr__(self) -> str:

@@ -472,15 +472,7 @@ class Openclaw(System):
             "knowledge": learns,
             "redaction": recall.redaction,
         }
-        shared = {"knowledge": replace(learns, scope="namespace")}
-        return Preset(
-            self.name,
-            documented,
-            options,
-            settings,
-            shared=shared if recall.cross_session else {},
-            archive=partial(_archive, recall),
-        )
+        return Preset(self.name, documented, options, settings, archive=partial(_archive, recall))
 
 
 def _archive(config: RecallConfig, path: str | os.PathLike[str]) -> ContextArchive:

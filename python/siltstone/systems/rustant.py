@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, ClassVar, Final, Literal
 
@@ -383,7 +383,6 @@ class Rustant(System):
             documented,
             options,
             settings,
-            shared={"knowledge": replace(learns, scope="namespace")} if has_facts else {},
             most_hits=most,
             most_entries=window.short_term_limit if finds and not has_facts else None,
             open_store=ranked if documented else open_store,

@@ -64,11 +64,10 @@ class Spacebot(System):
             tools=[memory_save(_never).definition("openai")] if saves else (),
         )
         learns = KnowledgeConfig(patterns=False, knowledge_extraction=False, rules=False)
-        shared = KnowledgeConfig(scope="namespace", patterns=False, knowledge_extraction=False, rules=False)
         options: dict[str, Any] = {"policy": policy, "knowledge": learns}
         if config.context_window is not None:
             options["context_window"] = config.context_window
-        return Preset(self.name, documented, options, settings, shared={"knowledge": shared})
+        return Preset(self.name, documented, options, settings)
 
 
 def _never(memory: SavedMemory) -> str:
