@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import struct
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -16,12 +20,15 @@ import numpy as np
 import pytest
 
 from conversations import Raw, assistant, user
-from siltstone import CompactionConfig, HnswMemoryStore, MemoryStore, Session, ThresholdCompactor
+from siltstone import CompactionConfig, HnswMemoryStore, MemoryStore, Session, ThresholdCompactor, presets
 from siltstone.engine import Compacted
+from siltstone.errors import StoreError
 from siltstone.memory import Entry
+from siltstone.session.retention import Retention
 from storing import database
 
 ROUNDS = int(os.environ.get("SILTSTONE_ERASED_ROUNDS", "1"))  # the long form: 100
+LEAVING = int(os.environ.get("SILTSTONE_LEAVING_ROUNDS", "30"))  # the long form: 1,000
 ASIDE = ("wal-replaced", "shm-replaced")  # logs of a file that was replaced
 PIECE = 12  # bytes in a row that count as a piece: by chance none is anywhere
 
@@ -209,3 +216,146 @@ def test_a_log_that_cannot_be_deleted_leaves_no_other_behind(tmp_path: Path) -> 
         assert not store.forget(text="silt settles").erased
         assert first.is_dir()
         assert not second.exists()
+
+
+class Leaving:
+    """Texts that all have one mark, which enter a store and leave it in every way that there is."""
+
+    def __init__(self, path: Path, chance: random.Random, mark: str) -> None:
+        self.path, self.chance, self.mark, self.count = path, chance, mark, 0
+        self.preset = chance.choice((None, None, None, "waterfall", "openclaw"))
+        self.embeds = self.preset is None and chance.random() < 0.5
+        self.open()
+
+    def open(self) -> None:
+        if self.embeds:
+            self.store = MemoryStore.open(self.path, embedder=Embedder())
+        else:
+            self.store = (MemoryStore if self.preset else HnswMemoryStore).open(self.path)
+        self.sessions: dict[str, Session] = {}
+
+    def text(self) -> str:
+        self.count += 1
+        filler = "silt " * self.chance.choice((0, 3, 40, 400, 2_000))
+        return f"{filler}{self.mark} {self.count} {filler}"
+
+    def session(self) -> Session:
+        name = self.chance.choice(("one", "two", "three"))
+        if name not in self.sessions:
+            self.store.revive(name)
+            options: dict[str, Any] = {"memory": self.store, "context_window": 6_000}
+            if self.preset == "waterfall":
+                options["preset"] = presets.waterfall(immediate_window=4, recent_window=4)
+            elif self.preset == "openclaw":
+                options["preset"] = "openclaw"
+            else:
+                options |= {"policy": POLICY, "knowledge": True, "redaction": self.chance.random() < 0.3}
+                options |= {"retention": Retention(max_entries=3)} if self.chance.random() < 0.5 else {}
+            self.sessions[name] = Session.open(None, name, **options)
+        return self.sessions[name]
+
+    def say(self) -> None:
+        self.session().append(user(self.text()), assistant("mud " * self.chance.choice((1, 300))))
+
+    def keep(self) -> None:
+        self.store.index(self.session().session_id, [Entry("clay " * self.chance.choice((1, 40, 2_000)))])
+
+    def index(self, ttl: timedelta | None = None) -> None:
+        texts = [self.text() for _ in range(self.chance.choice((1, 5)))]
+        self.store.index(self.session().session_id, [Entry(each, (7, 8), ttl=ttl) for each in texts])
+
+    def lasting(self) -> None:
+        self.index(timedelta(milliseconds=self.chance.choice((1, 10**9))))
+
+    def index_again(self) -> None:
+        name, text = self.session().session_id, self.text()
+        for ttl in (None, timedelta(hours=1)):
+            self.store.index(name, [Entry(text, (5, 6), ttl=ttl)])
+
+    def expire(self) -> None:
+        bounds = self.chance.choice(({}, {"keep": 1}, {"keep": 0}, {"before": time.time() + 5}))
+        self.store.expire(self.session().session_id, **bounds)
+
+    def compact(self) -> None:
+        session = self.session()
+        session.compact()
+        if self.chance.random() < 0.5:
+            session.undo_compaction()
+
+    def know(self) -> None:
+        session = self.session()
+        fact = session.save(f"The gate of {self.mark} is number {self.count}.", "decision")
+        if self.chance.random() < 0.5:
+            session.save(f"The gate of {self.mark} is number {self.count + 1}.", "decision")
+        session.forget(fact_ids=[fact.id])
+
+    def collide(self) -> None:
+        """A write that is refused, because another one came first."""
+        session = self.session()
+        with Session.open(None, session.session_id, memory=self.store, preset=None) as other:
+            other.append(user(self.text()))
+        session.append(user(self.text()))
+
+    def forget(self) -> None:
+        self.session().forget(start=0, end=self.chance.randrange(1, 9))
+
+    def delete(self) -> None:
+        name = self.session().session_id
+        self.store.delete_session(name)
+        self.sessions.pop(name).close()
+
+    def reopen(self) -> None:
+        for session in self.sessions.values():
+            session.close()
+        self.store.close()
+        self.open()
+
+    def run(self, steps: int) -> None:
+        ways: list[Callable[[], None]] = [
+            *[self.say, self.keep, self.index] * 3, self.lasting, self.index_again, self.expire, self.compact,
+            self.know, self.collide, self.forget, self.delete, self.reopen,
+        ]  # fmt: skip
+        for _ in range(steps):
+            with suppress(StoreError):
+                self.chance.choice(ways)()
+                for session in self.sessions.values():
+                    session.reload()
+
+
+def left(path: Path, chance: random.Random, mark: str) -> None:
+    """Runs such a store in a process of its own, which is killed, mostly."""
+    steps, patience = chance.randrange(4, 60), chance.random() ** 2
+    child = os.fork()
+    if child == 0:
+        try:
+            Leaving(path, chance, mark).run(steps)
+        finally:
+            os._exit(0)
+    if chance.random() < 0.7:
+        time.sleep(patience)
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are killed")
+def test_what_left_in_any_way_is_out_of_the_files_after_a_forget(tmp_path: Path) -> None:
+    """It leaves by itself or is taken out, the process is killed, and much later the text is forgotten."""
+    held = erased = 0
+    for round_ in range(LEAVING):
+        chance = random.Random(f"left {round_}")
+        mark, path = f"{chance.getrandbits(160):040x}", tmp_path / str(round_)
+        left(path, chance, mark)
+        held += bool(found_in(path, [mark]))
+        with MemoryStore.open(path) as store:
+            if chance.random() < 0.5:  # the server lives on
+                store.index("later", [Entry("later " * size) for size in (1, 300, 1, 2_000) * 4])
+            report = store.forget(text=mark)
+            assert report.erased, (round_, report)
+            assert found_in(path, [mark]) == [], (round_, report)
+            erased += report.messages + report.entries
+            assert store.check() == []
+        with MemoryStore.open(path) as store:
+            assert store.search("later", "later") or store.stats("later").entries == 0
+        assert found_in(path, [mark]) == [], round_
+    assert held > LEAVING // 3
+    assert erased > LEAVING

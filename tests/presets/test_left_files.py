@@ -101,9 +101,11 @@ def test_files_that_a_killed_process_left_are_cleared_by_the_next_forget_of_the_
     river(tmp_path, "lake")
     claw(tmp_path / "claw")
     vault, context = tmp_path / "vault", tmp_path / "claw" / "memory" / "context"
-    (vault / "unused" / "memories").mkdir(parents=True)
-    own = vault / "unused" / "memories" / "mine.md"
-    own.write_text("the falcon of all", encoding="utf-8")  # for a session that is yet to come
+    unused = vault / "unused" / "memories" / "mine.md"
+    unused.parent.mkdir(parents=True)
+    unused.write_text("the falcon of all", encoding="utf-8")  # for a session that is yet to come
+    own = vault / "lake" / "memories" / "mine.md"
+    own.write_text("the falcon of all", encoding="utf-8")
     for place, name in ((tmp_path, "river"), (tmp_path / "claw", "claw")):
         with MemoryStore.open(place) as store:  # the process dies before the files are updated
             store._native.delete_session(name)
@@ -117,6 +119,7 @@ def test_files_that_a_killed_process_left_are_cleared_by_the_next_forget_of_the_
         report = store.forget(text="falcon of all")
         assert (report.erased, report.remaining) == (False, ("files",))
     assert own.exists()
+    assert unused.exists()
     assert not (vault / "river").exists()
     assert "Entry 3: the falcon of lake" not in texts(vault)
     assert "Entry 4: the falcon of lake" in texts(vault)

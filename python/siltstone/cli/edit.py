@@ -217,7 +217,8 @@ def _tell(path: Place, report: ForgetReport) -> None:
     if {"pages", "wal", "copies"} & set(report.remaining):
         line("PostgreSQL keeps the bytes for a while: siltstone postgres erase clears the tables")
     if "files" in report.remaining:
-        line("another process used the store: the bytes go with the next forget, or when it is next opened")
+        line("a file of your own in a vault has the text; or another process used the store, and it goes "
+             "with the next forget")  # fmt: skip
 
 
 def _figures(path: Place, report: ForgetReport) -> str:

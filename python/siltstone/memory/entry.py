@@ -399,9 +399,9 @@ class ForgetReport:
             namespaces, keys of facts; of settings and the like this only names what they are.
         remaining: The reasons why bytes are left: ``"identifiers"``, a name or an id in ``kept`` contains the
             text; ``"files"``, another process was using the store, and the bytes go with the next ``forget``
-            or the next opening of the store. For PostgreSQL also ``"pages"`` (dead rows, until ``siltstone
-            postgres erase``), ``"wal"`` (the write-ahead log, until it is recycled) and ``"copies"``
-            (standbys and backups).
+            or the next opening of the store; or a file of your own in a vault has the text. For PostgreSQL
+            also ``"pages"`` (dead rows, until ``siltstone postgres erase``), ``"wal"`` (the write-ahead log,
+            until it is recycled) and ``"copies"`` (standbys and backups).
         dry_run: Whether nothing was changed: the numbers are those of a ``forget`` at this moment.
         facts: The number of deleted facts and corrections.
         near: The near spellings of the text that stay: with other case, blanks, quotes, dashes, grouping of

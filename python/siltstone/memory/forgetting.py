@@ -51,7 +51,6 @@ _ESCAPE: Final = re.compile(
     r"|u([0-9a-fA-F]{4}))"
 )
 _SHORT: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_PLAIN: Final = re.compile("[0-9A-Za-z]+")
 _HIDDEN: Final = r"\u00ad\u200b-\u200f\u2060\ufeff"  #: characters that show as nothing
 _BLANK: Final = rf"(?:[\s\x1c-\x1f{_HIDDEN}+]|\\+[nrtfv]|%20|%0[9ad]|&nbsp;|&#(?:x20|xa0|32|160);)+"
 _GROUPED: Final = rf"[\s{_HIDDEN}./()\-\u2010-\u2014]{{0,3}}"  #: between the digits of a number
@@ -78,8 +77,6 @@ class Sought:
     def __init__(self, text: str, *, near: bool = False) -> None:
         self.text, self._is_near = text, near
         self._composed = normalize("NFC", text)
-        # Only \\u escapes letters and digits. Without it the longest run of them must stand there as it is.
-        self._run = max(_PLAIN.findall(self._composed), key=len, default="")
         forms = dict.fromkeys(each[:MOST_SPELLED] for each in (text, self._composed))
         self.spelled = f"(?i){'|'.join(map(_spelled, forms))}"
         self._near = re.compile(self.spelled) if len(self._composed) <= MOST_SPELLED else None
@@ -88,9 +85,7 @@ class Sought:
         """Whether *text* contains it, directly or inside up to *depth* levels of JSON."""
         if self.text in text:
             return True
-        if not self._is_near and self._run not in text and text.isascii() and "\\u" not in text:
-            return False
-        composed = (_composed(reading) for reading in _readings(text, depth))
+        composed = (normalize("NFC", reading) for reading in _readings(text, depth))
         return any(self._composed in each for each in composed) or (
             self._is_near and bool(self.spellings(text, depth))
         )
@@ -102,13 +97,9 @@ class Sought:
         found = {
             list(_readings(each[0], depth))[-1]
             for reading in _readings(text, depth)
-            for each in self._near.finditer(_composed(reading))
+            for each in self._near.finditer(normalize("NFC", reading))
         }
         return {each for each in found if self._composed not in each}
-
-
-def _composed(text: str) -> str:
-    return text if text.isascii() else normalize("NFC", text)
 
 
 def _readings(text: str, depth: int) -> Iterator[str]:
@@ -370,12 +361,6 @@ class Criteria:
             return asked
         return replace(asked, wider=replace(asked, sought=Sought(text, near=True)))
 
-    @property
-    def is_of_text(self) -> bool:
-        """Whether every message with the text is meant, of one session or of all."""
-        others = self.entry_ids, self.span, self.name, self.before
-        return self.sought is not None and others == (None,) * 4
-
     def entry(self, entry: StoredEntry) -> bool:
         """Whether *entry* meets the criteria."""
         start, end = entry.source_range
@@ -403,15 +388,15 @@ class Criteria:
         A derived text of a forgotten message is forgotten in any case.
         """
         depth = DEEPEST if row.kind == "summary" else DEEPEST + 1  # a substitute is the JSON of a message
-        said = self.sought is not None and self.sought.is_in(row.raw, depth)
-        return said and self.entry_ids is None and self.span is None and self.name is None and self._old(row)
+        return (
+            (self.entry_ids, self.span, self.name) == (None, None, None)
+            and (self.before is None or row.created_at < self.before)
+            and (self.sought is not None and self.sought.is_in(row.raw, depth))
+        )
 
     def near(self, *texts: str) -> set[str]:
         """The near spellings in *texts*, which stay."""
         return set[str]().union(*(self.sought.spellings(each) for each in texts)) if self.sought else set()
-
-    def _old(self, row: Derived) -> bool:
-        return self.before is None or row.created_at < self.before
 
 
 def plan(store: Store, sessions: Sequence[str], criteria: Criteria, holding: Holding) -> Plan:
@@ -437,10 +422,9 @@ def plan(store: Store, sessions: Sequence[str], criteria: Criteria, holding: Hol
             entries,
             summaries,
             erased=False,
-            kept=tuple(sorted(kept)),
-            remaining=("identifiers",) if kept and criteria.sought is not None else (),
+            kept=tuple(kept),
             dry_run=True,
-            near=tuple(sorted(near)),
+            near=tuple(near),
         ),
     )
 
@@ -464,7 +448,9 @@ def _of_session(
     length = log.state().next_seq
     entries, unreadable = list[StoredEntry](), set[int]()
     close = list[tuple[int, set[str]]]()  # entries with near spellings
-    for page in _pages(store, session_id, criteria, holding):
+    sought = criteria.sought
+    pages = [holding.entries(session_id, sought)] if sought else entry_pages(store, session_id, expired=True)
+    for page in pages:
         for entry in page.entries:
             if criteria.entry(entry):
                 entries.append(entry)
@@ -594,14 +580,6 @@ def _has(span: tuple[int, int], seqs: Sequence[int]) -> bool:
     """Whether *span* contains one of the ascending *seqs*."""
     at = bisect_left(seqs, span[0])
     return at < len(seqs) and seqs[at] < span[1]
-
-
-def _pages(store: Store, session_id: str, criteria: Criteria, holding: Holding) -> Iterator[Page]:
-    """The entries that may be meant, and the ids of all that are damaged."""
-    if criteria.sought is not None:
-        yield holding.entries(session_id, criteria.sought)
-        return
-    yield from entry_pages(store, session_id, expired=True)
 
 
 def _tombstone(row: LogRow) -> dict[str, Any]:

@@ -152,7 +152,8 @@ class DatabaseStore(Store):
         """*report*, after the files of presets were updated too."""
         names = [target.session_id for target in targets]
         # By other criteria as well, other messages with the text stay, and their files.
-        sought = asked.sought if asked.is_of_text else None
+        others = asked.entry_ids, asked.span, asked.name, asked.before
+        sought = asked.sought if others == (None,) * 4 else None
         if self._directory is None or not (names or sought):
             return report
         from siltstone.stores.preset_files import after_forget  # a store that forgets nothing does without it

@@ -47,12 +47,10 @@ def after_forget(
 
 def _holding(directory: str, sought: Sought, only: str | None) -> Iterator[str]:
     """The session of each file, or line of a shared file, that has the text; of *only*, if that is given."""
-    vaults = Path(directory, "vault")
-    for folder in vaults.iterdir() if vaults.is_dir() else ():
-        owner = folder / ".name"
-        name = owner.read_text("utf-8", "surrogatepass") if owner.is_file() else folder.name
-        files = folder.rglob("*") if only in (None, name) else ()
-        if any(path.is_file() and sought.is_in(path.read_text("utf-8", "replace")) for path in files):
+    for owner in Path(directory, "vault").glob("*/.name"):
+        name = owner.read_text("utf-8", "surrogatepass")
+        files = filter(Path.is_file, owner.parent.rglob("*") if only in (None, name) else ())
+        if any(sought.is_in(path.read_text("utf-8", "replace")) for path in files):
             yield name
     for path in Path(directory, "memory", "context").glob("*.jsonl"):
         for line in filter(sought.is_in, path.read_text("utf-8", "replace").split("\n")):
