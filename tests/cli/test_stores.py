@@ -250,6 +250,23 @@ def test_facts_are_listed_found_and_told_as_they_were(tmp_path: Path) -> None:
     assert "taken back" in siltstone("facts", tmp_path, "work", "--history").stdout
 
 
+def test_facts_tell_why(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "work", policy=small(), model=ScriptedModel(), knowledge=True) as session:
+        for floor in (3, 4):
+            session.append(
+                user(f"Remember that the office is on floor {floor}."), {"role": "assistant", "content": "ok"}
+            )
+        for _ in range(20):
+            session.append(user("pebble " * 60), {"role": "assistant", "content": "gravel " * 60})
+            session.prepare()
+        [fact] = session.facts("office floor")
+    told = siltstone("facts", tmp_path, "work", "--why", fact.id).stdout
+    assert f"{fact.id} was said by user: messages 2 to 2 of session work" in told
+    assert "user: Remember that the office is on floor 4." in told
+    assert f"superseded by {fact.id} (the same subject and relation, another value)" in told
+    assert len(answer("facts", tmp_path, "work", "--why", fact.id)["facts"]) == 2
+
+
 def test_the_formats_of_an_archive_go_out_and_come_in(filled: Path, tmp_path: Path) -> None:
     everything, segments, facts = (
         tmp_path / "all.jsonl",

@@ -31,7 +31,7 @@ from siltstone.knowledge import (
     topics_of,
 )
 from siltstone.knowledge.extract import pieces_of
-from siltstone.knowledge.update import jaccard
+from siltstone.knowledge.update import Held
 from siltstone.llm import CompletionRequest, UsageRecord, run
 from siltstone.messages import InjectedMessage, Message, RecalledMessage, SummaryMessage, read_history
 from siltstone.redaction import redact
@@ -67,9 +67,9 @@ def test_the_documented_types_and_their_importance() -> None:
 
 
 def test_oc_44_overlap_is_jaccard_of_lower_cased_words() -> None:
-    assert jaccard("Use PostgreSQL now", "use postgresql instead") == 2 / 4
-    assert jaccard("", "") == 0
-    assert jaccard("a b", "a b") == 1
+    held = Held([config("use postgresql instead"), config("a b")], documented=True)
+    assert [overlap for _, overlap in held.near(config("Use PostgreSQL now"))] == [2 / 4]
+    assert [overlap for _, overlap in held.near(config("a b"))] == [1]
 
 
 @pytest.mark.parametrize(

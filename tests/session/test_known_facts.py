@@ -37,6 +37,27 @@ def test_what_others_change_in_shared_facts_is_seen_at_the_next_look(tmp_path: P
         assert two.facts("API port") == []
 
 
+def test_a_fact_that_was_replaced_or_taken_back_is_brought_back(tmp_path: Path) -> None:
+    with opened(tmp_path) as session:
+        for text in ("Remember that the office is on floor 3.", "Remember that the office is on floor 4."):
+            session.append({"role": "user", "content": text, "name": "ann"}, assistant("ok"))
+        for _ in range(20):
+            session.append(user("pebble " * 60), assistant("gravel " * 60))
+            session.prepare()
+        session.compact()
+        assert contents(session) == ["The office is on floor 4"]
+        old, new = session.fact_history(session.facts()[0].id)
+        assert old.superseded_because == "the same subject and relation, another value"
+        assert (old.speaker, old.source_ranges) == ("user ann", ((0, 1),))
+        assert session.restore(old.id)
+        assert sorted(contents(session)) == ["The office is on floor 3", "The office is on floor 4"]
+        assert session.retract(new.id)
+        assert session.restore(new.id)
+        assert not session.restore(new.id), "it holds"
+        assert not session.restore("unknown")
+        assert len(contents(session)) == 2
+
+
 def test_a_fork_has_the_facts_of_its_session_or_of_its_namespace_once(tmp_path: Path) -> None:
     for scope in ("", "team"):
         with opened(tmp_path, f"of {scope}", namespace=scope) as session:

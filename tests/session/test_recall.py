@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -506,7 +507,8 @@ def test_oc_31_oc_34_facts_come_before_the_details_and_by_themselves(tmp_path: P
         assert one.prepare().recalled == ""
         one.save("The gateway listens on port 3000", "fact")
         block = one.prepare().recalled
-        assert parse_block(block) == ([("fact", "The gateway listens on port 3000")], [])
         [fact] = one.facts()
+        day = datetime.fromtimestamp(fact.created_at / 1000, UTC).strftime("%Y-%m-%d")
+        assert parse_block(block) == ([("fact", f"The gateway listens on port 3000 ({day})")], [])
         one.retract(fact.id)
         assert one.prepare().recalled == ""

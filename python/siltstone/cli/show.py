@@ -50,7 +50,7 @@ from siltstone.figures import (
     told,
     why,
 )
-from siltstone.knowledge import Fact
+from siltstone.knowledge import MAX_FACTS, Fact
 from siltstone.memory import Ranker, RecallRecord, SearchOrder
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import LogRow
@@ -653,6 +653,9 @@ def facts(
     history: Annotated[
         bool, typer.Option("--history", help="Also what was superseded, taken back, or has ended.")
     ] = False,
+    why: Annotated[
+        str | None, typer.Option(help="The id of a fact: from which messages it is, and what it replaced.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the facts of a session that hold now.
@@ -668,12 +671,16 @@ def facts(
     ):
         found = known.facts(
             query,
-            limit,
+            limit if why is None else MAX_FACTS,
             as_of=None if as_of is None else as_of.astimezone(),
             topic=topic,
             entity=entity,
-            history=history,
+            history=history or why is not None,
         )
+        if why is not None:
+            found = [fact for fact in found if why in (fact.id, fact.superseded_by)]
+            for fact in () if as_json else found:
+                _tell_source(fact, known)
     if as_json:
         print_json({"session": session, "facts": [plain(asdict(fact)) for fact in found]})
         return
@@ -683,10 +690,23 @@ def facts(
     line(f"{len(found)} facts")
 
 
+def _tell_source(fact: Fact, known: Session) -> None:
+    """Tells from which messages *fact* is."""
+    said = "; ".join(f"messages {start} to {end - 1}" for start, end in fact.source_ranges) or "no message"
+    line(
+        f"{fact.id} was said by {fact.speaker or 'nobody who is known'}: {said} of session {fact.session_id}"
+    )
+    for start, end in fact.source_ranges if fact.session_id == known.session_id else ():
+        for message in read_history(known.log(start, end)):
+            line(f"  {message.role}: {message.text[:200]}", "dim")
+
+
 def _ended(fact: Fact) -> str:
     if fact.deleted_at is not None:
         return ", taken back"
-    return "" if fact.superseded_by is None else f", superseded by {fact.superseded_by}"
+    if fact.superseded_by is None:
+        return ""
+    return f", superseded by {fact.superseded_by} ({fact.superseded_because})"
 
 
 # Commands on waterfall memory: ``memory-status`` and ``compact-memories``.

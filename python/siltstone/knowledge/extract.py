@@ -333,11 +333,10 @@ _EXPLICIT: Final[tuple[tuple[str, str], ...]] = (
     ("fact", (r"^(?P<c>(?:in|on|at|for|during|every) [^,]{2,30},? (?:(?:i|we) ?<HABIT>|(?:my|our) [^,]+ "
               r"<SAYS>\b).+)")),
     ("fact", r"^(?P<c>(?:in|on|at|for) (?:my|our) (?!impl|case|test)[^,]{2,30},? [^,]* <SAYS>\b.+)"),
-    ("fact", r"^(?P<c>there (?:is|are) [^,]+ (?:in|on|at) (?:my|our) .+)"),
     ("fact", (r"^(?P<c>(?:every\w+|nobody|all|nothing) (?:\w+ ){0,3}?(?:we|our|my|us) .*\b(?:has|have|"
               r"must|is|are|uses?|needs?)\s.+)")),
     ("config", r"^(?P<c>you(?:'ll| will| can) (?:find|reach) (?:my|our) .+ (?:in|under|at|on) .+)"),
-    ("fact", r"^(?P<c>no [\w ]+ (?:on|in) (?:our|my) .+)"),
+    ("fact", r"^(?P<c>(?:no|there (?:is|are)) [\w ]+ (?:in|on|at) (?:my|our) .+)"),
     ("fact", (r"^(?P<c><NAME>(?:'s birthday is| is (?:my|our)| was born (?:on|in)| is allergic to| lives "
               r"in| works (?:at|as|for)) .+)")),
     ("fact", (r"^(?P<c>the (?:(?:[\w/-]+ ){1,4}?<NAMED>|(?:door|gate|garage|alarm|access|lab|office) code|"
@@ -436,16 +435,15 @@ def pattern_facts(messages: Sequence[Message], *, session_id: str = "", redact: 
         named = message.raw.get("name") if isinstance(message.raw, Mapping) else None
         speaker = f"user {named}" if isinstance(named, str) and named else "user"
         for kind, content in _stated(_CODE.sub("\n\n", text)):
-            ranges = ((message.seq, message.seq + 1),)
-            facts.append(_fact(kind, content, session_id, ranges, "pattern", speaker=speaker))
+            place = ((message.seq, message.seq + 1),)
+            facts.append(_fact(kind, content, session_id, place, "pattern", speaker=speaker))
     return facts
 
 
 def _stated(text: str) -> Iterator[tuple[str, str]]:
     seen = set()
-    is_made_up = _OTHERS.search(text) is not None
-    for paragraph in text.split("\n\n"):
-        if is_made_up or _MATERIAL.search(paragraph):
+    for paragraph in () if _OTHERS.search(text) else text.split("\n\n"):
+        if _MATERIAL.search(paragraph):
             continue
         for sentence in _SENTENCE.split(_QUOTED.sub("\u2026", paragraph)):
             asked = _POLITE.sub("", sentence.strip(" \t-*•"))

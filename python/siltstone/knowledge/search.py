@@ -213,10 +213,13 @@ def find_facts(
     return [(held.facts[place], score) for place, score in held.index.best(asked, least, max(0, limit))]
 
 
-def is_about(fact: Fact, *, types: Sequence[str], topic: str | None, entity: str | None) -> bool:
-    """Whether *fact* has one of *types*, the *topic* and the *entity*; () and None: any."""
+def is_about(
+    fact: Fact, *, types: Sequence[str], topic: str | None, entity: str | None, session_id: str = ""
+) -> bool:
+    """Whether *fact* is of the session, and has one of *types*, the *topic* and the *entity*; empty: any."""
     return (
         (not types or fact.type in types)
+        and session_id in ("", fact.session_id)
         and (topic is None or topic in fact.topics)
         and (entity is None or has_entity(fact.entities, entity))
     )

@@ -323,6 +323,7 @@ class StoredFacts:
             entities=tuple(map(self._redact, fact.entities)),
             tags=tuple(map(self._redact, fact.tags)),
             source=self._redact(fact.source),
+            speaker=self._redact(fact.speaker),
         )
 
 

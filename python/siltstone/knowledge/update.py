@@ -15,17 +15,14 @@ from siltstone.knowledge.base import Fact, FactStore, now_ms
 # The words, values and subject of a short text, by which facts are compared.
 
 _WORD: Final = re.compile(r"[^\W_]+(?:[._/:@-][^\W_]+)*")
-_STOP: Final = frozenset(
-    re.findall(
-        r"\S+",
-        "a an the is are was were be been being to of in on at by for from with and or not no it its this "
-        "that these those as we i you they he she our my your their has have had will would should must can "
-        "could do does did now instead always never please also then there here than via into onto over "
-        "under use uses used using set sets switch switched switches change changed move moved run runs "
-        "running make made go went get got keep kept prefer prefers add added remove removed choose chose "
-        "chosen decide decided replace replaced new old user users user's ",
-    )
-)
+_STOP: Final = frozenset(re.findall(r"\S+",
+    "a an the is are was were be been being to of in on at by for from with and or not no it its this "
+    "that these those as we i you they he she our my your their has have had will would should must can "
+    "could do does did now instead always never please also then there here than via into onto over "
+    "under use uses used using set sets switch switched switches change changed move moved run runs "
+    "running make made go went get got keep kept prefer prefers add added remove removed choose chose "
+    "chosen decide decided replace replaced new old user users user's "
+))  # fmt: skip
 _CHANGE: Final = re.compile(
     r"\b(instead of|instead|switched|switch(?:ing)? to|no longer|now|moved to|changed to|replaced|replaces|"
     r"migrated|renamed|not anymore|any more|anymore|rather than|deprecated)\b|改为|换成|不再|改用|现在|替换",
@@ -50,13 +47,6 @@ _VALUE: Final = re.compile(
 def words(text: str) -> frozenset[str]:
     """The words of *text* in lower case, as the documented overlap splits it: at white space."""
     return frozenset(text.lower().split())
-
-
-def jaccard(one: str, other: str) -> float:
-    """The documented overlap: shared words over all words, 0..1; 0 for two empty texts."""
-    left, right = words(one), words(other)
-    union = len(left | right)
-    return len(left & right) / union if union else 0.0
 
 
 def contains_half(new: str, old: str) -> bool:
@@ -85,16 +75,6 @@ def subject(text: str) -> str:
     return ""
 
 
-def gives_up(text: str) -> frozenset[str]:
-    """The words that *text* gives up: those behind "instead of", "no longer", "moved from"."""
-    return frozenset(found[1].lower() for found in _GIVEN_UP.finditer(text))
-
-
-def says_change(text: str) -> bool:
-    """Whether *text* has a word of change: "instead of", "switched", "no longer", "now", "moved to"."""
-    return _CHANGE.search(text) is not None
-
-
 # A statement in parts, by which our own rule compares facts.
 
 _POLITE: Final = re.compile(
@@ -121,7 +101,6 @@ _CHANGES_TO: Final = re.compile(
     r"(?:成|到|为|至|叫|用)",
     re.IGNORECASE,
 )
-_MOVES: Final = ("moved", "relocated", "transferred", "migrated")
 _GIVES_UP: Final = re.compile(
     r"(?:\b(?:instead of|rather than|no longer|not|never|away from|stopped|quit|replac(?:ed|es|ing)|dropped|"
     r"(?:moved|switched|migrated|changed|went)(?: \w+){0,3}? from)\b|不再?|没有|从|取消|停用)"
@@ -221,9 +200,9 @@ _SEVERAL: Final = _stems(
 )
 _ATTRIBUTES: Final = _stems(
     "name branch password manager boss lead owner address phone number extension birthday email colour "
-    "language zone database editor host port region currency theme version size job title deadline "
-    "director doctor dentist bank provider framework combination code pin user login hint contact default "
-    "head 名 支 码 理 板 址 话 号 箱 色 区 言 司 限 库 任 期"
+    "language zone database editor host port region currency theme version size job title deadline director "
+    "doctor dentist bank provider framework combination code pin user login hint contact default head 名 支 "
+    "码 理 板 址 话 号 箱 色 区 言 司 限 库 任 期"
 )
 _DAYS: Final = _stems("monday tuesday wednesday thursday friday saturday sunday") | {
     name + day for name in ("周", "星期", "礼拜") for day in "一二三四五六日天"
@@ -286,9 +265,10 @@ def statement(text: str) -> Statement:
         text = pattern.sub(put, text)
     text = _POLITE.sub("", text.strip())
     change = _CHANGES_TO.search(text)
-    moves = change is not None and (change["move_zh"] is not None or str(change["move"]).lower() in _MOVES)
-    text = _CHANGES_TO.sub(" → ", text)
-    plain, count = _SAYS_CHANGE.subn(" ", text.strip())
+    moves = change is not None and (
+        change["move_zh"] is not None or str(change["move"]).lower() in ("moved", "relocated", "migrated")
+    )
+    plain, count = _SAYS_CHANGE.subn(" ", _CHANGES_TO.sub(" → ", text).strip())
     given = frozenset(word for found in _GIVES_UP.finditer(plain) for word in _tokens(found["c"])[0])
     front = _FRONT.match(plain)
     tokens, raw = _tokens(plain[front.end() :] if front else plain)
@@ -299,18 +279,11 @@ def statement(text: str) -> Statement:
     names = (form for form, word in zip(tokens, raw, strict=True) if word[0].isupper() or not word.isalpha())
     is_change, before = "→" in tokens, tokens[: max(0, verb)]
     return Statement(
-        tokens=tuple(tokens),
-        content=tuple(sorted(every)),
-        tied=tied,
-        front=frozenset(fronted) - _TIES - {"for"},
-        verb=verb,
-        is_change=is_change,
-        moves=moves,
-        given_up=given,
+        tokens=tuple(tokens), content=tuple(sorted(every)), tied=tied, verb=verb, is_change=is_change,
+        moves=moves, given_up=given, names=frozenset(names), front=frozenset(fronted) - _TIES - {"for"},
         says_change=count > 0 or is_change or not {"new", "新"}.isdisjoint(before),
-        names=frozenset(names),
         is_past=not is_change and verb >= 0 and (tokens[verb] in _PAST or raw[verb].lower().endswith("ed")),
-    )
+    )  # fmt: skip
 
 
 def _tokens(text: str) -> tuple[list[str], list[str]]:
@@ -335,10 +308,8 @@ def _verb(tokens: Sequence[str], raw: Sequence[str]) -> int:
                 or raw[place].endswith(("s", "ed"))
             ):
                 return place
-    for place in range(2, len(tokens)):  # without spaces: what stands before a number
-        if tokens[place][0].isdigit() and not tokens[place - 1].isascii():
-            return place - 1
-    return -1
+    numbers = (place for place in range(2, len(tokens)) if tokens[place][0].isdigit())
+    return next((place - 1 for place in numbers if not tokens[place - 1].isascii()), -1)  # as in Chinese
 
 
 def repeats(one: str, other: str) -> bool:
@@ -360,7 +331,7 @@ def replaces(new: str, old: str) -> str:
         named = known - _LIGHT - _PREPOSITIONS - (_PRONOUNS if after.verb == 0 else set())
         every = after.given_up.union(after.tokens, after.front)
         if named <= every and after.subject - _LIGHT <= known:
-            return "gives up: " + " ".join(sorted(given))
+            return "the newer gives up what this states"
     is_same = (
         after.front == before.front and after.subject == before.subject and after.denies == before.denies
     )
@@ -404,8 +375,7 @@ def _differ_in_one_value(before: Statement, after: Statement) -> bool:
     """Whether only one value differs, and the relation has one value at a time."""
     was, now = _complement(before), _complement(after)
     shared = next((at for at, pair in enumerate(zip(was, now, strict=False)) if pair[0] != pair[1]), 0)
-    relation = {before.tokens[before.verb], after.tokens[after.verb], *before.tokens[before.verb + 1 :][:1]}
-    relation |= set(was[:shared])
+    relation = {after.tokens[after.verb], *before.tokens[before.verb : before.verb + 2], *was[:shared]}
     was, now = was[shared:], now[shared:]
     behind: list[str] = []
     while was and now and was[-1] == now[-1]:
@@ -635,9 +605,8 @@ def _changes(new: Fact, old: Fact) -> bool:
     """Whether *new* changes *old*, if both are about related things."""
     if subject(new.content) == subject(old.content) != "":
         return True
-    if not says_change(new.content):
-        return False
-    return _names(new, subject(old.content)) or bool(values(old.content) & values(new.content))
+    is_named = _names(new, subject(old.content)) or bool(values(old.content) & values(new.content))
+    return is_named and _CHANGE.search(new.content) is not None
 
 
 def _other_subject(new: Fact, old: Fact) -> bool:
@@ -648,7 +617,7 @@ def _other_subject(new: Fact, old: Fact) -> bool:
 
 def _gives_up(new: Fact, old: Fact) -> bool:
     """Whether *new* says that the subject of *old* is given up: "instead of" it, "no longer" it."""
-    given_up = gives_up(new.content)
+    given_up = {found[1].lower() for found in _GIVEN_UP.finditer(new.content)}
     return subject(new.content) != subject(old.content) != "" and subject(old.content) in given_up
 
 

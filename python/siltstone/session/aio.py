@@ -116,6 +116,7 @@ class AsyncSession(BaseSession):
     fact_history = _twin(Session.fact_history)
     save = _twin(Session.save)
     retract = _twin(Session.retract)
+    restore = _twin(Session.restore)
     record_denial = _twin(Session.record_denial, _driven)
     learn = _twin(Session.learn, _driven)
     log = _twin(Session.log)

@@ -150,12 +150,8 @@ def find(
     store = known(core)
     moment = core.milliseconds() if as_of is None else milliseconds(as_of)
     asked = query is not None and query.strip() != "" and not everything
-    about = partial(is_about, types=types, topic=topic, entity=entity)
     own = "" if core.scope(scope) == "namespace" else core.session_id
-
-    def fits(fact: knowledge.Fact) -> bool:
-        return about(fact) and own in ("", fact.session_id)
-
+    fits = partial(is_about, types=types, topic=topic, entity=entity, session_id=own)
     if query is not None and asked:
         if core.knowing.config.fact_search == "hybrid":
             found = _hybrid(core, store).search(query, MAX_RESULTS, as_of=moment)
@@ -275,15 +271,21 @@ def save_called(core: SessionCore, called: Sequence[ToolCall]) -> None:
         notify(core.hooks, ExtractionFailed(core.session_id, reason, failures, len(saves)))
 
 
-def retract(core: SessionCore, fact_id: str) -> bool:
-    """Takes a fact back. It holds no more, and stays as history. False if no such fact held."""
+def retract(core: SessionCore, fact_id: str, *, back: bool = False) -> bool:
+    """Takes a fact back. It holds no more, and stays as history. False if no such fact held.
+
+    With *back*, a fact that is history holds again.
+    """
     core.check_open()
     stamp = core.milliseconds()
     with core.knowing.facts.lock:
         for fact in core.knowing.facts.facts():
-            if fact.id == fact_id and fact.holds_at(max(stamp, fact.created_at)):
+            at = max(stamp, fact.created_at)
+            is_past = fact.superseded_by is not None or fact.deleted_at is not None
+            if fact.id == fact_id and (is_past if back else fact.holds_at(at)):
+                new = replace(fact, superseded_by=None, superseded_at=None, superseded_because="")
                 with watch_operation("update_memory", core.store, core.session_id) as watched:
-                    core.knowing.facts.put([replace(fact, deleted_at=max(stamp, fact.created_at))])
+                    core.knowing.facts.put([replace(new, deleted_at=None if back else at)])
                     watched.count(1, fact.id)
                 break
         else:

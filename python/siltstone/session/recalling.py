@@ -13,7 +13,7 @@ from siltstone.documented import bm25, cosine, hash_vector, hybrid_scores, passe
 from siltstone.errors import EntryNotFoundError, StoreCorruptError, refuse
 from siltstone.events import RecallFailed, RecallInjected
 from siltstone.hooks import notify
-from siltstone.knowledge import find_facts
+from siltstone.knowledge import Fact, find_facts
 from siltstone.memory.base import Store, entries_of
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.database_log import RecallRecord, record_of
@@ -246,6 +246,12 @@ class Recalling:
         return block, {"messages": messages, "tokens": tokens, "recalled": block.text}
 
 
+def _said(fact: Fact) -> str:
+    """*fact* with the day on which it was said, and who said it."""
+    who = f" {fact.speaker}" if fact.speaker else ""
+    return f"{fact.content} ({datetime_from(fact.created_at):%Y-%m-%d}{who})"
+
+
 def _beside(store: Store, session_id: str, entry_id: int, distance: int) -> list[tuple[int, StoredEntry]]:
     """The entries stored directly before and after an entry, each with its distance."""
     found: list[tuple[int, StoredEntry]] = []
@@ -388,4 +394,7 @@ class _Source:
         if not held.facts():
             return []
         found = find_facts(held, query[-MOST_QUERY:], limit, as_of=self._core.milliseconds())
-        return [FactLine(fact.type, fact.content, score) for fact, score in found]
+        is_plain = self._documented is not None
+        return [
+            FactLine(fact.type, fact.content if is_plain else _said(fact), score) for fact, score in found
+        ]

@@ -628,6 +628,19 @@ class Session(BaseSession):
         finally:
             self._calls.recall_anew()
 
+    def restore(self, fact_id: str) -> bool:
+        """Brings back a fact that was replaced or taken back; what replaced it holds as well.
+
+        False if no such fact is history.
+        """
+        from siltstone.session import learning
+
+        self._calls.check_facts()
+        try:
+            return learning.retract(self._core, fact_id, back=True)
+        finally:
+            self._calls.recall_anew()
+
     def record_denial(
         self, tool: str, arguments: str | Mapping[str, Any], reason: str = "", goal: str = ""
     ) -> Correction:
