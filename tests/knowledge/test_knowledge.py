@@ -102,17 +102,25 @@ def test_oc_45_what_a_new_fact_does(old: str, new: str, action: str) -> None:
 SAID = json.loads((Path(__file__).parent.parent / "data" / "statements.json").read_text("utf-8"))
 
 
-def test_of_two_true_statements_none_is_lost_and_most_changes_are_seen() -> None:
-    """Pairs of statements, written before the rule: both true of different things, a change, a repetition."""
+@pytest.mark.parametrize(
+    ("half", "both", "update", "repeat"), [("seen", 1, 0.95, 0.95), ("unseen", 0.97, 0.6, 0.8)]
+)
+def test_of_two_true_statements_none_is_lost_and_most_changes_are_seen(
+    half: str, both: float, update: float, repeat: float
+) -> None:
+    """Pairs of statements, written before the rule: both true of different things, a change, a repetition.
+
+    The rule was made with one half; the other half was first read when it was done.
+    """
     of_kind = {"both": "ADD", "update": "SUPERSEDE", "repeat": "NONE"}
     right: dict[str, list[bool]] = {kind: [] for kind in of_kind}
-    for kind, first, second in SAID["pairs"]:
+    for kind, first, second in SAID[half]["pairs"]:
         action, _ = decide(new_fact("fact", second), [new_fact("fact", first)])
         right[kind].append(action == of_kind[kind])
     shares = {kind: sum(each) / len(each) for kind, each in right.items()}
-    assert shares["both"] >= 0.97
-    assert shares["update"] >= 0.8
-    assert shares["repeat"] >= 0.9
+    assert shares["both"] >= both
+    assert shares["update"] >= update
+    assert shares["repeat"] >= repeat
 
 
 def test_a_replaced_fact_tells_why_and_facts_of_two_people_or_contexts_stay_apart() -> None:
@@ -319,12 +327,14 @@ def test_patterns_find_what_is_stated(text: str, kind: str, content: str) -> Non
     assert fact.source_ranges == ((0, 1),)
 
 
-def test_patterns_find_most_of_what_users_say_of_themselves_and_nothing_in_other_texts() -> None:
-    found = [
-        any(value in fact.content for fact in pattern_facts(told(text))) for text, value in SAID["plain"]
-    ]
-    assert sum(found) >= 0.75 * len(found)
-    assert [text for text in SAID["none"] if pattern_facts(told(text))] == []
+@pytest.mark.parametrize(("half", "least"), [("seen", 0.8), ("unseen", 0.5)])
+def test_patterns_find_what_users_say_of_themselves_and_nothing_in_other_texts(
+    half: str, least: float
+) -> None:
+    said = SAID[half]["plain"]
+    found = [any(value in fact.content for fact in pattern_facts(told(text))) for text, value in said]
+    assert sum(found) >= least * len(found)
+    assert [text for text in SAID[half]["none"] if pattern_facts(told(text))] == []
 
 
 def test_patterns_find_nothing_in_the_sources_and_pages_of_the_project() -> None:

@@ -332,9 +332,11 @@ _EXPLICIT: Final[tuple[tuple[str, str], ...]] = (
     ("fact", r"^(?P<c>(?:my|our) \w+(?: \w+){0,3}'s (?:name|birthday|allergic|called|\w+ \w+ is)\b.+)"),
     ("fact", (r"^(?P<c>(?:in|on|at|for|during|every) [^,]{2,30},? (?:(?:i|we) ?<HABIT>|(?:my|our) [^,]+ "
               r"<SAYS>\b).+)")),
-    ("fact", r"^(?P<c>(?:in|on|at|for) (?:my|our) (?!impl|case|test)[^,]{2,30},? [^,]* <SAYS>\b.+)"),
-    ("fact", (r"^(?P<c>(?:every\w+|nobody|all|nothing) (?:\w+ ){0,3}?(?:we|our|my|us) .*\b(?:has|have|"
-              r"must|is|are|uses?|needs?)\s.+)")),
+    ("fact", (r"^(?P<c>(?!(?:write|give|show|make|find|explain|fix|add|remove|check|tell|let|create|convert|"
+              r"list|draft|describe|put|try|look|turn|go|see|read|run|use|set|note|if|when|while|where|how|"
+              r"why|what|can|could|would|should|is|are|do|does|did|as|for|so|then|now|here|th\w+)\b)"
+              r"(?:[^,:#]{0,60}?\b(?:my|our|us)\b[^,:#]{0,60}? <SAYS>\b.+|"
+              r"[^,:#]{0,40} <SAYS> [^,:#]{0,60}\b(?:my|our) .+))")),
     ("config", r"^(?P<c>you(?:'ll| will| can) (?:find|reach) (?:my|our) .+ (?:in|under|at|on) .+)"),
     ("fact", r"^(?P<c>(?:no|there (?:is|are)) [\w ]+ (?:in|on|at) (?:my|our) .+)"),
     ("fact", (r"^(?P<c><NAME>(?:'s birthday is| is (?:my|our)| was born (?:on|in)| is allergic to| lives "
@@ -396,7 +398,7 @@ _OTHERS: Final = re.compile(
 #: Paragraphs of code, logs, tables, pages, and quoted mails.
 _MATERIAL: Final = re.compile(
     r"^(?:\s*>|\s{4}|\t|\s*(?:[|#$%@/{}\[<*=~+]|\.\. |//|--|\d+[.)]\s|[\d\[][\d:./\- ,T]{6,}|(?:DEBUG|"
-    r"INFO|WARN\w*|ERROR)\b))|``|::|[{}<>]|\w\(|^\s*\w+\s?=|\w=\S+ \w+=|\w\[|[;{,]$|^\s*(?:def|import|"
+    r"INFO|WARN\w*|ERROR)\b))|``|::|\]\(|[{}<>]|\w\(|^\s*\w+\s?=|\w=\S+ \w+=|\w\[|[;{,]$|^\s*(?:def|import|"
     r"from|return|class|const|let|var|raise)\s\w|\b(?:raises?|returns|parameters?|arguments?|kwargs|"
     r"deprecated|https?:)\b|^.{50,}[^.!?:;。！？\s]\n(?=(?-i:[a-z(]))",
     re.MULTILINE | re.IGNORECASE,

@@ -78,12 +78,13 @@ def subject(text: str) -> str:
 # A statement in parts, by which our own rule compares facts.
 
 _POLITE: Final = re.compile(
-    r"^\W*(?:(?:and|so|but|hi|hello|hey|ok(?:ay)?|well|oh|sorry|please|actually|correction|fyi|btw|remember|note|"
-    r"just|a|quick|reminder|so you (?:know|have it)|i got that wrong|that was wrong|by the way|keep in mind|"
-    r"(?:do not|don't) forget|for the record|one more thing)\b[\s,:.!]*(?:that\b)?\s*)+"
-    r"|[\s,.]+(?:by the way|please|thanks|thank you|btw|fyi|cheers|ok)\W*$"
-    r"|(?:麻烦你?|请你?)?(?:记住|记得|记一下|注意)(?:一下)?[,，:：]?|更正(?:一下)?[,，:：]?|提醒(?:你)?一下[,，:：]?"
-    r"|顺便(?:说一下|说一句|说)?[,，:：]?|对了[,，]|谢谢(?:你)?[。！!]?|说错了[,，。]|不好意思[,，]|另外[,，]",
+    r"^\W*(?:(?:and|so|but|hi|hello|hey|ok(?:ay)?|well|oh|sorry|please|actually|correction|update|fyi|btw|"
+    r"remember|note|wait|just|a|quick|reminder|so you (?:know|have it)|i got that wrong|that was wrong|by "
+    r"the way|keep in mind|(?:do not|don't) forget|for the record|one more thing|scratch that|my mistake|"
+    r"(?:it )?turns out|heads.up|as i said|you know|again)\b[\s,:.!]*(?:that\b)?\s*)+|[\s,.]+(?:by the way|"
+    r"please|thanks|thank you|btw|fyi|cheers|ok)\W*$|(?:麻烦你?|请你?)?(?:记住|记得|记一下|"
+    r"注意)(?:一下)?[,，:：]?|更正(?:一下)?[,，:：]?|提醒(?:你)?一下[,，:：]?|顺便(?:说一下|说一句|"
+    r"说)?[,，:：]?|对了[,，]|谢谢(?:你)?[。！!]?|说错了[,，。]|不好意思[,，]|另外[,，]",
     re.IGNORECASE,
 )
 _SAYS_CHANGE: Final = re.compile(
@@ -92,19 +93,18 @@ _SAYS_CHANGE: Final = re.compile(
     re.IGNORECASE,
 )
 _CHANGES_TO: Final = re.compile(
-    r"\b(?:(?:has|have|had|was|were|is|are|got|been|just|being)\s+)*(?P<move>moved|relocated|transferred|migrated|"
-    r"changed|switched|extended|renamed|postponed|rescheduled|raised|increased|reduced|lowered|cut|set|"
-    r"bumped|upgraded|downgraded|shifted|pushed(?: back)?|brought forward|went up|went down|goes up|rose|"
-    r"dropped|fell|grew|updated|reset)\s+(?:over |back |away )?(?:to|into)\b|\b(?:is|are)\s+now\b|\bbecame\b"
-    r"|\bhas become\b"
-    r"|已?经?(?:改|(?P<move_zh>搬|移|迁移?)|换|调|挪|推迟|延期|延长|提前|涨|降|升级?|调整|变更?|更新|增加|减少)"
-    r"(?:成|到|为|至|叫|用)",
+    r"\b(?:(?:has|have|had|was|were|is|are|got|been|just|being)\s+)*(?P<move>moved|relocated|transferred|"
+    r"migrated|changed|switched|extended|renamed|postponed|rescheduled|raised|increased|reduced|lowered|cut|"
+    r"set|bumped|upgraded|downgraded|shifted|pushed(?: back)?|brought forward|went up|went down|goes up|"
+    r"rose|dropped|fell|grew|updated|reset)\s+(?:over |back |away |up |down |forward |on |out )?(?:to|"
+    r"into)\b|\b(?:is|are)\s+now\b|\bbecame\b|\bhas become\b|已?经?(?:改|(?P<move_zh>搬|移|迁移?)|换|调|挪|"
+    r"推迟|延期|延长|提前|涨|降|升级?|调整|变更?|更新|增加|减少)(?:成|到|为|至|叫|用)",
     re.IGNORECASE,
 )
 _GIVES_UP: Final = re.compile(
-    r"(?:\b(?:instead of|rather than|no longer|not|never|away from|stopped|quit|replac(?:ed|es|ing)|dropped|"
-    r"(?:moved|switched|migrated|changed|went)(?: \w+){0,3}? from)\b|不再?|没有|从|取消|停用)"
-    r"\s*(?P<c>[^,;，；。]+?)(?=[,;，；。]|$|\s(?:to|but|and|with|by)\s|→)",
+    r"(?:\b(?:instead of|rather than|no longer|not|never|away from|stopped|quit|left|gave up|ditched|"
+    r"swapped|replac(?:ed|es|ing)|dropped|(?:moved|switched|migrated|changed|went)(?: \w+){0,3}? from)\b|"
+    r"不再?|没有|从|取消|停用)\s*(?P<c>[^,;，；。]+?)(?=[,;，；。]|$|\s(?:to|but|and|with|by)\s|→)",
     re.IGNORECASE,
 )
 _CJK: Final = "\u3040-\u30ff\u3400-\u9fff"
@@ -162,7 +162,10 @@ def _stems(line: str) -> frozenset[str]:
     return frozenset(map(_form, line.split()))
 
 
-_LEFT_OUT: Final = _stems("a an the that there very really also just still longer 的 了 吧 啊 呢 哦 呀 这 那")
+_LEFT_OUT: Final = _stems(
+    "a an the that there very really also just still longer too already actually basically please so got any "
+    "的 了 吧 啊 呢 哦 呀 这 那"
+)
 _LIGHT: Final = _stems("be have do of for use run host go every 是 在 用 做 有 跑 使 从 每")
 _TIES: Final = _stems("on in at to from with by than over instead before after without not never via under")
 _PREPOSITIONS: Final = _TIES - {"not", "never", "instead"} | {"of", "for"}
@@ -308,8 +311,14 @@ def _verb(tokens: Sequence[str], raw: Sequence[str]) -> int:
                 or raw[place].endswith(("s", "ed"))
             ):
                 return place
-    numbers = (place for place in range(2, len(tokens)) if tokens[place][0].isdigit())
-    return next((place - 1 for place in numbers if not tokens[place - 1].isascii()), -1)  # as in Chinese
+    for place in range(
+        2, len(tokens)
+    ):  # an unknown verb stands before "at 9", and in Chinese before a number
+        if tokens[place][0].isdigit():
+            if not tokens[place - 1].isascii():
+                return place - 1
+            return place - 2 if place > 2 and tokens[place - 1] in _PREPOSITIONS else -1
+    return -1
 
 
 def repeats(one: str, other: str) -> bool:
@@ -342,11 +351,12 @@ def replaces(new: str, old: str) -> str:
 
 def _in_order(said: Statement) -> list[str]:
     """The words in order, without times, which may stand anywhere."""
-    words = (*said.tokens, *said.front, "")
+    words, behind_ties = (*said.tokens, ""), {word for _, word in said.tied}
     return [
         word
         for word, behind in pairwise(words)
         if not (word in _TIMES or word in _TIES or word in _LIGHT or (word[0].isdigit() and behind in _TIMES))
+        and word not in behind_ties
     ]
 
 
@@ -360,12 +370,11 @@ def _complement(said: Statement) -> list[str]:
 
 def _is_one_relation(before: Statement, after: Statement) -> bool:
     """Whether both have the same relation to their values; a change has that of the state that it ends."""
-    if before.tokens[before.verb] == after.tokens[after.verb]:
-        return True
+    is_same = before.tokens[before.verb] == after.tokens[after.verb]
     changed, kept = (before, after) if before.is_change else (after, before)
     verb, kind = kept.tokens[kept.verb], _kind(_complement(kept))
-    if not changed.is_change:
-        return False
+    if is_same or not changed.is_change:
+        return is_same
     if changed.moves and verb == "be":
         return kind == "time" or not _PREPOSITIONS.isdisjoint(kept.tokens[kept.verb + 1 :][:1])
     return verb in _ONE_PLACE or (verb in _IS) or (verb == "have" and kind == "number")
@@ -398,8 +407,10 @@ def _differ_in_one_value(before: Statement, after: Statement) -> bool:
         are_names = after.names.issuperset(now) and before.names.issuperset(was)
         is_it = not {before.tokens[before.verb], after.tokens[after.verb]}.isdisjoint(("be", "是", "为"))
         return not relation & _GATHERS and (not is_it or are_names or bool(before.subject & _ATTRIBUTES))
+    is_own = before.subject & {"i", "we"} and after.names.issuperset(now) and before.names.issuperset(was)
     return not (before.subject & _SEVERAL or "have" in relation) and bool(
-        relation & _ONE_PLACE or (relation & _IS and before.subject & _ATTRIBUTES)
+        relation & _ONE_PLACE
+        or (relation & _IS and (before.subject & _ATTRIBUTES or (is_own and len(before.subject) > 1)))
     )
 
 
