@@ -13,8 +13,8 @@ PACKAGE, CORE = CHECKOUT / "python" / "siltstone", CHECKOUT / "rust" / "core" / 
 FLOORS = {  # lowest first: a room imports rooms of earlier lines, and itself
     PACKAGE: [
         "_native errors",
-        "embedding hooks limits messages",
-        "documented index llm redaction tokens",
+        "embedding hooks messages refusals",
+        "documented index limits llm redaction tokens",
         "events",
         "compaction knowledge memory models",
         "archive evaluation recall testing tools",

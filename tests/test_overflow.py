@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from siltstone import ModelError
-from siltstone.limits import ProviderLimit, is_context_overflow, provider_limit
+from siltstone import ConfigError, ContextOverflowError, ModelError
+from siltstone.limits import ProviderLimit, is_context_overflow, provider_limit, request_bytes_of
+from siltstone.refusals import Row, add_row, refusal_of, rows
 
 OVERFLOWS = [
     # OpenAI and those who speak like it
@@ -35,7 +36,12 @@ OVERFLOWS = [
 ]
 
 # Answers of providers and servers, each with the window that it tells.
-REFUSALS = json.loads((Path(__file__).parent / "data" / "overflows.json").read_text("utf-8"))
+DATA = Path(__file__).parent / "data"
+REFUSALS = json.loads((DATA / "overflows.json").read_text("utf-8"))
+
+# Refusals of all kinds, each with its source.
+COLLECTED = json.loads((DATA / "refusals.json").read_text("utf-8"))
+KINDS = {"overflow": "tokens", "bytes": "bytes", "other": None}
 
 OTHERS = [
     "",
@@ -142,3 +148,117 @@ def test_a_circle_of_causes_ends() -> None:
     one, other = ValueError("one"), ValueError("other")
     one.__cause__, other.__cause__ = other, one
     assert not is_context_overflow(one)
+
+
+def as_error(refusal: dict[str, Any]) -> Exception:
+    """The exception of an SDK, as far as *refusal* tells of it."""
+    error = type(refusal.get("class") or "APIError", (Exception,), {})(refusal["text"])
+    told = {"status_code": refusal.get("status"), "code": refusal.get("code"), "type": refusal.get("type")}
+    error.__dict__.update({key: value for key, value in told.items() if value is not None})
+    return error
+
+
+@pytest.mark.parametrize("refusal", COLLECTED, ids=lambda refusal: refusal["id"])
+def test_what_was_collected_is_read_by_what_it_is(refusal: dict[str, Any]) -> None:
+    for error in (as_error(refusal), refusal["text"]):
+        said = refusal_of(error)
+        assert (said and said.kind) == KINDS[refusal["kind"]], refusal["source"]
+        if said is not None and said.kind == "tokens":
+            named = (refusal.get("limit"), refusal.get("count"), refusal.get("answer"))
+            assert (said.limit, said.sent, said.answer) == named
+
+
+def test_each_row_has_a_source_and_something_to_compare() -> None:
+    assert len(rows()) > 40
+    for row in rows():
+        assert row.kind in ("tokens", "bytes", "other")
+        assert len(row.source) > 8
+        assert row.text or row.names or row.status
+        assert not {"CONTEXT", "EXCESS", "ASKED", "CAP"} & set(row.text.split()), "a word without a meaning"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (429, None),
+        (402, None),
+        (529, None),
+        (413, "bytes"),
+        ("RateLimitError", None),
+        ("ContentTooLargeError", None),  # its status says it
+        ("ContextWindowExceededError", "tokens"),
+        ("ContextWindowOverflowException", "tokens"),
+        ("PayloadTooLargeError", "bytes"),
+    ],
+)
+def test_status_and_class_stand_before_words(error: int | str, kind: str | None) -> None:
+    """The words of the first are those of an overflow: its status, or its class, says that it is none."""
+    made = type(error if isinstance(error, str) else "APIStatusError", (Exception,), {})
+    said = made(
+        "the prompt is over the context window" if kind is None and error != "ContentTooLargeError" else "x"
+    )
+    if isinstance(error, int):
+        said.status_code = error
+    found = refusal_of(said)
+    assert (found and found.kind) == kind
+
+
+def test_the_body_and_the_response_of_an_sdk_are_read() -> None:
+    error = RuntimeError("Bad request")
+    error.body = {"error": {"code": "context_length_exceeded", "message": "at most 8,192 tokens"}}  # type: ignore[attr-defined]
+    assert refusal_of(error)
+    aws = RuntimeError("An error occurred")
+    aws.response = {"Error": {"Code": "ThrottlingException", "Message": "Too many tokens"}}  # type: ignore[attr-defined]
+    assert refusal_of(aws) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "sent"),
+    [
+        ("Your prompt of 140,321 tokens exceeds the 128k context window", 128_000, 140_321),
+        (
+            "the maximum context length is 1.048.576 tokens, at least 1.200.000 tokens were in the prompt",
+            1_048_576,
+            1_200_000,
+        ),
+        (
+            "the prompt has 1 200 000 tokens, which exceeds the limit of 1 048 576 tokens",
+            1_048_576,
+            1_200_000,
+        ),
+        ("the request of 30 MB exceeds the limit of 20 MB", 20_000_000, 30_000_000),
+        ("Error code: 400 - the prompt is too long for gpt-4-32k", None, None),
+    ],
+)
+def test_numbers_are_read_as_people_write_them(text: str, limit: int | None, sent: int | None) -> None:
+    said = refusal_of(text)
+    assert said is not None
+    assert (said.limit, said.sent) == (limit, sent)
+
+
+def test_a_row_of_one_s_own_goes_first() -> None:
+    words = "Alles voll: 9000 von 8192 Wörtern"
+    assert refusal_of(words) is None
+    add_row(Row("tokens", "a gateway", r"Alles voll: COUNT von LIMIT"))
+    try:
+        said = refusal_of(words)
+        assert said is not None
+        assert (said.source, said.limit, said.sent) == ("a gateway", 8_192, 9_000)
+    finally:
+        rows().pop(0)
+
+
+@pytest.mark.parametrize("row", ["context", Row("tokens", "nobody")])
+def test_a_row_without_columns_is_refused(row: Any) -> None:
+    with pytest.raises(ConfigError, match="row must be"):
+        add_row(row)
+
+
+def test_our_own_error_is_no_refusal_of_a_provider() -> None:
+    assert not is_context_overflow(ContextOverflowError("the request has 9 tokens, the window 8"))
+
+
+def test_what_a_provider_takes_in_bytes_is_known_by_the_model() -> None:
+    assert request_bytes_of("claude-sonnet-5") == 32_000_000
+    assert request_bytes_of("us.anthropic.claude-sonnet-5-v1:0") == 25_000_000
+    assert request_bytes_of("mine") is None

@@ -79,10 +79,8 @@ def test_a_session_with_a_guess_warns_and_learns_from_the_provider(caplog: pytes
         assert session.context_window == 2_000
 
 
-@pytest.mark.parametrize(
-    "options", [{"context_window": "auto"}, {"context_window": 9, "agent_model": "gpt-5"}]
-)
-def test_auto_and_the_model_go_together(options: dict[str, object]) -> None:
+@pytest.mark.parametrize("options", [{"context_window": "auto"}, {"context_window": 9, "agent_model": 5}])
+def test_auto_needs_a_model_and_a_model_a_name(options: dict[str, object]) -> None:
     with pytest.raises(siltstone.ConfigError, match="agent_model"):
         siltstone.Session.open(None, "s", memory=siltstone.SimpleMemoryStore(), **options)  # type: ignore[arg-type]
 

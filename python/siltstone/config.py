@@ -36,7 +36,7 @@ from siltstone.compaction.results import (
     DropDuplicateReads,
     DuplicatesConfig,
 )
-from siltstone.errors import ConfigError
+from siltstone.errors import ConfigError, refuse
 from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 from siltstone.systems.openclaw import SmartTrim, SmartTrimConfig
 from siltstone.systems.rustant import PROMPT as WINDOW_PROMPT, WindowCompactor, WindowConfig
@@ -206,9 +206,7 @@ def make_policy(
     more = {key: given.pop(key, default) for key, default in kind.more.items()}
     for key, value in more.items():
         if not isinstance(value, str) or not value.strip():
-            raise ConfigError(
-                f"{key} must be a text that is not blank, got {value!r}", field=key, value=value
-            )
+            refuse(key, "a text that is not blank", value)
     base: dict[str, Any] = {}
     if kind.documented is not None and given.get(DOCUMENTED) is True:
         form = kind.documented()

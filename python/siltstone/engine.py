@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeAlias
 from siltstone import llm
 from siltstone.compaction import checks
 from siltstone.compaction.base import Compaction, CompactionError, Compactor, Skip, Trigger, check_policy
-from siltstone.compaction.emergency import Emergency, check_room as check_room
+from siltstone.compaction.emergency import Emergency, Lighten as Lighten, check_room as check_room
 from siltstone.compaction.prompts import estimated_usage
 from siltstone.compaction.rewrite import Offload
 from siltstone.compaction.validate import check_legal, dry_run, guided, injected, validate

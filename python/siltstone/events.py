@@ -257,17 +257,21 @@ class ForgottenReturned:
 
 @dataclass(frozen=True, slots=True)
 class WindowLearned:
-    """A provider refused a request as too large, and its limit is smaller than the window known so far.
+    """A model takes smaller requests than its window says: told when it is learned, and at each opening.
 
     Attributes:
         session_id: The session.
-        before: The window in tokens until now; None if there was none.
-        window: The window in tokens from now on. It is stored with the session.
+        before: The window in tokens without this limit; None if there is none.
+        window: The limit, in the provider's tokens. It is stored with the session, for this model.
+        model: The model; empty if nobody named it.
+        source: How it was learned.
     """
 
     session_id: str
     before: int | None
     window: int
+    model: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
-from siltstone.errors import ConfigError, ModelError
+from siltstone.errors import ModelError, refuse
 from siltstone.hooks import (
     UNWATCHED,
     HookCall,
@@ -134,15 +134,9 @@ class CompletionRequest:
 
     def __post_init__(self) -> None:
         if isinstance(self.stop, str) or not all(isinstance(each, str) and each for each in self.stop):
-            raise ConfigError(
-                f"stop must be texts that are not empty, got {self.stop!r}", field="stop", value=self.stop
-            )
+            refuse("stop", "texts that are not empty", self.stop)
         if self.temperature is not None and not 0 <= self.temperature <= 2:
-            raise ConfigError(
-                f"temperature must be None or in 0..2, got {self.temperature!r}",
-                field="temperature",
-                value=self.temperature,
-            )
+            refuse("temperature", "None or in 0..2", self.temperature)
 
 
 @dataclass(frozen=True, slots=True)

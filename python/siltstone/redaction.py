@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
 from siltstone._native import Redactor as _Rules, redaction_rules
-from siltstone.errors import ConfigError, SecretRefusedError
+from siltstone.errors import SecretRefusedError, refuse
 from siltstone.messages import RawMessage
 from siltstone.messages.message import as_fields
 
@@ -110,11 +110,7 @@ class RedactionConfig:
 
     def __post_init__(self) -> None:
         if self.signed not in ("leave_out", "refuse"):
-            raise ConfigError(
-                f"signed must be 'leave_out' or 'refuse', got {self.signed!r}",
-                field="signed",
-                value=self.signed,
-            )
+            refuse("signed", "'leave_out' or 'refuse'", self.signed)
         _compiled(self)
 
 

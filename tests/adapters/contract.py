@@ -725,6 +725,19 @@ class AdapterContract:
             assert other not in json.dumps(sessions[name].log())
             assert len(sessions[name].log()) == self.case.prompts + 4 * self.case.messages_of_a_turn
 
+    def test_a_stream_that_is_refused_before_its_content_is_asked_for_again(self) -> None:
+        session = opened(policy=siltstone.ThresholdCompactor(), context_window=100_000)
+        script, inputs = conversation(4)
+        told, state = "", None
+        for number, text in enumerate([*inputs, "And now?"]):
+            replies = script[2 * number : 2 * number + 2] or [Refuse(), Say("It fits.")]
+            seen = self.case.stream(session, replies, text, state)
+            if seen is None:
+                pytest.skip("the framework streams nothing")
+            told, state = seen
+        assert told.strip() == "It fits."
+        assert [each.reason for each in session.compactions()] == ["overflow"]
+
     def test_a_request_that_is_too_large_is_sent_again_smaller(self, is_async: bool) -> None:
         if not self.case.can_send_again:
             pytest.skip("the framework lets no hook send a second request")

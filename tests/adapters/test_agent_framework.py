@@ -89,6 +89,9 @@ class Scripted(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], BaseChatC
         return ChatResponse(messages=[message], usage_details=USED, model="scripted")
 
     async def _updates(self, reply: Reply, sent: int) -> AsyncIterator[ChatResponseUpdate]:
+        if isinstance(reply, Refuse):
+            yield ChatResponseUpdate(role="assistant", contents=[])
+            raise PromptTooLongError(reply.text)
         for content in _contents(reply, sent):
             yield ChatResponseUpdate(role="assistant", contents=[content])
 

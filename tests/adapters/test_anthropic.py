@@ -218,6 +218,51 @@ def test_an_error_that_is_no_overflow_reaches_the_caller_as_the_sdks_own() -> No
     assert len(run.sent) == 1
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        {
+            "type": "error",
+            "error": {"type": "request_too_large", "message": "Request exceeds the maximum size"},
+        },
+        "<html><head><title>413 Request Entity Too Large</title></head></html>",
+    ],
+)
+def test_too_many_bytes_make_the_largest_bodies_leave_and_no_window_smaller(body: Any) -> None:
+    run = Run()
+    said = {"id": "m", "type": "message", "role": "assistant", "model": "scripted", "stop_reason": "end_turn"}
+    usage = {"input_tokens": 9, "output_tokens": 1}
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        noted(run)(json.loads(request.content))
+        if len(request.content) < 500_000:
+            text = {"type": "text", "text": "Seen."}
+            told = {**said, "content": [text], "stop_sequence": None, "usage": usage}
+            return httpx2.Response(200, json=told)
+        return httpx2.Response(413, **({"text": body} if isinstance(body, str) else {"json": body}))
+
+    session = opened(policy=siltstone.ThresholdCompactor(), context_window=100_000)
+    http = httpx2.Client(transport=httpx2.MockTransport(answer))
+    sdk = anthropic.Anthropic(middleware=[SiltstoneMiddleware(session)], http_client=http, **QUIET)
+    messages: list[Any] = []
+    for number, size in enumerate([400_000, 150_000, 90_000, 90_000]):
+        source = {"type": "base64", "media_type": "image/png", "data": "A" * size}
+        messages += [
+            {
+                "role": "user",
+                "content": [{"type": "text", "text": f"Page {number}."}, {"type": "image", "source": source}],
+            },
+            {"role": "assistant", "content": "Seen."},
+        ]
+    messages.append({"role": "user", "content": "Which pages did we see?"})
+    assert sdk.messages.create(**asked(session, messages)).content[0].text == "Seen."
+    refused, sent = run.sent
+    kept = [len(str(message)) > 80_000 for message in sent if message["role"] == "user"]
+    assert kept == [False, True, True, True, False], "the largest left"
+    assert len(sent) == len(refused)
+    assert (session.context_window, session.limits, session.agent_model) == (100_000, (), "scripted")
+
+
 def test_an_attempt_that_the_sdk_makes_again_is_prepared_once() -> None:
     session, tries = opened(), list[Any]()
 

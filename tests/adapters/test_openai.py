@@ -15,6 +15,7 @@ import pytest
 
 pytest.importorskip("openai", reason="openai is not installed; it comes with the extra openai")
 
+import httpx2
 import openai
 from openai.types.chat import ChatCompletionMessageParam
 from pydantic import TypeAdapter
@@ -232,6 +233,114 @@ def test_an_error_that_is_no_overflow_reaches_the_caller() -> None:
         with pytest.raises(openai.BadRequestError, match="Invalid tool"):
             create(**asked(create, asks))
     assert len(run.sent) == 1
+
+
+OVERFLOW = {
+    "code": "context_length_exceeded",
+    "message": "Your input exceeds the context window of this model. Please adjust your input and try again.",
+}
+THROTTLED = {"code": "rate_limit_exceeded", "message": "Rate limit reached for gpt-5"}
+
+
+class Streaming:
+    """The Responses API, streamed: what it refuses, it refuses in the stream, after HTTP 200."""
+
+    def __init__(self, how: str, error: dict[str, str], *, late: bool = False) -> None:
+        self.how, self.error, self.late = how, error, late
+        self.sent: list[int] = []
+
+    def events(self, body: dict[str, Any]) -> list[dict[str, Any]]:
+        self.sent.append(len(body["input"]))
+        whole: dict[str, Any] = {"id": "r", "object": "response", "created_at": 0, "model": "m", "output": []}
+        begun = [{"type": "response.created", "response": {**whole, "status": "in_progress"}}]
+        place = {"item_id": "i", "output_index": 0, "content_index": 0, "logprobs": []}
+        said = [{"type": "response.output_text.delta", **place, "delta": "Noted."}]
+        if len(self.sent) > 1:
+            return [
+                *begun,
+                *said,
+                {"type": "response.completed", "response": {**whole, "status": "completed"}},
+            ]
+        failed = {"type": "response.failed", "response": {**whole, "status": "failed", "error": self.error}}
+        return [
+            *begun,
+            *(said if self.late else []),
+            failed if self.how == "failed" else {"type": "error", **self.error},
+        ]
+
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        numbered = enumerate(self.events(json.loads(request.content)))
+        lines = [json.dumps({**event, "sequence_number": at}) for at, event in numbered]
+        kinds = [json.loads(line)["type"] for line in lines]
+        text = "".join(f"event: {kind}\ndata: {line}\n\n" for kind, line in zip(kinds, lines, strict=True))
+        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=text.encode())
+
+    async def answer(self, request: httpx2.Request) -> httpx2.Response:
+        return self(request)
+
+
+def streamed(server: Streaming, *, is_async: bool) -> list[str]:
+    """The types of the events that the reader of a stream gets."""
+    session = opened(model=None)
+    items: list[Any] = [
+        item
+        for number in range(12)
+        for item in (
+            {"role": "user", "content": f"Boat {number}. " + "The harbour is calm. " * 20},
+            {"role": "assistant", "content": "Noted."},
+        )
+    ]
+    options: dict[str, Any] = {
+        "model": "m",
+        "input": [*items, {"role": "user", "content": "Go on."}],
+        "stream": True,
+    }
+    if not is_async:
+        http = httpx2.Client(transport=httpx2.MockTransport(server))
+        create = prepared(session, openai.OpenAI(http_client=http, **QUIET).responses.create)
+        with create(**options) as stream:
+            return [event.type for event in stream]
+
+    async def read() -> list[str]:
+        http = httpx2.AsyncClient(transport=httpx2.MockTransport(server.answer))
+        create = async_prepared(session, openai.AsyncOpenAI(http_client=http, **QUIET).responses.create)
+        async with await create(**options) as stream:
+            return [event.type async for event in stream]
+
+    return asyncio.run(read())
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("how", ["failed", "error"])
+def test_a_refusal_inside_a_stream_is_answered_by_a_smaller_request(how: str, is_async: bool) -> None:
+    server = Streaming(how, OVERFLOW)
+    assert streamed(server, is_async=is_async) == [
+        "response.created", "response.output_text.delta", "response.completed",
+    ]  # fmt: skip
+    assert server.sent[1] < server.sent[0]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_after_content_and_for_another_error_the_stream_goes_on_as_it_came(is_async: bool) -> None:
+    server = Streaming("failed", OVERFLOW, late=True)
+    kinds = ["response.created", "response.output_text.delta", "response.failed"]
+    assert streamed(server, is_async=is_async) == kinds
+    throttled = Streaming("failed", THROTTLED)
+    assert streamed(throttled, is_async=is_async) == ["response.created", "response.failed"]
+    assert len(server.sent) == len(throttled.sent) == 1
+
+
+def test_a_field_that_is_too_long_costs_nothing() -> None:
+    session, run = opened(), Run()
+    said = "Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40"
+    with scripted([Refuse(said)], noted(run)) as server, client(server) as sdk:
+        create = prepared(session, sdk.chat.completions.create)
+        asks = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "Hello"}]
+        with pytest.raises(openai.BadRequestError, match="too long"):
+            create(**asked(create, asks))
+    assert len(run.sent) == 1
+    assert session.compactions() == []
+    assert session.agent_model == "scripted"
 
 
 def test_a_summariser_of_the_same_api_counts_its_usage() -> None:

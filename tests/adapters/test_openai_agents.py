@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -329,6 +330,28 @@ async def test_a_stream_that_is_refused_before_it_begins_is_asked_for_again() ->
     async for _ in streamed.stream_events():
         pass
     assert streamed.final_output == "It fits."
+    assert [each.reason for each in session.compactions()] == ["overflow"]
+
+
+async def test_a_stream_that_is_refused_after_it_began_is_asked_for_again_until_content_has_come() -> None:
+    class Late(ScriptedModel):
+        """Its provider refuses inside the stream."""
+
+        async def stream_response(self, *args: Any, **kwargs: Any) -> Any:
+            yield SimpleNamespace(type="response.created")
+            async for event in super().stream_response(*args, **kwargs):
+                yield event
+
+    session, memory = fresh(policy=siltstone.ThresholdCompactor(), context_window=100_000)
+    script, inputs = conversation(4)
+    await talk(memory, script, *inputs)
+    error = PromptTooLongError("terminal event `response.failed`; error=(code='context_length_exceeded')")
+    agent = AgentsCase().agent(memory, Late([error, step(Say("It fits."), 7)]))
+    config = memory.run_config(tracing_disabled=True)
+    streamed = Runner.run_streamed(agent, "And now?", session=memory, run_config=config)
+    said = [event async for event in streamed.stream_events() if event.type == "raw_response_event"]
+    assert streamed.final_output == "It fits."
+    assert said[-1].data.type == "response.completed"
     assert [each.reason for each in session.compactions()] == ["overflow"]
 
 

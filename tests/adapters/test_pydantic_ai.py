@@ -82,7 +82,10 @@ class Scripted:
     async def stream(self, messages: list[Any], info: AgentInfo) -> AsyncIterator[Any]:
         """The same as deltas."""
         self._told(messages, info)
-        for place, part in enumerate(_parts(next(self.replies), len(messages))):
+        reply = next(self.replies)
+        if isinstance(reply, Refuse):
+            raise ModelHTTPError(400, "scripted", {"message": reply.text})
+        for place, part in enumerate(_parts(reply, len(messages))):
             if isinstance(part, TextPart):
                 yield part.content
             elif isinstance(part, ThinkingPart):

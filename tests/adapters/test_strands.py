@@ -326,6 +326,33 @@ def test_an_overflow_that_says_nothing_known_is_one_all_the_same() -> None:
     assert [each.reason for each in session.compactions()] == ["overflow"]
 
 
+@pytest.mark.parametrize("said", [0, 3])
+def test_a_refusal_inside_a_stream_is_sent_again_until_content_has_come(said: int) -> None:
+    class Late(Scripted):
+        """Its provider refuses after the first events of an answer."""
+
+        async def stream(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            first = self.script[self.place] == Refuse()
+            for event in list(_events(Say("It is"), 1))[: 1 + said] if first else ():
+                yield event
+            async for event in super().stream(*args, **kwargs):
+                yield event
+
+    session = opened(policy=siltstone.ThresholdCompactor(), context_window=100_000)
+    script, inputs = conversation(4)
+    model = Late([*script, Refuse(), Say("It fits.")], Run())
+    agent = an_agent(session, [], Run())
+    agent.model = model
+    for text in inputs:
+        agent(text)
+    if said:
+        with pytest.raises(ContextWindowOverflowException):
+            agent("And now?")
+    else:
+        assert str(agent("And now?")).strip() == "It fits."
+    assert session.agent_model == "scripted"
+
+
 def test_an_overflow_that_nothing_helps_is_the_agents_own_error() -> None:
     agent = an_agent(opened(), [Refuse("no")] * 5, Run())
     with pytest.raises(ContextWindowOverflowException, match="no"):

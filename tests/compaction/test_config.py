@@ -20,7 +20,7 @@ def test_the_documented_defaults():
     assert config.min_turns_between_compactions == 3
     assert config.retained_token_budget == "auto"
     assert config.strict_guard is False
-    assert config.max_request_bytes is None
+    assert config.max_request_bytes == "auto"
     assert config.min_reduction == 0.0
     assert config.estimator == "blocks"
     assert config.summary_prefix == SUMMARY_PREFIX

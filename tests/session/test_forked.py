@@ -57,6 +57,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "recall": lambda s: s.recall("question"),
     "recalls": lambda s: s.recalls(),
     "record_denial": lambda s: s.record_denial("shell", "rm"),
+    "reset_limits": lambda s: s.reset_limits(),
     "recover": lambda s: s.recover(ValueError(REFUSED)),
     "reload": lambda s: s.reload(),
     "resummarize": lambda s: s.resummarize(),
@@ -71,7 +72,17 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "wait_for_compaction": lambda s: s.wait_for_compaction(),
 }
 #: Properties of a session that need no store and no lock; ``close`` leaves the session to the parent.
-TOLD = {"close", "context_window", "estimate_error", "open", "session_id", "store", "usage"}
+TOLD = {
+    "agent_model",
+    "close",
+    "context_window",
+    "estimate_error",
+    "limits",
+    "open",
+    "session_id",
+    "store",
+    "usage",
+}
 
 
 def said(count: int) -> list[dict[str, Any]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from siltstone.adapters.base import acalled_tool, requires
+from siltstone.adapters.base import abegun_again, acalled_tool, requires
 from siltstone.adapters.host import HostDialect
 from siltstone.adapters.pool import MOST_OPEN, Pool, Source, named_by_host
 from siltstone.errors import ConfigError
@@ -246,6 +246,7 @@ with requires("agent-framework"):
         FunctionInvocationContext,
         FunctionTool,
         Message,
+        ResponseStream,
         UsageDetails,
         add_usage_details,
     )
@@ -264,8 +265,8 @@ class SiltstoneMiddleware(ChatMiddleware):
 
     The history of an ``AgentSession`` keeps every message, and the model sees the session's view. Recalled
     text is only in the request. The cost of siltstone's own model calls is in the usage of the run. If the
-    provider refuses a request as too large, a smaller one is sent, at most twice. A streamed request is not
-    sent again, because the user may have read a part of the answer.
+    provider refuses a request as too large, a smaller one is sent, at most twice; of a stream, until
+    its first content.
 
     Args:
         session: The session of the agent's only conversation; or a store, or a function that opens the
@@ -326,6 +327,7 @@ class SiltstoneMiddleware(ChatMiddleware):
             return response
 
         async with self._pool.adoor(name, named_by_host(name)) as door:
+            door.model = (context.options or {}).get("model_id") or context.client
             ready = await door.aprepare(stored, request)
             while True:
                 used += ready.usage
@@ -336,8 +338,23 @@ class SiltstoneMiddleware(ChatMiddleware):
                     ready = await door.arecover(error, ready)  # raises the error itself if it cannot help
                 else:
                     break
+
+        async def recover(error: Exception) -> None:
+            nonlocal ready
+            async with self._pool.adoor(name, named_by_host(name)) as door:
+                ready = await door.arecover(error, ready)  # raises the error itself if it cannot help
+            used.extend(ready.usage)
+            context.messages = ready.messages
+
+        async def send() -> Any:
+            await call_next()
+            return aiter(cast("Any", context.result))
+
         if context.stream:
             context.stream_result_hooks.append(ended)
+            stream: Any = context.result
+            again = abegun_again(aiter(stream), send, recover)  # when nobody holds the session any more
+            context.result = ResponseStream(again, finalizer=stream._finalizer)
         elif isinstance(context.result, ChatResponse):
             context.result = await ended(context.result)
 

@@ -53,6 +53,7 @@ class SiltstoneMiddleware(anthropic.Middleware):
         """Handles a call of the sync client, once for each attempt of the SDK."""
         if not _is_create(request):
             return call_next(request)
+        self._door.model = request.json.get("model")
         messages = self._door.prepare(request.json["messages"])
         while True:
             response = call_next(_with(request, messages))
@@ -62,7 +63,7 @@ class SiltstoneMiddleware(anthropic.Middleware):
                     self._door.heard(getattr(answer, "usage", None), _said(answer))
                 return response
             response.read()
-            refusal = RequestRefusedError(response.text())
+            refusal = RequestRefusedError(f"{response.status_code} {response.text()}")
             try:
                 messages = self._door.recover(refusal)
             except RequestRefusedError:
@@ -72,6 +73,7 @@ class SiltstoneMiddleware(anthropic.Middleware):
         """Handles a call of the async client, once for each attempt of the SDK."""
         if not _is_create(request):
             return await call_next(request)
+        self._door.model = request.json.get("model")
         messages = await self._door.aprepare(request.json["messages"])
         while True:
             response = await call_next(_with(request, messages))
@@ -81,7 +83,7 @@ class SiltstoneMiddleware(anthropic.Middleware):
                     await self._door.aheard(getattr(answer, "usage", None), _said(answer))
                 return response
             await response.read()
-            refusal = RequestRefusedError(await response.text())
+            refusal = RequestRefusedError(f"{response.status_code} {await response.text()}")
             try:
                 messages = await self._door.arecover(refusal)
             except RequestRefusedError:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -245,8 +246,116 @@ class Ready(Generic[M]):
         return self._write(self.prepared.history)
 
 
+def _name_of(model: Any) -> object:
+    """The name of *model*: a text, or an object of an SDK or a framework, perhaps in a wrapper."""
+    for each in (model, *(getattr(model, key, None) for key in ("bound", "model", "_model"))):
+        named = [getattr(each, key, None) for key in ("model_name", "model_id", "model")]
+        if found := [each for each in (each, *named) if isinstance(each, str)]:
+            return found[0]
+    return None
+
+
 class RequestRefusedError(Exception):
     """The error of a provider that refused a request, for ``recover``. It never leaves an adapter."""
+
+
+_BEGINNING = re.compile(
+    r"response\.(?:created|queued|in_progress|output_item\.added|content_part\.added)|keepalive|ping|message_start|"
+    r"content_block_start"
+)
+
+
+class Held:
+    """The events of a stream, which are kept back until content has come.
+
+    Until then a stream that ends with a refusal is begun again, with a smaller request. So the reader gets
+    the events of one stream alone.
+    """
+
+    def __init__(self) -> None:
+        self._events: list[Any] = []
+        self.has_begun = False
+
+    def take(self, event: Any) -> list[Any]:
+        """The events that the reader may get now, after *event*.
+
+        Raises:
+            RequestRefusedError: *event* says that the request was refused.
+        """
+        self._events.append(event)
+        kind = getattr(event, "type", None)
+        if not self.has_begun and kind in ("response.failed", "error"):
+            error = getattr(getattr(event, "response", event), "error", None) or event
+            said = [getattr(error, "code", ""), getattr(error, "message", error)]
+            raise RequestRefusedError(" ".join(map(str, said)))
+        self.has_begun = self.has_begun or _has_content(event, str(kind))
+        return self.rest() if self.has_begun else []
+
+    def rest(self) -> list[Any]:
+        """The events that were kept back."""
+        events, self._events = self._events, []
+        return events
+
+
+def _has_content(event: Any, kind: str) -> bool:
+    """Whether *event* of a stream is more than the beginning of an answer."""
+    choices = getattr(event, "choices", None)
+    if isinstance(choices, list):
+        deltas = [dict(getattr(each, "delta", None) or ()) for each in choices]
+        return any(value for delta in deltas for key, value in delta.items() if key != "role")
+    if isinstance(contents := getattr(event, "contents", None), list):  # of Agent Framework
+        return bool(contents)
+    if isinstance(event, Mapping):  # of Strands
+        return "contentBlockDelta" in event.get("event", event) or "stop" in event
+    return _BEGINNING.fullmatch(kind) is None
+
+
+def begun_again(
+    stream: Iterable[Any], send: Callable[[], Any], recover: Callable[[Exception], object]
+) -> Iterator[Any]:
+    """The events of *stream*, or of the one that *send* gives after *recover* made its request smaller.
+
+    *recover* raises its error if it cannot help.
+    """
+    while True:
+        held = Held()
+        try:
+            for event in stream:
+                yield from held.take(event)
+            break
+        except Exception as error:
+            if held.has_begun:
+                raise
+            try:
+                recover(error)
+            except RequestRefusedError:  # the reader gets the refusal as it came
+                break
+            stream = send()
+    yield from held.rest()
+
+
+async def abegun_again(
+    stream: AsyncIterator[Any], send: Callable[[], Any], recover: Callable[[Exception], Awaitable[Any]]
+) -> AsyncIterator[Any]:
+    """:func:`begun_again`, awaited."""
+    while True:
+        held = Held()
+        try:
+            async for event in stream:
+                for each in held.take(event):
+                    yield each
+            break
+        except Exception as error:
+            if held.has_begun:
+                raise
+            try:
+                await recover(error)
+            except RequestRefusedError:
+                break
+            sent = send()
+            stream = await sent if inspect.isawaitable(sent) else sent
+    for each in held.rest():
+        yield each
 
 
 class Door(Generic[M]):
@@ -263,6 +372,7 @@ class Door(Generic[M]):
         check_bounded(session)
         self._begins = begins
         self.session, self.dialect = session, dialect
+        self.model: Any = None  # that gets the next request
         self._list = HostHistory(dialect)
         self._last: tuple[Outcome, ...] = ()
         # Two runs at the same time each get the view of their own list.
@@ -292,6 +402,7 @@ class Door(Generic[M]):
         """
         with self._lock:
             self._observe(history, goes_back)
+            self.session._core.use_model(_name_of(self.model))
             return self._ready(sync_session(self.session).prepare(), history, request)
 
     async def aprepare(
@@ -302,6 +413,7 @@ class Door(Generic[M]):
             return await asyncio.to_thread(self.prepare, history, request, goes_back=goes_back)
         async with self._alock:
             await self._aobserve(history, goes_back)
+            self.session._core.use_model(_name_of(self.model))
             return self._ready(await self.session.prepare(), history, request)
 
     def recover(self, error: Exception, refused: Ready[M]) -> Ready[M]:
@@ -366,6 +478,7 @@ class RawDoor:
     def __init__(self, session: AnySession) -> None:
         check_bounded(session)
         self.session = session
+        self.model: Any = None  # that gets the next request
         self._usage: Any = None  # the provider's count for the newest answer, until the session gets it
         self._lock, self._alock = threading.Lock(), asyncio.Lock()
 
@@ -374,6 +487,7 @@ class RawDoor:
         session = sync_session(self.session)
         with self._lock:
             session.observe(messages, usage=self._taken())
+            session._core.use_model(_name_of(self.model))
             return session.prepare().messages
 
     async def aprepare(self, messages: Sequence[RawMessage]) -> list[Any]:
@@ -382,6 +496,7 @@ class RawDoor:
             return await asyncio.to_thread(self.prepare, messages)
         async with self._alock:
             await self.session.observe(messages, usage=self._taken())
+            self.session._core.use_model(_name_of(self.model))
             return (await self.session.prepare()).messages
 
     def recover(self, error: Exception) -> list[Any]:

@@ -370,6 +370,7 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
         """Sends the session's view, or a smaller view after the provider refused it as too large."""
         stored = _identified(request.state["messages"]) or request.messages
         with self._pool.door(self._conversation(stored), _place()[0]) as door:
+            door.model = request.model
             ready = door.prepare(stored, request.messages, goes_back=self._goes_back(stored))
             while True:
                 try:
@@ -385,6 +386,7 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
         """:meth:`wrap_model_call`, awaited."""
         stored = _identified(request.state["messages"]) or request.messages
         async with self._pool.adoor(self._conversation(stored), _place()[0]) as door:
+            door.model = request.model
             ready = await door.aprepare(stored, request.messages, goes_back=self._goes_back(stored))
             while True:
                 try:

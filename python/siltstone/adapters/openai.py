@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from typing import Any, Final, Generic, Self, TypeVar, cast
 
-from siltstone.adapters.base import AnySession, RawDoor, memory_tools, sync_session
+from siltstone.adapters.base import AnySession, RawDoor, abegun_again, begun_again, memory_tools, sync_session
 from siltstone.errors import ConfigError
 
 __all__ = ["AsyncPreparedCreate", "PreparedCreate", "async_prepared", "prepared"]
@@ -28,9 +28,9 @@ def prepared(session: AnySession, create: Callable[..., T]) -> PreparedCreate[T]
     again after a restart goes on with the session. If you send only what is new each time, open the session
     with ``unrelated="always"``: answers are logged here then, except streams, which you append.
 
-    If the provider refuses a request as too large, a smaller one is sent, at most twice. The SDK is neither
-    changed nor imported: any function with ``messages=`` or ``input=`` will do, such as
-    ``litellm.completion``.
+    If the provider refuses a request as too large, a smaller one is sent, at most twice; of a stream, until
+    its first content. The SDK is neither changed nor imported: any function with ``messages=`` or ``input=``
+    will do, such as ``litellm.completion``.
 
     Args:
         session: The session of the conversation, a ``Session``.
@@ -67,15 +67,28 @@ class PreparedCreate(_Call[T]):
                 the conversation (``previous_response_id``, ``conversation``).
         """
         key = _key(options)
+        self._door.model = options.get("model")
         messages = self._door.prepare(_listed(options[key]))
-        while True:
-            try:
-                answer = self._create(**{**options, key: messages})
-            except Exception as error:
-                messages = self._door.recover(error)  # raises the error itself if it is not an overflow
-            else:
-                self._door.heard(getattr(answer, "usage", None), _said(answer))
-                return answer
+
+        def recover(error: Exception) -> None:
+            nonlocal messages
+            messages = self._door.recover(error)  # raises the error itself if it is not an overflow
+
+        def send() -> Any:
+            while True:
+                try:
+                    stream.newest = self._create(**{**options, key: messages})
+                    return stream.newest
+                except Exception as error:
+                    recover(error)
+
+        stream = _Stream(None)
+        answer = send()
+        if options.get("stream") and isinstance(answer, Iterable):
+            stream.events = begun_again(answer, send, recover)
+            return cast("T", stream)
+        self._door.heard(getattr(answer, "usage", None), _said(answer))
+        return cast("T", answer)
 
 
 class AsyncPreparedCreate(_Call[Awaitable[T]]):
@@ -89,15 +102,57 @@ class AsyncPreparedCreate(_Call[Awaitable[T]]):
                 the conversation (``previous_response_id``, ``conversation``).
         """
         key = _key(options)
+        self._door.model = options.get("model")
         messages = await self._door.aprepare(_listed(options[key]))
-        while True:
-            try:
-                answer = await self._create(**{**options, key: messages})
-            except Exception as error:
-                messages = await self._door.arecover(error)
-            else:
-                await self._door.aheard(getattr(answer, "usage", None), _said(answer))
-                return answer
+
+        async def recover(error: Exception) -> None:
+            nonlocal messages
+            messages = await self._door.arecover(error)
+
+        async def send() -> Any:
+            while True:
+                try:
+                    stream.newest = await self._create(**{**options, key: messages})
+                    return stream.newest
+                except Exception as error:
+                    await recover(error)
+
+        stream = _Stream(None)
+        answer = await send()
+        if options.get("stream") and isinstance(answer, AsyncIterable):
+            stream.events = abegun_again(aiter(answer), send, recover)
+            return cast("T", stream)
+        await self._door.aheard(getattr(answer, "usage", None), _said(answer))
+        return cast("T", answer)
+
+
+class _Stream:
+    """The SDK's *newest* stream. Its *events* are those of the one that the reader gets."""
+
+    def __init__(self, newest: Any) -> None:
+        self.newest = newest
+        self.events: Any = None
+
+    def __iter__(self) -> Any:
+        return self.events
+
+    def __aiter__(self) -> Any:
+        return self.events
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.newest.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.newest.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.newest, name)
 
 
 def _key(options: dict[str, Any]) -> str:

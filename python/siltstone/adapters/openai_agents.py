@@ -10,6 +10,7 @@ from siltstone.adapters.base import (
     AnySession,
     Door,
     Ready,
+    abegun_again,
     acalled_tool,
     called,
     memory_tools,
@@ -83,11 +84,11 @@ class SiltstoneSession:
         change: CallModelInputFilter | None = settings.pop("call_model_input_filter", None)
 
         async def prepared(data: CallModelData[Any]) -> ModelInputData:
-            if change is None:
-                return await self.before_model_call(data)
-            given = list(data.model_data.input)
-            changed = change(data)
-            return await self._prepared(given, await changed if isawaitable(changed) else changed)
+            given, changed = list(data.model_data.input), data.model_data
+            if change is not None:
+                wanted = change(data)
+                changed = await wanted if isawaitable(wanted) else wanted
+            return await self._prepared(given, changed, model or data.agent.model)
 
         return RunConfig(
             call_model_input_filter=prepared,
@@ -153,10 +154,10 @@ class SiltstoneSession:
         Raises:
             ConfigError: the run has another session, or none.
         """
-        return await self._prepared(data.model_data.input, data.model_data)
+        return await self._prepared(data.model_data.input, data.model_data, data.agent.model)
 
-    async def _prepared(self, items: Sequence[Item], request: ModelInputData) -> ModelInputData:
-        """*request*, which was made from the Runner's *items*, with the view of the whole conversation."""
+    async def _prepared(self, items: Sequence[Item], request: ModelInputData, model: Any) -> ModelInputData:
+        """*request* to *model*, made from the Runner's *items*, with the view of the whole conversation."""
         if not self._is_in_use:
             raise ConfigError(
                 f"the run has the run_config of session {self.session_id!r} and not the session itself, so "
@@ -164,7 +165,7 @@ class SiltstoneSession:
                 "provider keeps (conversation_id, previous_response_id) cannot have a session",
                 field="session",
             )
-        stored = self._stored or await self.get_items()
+        stored, self._door.model = self._stored or await self.get_items(), model
         self._known = [*stored, *new_items(stored, items, self._door.dialect)]
         self._sent = await self._door.aprepare(self._known, request.input)
         self._charge(self._sent.usage)
@@ -232,19 +233,18 @@ class RecoveringModel(Model):
         *args: Any,
         **kwargs: Any,
     ) -> AsyncIterator[Any]:
-        """The model's events. A request that fails after its first event is not sent again."""
-        while True:
-            began = False
-            try:
-                async for event in self._model.stream_response(system_instructions, input, *args, **kwargs):
-                    began = True
-                    yield event
-            except Exception as error:
-                if began:
-                    raise
-                input = await self._memory.recover(error)  # noqa: A001
-            else:
-                return
+        """The model's events. A request that fails after its first content is not sent again."""
+        sent = input
+
+        async def recover(error: Exception) -> None:
+            nonlocal sent
+            sent = await self._memory.recover(error)
+
+        def stream() -> Any:
+            return self._model.stream_response(system_instructions, sent, *args, **kwargs)
+
+        async for event in abegun_again(stream(), stream, recover):
+            yield event
 
     async def close(self) -> None:
         """Closes the model."""

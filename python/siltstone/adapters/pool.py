@@ -15,7 +15,7 @@ from uuid import UUID
 
 from siltstone.adapters.base import AnySession, Door, sync_session
 from siltstone.adapters.host import HostDialect
-from siltstone.errors import ConfigError
+from siltstone.errors import ConfigError, refuse
 from siltstone.hooks import gives_coroutine
 from siltstone.memory.base import Store
 from siltstone.session import Session
@@ -72,9 +72,7 @@ class Pool(Generic[M]):
         options: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         if type(most_open) is not int or most_open < 1:
-            raise ConfigError(
-                f"most_open must be an integer >= 1, got {most_open!r}", field="most_open", value=most_open
-            )
+            refuse("most_open", "an integer >= 1", most_open)
         is_store = hasattr(source, "open_log")
         if not is_store and not callable(source) and not isinstance(source, Session | AsyncSession):
             raise ConfigError(

@@ -460,6 +460,7 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
         """Replaces the history by the session's view in this request."""
         stored = list(ctx.messages)
         async with self._pool.adoor(ctx.conversation_id, named_by_host(ctx.conversation_id)) as door:
+            door.model = ctx.model
             ready = await door.aprepare(stored, request_context.messages)
         self._account(ctx, ready)
         request_context.messages = ready.messages

@@ -9,7 +9,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from siltstone.adapters.base import Door, Ready, RequestRefusedError, memory_tools, requires
+from siltstone.adapters.base import Door, abegun_again, memory_tools, requires
 from siltstone.adapters.host import HostDialect
 from siltstone.adapters.pool import MOST_OPEN, Pool, Source
 from siltstone.errors import ToolError
@@ -282,7 +282,6 @@ with requires("strands"):
     from strands.plugins import Plugin
     from strands.tools import PythonAgentTool
     from strands.types.event_loop import Usage
-    from strands.types.exceptions import ContextWindowOverflowException
 
 
 DEFAULT_AGENT = "default"  #: the ``agent_id`` of an agent that was given none
@@ -361,21 +360,21 @@ class SiltstonePlugin(Plugin):
         context: InvokeModelContext,
         next_fn: Callable[[InvokeModelContext], AsyncIterator[Any]],
     ) -> AsyncIterator[Any]:
+        door.model = dict(context.agent.model.get_config() or {}).get("model_id")
         ready = await door.aprepare(stored, list(context.messages))
-        while True:
+        self._charge(context.agent, ready.usage)
+
+        async def recover(error: Exception) -> None:
+            nonlocal ready
+            ready = await door.arecover(error, ready)
             self._charge(context.agent, ready.usage)
-            began = False
-            try:
-                request: Any = alternating(ready.messages)
-                async for event in next_fn(context.replace(messages=request)):
-                    began = True
-                    yield event
-            except Exception as error:
-                if began:  # the user may have read a part of the answer
-                    raise
-                ready = await _recovered(door, error, ready)
-            else:
-                return
+
+        def stream() -> AsyncIterator[Any]:
+            request: Any = alternating(ready.messages)
+            return next_fn(context.replace(messages=request))
+
+        async for event in abegun_again(stream(), stream, recover):
+            yield event
 
     async def _ended(self, event: AfterInvocationEvent) -> None:
         """Gives the final answer to the session."""
@@ -407,17 +406,6 @@ class SiltstonePlugin(Plugin):
         schema: Any = tool.definition()["function"]["parameters"]
         spec: Any = {"name": tool.name, "description": tool.description, "inputSchema": {"json": schema}}
         return PythonAgentTool(tool.name, spec, call)
-
-
-async def _recovered(door: Door[Message], error: Exception, refused: Ready[Message]) -> Ready[Message]:
-    """A smaller request; raises *error* if it is not an overflow, or after the last retry."""
-    if not isinstance(error, ContextWindowOverflowException):
-        return await door.arecover(error, refused)
-    known = RequestRefusedError(f"context_length_exceeded: {error}")
-    try:
-        return await door.arecover(known, refused)
-    except RequestRefusedError:
-        raise error from None
 
 
 def _conversation(agent: Any) -> str | None:

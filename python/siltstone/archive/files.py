@@ -32,7 +32,7 @@ from siltstone.archive.records import (
     take_lock,
     write_segments,
 )
-from siltstone.errors import ConfigError
+from siltstone.errors import ConfigError, refuse
 
 _DAY_MS: Final = 86_400_000
 
@@ -77,9 +77,7 @@ class SegmentArchive:
     ) -> None:
         for name, value, least in (("max_segments", max_segments, 1), ("eviction_days", eviction_days, 0)):
             if type(value) is not int or value < least:
-                raise ConfigError(
-                    f"{name} must be an integer >= {least}, got {value!r}", field=name, value=value
-                )
+                refuse(name, f"an integer >= {least}", value)
         self.path: Final = Path(folder) / "segments.jsonl"
         self.skipped = 0
         self._most, self._days = max_segments, eviction_days

@@ -33,7 +33,7 @@ from siltstone.archive.records import (
     write_lines,
 )
 from siltstone.documented import DIMENSION, DocumentedBm25, hash_vector, hybrid_scores, passes, tokens
-from siltstone.errors import ConfigError
+from siltstone.errors import refuse
 from siltstone.knowledge import Fact
 from siltstone.knowledge.base import now_ms
 
@@ -94,9 +94,7 @@ class ContextArchive:
         redact: Callable[[str], str] = str,
     ) -> None:
         if type(dimension) is not int or dimension < 8:
-            raise ConfigError(
-                f"dimension must be an integer >= 8, got {dimension!r}", field="dimension", value=dimension
-            )
+            refuse("dimension", "an integer >= 8", dimension)
         self.folder: Final = Path(folder)
         self.segments: Final = SegmentArchive(folder, max_segments=max_segments, eviction_days=eviction_days)
         self._embed, self._dimension, self._redact = embed, dimension, redact

@@ -85,6 +85,7 @@ class CompactionContext:
             compaction was committed since.
         estimated_history_tokens: The size of the current view, by the policy's own rule.
         request_bytes: Bytes of the whole request, 0 if unknown.
+        max_request_bytes: The most that the provider of the agent's model documents; None if unknown.
         reserved_tokens: Tokens that are sent beside the history (tool definitions and the like).
         context_window: The model's window in tokens, None if unknown.
         message_count: Messages in the current view.
@@ -124,6 +125,7 @@ class CompactionContext:
     cached_tokens: int = 0
     turn_start: int | None = None
     settled_tokens: int = 0
+    max_request_bytes: int | None = None
 
     @property
     def tokens(self) -> int:
@@ -140,6 +142,7 @@ class CompactionContext:
             context_window=self.context_window,
             reserved_tokens=self.reserved_tokens,
             policy_state=self.policy_state,
+            max_request_bytes=self.max_request_bytes,
         )
 
 
@@ -194,6 +197,7 @@ class Trigger:
         unplaced: Summaries that found no place, because the view had changed while a model wrote them.
         said_at: A function: the time of the message with a number, in seconds since 1970, or None.
         now: The current time, in the same seconds.
+        max_request_bytes: As in ``CompactionContext``.
     """
 
     reason: Reason
@@ -216,6 +220,7 @@ class Trigger:
     model_calls: int | None = None
     originals: Callable[[Sequence[Range]], Sequence[Message]] | None = None
     fold: bool = False
+    max_request_bytes: int | None = None
 
     def holds(self, message: Message) -> bool:
         """Whether *message* is pinned. A summary never is."""

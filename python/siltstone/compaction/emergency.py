@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from operator import sub
+from typing import Final
 
 from siltstone.compaction import checks
 from siltstone.compaction.base import Compaction, CompactionContext, Compactor, Skip, Substitute, Trigger
@@ -14,6 +15,7 @@ from siltstone.compaction.prompts import SUMMARY_PREFIX, framed
 from siltstone.compaction.rewrite import (
     Selection,
     clamp,
+    clamp_result,
     clamped_alone,
     covered,
     must_stay,
@@ -33,10 +35,11 @@ from siltstone.messages import (
     groups,
     is_request,
     read_substitute,
+    without_bodies,
     words_alone,
 )
 from siltstone.messages.message import RULE_ROLES, SAID
-from siltstone.tokens import TokenRule
+from siltstone.tokens import TokenRule, message_bytes, request_bytes
 
 # The emergency fit: makes any history fit its window, without a model.
 #
@@ -182,9 +185,12 @@ class _Fit:
             self._let_words_stand_alone()
         if self._least > self.window:
             tokens = self._least + reserved_tokens
+            rules = sum(self.units[at] for at in self._fixed if self.history[at].role in RULE_ROLES)
+            system = self._rule.tokens(rules)
             raise ContextOverflowError(
-                "what must stay (system and pinned messages, the request in flight, pending calls, a note "
-                f"on the rest) needs {tokens} tokens; the context window has {context_window}",
+                f"what must stay needs {tokens} tokens; the context window has {context_window}: system "
+                f"messages {system}, tools and what else is reserved {reserved_tokens}, the last turn (with "
+                f"pinned messages and a note on the rest) {self._least - system}",
                 tokens=tokens,
                 context_window=context_window,
             )
@@ -400,3 +406,42 @@ class Emergency(Compactor):
     def _window(self, named: int | None) -> int | None:
         known = [window for window in (self.context_window, named) if window is not None]
         return min(known, default=None)
+
+
+LIGHT: Final = "light"  #: the kind of a substitute without its pictures, sounds and files
+_BODY: Final = "[a picture, sound or file was here; it left this request, which had too many bytes]"
+
+
+class Lighten(Emergency):
+    """Makes a request smaller in bytes, without a model: its largest bodies leave, the newest request's last.
+
+    Args:
+        most: The bytes that the request may have.
+        token_rule: The token rule.
+    """
+
+    def __init__(self, most: int, token_rule: TokenRule) -> None:
+        super().__init__(estimator=token_rule)
+        self._most = most
+
+    def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
+        """Takes bodies out, the largest first. It yields no request."""
+        yield from ()
+        read, found = as_history(history), dict[int, Substitute]()
+        sizes = list(map(message_bytes, read))
+        newest = read.outline.requests[-1] if read.outline.in_flight else len(sizes)
+        left = sum(sizes)
+        for at in sorted(range(len(sizes)), key=lambda at: (at >= newest, -sizes[at])):
+            message = read[at]
+            if request_bytes(left) <= self._most or not trigger.keeps_substitutes:
+                break
+            if message.said is not None or message.provenance not in SAID or trigger.holds(message):
+                continue
+            fields = without_bodies(message, _BODY)
+            lighter = None if fields is None else read_substitute(message, fields, LIGHT)
+            if lighter is None:
+                tokens = max(LEAST_RESULT, self._token_rule.count([message]) // 8)
+                lighter = clamp_result(message, tokens, self._token_rule, trigger.reader)
+            if lighter is not None and (saved := sizes[at] - message_bytes(lighter)) > len(_BODY):
+                found[at], left = Substitute(message, lighter), left - saved
+        return clamped_alone(history, found) if found else Skip("nothing_to_discard", "no body can leave")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from siltstone import _native
-from siltstone.errors import ConfigError
+from siltstone.errors import ConfigError, refuse
 from siltstone.index.base import Index, as_ids, as_k, as_query, as_rows, first_row, serial, table
 
 if TYPE_CHECKING:
@@ -65,9 +65,7 @@ class HnswParams:
         for field, (least, most) in bounds.items():
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-                raise ConfigError(
-                    f"{field} must be {least} to {most}, got {value!r}", field=field, value=value
-                )
+                refuse(field, f"{least} to {most}", value)
 
 
 class HnswIndex(Index):

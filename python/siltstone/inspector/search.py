@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from siltstone import tokens
-from siltstone.errors import ConfigError
+from siltstone.errors import refuse
 from siltstone.figures import ScorePart, ShownRecall, score_parts, shown
 from siltstone.inspector.sessions import Subject
 from siltstone.memory import Ranker, SearchHit
@@ -125,9 +125,7 @@ def find(
         ConfigError: a ranker that a store cannot run without an embedder, or that there is not.
     """
     if ranker not in RANKERS:
-        raise ConfigError(
-            f"ranker must be one of {', '.join(RANKERS)}, got {ranker!r}", field="ranker", value=ranker
-        )
+        refuse("ranker", f"one of {', '.join(RANKERS)}", ranker)
     scope = "namespace" if scope == "namespace" else "session"
     limit = max(1, min(limit, MOST_HITS))
     asked = well_formed(query)

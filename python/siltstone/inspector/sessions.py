@@ -24,6 +24,7 @@ from siltstone.messages import read_history
 from siltstone.session import Session
 from siltstone.session.committing import UNDO
 from siltstone.session.compactions import CompactionRecord
+from siltstone.session.counters import LearnedLimit
 
 # The store that is inspected, and the sessions of it that were opened for reading.
 
@@ -442,6 +443,7 @@ class Story:
         filling: The sum of the bands.
         window: The window in tokens; None if it is unknown.
         is_learned: The window is the provider's own, from one of its errors.
+        limits: What providers told of their limits, for each model.
         is_noted: The window is the one that the last compaction noted.
         most: The most tokens that a turn left in context.
         start: The place of the first turn of the page, from the newest.
@@ -458,6 +460,7 @@ class Story:
     filling: ContextBreakdown
     window: int | None
     is_learned: bool
+    limits: tuple[LearnedLimit, ...]
     is_noted: bool
     most: int
     start: int
@@ -507,6 +510,7 @@ def story(
         full,
         known,
         window is None and learned is not None,
+        session.limits,
         window is None and learned is None and noted is not None,
         max((turn.context for turn in turns), default=0),
         start,

@@ -90,6 +90,7 @@ from siltstone.messages.results import (
     read_substitute as read_substitute,
     with_result_texts as with_result_texts,
     with_results as with_results,
+    without_bodies as without_bodies,
     words_alone as words_alone,
 )
 from siltstone.messages.text import (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
-from siltstone.errors import ConfigError, InvalidMessageError
+from siltstone.errors import ConfigError, InvalidMessageError, refuse
 
 # Turns an SDK's own object, or a mapping that is not a dict, into a plain dict.
 
@@ -394,9 +394,7 @@ class KeyedSystemMessage(dict[str, "Any"]):
         if not isinstance(key, str) or not key:
             raise ConfigError(f"key must be a text that is not empty, got {key!r}", field="key", value=key)
         if type(version) is not int or version < 1:
-            raise ConfigError(
-                f"version must be an integer >= 1, got {version!r}", field="version", value=version
-            )
+            refuse("version", "an integer >= 1", version)
         self.key = key
         self.version = version
 

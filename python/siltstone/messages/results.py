@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Final
 
-from siltstone.messages.dialects.base import OUTPUTS
+from siltstone.messages.dialects.base import OUTPUTS, without_inline_data
 from siltstone.messages.groups import call_key
 from siltstone.messages.message import Message, Part, SubstituteMessage, as_fields
 from siltstone.messages.read import read_message
@@ -60,6 +60,29 @@ def words_alone(message: Message) -> dict[str, Any] | None:
     if len(words) == len(content) or not words:
         return None
     return {"role": "user", "content": words}
+
+
+def without_bodies(message: Message, note: str) -> dict[str, Any] | None:
+    """The fields of *message* with the text *note* in the place of each inline picture, sound or file.
+
+    None if it has none. What an assistant made stays, since it may be signed.
+    """
+    fields = as_fields(message.raw)
+    if fields is None or message.role == "assistant" or all(part.kind != "blob" for part in message.parts):
+        return None
+    kind = "input_text" if message.dialect == "openai.responses" else "text"
+
+    def light(content: Any) -> Any:
+        return [item(each) for each in content] if isinstance(content, list | tuple) else content
+
+    def item(block: Any) -> Any:
+        inner = as_fields(block)
+        if inner is not None and _is_result(block):
+            return {**inner, "content": light(inner.get("content"))}
+        return {"type": kind, "text": note} if inner and without_inline_data(inner)[1] else block
+
+    changed = {**fields, **{key: light(fields[key]) for key in ("content", "output") if key in fields}}
+    return None if changed == fields else changed
 
 
 def read_substitute(original: Message, fields: Mapping[str, Any], kind: str) -> Message:

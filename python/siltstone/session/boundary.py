@@ -406,25 +406,27 @@ def check_view(core: SessionCore, state: SessionState, policy: Compactor) -> Non
     """Raises ContextOverflowError before any change, if not even the emergency fit could help."""
     view, window, fixed = state.view.recounted(policy.token_rule), core.context_window, _fixed(core, state)
     if window is not None and view.tokens + fixed > window:
-        from siltstone.engine import check_room
-
-        trigger = _completed(core, state, policy, Trigger("overflow", reserved_tokens=fixed))
-        check_room(view.messages(), window, policy.token_rule, trigger, policy.request_rule)
+        check_fit(core, policy, window, fixed)
 
 
-def can_hold(core: SessionCore, policy: Compactor | None, window: int) -> bool:
-    """Whether the messages that must stay fit in *window* tokens. The session learns no smaller limit."""
-    return policy is not None and _has_room(core, core.follow(), policy, window, core.reserved_tokens)
+def check_fit(core: SessionCore, policy: Compactor, window: int, beside: int | None = None) -> None:
+    """Checks that the messages that must stay fit in *window* tokens, with *beside* tokens beside them.
 
-
-def _has_room(core: SessionCore, state: SessionState, policy: Compactor, window: int, beside: int) -> bool:
-    """Whether the messages that must stay fit in *window*, with *beside* tokens beside them."""
+    Raises:
+        ContextOverflowError: they do not. Names the sizes.
+    """
     from siltstone.engine import check_room
 
+    state, beside = core.follow(), core.reserved_tokens if beside is None else beside
     view = state.view.recounted(policy.token_rule)
     trigger = _completed(core, state, policy, Trigger("overflow", reserved_tokens=beside))
+    check_room(view.messages(), window, policy.token_rule, trigger, policy.request_rule)
+
+
+def can_hold(core: SessionCore, policy: Compactor, window: int, beside: int | None = None) -> bool:
+    """Whether :func:`check_fit` finds room. The session learns no limit without."""
     try:
-        check_room(view.messages(), window, policy.token_rule, trigger, policy.request_rule)
+        check_fit(core, policy, window, beside)
     except ContextOverflowError:
         return False
     return True
@@ -450,7 +452,7 @@ def _unreserved(core: SessionCore, state: SessionState, policy: Compactor) -> in
     window, more = core.context_window, core.unreserved(state)
     if not more or window is None or _tokens(core, state, policy) + more <= window:
         return more
-    return more if _has_room(core, state, policy, window, _fixed(core, state) + more) else 0
+    return more if can_hold(core, policy, window, _fixed(core, state) + more) else 0
 
 
 def _fixed(core: SessionCore, state: SessionState) -> int:
@@ -672,6 +674,11 @@ def context_of(
     tokens, end = view.tokens, state.version.next_seq
     turn_start, settled = _turn(view) or (end, tokens)
     counted = clock.last_input_tokens if core.reserved_tokens else 0
+    most_bytes = None
+    if clock.agent_model:
+        from siltstone.limits import request_bytes_of  # with the table of refusals, which few processes read
+
+        most_bytes = request_bytes_of(clock.agent_model)
     return CompactionContext(
         boundary=clock.boundary,
         last_compaction_boundary=clock.last_compaction,
@@ -692,6 +699,7 @@ def context_of(
         policy_state=None if state.head is None else core.policy_line.state(policy.name, state.head),
         turn_start=turn_start,
         settled_tokens=settled,
+        max_request_bytes=most_bytes,
     )
 
 

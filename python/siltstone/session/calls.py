@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeAlias, Unpack
 
 from siltstone.compaction.base import Compactor, Reason, Trigger, check_policy
-from siltstone.errors import ConfigError, SessionBusyError, StoreError
+from siltstone.errors import ConfigError, SessionBusyError, StoreError, refuse
 from siltstone.llm import Flow, Steps, UsageRecord
 from siltstone.memory.entry import SearchHit, SearchOptions
 from siltstone.memory.limits import checked_limit
@@ -20,7 +20,7 @@ from siltstone.messages import RawMessage
 from siltstone.session.boundary import Prepared
 from siltstone.session.concurrency import Call
 from siltstone.session.core import InContext
-from siltstone.session.opening import Opened
+from siltstone.session.opening import Opened, check_text
 from siltstone.session.state import Request, SessionState, count
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from siltstone.memory.entry import ForgetCriteria, ForgetReport
     from siltstone.session.background import Job
     from siltstone.session.compactions import CompactionRecord
+    from siltstone.session.counters import LearnedLimit
     from siltstone.session.recalling import Recalling
     from siltstone.tools.base import Tool
     from siltstone.tools.memory import SavedMemory
@@ -142,17 +143,13 @@ class SessionCalls:
     def recovery(self, error: Exception) -> Steps[Prepared]:
         """``recover``. The session learns the largest allowed request from *error*."""
         if not isinstance(error, BaseException):
-            raise ConfigError(
-                f"recover takes the exception that the provider's client raised, got {error!r}",
-                field="error",
-                value=error,
-            )
-        from siltstone.session.boundary import can_hold, copied
+            refuse("error", "the exception that the provider's client raised", error)
+        from siltstone.session.boundary import copied
+        from siltstone.session.recovery import learn
         from siltstone.session.request_policy import recovered
 
-        limit = self._limit_of(error)
-        if limit is not None and can_hold(self.core, self.policy, limit):
-            self.core.learn_window(limit)
+        if self.policy is not None:
+            learn(self.core, self.policy, error)
         seen, retries = self._retried
         retries = retries if seen == self.core.next_seq else 0
         state, prepared = yield from recovered(self.core, self.policy, error, retries)
@@ -161,27 +158,6 @@ class SessionCalls:
         if self.recalling is not None:
             self.recalling.leave_out(state)
         return copied(prepared)
-
-    def _limit_of(self, error: Exception) -> int | None:
-        """The provider's limit in our own token count, as far as *error* tells it; else None.
-
-        If the provider counted more tokens in the refused request than we did, its limit is scaled down by
-        the same ratio. If the error names no limit, the limit is one token less than the refused request;
-        without a window, None, since the policy alone decides then.
-        """
-        from siltstone.limits import is_context_overflow, provider_limit
-        from siltstone.session.recovery import sent_tokens
-
-        if self.policy is None:
-            return None
-        core, named = self.core, provider_limit(error)
-        sent = sent_tokens(core, self.policy) + core.reserved_tokens
-        if named is None:
-            known = core.context_window is not None and is_context_overflow(error)
-            return sent - 1 if known else None
-        if named.requested is None:
-            return named.limit
-        return min(named.limit, named.limit * sent // named.requested)
 
     def forgetting(self, criteria: ForgetCriteria) -> Flow[ForgetReport]:
         """``forget``."""
@@ -527,6 +503,34 @@ class BaseSession:
     def context_window(self) -> int | None:
         """The context window in tokens: the given one, or the provider's, if that is known and smaller."""
         return self._core.context_window
+
+    @property
+    def agent_model(self) -> str:
+        """The name of the model that gets the next request; empty if nobody named it. It may be set.
+
+        What a provider told of its limit belongs to a model. The adapters set this name; in a loop of your
+        own, set it before ``prepare`` when you change the model.
+        """
+        return self._core.state.clock.agent_model
+
+    @agent_model.setter
+    def agent_model(self, model: str) -> None:
+        check_text("agent_model", model, "gpt-5")
+        self._core.use_model(model)
+
+    @property
+    def limits(self) -> tuple[LearnedLimit, ...]:
+        """What providers have told of their limits in refusals, one for each model, the newest last.
+
+        A limit is in the provider's tokens. It counts for its own model alone, any larger request that is
+        accepted raises it, and :meth:`reset_limits` ends it.
+        """
+        return self._core.state.clock.limits
+
+    def reset_limits(self) -> None:
+        """Forgets all :attr:`limits`: the window is again the one that the session was opened with."""
+        self._core.check_open()
+        self._core.learn_limit(None)
 
     @property
     def memory_instructions(self) -> str:

@@ -35,7 +35,7 @@ from siltstone.memory.log import (
 from siltstone.messages import Message, RawMessage, RecalledMessage, decode, logged, unmarked
 from siltstone.session.background import Background
 from siltstone.session.concurrency import TRIES, Call, Calls, Origin, Slot, Write, retried
-from siltstone.session.counters import CompactionClock, cached_tokens, input_tokens
+from siltstone.session.counters import CompactionClock, LearnedLimit, cached_tokens, input_tokens
 from siltstone.session.fact_state import Knowing
 from siltstone.session.policy_history import PolicyLine
 from siltstone.session.retention import Retention, retain
@@ -136,6 +136,8 @@ class SessionCore:
         self.calls = Calls()
         self.live: Live | None = None  # files beside the store
         self.requests = Requests()
+        self.refused_window: int | None = None  # until the next answer
+        self.is_asked = False  # a request was prepared, and has no answer yet
         self.recalls: dict[int, UnwrittenRecall] = {}  # by the end of the log at the time
         stored = self.rows.open(namespace)
         if stored.deleted:
@@ -210,18 +212,23 @@ class SessionCore:
 
     @property
     def context_window(self) -> int | None:
-        """The context window in tokens: the given one, or the learned limit of the provider if smaller."""
-        given, learned = self.given_window, self.state.clock.learned_window
-        if given is None or learned is None:
-            return learned if given is None else given
-        return min(given, learned)
+        """The context window in tokens: the given one, or the learned limit of the provider if smaller.
+
+        Between a refusal and the next answer it is what the refusal leaves, by our own count.
+        """
+        clock = self.state.clock
+        if not clock.limits and self.refused_window is None:
+            return self.given_window
+        limit = clock.limit(self.given_window)
+        known = (self.given_window, None if limit is None else limit.tokens, self.refused_window)
+        return min((each for each in known if each is not None), default=None)
 
     def unreserved(self, state: SessionState) -> int:
         """Tokens beside the messages that the provider's counts prove, and that nobody has reserved.
 
-        0 for a window that a refusal has told: it was measured with all that was sent.
+        0 for the window after a refusal: it was measured with all that was sent.
         """
-        if self.given_window is None or self.context_window != self.given_window:
+        if self.context_window is None or self.refused_window is not None:
             return 0
         return max(0, state.clock.fixed_tokens - self.reserved_tokens)
 
@@ -355,18 +362,42 @@ class SessionCore:
         if records:
             self._count(lambda clock: clock.charged(records))
 
-    def learn_window(self, window: int) -> None:
-        """Stores the provider's limit of *window* tokens with the session, if it is smaller than ours."""
+    def use_model(self, model: object) -> None:
+        """Notes which *model* gets the next request; ignored if it is no name.
+
+        The limit of another model ends then. It is stored with the next write.
+        """
+
+        def step() -> None:
+            clock = replace(self.clock, agent_model=str(model), accepted=0, cached_tokens=0)
+            self.state, self.refused_window = replace(self.state, clock=clock), None
+
+        if isinstance(model, str) and model and model != self.clock.agent_model:
+            self.locked(step)
+
+    def learn_limit(self, limit: LearnedLimit | None) -> None:
+        """Stores *limit* with the session; None: forgets all limits."""
+        before, self.refused_window = self.context_window, None
+        self._count(lambda clock: clock.learned(limit))
+        self.tell_limits(before)
+
+    def tell_limits(self, before: int | None) -> None:
+        """Tells which learned limit counts instead of the window *before*, and which ones do not count."""
         from siltstone.events import WindowLearned
         from siltstone.hooks import notify
 
-        def step() -> None:
-            self._save_clock(self.followed().clock.learned(window))
-
-        before = self.context_window
-        if before is None or window < before:
-            self._quietly(lambda: retried(step))
-            notify(self.hooks, WindowLearned(self.session_id, before, window))
+        clock = self.clock
+        limit = clock.limit(self.given_window)
+        for each in clock.limits:
+            binds = each is limit and (before is None or each.tokens < before)
+            _log.log(
+                logging.WARNING if binds else logging.INFO,
+                "requests of session %r %s to %d tokens, by %s (model %r); session.reset_limits() ends it",
+                self.session_id, "keep" if binds else "need not keep", each.tokens, each.source, each.model,
+            )  # fmt: skip
+            if binds:
+                told = before, each.tokens, each.model, each.source
+                notify(self.hooks, WindowLearned(self.session_id, *told))
 
     def tell_overhead(self, policy: str, threshold: int) -> None:
         """Tells once in the life of the session that what is sent beside the messages is too much."""
@@ -454,7 +485,7 @@ class SessionCore:
     # Under the lock.
 
     def _passed(self, band: int, noted: int) -> SessionState:
-        state = self.state
+        state, self.is_asked = self.state, True
         self.state = passed = replace(state, clock=state.clock.passed(band, noted))
         return passed
 
@@ -505,7 +536,9 @@ class SessionCore:
             items, end = self.measured(raws, state), state.version.next_seq
             if call is not None:  # the host's own append, and no list that came as it is
                 state.view.check_answers(items)
-            clock, error = (state.clock, None) if usage is None else self.heard(usage, state)
+            clock, error = self.heard(usage, state)
+            if self.is_asked and any(item.message.role == "assistant" for item in items):
+                clock = self._answered(clock, usage, state)
             written = self.message_rows(items, state.view)
             write_id = self.pend(items)
             if call is not None:
@@ -539,11 +572,19 @@ class SessionCore:
 
     def heard(self, usage: Any, state: SessionState) -> tuple[CompactionClock, float | None]:
         """The clock with the provider's count of the last request, and the relative error of our estimate."""
+        if usage is None:
+            return state.clock, None
         counted = input_tokens(usage)
         cached = min(cached_tokens(usage), counted)  # a provider has no more in its cache than it was sent
         sent = self.requests.sent_tokens(state.view.sendable())
         clock = state.clock.heard(counted, state.end, cached, self.milliseconds(), sent)
         return clock, (sent + self.reserved_tokens) / counted - 1 if counted else None
+
+    def _answered(self, clock: CompactionClock, usage: Any, state: SessionState) -> CompactionClock:
+        """*clock* after the last request was answered, by the provider's count or a cautious one of ours."""
+        self.is_asked, self.refused_window = False, None
+        sent = self.requests.sent_tokens(state.view.sendable()) + self.reserved_tokens
+        return clock.answered(input_tokens(usage) or sent * 3 // 4, self.given_window)
 
     def _check_own_end(self, state: SessionState) -> None:
         if state.own_end != state.end and not state.deleted:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from siltstone.compaction.base import Compaction, Trigger
 from siltstone.errors import StoreCorruptError
@@ -17,6 +17,7 @@ from siltstone.messages import Message
 # The counters of a session between two compactions, as they are stored with the session.
 
 MOST_RUNS = 50  #: the newest runs of a host whose beginnings are kept
+MOST_LIMITS = 8  #: models whose learned limits are kept, the newest
 
 MOST_ERROR = 3  #: times that the provider may count what we estimate
 
@@ -29,7 +30,7 @@ _KEYS = {
     "low_yield_attempts": "low_yield_attempts",
     "last_input_tokens": "last_input_tokens",
     "last_input_seq": "last_input_seq",
-    "learned_window": "learned_window",
+    "accepted_tokens": "accepted",
     "failed_at": "failed_at",
     "failed_threshold": "failed_threshold",
     "alert_band": "band",
@@ -41,7 +42,24 @@ _KEYS = {
 }
 _COUNTS = attrgetter(*_KEYS.values())
 _PINS, _RUNS = "pinned", "runs"
-_USAGE = "usage"
+_USAGE, _MODEL, _LIMITS = "usage", "agent_model", "learned_limits"
+
+
+class LearnedLimit(NamedTuple):
+    """The largest request that a model takes, as its provider named it.
+
+    Attributes:
+        model: The agent's model; empty if nobody named it.
+        tokens: The limit, in the provider's tokens.
+        source: How it was learned.
+        window: The window that the session was opened with at that time; 0 for none. The limit of a model
+            without a name ends when the session is opened with another one.
+    """
+
+    model: str
+    tokens: int
+    source: str
+    window: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +76,10 @@ class CompactionClock:
             or a branch.
         last_input_seq: The first message that this count does not include.
         pins: Sequence numbers of pinned messages, ascending.
-        learned_window: The provider's own limit in tokens, if one of its errors has told it.
+        agent_model: The model of the last request; empty if nobody named it.
+        limits: What providers have told of their limits, one for each model, the newest last.
+        accepted: The tokens of the largest request that this model has accepted, by the provider's count; 0
+            if unknown.
         usage: The sum of siltstone's own model calls; None before the first.
         failed_at: The length of the log at the last attempt, if that attempt failed; else None.
         failed_threshold: The threshold of that failed attempt in tokens; 0 if it had none, or if the last
@@ -82,7 +103,9 @@ class CompactionClock:
     last_input_tokens: int = 0
     last_input_seq: int = 0
     pins: tuple[int, ...] = ()
-    learned_window: int | None = None
+    agent_model: str = ""
+    limits: tuple[LearnedLimit, ...] = ()
+    accepted: int = 0
     usage: UsageRecord | None = None
     failed_at: int | None = None
     failed_threshold: int = 0
@@ -144,9 +167,26 @@ class CompactionClock:
         """The clock after a rewrite that kept only the first *tokens* of the request unchanged."""
         return replace(self, cached_tokens=min(self.cached_tokens, tokens))
 
-    def learned(self, window: int) -> CompactionClock:
-        """After the provider named its limit."""
-        return replace(self, learned_window=window)
+    def limit(self, window: int | None) -> LearnedLimit | None:
+        """The limit of the next request's model, in a session with the given *window*; None if unknown."""
+        for each in self.limits:
+            if each.model == self.agent_model and (each.model or window is None or each.window == window):
+                return each
+        return None
+
+    def learned(self, limit: LearnedLimit | None) -> CompactionClock:
+        """The clock with *limit* in the place of the one of its model; None: without any limit."""
+        others = [each for each in self.limits if limit is not None and each.model != limit.model]
+        return replace(self, limits=() if limit is None else (*others, limit)[-MOST_LIMITS:])
+
+    def answered(self, tokens: int, window: int | None) -> CompactionClock:
+        """The clock after the model took a request of *tokens*. That raises a smaller limit of this model."""
+        clock, limit = self, self.limit(window)
+        if tokens > self.accepted:
+            clock = replace(self, accepted=tokens)
+        if limit is not None and tokens > limit.tokens:
+            clock = clock.learned(limit._replace(tokens=tokens, source="a larger request that was accepted"))
+        return clock
 
     def pinned(self, seq: int) -> CompactionClock:
         """With message *seq* pinned."""
@@ -227,6 +267,10 @@ class CompactionClock:
             told.append(f'"{_PINS}": {json.dumps(list(self.pins))}')
         if self.runs:
             told.append(f'"{_RUNS}": {json.dumps(list(self.runs))}')
+        if self.agent_model:
+            told.append(f'"{_MODEL}": {json.dumps(self.agent_model)}')
+        if self.limits:
+            told.append(f'"{_LIMITS}": {json.dumps(self.limits)}')
         if self.usage is not None:
             told.append(f'"{_USAGE}": {json.dumps(asdict(self.usage))}')
         return f"{{{', '.join(told)}}}"
@@ -245,8 +289,9 @@ class CompactionClock:
             pins = tuple(_count(seq) for seq in values.pop(_PINS, ()))
             runs = tuple(_count(seq) for seq in values.pop(_RUNS, ()))
             usage = _usage(values.pop(_USAGE, None))
+            model, limits = values.pop(_MODEL, ""), values.pop(_LIMITS, ())
             counts = {_KEYS[key]: _count(value) for key, value in values.items()}
-            return cls(**counts, pins=pins, runs=runs, usage=usage)
+            return cls(**counts, pins=pins, runs=runs, usage=usage, agent_model=model, limits=_limits(limits))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StoreCorruptError(
                 f"the stored clock of session {session_id!r} cannot be read: {text[:80]!r}",
@@ -262,6 +307,10 @@ def _usage(values: Any) -> UsageRecord | None:
         if type(value) is not types[name]:
             raise ValueError(f"not a sum of model calls: {values!r}")
     return UsageRecord(**values)
+
+
+def _limits(values: Any) -> tuple[LearnedLimit, ...]:
+    return tuple(LearnedLimit(model, _count(most), how, _count(given)) for model, most, how, given in values)
 
 
 def _count(value: Any) -> int:

@@ -356,9 +356,9 @@ def open_session(
     unknown = options.keys() - OPTIONS
     if unknown:
         raise _no_option(min(unknown))
-    _check_text("session_id", session_id, "chat-1")
+    check_text("session_id", session_id, "chat-1")
     if options.get("namespace") is not None:
-        _check_text("namespace", options.get("namespace"), "acme/user-42")
+        check_text("namespace", options.get("namespace"), "acme/user-42")
     given = options
     options = _windowed(options)
     shared = options.get("memory", True)
@@ -450,6 +450,9 @@ def open_session(
         )
         if preset is not None:
             settle(core, preset, place)
+        core.use_model(options.get("agent_model"))
+        if core.clock.limits:
+            core.tell_limits(window)
         _begin(core)
     except BaseException:
         if owned:
@@ -461,7 +464,8 @@ def open_session(
     )
 
 
-def _check_text(field: str, value: object, example: str) -> None:
+def check_text(field: str, value: object, example: str) -> None:
+    """Raises ConfigError if *value* is no text; *example* is one."""
     if not isinstance(value, str):
         named = example if value is None or isinstance(value, bytes) else str(value)
         raise ConfigError(
@@ -489,16 +493,12 @@ def _window(options: Options[Any, Any, Any]) -> int | None:
 def _windowed(options: Options[Any, Any, Any]) -> Options[Any, Any, Any]:
     """*options* with a number in place of ``"auto"``."""
     model = options.get("agent_model")
+    if model is not None:
+        check_text("agent_model", model, "gpt-5")
     if options.get("context_window") == "auto":
         from siltstone.limits import auto_window  # only who asks for a window needs it
 
         return {**options, "context_window": auto_window(model)}
-    if model is not None:
-        raise ConfigError(
-            f'agent_model goes with context_window="auto", got {options.get("context_window")!r}',
-            field="agent_model",
-            value=model,
-        )
     return options
 
 

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from siltstone.compaction.base import Compactor, Trigger
-from siltstone.engine import Compacted, Outcome, rescue
+from siltstone.engine import Compacted, Lighten, Outcome, rescue
 from siltstone.errors import ConfigError, ContextOverflowError
-from siltstone.limits import is_context_overflow
+from siltstone.limits import is_context_overflow, request_bytes_of
 from siltstone.llm import Steps
 from siltstone.messages import RawMessage, read_message
-from siltstone.session.boundary import Prepared, compaction, prepared
+from siltstone.refusals import refusal_of
+from siltstone.session.boundary import Prepared, can_hold, check_fit, compaction, prepared
 from siltstone.session.core import SessionCore
+from siltstone.session.counters import LearnedLimit
 from siltstone.session.state import SessionState
 
 MOST_RETRIES = 2  #: smaller requests after one refused request; after that the caller gets the error
@@ -43,11 +45,16 @@ def recovery(
             messages that must stay cannot be made smaller.
     """
     core.check_open()
-    if policy is None or retries >= most_retries(policy) or not is_context_overflow(error):
+    refusal = refusal_of(error)
+    if policy is None or retries >= most_retries(policy) or refusal is None:
         raise error
     outcomes: list[Outcome] = []
-    at = max(core.follow().clock.boundary - 1, 0)
-    if policy.shapes_request:
+    at, core.is_asked = max(core.follow().clock.boundary - 1, 0), True
+    if refusal.kind == "bytes":
+        outcomes.append((yield from _lighter(core, policy, refusal.limit, retries, at)))
+    if any(isinstance(outcome, Compacted) for outcome in outcomes):
+        pass
+    elif policy.shapes_request:
         outcomes.append((yield from _smaller(core, policy, AT_LAST if retries else AFTER_POLICY, at, error)))
     elif retries == 0 or policy.overflow_retries is not None:
         trigger = Trigger(
@@ -70,6 +77,41 @@ def recovery(
     return state, prepared(core, state, outcomes, policy)
 
 
+def learn(core: SessionCore, policy: Compactor, error: Exception) -> None:
+    """Learns from *error* how large a request may be: until the next answer, and for the model.
+
+    The limit that the provider names is kept in its own tokens. It is not kept if it is no smaller than the
+    window, if a larger request was accepted by a model that nobody names (then another model has answered),
+    or if the messages that must stay are larger. If the provider counted more tokens in the request than we
+    did, the next request keeps to a part of the limit. A request that is mostly media teaches nothing.
+
+    Raises:
+        Exception: *error* itself, if the messages that must stay are larger than the limit.
+    """
+    said = refusal_of(error)
+    if said is None or said.kind != "tokens" or said.limit is None or core.follow().view.is_mostly_media():
+        return
+    given, clock, limit = core.given_window, core.clock, said.limit
+    sent, answer = sent_tokens(core, policy) + core.reserved_tokens, said.answer or 0
+    if answer <= core.reserved_tokens:
+        answer = 0  # its room is a part of our own count
+    by_our_count = limit - answer
+    if said.total:
+        by_our_count = max(1, by_our_count * sent // max(1, said.total - answer))
+    try:
+        check_fit(core, policy, max(limit, by_our_count))
+    except ContextOverflowError as refused:
+        error.add_note(str(refused))
+        raise error from refused
+    is_of_another = not clock.agent_model and clock.accepted > limit
+    if (given is None or limit < given) and not is_of_another and can_hold(core, policy, limit):
+        learned = LearnedLimit(clock.agent_model, limit, "the provider's refusal", given or 0)
+        if clock.limit(given) != learned:
+            core.learn_limit(learned)
+    if can_hold(core, policy, min(limit, by_our_count)):
+        core.refused_window = min(limit, by_our_count)
+
+
 def sent_tokens(core: SessionCore, policy: Compactor) -> int:
     """The tokens of the last request: the view, or the part of it that a shaped request showed."""
     return core.requests.sent_tokens(core.follow().view.sendable().recounted(policy.token_rule))
@@ -78,6 +120,19 @@ def sent_tokens(core: SessionCore, policy: Compactor) -> int:
 def _tokens(core: SessionCore, policy: Compactor) -> int:
     """The tokens of the view as it is sent."""
     return core.state.view.sendable().recounted(policy.token_rule).tokens
+
+
+def _lighter(
+    core: SessionCore, policy: Compactor, limit: int | None, retries: int, at: int
+) -> Steps[Outcome]:
+    """A compaction to the *limit* in bytes, or to the one of the model's provider, else to half the request.
+
+    At a later retry every body leaves that may.
+    """
+    sent, known = core.follow().view.bytes, limit or request_bytes_of(core.clock.agent_model)
+    most = 0 if retries else known if known is not None and known < sent else sent // 2
+    trigger = Trigger("bytes", "emergency", _tokens(core, policy), context_window=core.context_window)
+    return (yield from compaction(core, Lighten(most, policy.token_rule), trigger, at, is_emergency=True))
 
 
 def _smaller(

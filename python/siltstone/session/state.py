@@ -187,6 +187,11 @@ class View:
         self._weighed = (self._length, size)
         return request_bytes(size)
 
+    def is_mostly_media(self) -> bool:
+        """Whether more than half of the bytes are those of media."""
+        parts = (part for item in self for part in item.message.parts)
+        return request_bytes(sum(part.size for part in parts if part.kind == "blob")) * 2 > self.bytes
+
     def items(self, start: int = 0) -> list[Item]:
         """The items from position *start* on, in a new list."""
         return self._items[start : self._length]

@@ -33,7 +33,7 @@ from siltstone.memory.opening import open_documented_store, open_store
 from siltstone.messages import Message, RequestRule, as_history, is_request, opens_turn
 from siltstone.systems.base import Preset, System, chosen
 from siltstone.systems.reading import Table, known_tables, table, toml
-from siltstone.tokens import TokenRule, rule
+from siltstone.tokens import TokenRule, message_bytes, request_bytes, rule
 
 if TYPE_CHECKING:
     from siltstone.compaction.summarise import Brief
@@ -68,7 +68,8 @@ class CompactionConfig:
             replaces ``auto_compact_threshold``.
         max_messages: Messages in the history at which a compaction is due. It obeys the spacing.
         max_request_bytes: The provider's maximum request size; four fifths of it are a trigger, and a quarter
-            of it bounds the retained turns.
+            of it bounds the retained turns. ``"auto"``: what the provider of the agent's model documents, if
+            that is known (see ``siltstone.limits.request_bytes_of``). None: no bound.
         keep_user_messages: Whether messages that open turns stay verbatim, the newest within
             ``user_message_budget``; older ones are summarised. The emergency fit may discard them.
         user_message_budget: The maximum tokens of the messages that ``keep_user_messages`` keeps. ``"auto"``:
@@ -112,7 +113,7 @@ class CompactionConfig:
     min_turns_between_compactions: int = 3
     retained_token_budget: int | Literal["auto"] | None = AUTO
     strict_guard: bool = False
-    max_request_bytes: int | None = None
+    max_request_bytes: int | Literal["auto"] | None = AUTO
     min_reduction: float = 0.0
     estimator: str | TokenRule = "blocks"
     summary_prefix: str = SUMMARY_PREFIX
@@ -139,7 +140,8 @@ class CompactionConfig:
         checks.each(self, "max_summary_tokens min_turns_between_compactions", checks.positive)
         checks.each(self, "retained_token_budget user_message_budget", checks.positive, unless=(AUTO, None))
         checks.each(self, "strict_guard keep_user_messages prefix_preserving", checks.boolean)
-        checks.each(self, "max_request_bytes max_messages", checks.positive, unless=(None,))
+        checks.each(self, "max_messages", checks.positive, unless=(None,))
+        checks.each(self, "max_request_bytes", checks.positive, unless=(AUTO, None))
         checks.each(self, "trigger_fraction", checks.fraction, unless=(None,))
         checks.share("min_reduction", self.min_reduction)
         checks.text("summary_prefix", self.summary_prefix)
@@ -252,9 +254,17 @@ class ThresholdCompactor(Configured[CompactionConfig]):
         """
         from siltstone.compaction.summarise import Calls, SummarizerOverflow, summarise
 
+        most_bytes = self._most_bytes(trigger)
         substitutes = {} if trigger.fold else self._clamped(history, trigger)
         if substitutes and self._is_enough(substitutes, trigger):
             return clamped_alone(history, substitutes)
+        if trigger.reason == "bytes" and self.config.max_result_tokens is not None and most_bytes is not None:
+            from siltstone.compaction.emergency import Lighten  # few requests have too many bytes
+
+            lighter = yield from Lighten(most_bytes * 3 // 5, self.token_rule).flow(history, trigger)
+            left = () if isinstance(lighter, Skip) else lighter.messages
+            if left and request_bytes(sum(map(message_bytes, left))) < most_bytes * 4 // 5:
+                return lighter
         selection = self._summaries(history) if trigger.fold else self._select(history, trigger, substitutes)
         if trigger.fold and not selection.discarded:
             return Skip("nothing_to_discard", f"there is no summary among {len(history)} messages")
@@ -389,7 +399,7 @@ class ThresholdCompactor(Configured[CompactionConfig]):
 
     def _reason(self, context: CompactionContext, threshold: int) -> Reason | None:
         """The reason of the most important crossed threshold; None if none was crossed."""
-        byte_cap, most_messages = self.config.max_request_bytes, self.config.max_messages
+        byte_cap, most_messages = self._most_bytes(context), self.config.max_messages
         if context.tokens >= threshold:
             by_share = self.config.trigger_fraction is not None and context.context_window is not None
             return "fraction" if by_share else "history_tokens"
@@ -402,6 +412,10 @@ class ThresholdCompactor(Configured[CompactionConfig]):
         if most_messages is not None and context.message_count >= most_messages:
             return "count"
         return None
+
+    def _most_bytes(self, known: CompactionContext | Trigger) -> int | None:
+        most = self.config.max_request_bytes
+        return known.max_request_bytes if most == AUTO else most
 
     def _guard_holds(self, context: CompactionContext) -> bool:
         """Whether the last compaction, or the last attempt, was too few boundaries ago."""
@@ -445,8 +459,8 @@ class ThresholdCompactor(Configured[CompactionConfig]):
         tokens = self.config.retained_tokens(room)
         if tokens is not None:
             limits.append((self.token_rule, tokens))
-        if self.config.max_request_bytes is not None:  # a quarter of the maximum, at four bytes a token
-            limits.append((rule("bytes/4"), -(-self.config.max_request_bytes // 16)))
+        if (most_bytes := self._most_bytes(trigger)) is not None:  # a quarter, at four bytes a token
+            limits.append((rule("bytes/4"), -(-most_bytes // 16)))
         most = self.config.user_message_tokens(threshold)
         of_requests = [] if most is None else [(self.token_rule, most)]
 
@@ -521,6 +535,7 @@ _KEYS: Final = {
 }
 #: The documented guard, estimate, retained turns and failures. No result is cut.
 _DOCUMENTED: Final[Mapping[str, Any]] = {
+    "max_request_bytes": None,
     "strict_guard": True,
     "estimator": "bytes/4",
     "retained_token_budget": None,

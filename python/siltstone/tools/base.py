@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from siltstone._native import AnswerLimit as AnswerLimit, best_window
-from siltstone.errors import ConfigError, InvalidArgumentsError, ToolError, ToolNotFoundError
+from siltstone.errors import ConfigError, InvalidArgumentsError, ToolError, ToolNotFoundError, refuse
 from siltstone.tokens import estimate_tokens
 
 Format: TypeAlias = Literal["openai", "openai.responses", "anthropic", "mcp"]
@@ -59,11 +59,7 @@ class Tool:
                 return {"name": self.name, "description": self.description, "input_schema": schema}
             case "mcp":
                 return {"name": self.name, "description": self.description, "inputSchema": schema}
-        raise ConfigError(
-            f"format must be 'openai', 'openai.responses', 'anthropic' or 'mcp', got {format!r}",
-            field="format",
-            value=format,
-        )
+        return refuse("format", "'openai', 'openai.responses', 'anthropic' or 'mcp'", format)
 
     def call(self, arguments: str | Mapping[str, Any] | None) -> str:
         """The answer to a call, for the model: the tool's result, or why there is none.

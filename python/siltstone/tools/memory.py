@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Protocol, TypeAlias, TypedDict, Unpack
 
 from siltstone._native import matching_lines
-from siltstone.errors import ConfigError, InvalidArgumentsError, InvalidEntryError, SecretRefusedError
+from siltstone.errors import ConfigError, InvalidArgumentsError, InvalidEntryError, SecretRefusedError, refuse
 from siltstone.knowledge import IMPORTANCE
 from siltstone.memory.entry import SearchFilters, SearchHit, SearchOrder
 from siltstone.tokens import estimate_tokens
@@ -326,11 +326,7 @@ def memory_save(save: Callable[[SavedMemory], str], *, max_saves: int | None = N
         ConfigError: *max_saves* is below 1.
     """
     if max_saves is not None and (type(max_saves) is not int or max_saves < 1):
-        raise ConfigError(
-            f"max_saves must be an integer >= 1 or None, got {max_saves!r}",
-            field="max_saves",
-            value=max_saves,
-        )
+        refuse("max_saves", "an integer >= 1 or None", max_saves)
     saved = 0
 
     def run(arguments: Mapping[str, Any]) -> str:

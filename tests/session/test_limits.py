@@ -1,0 +1,220 @@
+"""What a provider told of its limit: whose it is, how long it holds, and what never shrinks a window."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversations import assistant, user
+from siltstone import AsyncSession, ConfigError, Session, SimpleMemoryStore
+from siltstone.events import WindowLearned
+from siltstone.session.counters import LearnedLimit
+from siltstone.testing import RecordingHook
+
+WINDOW = 200_000
+
+
+def too_long(size: int, limit: int) -> ValueError:
+    return ValueError(f"prompt is too long: {size} tokens > {limit} maximum")
+
+
+def turn(session: Session, number: int, *errors: Exception, answer: bool = True) -> int:
+    """One turn, whose request is refused with each of *errors* first. The tokens of the accepted one."""
+    session.append(user(f"Boat {number} lies at pier {number}. " + "The harbour is calm. " * 30))
+    prepared = session.prepare()
+    for error in errors:
+        prepared = session.recover(error)
+    if answer:
+        session.append(assistant("Noted."))
+    return prepared.tokens
+
+
+@pytest.fixture
+def session() -> Any:
+    with Session.open(None, "s", memory=SimpleMemoryStore(), context_window=WINDOW) as opened:
+        for number in range(70):
+            turn(opened, number)
+        yield opened
+
+
+def csv_at_turn_70(session: Session) -> None:
+    rows = "\n".join(f"{n},{n * 7},{n * 11}" for n in range(12_000))
+    session.append(user(f"Here it is:\n{rows}"))
+    tokens = session.prepare().tokens
+    session.recover(too_long(WINDOW + 9_000, WINDOW))
+    assert tokens * 9 // 10 < (session.context_window or 0) < tokens, "until the next answer"
+
+
+def pdf(session: Session) -> None:
+    data = base64.b64encode(os.urandom(300_000)).decode()
+    source = {"type": "base64", "media_type": "application/pdf", "data": data}
+    session.append({"role": "user", "content": [{"type": "document", "source": source}]})
+    session.prepare()
+    session.recover(too_long(70_000, 60_000))
+
+
+def pictures(session: Session) -> None:
+    """34 MB of them."""
+    for number in range(34):
+        data = base64.b64encode(os.urandom(750_000)).decode()
+        source = {"type": "base64", "media_type": "image/png", "data": data}
+        words = {"type": "text", "text": f"Picture {number}."}
+        session.append({"role": "user", "content": [words, {"type": "image", "source": source}]})
+        session.append(assistant("Seen."))
+    session.append(user("Which pictures did we see?"))
+    before = session.prepare().messages
+    prepared = session.recover(ValueError("Error code: 413 - Request Entity Too Large"))
+    size = sum(len(str(raw)) for raw in prepared.messages)
+    assert len(prepared.messages) == len(before), "only bodies leave"
+    assert 10_000_000 < size < 34_000_000 / 2
+    assert "Picture 0." in str(prepared.messages)
+    prepared = session.recover(ValueError("the request body is too large"))  # half was not enough
+    assert sum(len(str(raw)) for raw in prepared.messages) < 1_000_000
+    assert session.log(0)[-1] == user("Which pictures did we see?")
+
+
+def fallback(session: Session) -> None:
+    session.agent_model = "small-8k"
+    turn(session, 70, too_long(40_000, 8_192))
+    assert session.context_window == 8_192
+    session.agent_model = "large"
+
+
+def throttling(session: Session) -> None:
+    said = "Rate limit reached for gpt-5 on tokens per min (TPM): Limit 30000, Used 28000, Requested 5000"
+    session.append(user("And now?"))
+    session.prepare()
+    with pytest.raises(ValueError, match="TPM"):
+        session.recover(ValueError(said))
+
+
+@pytest.mark.parametrize("event", [csv_at_turn_70, pdf, pictures, fallback, throttling])
+def test_the_window_is_as_before_within_one_accepted_request(session: Session, event: Any) -> None:
+    session.agent_model = "large"
+    event(session)
+    session.append(assistant("Yes."))
+    assert session.context_window == WINDOW
+    assert not [each for each in session.limits if each.model == "large"]
+
+
+def test_a_fallback_that_nobody_names_is_told_by_what_was_accepted_before(session: Session) -> None:
+    tokens = turn(session, 70)
+    assert tokens > 8_192
+    turn(session, 71, too_long(tokens, 8_192))
+    assert session.context_window == WINDOW
+    assert session.limits == ()
+
+
+def test_a_limit_counts_for_its_model_alone_and_at_once_when_it_is_back(session: Session) -> None:
+    fallback(session)
+    assert session.context_window == WINDOW
+    session.agent_model = "small-8k"
+    assert turn(session, 80) <= 8_192
+    assert session.limits == (LearnedLimit("small-8k", 8_192, "the provider's refusal", WINDOW),)
+
+
+def test_a_larger_request_that_was_accepted_raises_it(session: Session) -> None:
+    fallback(session)
+    session.agent_model = "small-8k"
+    turn(session, 80, answer=False)
+    session.append(assistant("Noted."), usage={"input_tokens": 9_000})
+    assert session.context_window == 9_000
+    assert session.limits[0].source == "a larger request that was accepted"
+
+
+def test_one_call_resets_it(session: Session) -> None:
+    fallback(session)
+    session.agent_model = "small-8k"
+    session.reset_limits()
+    assert session.context_window == WINDOW
+    assert session.limits == ()
+
+
+def test_the_answers_share_is_left_free_if_the_host_has_not_reserved_it(session: Session) -> None:
+    session.agent_model = "m"
+    session.append(user("And now?"))
+    sent = session.prepare().tokens
+    said = f"input length and `max_tokens` exceed context limit: {sent} + 9000 > {sent + 100}, decrease it"
+    assert session.recover(ValueError(said)).tokens + 9_000 <= sent + 100
+
+
+def learned_in(path: Path) -> None:
+    with Session.open(path, "s", context_window=WINDOW, agent_model="m") as session:
+        for number in range(20):
+            turn(session, number)
+        turn(session, 20, too_long(20_000, 5_000))
+
+
+def test_it_is_told_at_an_opening_and_ends_with_another_model(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    learned_in(tmp_path)
+    hook = RecordingHook()
+    caplog.clear()
+    with Session.open(tmp_path, "s", context_window=WINDOW, hooks=[hook]) as session:
+        assert session.agent_model == "m"
+        assert session.context_window == 5_000
+    assert [event for event in hook.events if isinstance(event, WindowLearned)] == [
+        WindowLearned("s", WINDOW, 5_000, "m", "the provider's refusal")
+    ]
+    assert "keep to 5000 tokens" in caplog.text
+    caplog.clear()
+    caplog.set_level(logging.INFO)
+    with Session.open(tmp_path, "s", context_window=WINDOW, agent_model="n") as session:
+        assert session.context_window == WINDOW
+    assert "need not keep to 5000 tokens" in caplog.text
+
+
+def test_without_a_model_it_ends_with_another_window(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", context_window=WINDOW) as session:
+        for number in range(8):
+            turn(session, number)
+        turn(session, 8, too_long(8_000, 5_000))
+        assert session.context_window == 5_000
+    with Session.open(tmp_path, "s", context_window=WINDOW) as session:
+        assert session.context_window == 5_000
+    with Session.open(tmp_path, "s", context_window=2 * WINDOW) as session:
+        assert session.context_window == 2 * WINDOW
+
+
+def test_it_outlives_a_killed_process(tmp_path: Path) -> None:
+    program = (
+        "import os, sys; from pathlib import Path; sys.path.insert(0, sys.argv[2])\n"
+        "from session.test_limits import *\n"
+        "session = Session.open(Path(sys.argv[1]), 's', context_window=WINDOW, agent_model='m')\n"
+        "for number in range(20): turn(session, number)\n"
+        "turn(session, 20, too_long(20_000, 5_000), answer=False)\n"
+        "os._exit(9)\n"
+    )
+    arguments = [sys.executable, "-c", program, str(tmp_path), str(Path(__file__).parents[1])]
+    assert subprocess.run(arguments, check=False).returncode == 9
+    with Session.open(tmp_path, "s", context_window=WINDOW) as session:
+        assert session.context_window == 5_000
+        assert turn(session, 21) <= 5_000
+
+
+@pytest.mark.parametrize("name", [5, None, b"m"])
+def test_a_model_has_a_text_for_a_name(session: Session, name: Any) -> None:
+    with pytest.raises(ConfigError, match="agent_model"):
+        session.agent_model = name
+
+
+@pytest.mark.anyio
+async def test_an_async_session_has_the_same() -> None:
+    async with await AsyncSession.open(
+        None, "s", memory=SimpleMemoryStore(), context_window=WINDOW, agent_model="m"
+    ) as session:
+        await session.append(*[user("The harbour is calm. " * 300), assistant("Noted.")] * 9, user("Go on."))
+        await session.prepare()
+        await session.recover(too_long(20_000, 5_000))
+        await session.append(assistant("Yes."))
+        assert session.limits[0].tokens == session.context_window == 5_000
+        session.reset_limits()
+        assert session.context_window == WINDOW
