@@ -35,6 +35,11 @@ def filler(words: int) -> str:
     return "word " * words
 
 
+def distinct(words: int, letter: str = "w") -> str:
+    """A text of as many words as :func:`filler`, as long as these, and none twice: a summary is no loop."""
+    return "".join(f"{letter}{n:03d} " for n in range(words))
+
+
 def exchange(call_id: str, output: str, *, name: str = "read_file") -> list[Raw]:
     """A call and its result, in the words of OpenAI chat."""
     function = {"name": name, "arguments": json.dumps({"path": f"src/{call_id}.py"})}

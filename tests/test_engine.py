@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -133,11 +134,15 @@ def test_where_nothing_can_go_plan_and_compact_say_so(messages: list[Raw]) -> No
 
 
 def test_without_a_model_a_policy_that_wants_one_fails_and_says_what_to_pass() -> None:
-    outcome = compact(conversation(), POLICY)
+    strict = ThresholdCompactor(replace(POLICY.config, on_model_failure="fail"))
+    outcome = compact(conversation(), strict)
     assert isinstance(outcome, Failed)
     assert outcome.reason == "llm_failed"
     assert "pass model=" in outcome.message
     assert outcome.messages == conversation()
+    selected = compact(conversation(), POLICY)
+    assert isinstance(selected, Compacted)
+    assert selected.degraded
 
 
 def test_a_policy_without_a_model_fits_the_window_or_raises_with_both_numbers() -> None:

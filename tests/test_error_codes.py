@@ -25,6 +25,9 @@ from siltstone.tokens import TokenRule, rule
 KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, SiltstoneError)]
 LONG = [{"role": "user", "content": f"Step {number}. " + "word " * 60} for number in range(12)]
 POLICY = siltstone.ThresholdCompactor(siltstone.CompactionConfig(auto_compact_threshold=300))
+STRICT = siltstone.ThresholdCompactor(
+    siltstone.CompactionConfig(auto_compact_threshold=300, on_model_failure="fail")
+)
 
 
 def test_mk_72_every_class_of_error_has_a_code_of_its_own() -> None:
@@ -49,7 +52,7 @@ def test_a_model_that_raises_is_named_by_its_class() -> None:
     def model(request: Any) -> str:
         raise TimeoutError("no answer")
 
-    outcome = siltstone.compact(LONG, POLICY, model=model)
+    outcome = siltstone.compact(LONG, STRICT, model=model)
     assert isinstance(outcome, Failed)
     event = outcome.events[-1]
     assert isinstance(event, siltstone.events.CompactionFailed)
@@ -58,7 +61,7 @@ def test_a_model_that_raises_is_named_by_its_class() -> None:
 
 
 def test_a_refused_rewrite_names_no_class() -> None:
-    outcome = siltstone.compact(LONG, POLICY, model=lambda request: " ")
+    outcome = siltstone.compact(LONG, STRICT, model=lambda request: " ")
     assert isinstance(outcome, Failed)
     assert (outcome.reason, outcome.error_class) == ("empty_summary", "")
 
@@ -103,7 +106,7 @@ def test_outcomes_and_plans_are_short_where_they_are_printed() -> None:
     done = siltstone.compact(LONG, POLICY, model=lambda request: "Short.")
     assert isinstance(done, Compacted)
     assert re.fullmatch(r"<Compacted: [\d,]+ to [\d,]+ tokens, \d+ messages discarded, level 1>", repr(done))
-    failed = siltstone.compact(LONG, POLICY, model=lambda request: "")
+    failed = siltstone.compact(LONG, STRICT, model=lambda request: "")
     assert repr(failed).startswith("<Failed: empty_summary: ")
     skipped = siltstone.compact(LONG[:1], POLICY, model=lambda request: "")
     assert repr(skipped).startswith("<Skipped: ")

@@ -204,7 +204,8 @@ def test_a_failure_names_its_class_and_nothing_that_was_said(seen: Seen, tmp_pat
     def down(request: CompletionRequest) -> str:
         raise ConnectionError(f"cannot send {request.messages}")
 
-    with Session.open(tmp_path, "chat-1", policy=small(), model=down) as session:
+    policy = small(on_model_failure="fail")
+    with Session.open(tmp_path, "chat-1", policy=policy, model=down) as session:
         talk(session)
         session.compact()
         store = session.store

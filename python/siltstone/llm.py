@@ -21,6 +21,7 @@ from siltstone.hooks import (
 from siltstone.messages import MaterialItem, well_formed
 
 __all__ = [
+    "EXTRACTIVE",
     "LAST_RESORT",
     "Asked",
     "AsyncModel",
@@ -54,6 +55,9 @@ Purpose: TypeAlias = Literal["summary", "merge", "facts", "extraction", "selecti
 
 LAST_RESORT = -1
 """The rank of the model that needs no network, for a policy whose models have all failed."""
+
+EXTRACTIVE = "extractive"
+"""The name of that model in records of usage."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,3 +139,9 @@ def test_a_task_that_is_cancelled_while_it_opens_keeps_the_session_for_the_next(
 
     asyncio.run(work())
     assert opened_for == ["ann"]
+
+
+def test_the_sessions_of_a_pool_without_tools_name_none(store: siltstone.SimpleMemoryStore) -> None:
+    for tools in (True, False):
+        with Pool(store, NO_DIALECT, tools=tools).door(f"chat-{tools}") as door:
+            assert ("memory_search" in door.session.memory_instructions) is tools

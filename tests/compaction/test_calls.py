@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from compacting import SHORT, Window, exchange, filler, long, policy, run
+from compacting import SHORT, Window, distinct, exchange, long, policy, run
 from siltstone import acompact, compact, llm, plan
-from siltstone.compaction import CompactionError, Trigger
-from siltstone.compaction.prompts import PROMPT
+from siltstone.compaction import CompactionError, Trigger, summarise
 from siltstone.engine import Compacted, Failed, Plan
 from siltstone.errors import ModelError
 from siltstone.hooks import Guidance
@@ -73,14 +72,15 @@ def test_a_model_that_answered_is_asked_for_the_other_pieces_too():
 
 
 def test_the_last_model_s_failure_is_told():
-    outcome = compact(long(3), policy(), model=[ScriptedModel([OSError("one")]), ScriptedModel([""])])
+    models = ScriptedModel([OSError("one")]), ScriptedModel([""])
+    outcome = compact(long(3), policy(on_model_failure="fail"), model=models)
     assert isinstance(outcome, Failed)
     assert outcome.reason == "empty_summary"
 
 
 def test_at_last_the_extractive_model_answers_if_it_may():
     hook = RecordingHook()
-    compacting = policy(on_model_failure="fallback_summary")
+    compacting = policy()
     outcome = compact(long(3), compacting, model=ScriptedModel([OSError("down")]), hooks=[hook])
     assert isinstance(outcome, Compacted)
     assert outcome.degraded
@@ -100,7 +100,7 @@ def test_the_last_resort_needs_the_engine():
 def test_rule_06_a_refusal_is_a_failure():
     usage = UsageRecord("m", 10, 5)
     answer = Completion("I cannot help with that.", usage)
-    outcome = compact(long(3), policy(), model=ScriptedModel([answer]))
+    outcome = compact(long(3), policy(on_model_failure="fail"), model=ScriptedModel([answer]))
     assert isinstance(outcome, Failed)
     assert outcome.reason == "refused_summary"
     assert outcome.usage == (usage,)
@@ -112,7 +112,7 @@ def test_rule_06_a_summary_too_short_for_what_it_replaces_is_suspect():
     assert isinstance(outcome, Compacted)
     assert outcome.suspect
     assert hook.events[-1].suspect  # type: ignore[union-attr]
-    for raws, answer in ((long(40), filler(20)), (long(3), "Done.")):
+    for raws, answer in ((long(40), distinct(20)), (long(3), "Done.")):
         other = compact(raws, policy(), model=lambda request, answer=answer: answer)  # type: ignore[misc]
         assert isinstance(other, Compacted)
         assert not other.suspect
@@ -121,11 +121,42 @@ def test_rule_06_a_summary_too_short_for_what_it_replaces_is_suspect():
 # -- time ----------------------------------------------------------------------------------------
 
 
-def test_a_sync_model_is_told_how_long_it_may_take():
-    model = ScriptedModel([SHORT])
-    compact(long(3), policy(call_timeout=7.5), model=model)
-    compact(long(3), policy(call_timeout=None), model=model)
-    assert [request.deadline for request in model.requests] == [7.5, None]
+def test_all_calls_for_a_summary_have_one_deadline(monkeypatch: pytest.MonkeyPatch):
+    now = [100.0]
+    monkeypatch.setattr(summarise, "monotonic", lambda: now[0])
+    asked: list[float | None] = []
+
+    def slow(request: CompletionRequest) -> str:
+        asked.append(request.deadline)
+        now[0] += 20
+        raise OSError("reset")
+
+    outcome = compact(long(3), policy(attempts=5), model=[slow, ScriptedModel([SHORT])])
+    assert isinstance(outcome, Compacted)
+    assert outcome.degraded, "the time is over, so nobody else is asked"
+    assert asked == [30.0, 9.5], "a pause counts too"
+    now[0] = 0.0
+    failed = compact(long(3), policy(attempts=5, on_model_failure="fail"), model=slow)
+    assert isinstance(failed, Failed)
+    assert "reset" in failed.message
+    unbounded = ScriptedModel([SHORT])
+    compact(long(3), policy(summary_timeout=None), model=unbounded)
+    assert [request.deadline for request in unbounded.requests] == [None]
+
+
+def test_the_pieces_of_a_summary_share_the_deadline(monkeypatch: pytest.MonkeyPatch):
+    now = [0.0]
+    monkeypatch.setattr(summarise, "monotonic", lambda: now[0])
+    deadlines: list[float | None] = []
+
+    def model(request: CompletionRequest) -> str:
+        deadlines.append(request.deadline)
+        now[0] += 12
+        return SHORT
+
+    outcome = compact(long(), policy(summarizer_window=4_000), model=model)
+    assert isinstance(outcome, Compacted)
+    assert (deadlines, outcome.degraded) == ([30.0, 18.0, 6.0], True)
 
 
 @pytest.mark.anyio
@@ -138,17 +169,16 @@ async def test_rule_38_an_async_call_is_broken_off_at_its_deadline():
         await asyncio.Event().wait()
         return SHORT
 
-    outcome = await acompact(long(3), policy(call_timeout=0.01), model=hang)
+    failing = policy(summary_timeout=0.01, on_model_failure="fail")
+    outcome = await acompact(long(3), failing, model=hang)
     assert isinstance(outcome, Failed)
-    assert (outcome.reason, started) == ("llm_failed", 2)
-    assert "no answer within 0.01 s" in outcome.message
+    assert (outcome.reason, started) == ("llm_failed", 1)
+    assert "no answer within 0.0" in outcome.message
     assert isinstance(outcome.cause, CompactionError)
     assert outcome.cause.error_class == "TimeoutError"
-
-    async def quick(request: CompletionRequest) -> str:
-        return SHORT
-
-    assert isinstance(await acompact(long(3), policy(call_timeout=0.01), model=[hang, quick]), Compacted)
+    kept = await acompact(long(3), policy(summary_timeout=0.01), model=hang)
+    assert isinstance(kept, Compacted)
+    assert kept.degraded
 
 
 @pytest.mark.anyio
@@ -156,7 +186,7 @@ async def test_a_timeout_of_the_model_s_own_keeps_its_words():
     async def late(request: CompletionRequest) -> str:
         raise TimeoutError("the gateway said 504")
 
-    outcome = await acompact(long(3), policy(), model=late)
+    outcome = await acompact(long(3), policy(on_model_failure="fail"), model=late)
     assert isinstance(outcome, Failed)
     assert "the gateway said 504" in outcome.message
 
@@ -242,7 +272,7 @@ def test_a_live_request_goes_on_with_the_instruction_last():
     assert request.prefix_preserving
     assert request.tools == tuple(tools)
     assert all(one is other for one, other in zip(request.messages, raws, strict=False))
-    assert request.messages[-1]["content"].endswith(PROMPT)
+    assert request.messages[-1]["content"].endswith(" words at most.")
     assert len(request.messages) == len(raws) + 1
     assert request.material is not None
     assert [item.text for item in request.material] == [raw["content"] for raw in outcome.discarded]

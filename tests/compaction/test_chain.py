@@ -72,10 +72,11 @@ def test_a_step_that_fails_leaves_the_history_to_the_next():
     def down(request: Any) -> str:
         raise OSError("down")
 
-    session = Play(Chain(THRESHOLD, SmartTrim()), down, window=16_000)
+    strict = ThresholdCompactor(replace(THRESHOLD.config, on_model_failure="fail"))
+    session = Play(Chain(strict, SmartTrim()), down, window=16_000)
     session.append(*talk(80))
     assert isinstance(session.boundary(), Compacted)
-    alone = Play(Chain(THRESHOLD), down, window=16_000)
+    alone = Play(Chain(strict), down, window=16_000)
     alone.append(*talk(80))
     assert isinstance(alone.boundary(), Failed)
 

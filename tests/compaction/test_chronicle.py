@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compacting import assistant, exchange, filler, system, user
+from compacting import assistant, distinct, exchange, filler, system, user
 from playing import Play, shown
 from siltstone import ConfigError, TieredCompactor, TieredConfig
 from siltstone.compaction import Checkpoint, Trigger
@@ -300,7 +300,7 @@ def test_an_emergency_leaves_two_messages_alone(count: int):
 
 def test_the_view_keeps_its_budget_and_says_what_is_not_shown():
     session = play(
-        lambda request: f"Part {len(session.requests)}\n\n" + "It was long. " * 60,
+        lambda request: f"Part {len(session.requests)}\n\n" + "It was long. " + distinct(150),
         window=8_000,
         context_token_budget=400,
         rollup_threshold=100,
@@ -383,7 +383,7 @@ def test_where_the_state_is_gone_the_view_says_the_same():
 
 
 def test_a_chronicle_goes_on_after_the_other_mode_has_taken_its_place():
-    session = play(lambda request: f"Part {len(session.requests)}\n\n" + "It was long. " * 30)
+    session = play(lambda request: f"Part {len(session.requests)}\n\n" + "It was long. " + distinct(75))
     session.has_log = True
     session.add(*turns(60))
     before = of_messages(session)

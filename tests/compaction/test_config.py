@@ -26,10 +26,10 @@ def test_the_documented_defaults():
     assert config.summary_prefix == SUMMARY_PREFIX
     assert SUMMARY_PREFIX.startswith("[Context compacted]")
     assert config.summarizer_window is None
-    assert config.call_timeout == 120.0
+    assert config.summary_timeout == 30.0
     assert config.attempts == 2
     assert config.min_summary_tokens == 16
-    assert config.on_model_failure == "fail"
+    assert config.on_model_failure == "fallback_summary"
     assert config.on_summarizer_overflow == "mechanical"
     assert config.curator is None
     assert config.prefix_preserving is False
@@ -98,11 +98,11 @@ def test_mk_16_the_message_is_the_documented_one():
         ("summarizer_window", 0),
         ("summarizer_window", 1_023),
         ("summarizer_window", 8e3),
-        ("call_timeout", 0),
-        ("call_timeout", -1.0),
-        ("call_timeout", float("nan")),
-        ("call_timeout", float("inf")),
-        ("call_timeout", True),
+        ("summary_timeout", 0),
+        ("summary_timeout", -1.0),
+        ("summary_timeout", float("nan")),
+        ("summary_timeout", float("inf")),
+        ("summary_timeout", True),
         ("attempts", 2.0),
         ("min_summary_tokens", -1),
         ("on_model_failure", "retry"),

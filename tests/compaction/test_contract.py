@@ -21,7 +21,12 @@ from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 from strategies import histories, texts
 
 ESTIMATORS = st.sampled_from(["blocks", "bytes/4", "chars/3"])
-REFUSALS = {"llm_failed", "empty_summary", "no_reduction"}  # how an attempt may fail that is no defect
+REFUSALS = {
+    "llm_failed",
+    "empty_summary",
+    "unusable_summary",
+    "no_reduction",
+}  # how an attempt may fail that is no defect
 
 thresholds = st.builds(
     ThresholdCompactor,

@@ -65,7 +65,8 @@ def test_thirty_calls_of_one_turn_are_summarised_by_a_model_or_stay() -> None:
     gone = [raw for raw in outcome.discarded if raw["role"] == "tool"]  # type: ignore[index]
     assert len(gone) > 20
     assert all(raw["content"] in shown for raw in gone)  # type: ignore[index]
-    refused = compact(history, keeping(4, retained_token_budget=4_000), model=ScriptedModel([""]))
+    strict = keeping(4, retained_token_budget=4_000, on_model_failure="fail")
+    refused = compact(history, strict, model=ScriptedModel([""]))
     assert isinstance(refused, Failed)
     assert refused.messages == history
 
@@ -97,7 +98,7 @@ def test_a_summariser_that_fails_does_not_end_the_run(tmp_path: Path, error: Exc
     def model(request: CompletionRequest) -> str:
         raise error
 
-    policy = keeping(1, auto_compact_threshold=500)
+    policy = keeping(1, auto_compact_threshold=500, on_model_failure="fail")
     with Session.open(
         tmp_path, "s", policy=policy, model=model, hooks=[hook], context_window=4_000
     ) as session:

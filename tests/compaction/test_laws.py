@@ -69,7 +69,14 @@ ESTIMATORS = st.sampled_from(["blocks", "bytes/4", "chars/3"])
 AN_ID = re.compile(r"(?:call|fc|rs|ws|msg|out)_\d+")
 
 #: Reasons that are the fault of a model, or of a history that cannot shrink. Any other is a defect.
-FAILURES = {"llm_failed", "empty_summary", "refused_summary", "summarizer_overflow", "no_reduction"}
+FAILURES = {
+    "llm_failed",
+    "empty_summary",
+    "refused_summary",
+    "unusable_summary",
+    "summarizer_overflow",
+    "no_reduction",
+}
 SKIPS = {"nothing_to_discard", "no_context_window", "not_due", "vetoed", "too_few", "no_valid_cut"}
 SKIPS |= {"query_too_short", "too_little"}
 

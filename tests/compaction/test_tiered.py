@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compacting import assistant, exchange, filler, system, user
+from compacting import assistant, distinct, exchange, filler, system, user
 from playing import Play, shown
 from siltstone import TieredCompactor, TieredConfig
 from siltstone.compaction import Trigger
@@ -152,7 +152,7 @@ def test_sb_26_summaries_stack_in_order_and_none_is_made_of_another():
 
 def test_sb_26_a_stack_over_its_budget_is_folded_with_the_union_of_the_ranges():
     session = play(
-        lambda request: f"Part {len(session.requests)}. " + "word " * 100, summary_stack_fraction=0.1
+        lambda request: f"Part {len(session.requests)}. " + distinct(100), summary_stack_fraction=0.1
     )
     session.append(*turns(30))
     folded: list[Message] = []
@@ -176,7 +176,7 @@ def test_sb_26_a_stack_over_its_budget_is_folded_with_the_union_of_the_ranges():
 
 def test_sb_26_a_meta_summary_is_made_of_the_summaries_and_of_what_no_model_has_read():
     """The messages behind the marker of an emergency are read in the fold, and no others a second time."""
-    session = play(lambda request: "Short. " + "word " * 90, summary_stack_fraction=0.1)
+    session = play(lambda request: "Short. " + distinct(90), summary_stack_fraction=0.1)
     session.has_log = True
     session.append(*turns(30))
     session.compact(now())
@@ -200,7 +200,7 @@ def test_a_fold_that_fails_leaves_the_stack_and_the_new_summary():
     def model(request: Any) -> str:
         if "in several summaries" in str(list(request.messages)[-1]["content"]) or failing:
             raise OSError("the line is dead")
-        return "word " * 90
+        return distinct(90)
 
     session = play(model, summary_stack_fraction=0.1, attempts=1)
     session.append(*turns(30))
@@ -241,7 +241,7 @@ def test_sb_22_a_failed_attempt_changes_nothing_and_is_told():
     def down(request: Any) -> str:
         raise OSError("the line is dead")
 
-    session = play(down)
+    session = play(down, on_model_failure="fail")
     session.append(*turns(32))
     before = [message.raw for message in session.view]
     outcome = session.boundary()
@@ -251,9 +251,18 @@ def test_sb_22_a_failed_attempt_changes_nothing_and_is_told():
     assert [type(event) for event in session.events] == [CompactionStarted, CompactionFailed]
 
 
+def test_sb_22_without_a_model_that_answers_lines_are_selected_and_no_checkpoint_is_written():
+    for mode, kind in (("rolling", Compacted), ("chronicle", Failed)):
+        session = play(lambda request: "ok", mode=mode)
+        session.append(*turns(32))
+        outcome = session.compact(now("background" if mode == "rolling" else "interval"))
+        assert isinstance(outcome, kind)
+        assert getattr(outcome, "degraded", False) is (mode == "rolling")
+
+
 def test_sb_42_no_answer_that_is_none_counts_as_a_completion():
     for answer, reason in (("", "empty_summary"), ("I cannot help with that request.", "refused_summary")):
-        session = play(lambda request, answer=answer: answer)
+        session = play(lambda request, answer=answer: answer, on_model_failure="fail")
         session.append(*turns(32))
         outcome = session.boundary()
         assert isinstance(outcome, Failed)
@@ -345,7 +354,7 @@ def test_sb_31_an_overflow_of_four_messages_takes_none():
 
 
 def test_a_summary_that_would_be_larger_is_refused():
-    session = play(lambda request: "word " * 2_000, max_summary_tokens=2_000)
+    session = play(lambda request: distinct(2_000), max_summary_tokens=2_000)
     session.append(*turns(3, words=2))
     outcome = session.compact(now())
     assert isinstance(outcome, Failed)
@@ -358,7 +367,8 @@ def test_the_prompts():
     session = play()
     session.append(*turns(10))
     session.compact(now())
-    assert session.prompts == [SUMMARY_PROMPT]
+    closing = "Write in the language of the conversation, in 100 words at most."
+    assert session.prompts == [f"{SUMMARY_PROMPT}\n\n{closing}"]
     assert session.requests[0].tools == ()
     assert session.requests[0].max_tokens == 150, "a quarter of 0.15 of the window"
 

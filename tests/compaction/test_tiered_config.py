@@ -151,7 +151,7 @@ def test_sb_41_thresholds_ascend_within_0_and_1(settings: dict[str, Any], field:
         ("summary_stack_fraction", 0.6),
         ("emergency_marker", ""),
         ("attempts", 0),
-        ("call_timeout", 0),
+        ("summary_timeout", 0),
         ("retry_delay", -1),
         ("summarizer_window", 12),
         ("retry_after_turns", -1),
@@ -192,10 +192,14 @@ def test_the_documented_form_differs_where_the_page_says_so():
 
 
 def test_no_job_is_begun_too_soon_after_one_that_failed():
-    policy = TieredCompactor()
+    policy = TieredCompactor(TieredConfig(on_model_failure="fail"))
+    falls_back = TieredCompactor()
 
     def due(boundary: int, tokens: int, failures: int = 1) -> bool:
-        context = CompactionContext(
+        return policy.should_compact(context(boundary, tokens, failures)) is not None
+
+    def context(boundary: int, tokens: int, failures: int) -> CompactionContext:
+        return CompactionContext(
             boundary,
             last_attempt_boundary=10,
             estimated_history_tokens=tokens,
@@ -204,10 +208,11 @@ def test_no_job_is_begun_too_soon_after_one_that_failed():
             failed_at=40,
             failed_threshold=800,
         )
-        return policy.should_compact(context) is not None
 
     assert [due(boundary, 820) for boundary in (11, 12)] == [False, True]
     assert due(11, 850), "a higher tier does not wait"
     assert due(11, 950), "an emergency never waits"
     assert [due(boundary, 850, failures=3) for boundary in (12, 19, 20)] == [False, False, True]
     assert due(12, 950, failures=9)
+    paused = [falls_back.should_compact(context(at, 850, 3)) for at in (11, 20)]
+    assert [each and each.model_calls for each in paused] == [0, None], "while it pauses, no model is asked"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from compacting import exchange
+from compacting import distinct, exchange
 from playing import Play, committed, said, shown
 from siltstone import ConfigError, WaterfallCompactor
 from siltstone.compaction import CompactionContext, Trigger
@@ -336,7 +336,7 @@ def test_wf_24_the_schedule_counts_what_was_said_and_not_what_is_in_view():
 
 
 def test_wf_25_long_term_stays_within_its_budget():
-    session = Play(WaterfallCompactor(WaterfallConfig(longterm_budget_tokens=100)), lambda r: "word " * 400)
+    session = Play(WaterfallCompactor(WaterfallConfig(longterm_budget_tokens=100)), lambda r: distinct(400))
     session.add(*said(600))
     for message in session.summaries()[:1]:
         assert session.policy.token_rule.count_text(unmarked(message.text).partition("\n\n")[2]) <= 100
@@ -466,10 +466,10 @@ def test_the_instruct_form_says_what_to_write_and_who_speaks():
 
 
 def test_wf_43_long_term_has_no_bound_where_none_is_set():
-    session = play(lambda request: "word " * 3000)
+    session = play(lambda request: distinct(3000))
     session.add(*said(193))
     longterm = texts(session)[0]
-    assert len(longterm) == len("word " * 3000) - 1
+    assert len(longterm) == len(distinct(3000)) - 1
     assert all(request.max_tokens == 1024 for request in session.requests)
 
 
@@ -525,7 +525,7 @@ def test_a_view_that_the_net_has_cut_goes_on_as_long_term():
         ("temperature", 1.5),
         ("max_tokens", 0),
         ("attempts", 0),
-        ("call_timeout", 0),
+        ("summary_timeout", 0),
         ("retry_delay", -1),
         ("longterm_budget_tokens", 0),
         ("longterm_refresh", -1),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from compacting import assistant, exchange, filler, system, user
+from compacting import assistant, distinct, exchange, filler, system, user
 from playing import Play, committed, said, shown
 from siltstone import ConfigError, ExtractiveModel, Session, WindowCompactor
 from siltstone.compaction import CompactionContext, Trigger
@@ -41,7 +41,7 @@ def test_ru_03_a_call_over_6_messages_with_limit_3_summarises_and_moves_3():
 
 def test_ru_04_the_facts_of_both_summaries_survive_within_the_budget():
     session = play(
-        lambda request: f"Fact {len(session.requests)} " + "word " * 100, summary_budget_tokens=400
+        lambda request: f"Fact {len(session.requests)} " + distinct(100), summary_budget_tokens=400
     )
     session.add(*said(32))
     (summary,) = session.summaries()
@@ -52,7 +52,7 @@ def test_ru_04_the_facts_of_both_summaries_survive_within_the_budget():
 
 
 def test_ru_04_a_summary_without_room_is_made_anew_of_the_earlier_one():
-    session = play(lambda request: "word " * 300, summary_budget_tokens=500)
+    session = play(lambda request: distinct(300), summary_budget_tokens=500)
     session.append(*({"role": "user", "content": f"Entry {n}: {filler(300)}"} for n in range(21)))
     session.boundary()
     session.add(*({"role": "user", "content": f"Entry {n}: {filler(300)}"} for n in range(21, 32)))
@@ -330,7 +330,7 @@ def test_ru_60_the_newest_100_that_left_are_short_term_and_older_ones_long_term(
 
 
 def test_a_run_by_tokens_that_would_not_shrink_is_no_run():
-    session = play(lambda request: "word " * 100, window=400, summary_budget_tokens=10_000)
+    session = play(lambda request: distinct(100), window=400, summary_budget_tokens=10_000)
     session.append(user("a"), assistant("b"), user("c" * 1300))
     outcome = session.compact(Trigger("history_tokens", context_window=400))
     assert isinstance(outcome, Failed)
@@ -354,7 +354,7 @@ def test_a_run_by_tokens_that_would_not_shrink_is_no_run():
         ("summary_budget_tokens", 0),
         ("fallback_bytes", 0),
         ("attempts", 0),
-        ("call_timeout", -1),
+        ("summary_timeout", -1),
         ("retry_delay", -1),
         ("summarizer_window", 1),
         ("estimator", "x"),

@@ -52,7 +52,7 @@ def test_the_bars_show_the_summary_that_the_new_one_replaced(tmp_path: Path) -> 
 def test_texts_are_counted_as_the_policy_counted_the_messages(tmp_path: Path) -> None:
     policy = small(estimator="bytes/4")
     with Session.open(
-        tmp_path, "s", policy=policy, model=ScriptedModel(["A long summary. " * 40])
+        tmp_path, "s", policy=policy, model=ScriptedModel(["".join(f"Gate {n} holds. " for n in range(40))])
     ) as session:
         session.append(*(message for turn in turns(8) for message in turn))
         assert isinstance(session.compact(), Compacted)

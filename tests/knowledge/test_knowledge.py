@@ -35,6 +35,7 @@ from siltstone.knowledge.update import Held
 from siltstone.llm import CompletionRequest, UsageRecord, run
 from siltstone.messages import InjectedMessage, Message, RecalledMessage, SummaryMessage, read_history
 from siltstone.redaction import redact
+from siltstone.tokens import rule
 
 
 def store_of(*facts: Fact) -> InMemoryFacts:
@@ -435,6 +436,105 @@ def test_oc_42_the_parser_refuses_what_is_no_json(text: str) -> None:
         parse_facts(text)
 
 
+USE, LEAK = ("decision", "Use Stripe", ""), ("issue", "The parser leaks", "")
+AS_JSON = [json.dumps({"type": kind, "content": content}) for kind, content, _ in (USE, LEAK)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[{AS_JSON[0]}, {AS_JSON[1]}, " + '{"type": "config", "content": "The port of red',
+        "\n".join(AS_JSON),
+        f"Here they are:\n```json\n[{', '.join(AS_JSON)}]\n```\nAsk me for more.",
+        f'<think>Perhaps [{{"type": "config", "content": "a draft"}}].</think>[{", ".join(AS_JSON)}]',
+        f'I think of {{"type": "config", "content": "a draft"}}\n</think>\n[{", ".join(AS_JSON)}]',
+        f'{{"facts": [{", ".join(AS_JSON)}], "note": "that is all"}}',
+        f"[{', '.join(AS_JSON * 9)}]",
+        f"- {AS_JSON[0]}\n- {AS_JSON[1]},",
+    ],
+)
+def test_facts_are_read_however_a_model_writes_them(text: str) -> None:
+    assert parse_facts(text) == [USE, LEAK]
+
+
+def test_a_fact_has_at_most_300_characters() -> None:
+    ((_, content, context),) = parse_facts(
+        json.dumps({"type": "issue", "content": "word " * 200, "context": "x" * 900})
+    )
+    assert (len(content), len(context)) == (299, 300)
+    assert content.endswith("word")
+
+
+@pytest.mark.parametrize(
+    ("content", "is_kept"),
+    [
+        ("The harbour is closed on Sunday", True),
+        ("Ann prefers tea over coffee", True),
+        ("Crane 2 lifts 40 tons", True),
+        ("港口周日关闭", True),
+        ("The user greets the assistant", False),
+        ("Ann says thank you", False),
+        ("...", False),
+        ("what was chosen, and over what", False),
+        ("Crane 2 lifts 45 tons", False),
+        ("Payments are verified with webhook signatures", False),
+        ("火车站在城北", False),
+    ],
+)
+def test_only_what_a_message_says_is_stored(content: str, is_kept: bool) -> None:
+    messages = told(
+        "Hello, thank you! The harbour is closed on Sunday, said Ann.",
+        "She likes tea, and prefers it to coffee.",
+        "Crane 2 can lift 40 tons.",
+        "港口在周日关闭。",
+        "Good.",
+    )
+    answer = json.dumps([{"type": "preference", "content": content}])
+    extraction = run(extraction_flow(messages), lambda request: answer)
+    assert [fact.content for fact in extraction.facts] == [content] * is_kept
+
+
+@pytest.mark.parametrize("text", ["word " * 400, "港口周日关闭" * 200, "0123456789 " * 300])
+def test_a_piece_with_its_answer_fits_the_window_of_the_model(text: str) -> None:
+    window, counted = 2_048, rule("blocks")
+    asked: list[CompletionRequest] = []
+
+    def model(request: CompletionRequest) -> str:
+        asked.append(request)
+        return "[]"
+
+    messages = told(*[text] * 6)
+    run(extraction_flow(messages, window=window, rule=counted), model)
+    assert len(asked) > 1
+    for request in asked:
+        assert counted.count(read_history(request.messages)) + request.max_tokens <= window
+    whole = "".join(str(request.messages[0]["content"]) for request in asked)
+    assert whole == "".join(f"User: {message.text.strip()}\n" for message in messages)
+
+
+def test_a_piece_that_the_model_finds_too_large_is_halved_and_a_late_answer_ends_the_reading() -> None:
+    asked: list[str] = []
+
+    def small(request: CompletionRequest) -> str:
+        asked.append(str(request.messages[0]["content"]))
+        if len(asked[-1]) > 3_000:
+            raise ValueError("This model's maximum context length is 1024 tokens, you requested 2000 tokens")
+        return "[]"
+
+    messages = told(*["word " * 700 for _ in range(6)])
+    extraction = run(extraction_flow(messages), small)
+    assert (extraction.failures, extraction.is_late) == ((), False)
+    taken = [text for text in asked if len(text) <= 3_000]
+    assert "".join(taken) == "".join(f"User: {message.text.strip()}\n" for message in messages)
+    assert extraction.pieces == len(taken)
+
+    def late(request: CompletionRequest) -> str:
+        raise TimeoutError("no answer within 30 s")
+
+    stopped = run(extraction_flow(messages), late)
+    assert (stopped.pieces, stopped.is_late) == (1, True)
+
+
 def test_at_most_fifteen_facts_of_a_piece() -> None:
     many = json.dumps([{"type": "issue", "content": f"issue {n}"} for n in range(40)])
     assert len(parse_facts(many)) == 15
@@ -466,7 +566,7 @@ def test_oc_51_extraction_covers_the_whole_text_in_pieces() -> None:
     def model(request: CompletionRequest) -> Completion:
         asked.append(request.messages[0]["content"])
         number = len(asked)
-        text = json.dumps([{"type": "issue", "content": f"the unlike fact number {number}"}])
+        text = json.dumps([{"type": "issue", "content": f"message told of word {chr(96 + number)}"}])
         return Completion(text, UsageRecord("m", 10, 2, 0, "summary"))
 
     extraction = run(extraction_flow(messages, session_id="s"), model)
@@ -491,7 +591,7 @@ def test_pieces_leave_nothing_out(texts: list[str]) -> None:
 def test_one_bad_answer_stops_no_other_piece() -> None:
     answers = iter(["nonsense", ANSWER, ANSWER])
     extraction = run(
-        extraction_flow(told(*["word " * 700 for _ in range(6)]), focus="payments"),
+        extraction_flow(told(*["Use Stripe. " + "word " * 700 for _ in range(6)]), focus="payments"),
         lambda request: next(answers),
     )
     assert len(extraction.failures) == 1

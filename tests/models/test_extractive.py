@@ -343,7 +343,7 @@ def test_a_model_that_reads_the_text_of_a_request_makes_no_items():
     def text_alone(request: CompletionRequest) -> str:
         assert isinstance(request.messages[0]["content"], str)
         assert repr(request.material) == "<items>"
-        return "Summary."
+        return "They worked."
 
     raws = [*work(FACTS), assistant("Done.")]
     run(raws, ThresholdCompactor(CompactionConfig(recent_turn_budget=0)), text_alone)

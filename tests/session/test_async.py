@@ -6,6 +6,7 @@ import asyncio
 import random
 import threading
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -248,7 +249,8 @@ async def test_a_model_that_raises_is_a_failed_attempt(tmp_path: Path) -> None:
     async def model(request: CompletionRequest) -> str:
         raise TimeoutError("too slow")
 
-    async with await AsyncSession.open(tmp_path, "s", policy=POLICY, model=model) as session:
+    policy = ThresholdCompactor(replace(POLICY.config, on_model_failure="fail"))
+    async with await AsyncSession.open(tmp_path, "s", policy=policy, model=model) as session:
         await session.append(*conversation(6))
         outcome = await session.compact()
         assert isinstance(outcome, Failed)

@@ -30,7 +30,7 @@ def turns(count: int, first: int = 1, words: int = 40) -> list[dict[str, Any]]:
 
 
 def opened(model: Any, hook: Any = None, path: Path | None = None, **settings: Any) -> Session:
-    config = TieredConfig(**{"retry_delay": 0, "attempts": 1, "call_timeout": None, **settings})
+    config = TieredConfig(**{"retry_delay": 0, "attempts": 1, "summary_timeout": None, **settings})
     return Session.open(
         path,
         "s",
@@ -102,7 +102,7 @@ def test_sb_77_the_job_begins_with_a_user_message_and_lands_by_the_next_turn():
 def test_sb_22_a_failure_leaves_every_byte_and_the_next_job_starts():
     gate = Gate(OSError("the line is dead"))
     gate.open.set()
-    with opened(gate, retry_after_turns=0) as session:
+    with opened(gate, retry_after_turns=0, on_model_failure="fail") as session:
         session.append(*turns(31))
         before = bytes_of(session)
         session.prepare()
@@ -237,7 +237,7 @@ def test_sb_75_the_log_has_usage_in_percent_action_turns_and_error(caplog: pytes
     caplog.set_level(logging.INFO, "siltstone")
     gate = Gate()
     gate.open.set()
-    with opened(gate, retry_after_turns=0) as session:
+    with opened(gate, retry_after_turns=0, on_model_failure="fail") as session:
         session.append(*turns(31))
         session.prepare()
         session.wait_for_compaction(30)
@@ -352,7 +352,7 @@ def test_an_async_session_goes_on_while_its_task_waits():
         async with AsyncSession.open(
             None,
             "s",
-            policy=TieredCompactor(TieredConfig(call_timeout=None)),
+            policy=TieredCompactor(TieredConfig(summary_timeout=None)),
             model=model,
             context_window=WINDOW,
             memory=SimpleMemoryStore(),
@@ -384,7 +384,7 @@ def test_an_async_session_that_is_closed_cancels_its_task():
         async with AsyncSession.open(
             None,
             "s",
-            policy=TieredCompactor(TieredConfig(call_timeout=None)),
+            policy=TieredCompactor(TieredConfig(summary_timeout=None)),
             model=model,
             context_window=WINDOW,
             memory=SimpleMemoryStore(),

@@ -47,7 +47,7 @@ def test_a_dead_summariser_is_asked_at_most_12_times_in_149_requests():
 
 def test_while_the_breaker_is_open_an_attempt_is_one_call():
     model = dead()
-    outcomes = [each for boundary in played(model, 149) for each in boundary]
+    outcomes = [each for boundary in played(model, 149, on_model_failure="fail") for each in boundary]
     failed = sum(getattr(each, "reason", "") == "llm_failed" for each in outcomes)
     assert failed > 3
     assert len(model.requests) == 3 * 2 + (failed - 3)

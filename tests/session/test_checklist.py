@@ -39,7 +39,9 @@ def test_mk_14_a_failed_attempt_is_remembered_over_a_restart(tmp_path: Path) -> 
         asked.append(1)
         raise RuntimeError("down")
 
-    config = CompactionConfig(auto_compact_threshold=5_000, max_summary_tokens=50, retry_delay=0)
+    config = CompactionConfig(
+        auto_compact_threshold=5_000, max_summary_tokens=50, retry_delay=0, on_model_failure="fail"
+    )
     policy = ThresholdCompactor(config)
 
     def boundary(session: Session) -> bool:

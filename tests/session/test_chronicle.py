@@ -40,7 +40,7 @@ def turns(count: int, first: int = 1) -> list[dict[str, Any]]:
 
 def policy(mode: Any = "chronicle", **settings: Any) -> TieredCompactor:
     config = TieredConfig(
-        mode=mode, retry_delay=0, attempts=1, call_timeout=None, chronicle=ChronicleConfig(**settings)
+        mode=mode, retry_delay=0, attempts=1, summary_timeout=None, chronicle=ChronicleConfig(**settings)
     )
     return TieredCompactor(config)
 

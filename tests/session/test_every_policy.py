@@ -85,7 +85,7 @@ class Counting:
     """A model that counts its calls and what it reads. The answers go round."""
 
     def __init__(self, *answers: Any) -> None:
-        self.answers = answers or ("The gate was inspected, and it holds. " * 4,)
+        self.answers = answers or ("".join(f"Gate {n} was seen, and it holds fast. " for n in range(4)),)
         self.read: list[str] = []
 
     def __call__(self, request: Any) -> Any:

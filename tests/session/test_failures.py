@@ -33,7 +33,9 @@ from siltstone.memory.entry import Entry
 from siltstone.memory.log import CommitReceipt, NewCompaction, SessionLog
 from siltstone.testing import RecordingHook, ScriptedModel
 
-POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
+POLICY = ThresholdCompactor(
+    CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50, on_model_failure="fail")
+)
 
 
 def filled(session: Session) -> None:
@@ -68,7 +70,7 @@ class RefusingStore(SimpleMemoryStore):
         ("", "empty_summary"),
         ("  \n ", "empty_summary"),
         (Completion("", UsageRecord("m", 10, 0)), "empty_summary"),
-        ("word " * 100_000, None),
+        ("".join(f"word{n} " for n in range(50_000)), None),
     ],
 )
 def test_mk_50_a_model_that_fails_leaves_the_history_as_it_was(

@@ -37,10 +37,9 @@ FACT = {"type": "decision", "content": "Webhooks are verified with signatures", 
 
 
 def told(*texts: str) -> list[Raw]:
-    """Turns that say *texts*, each long enough to be discarded soon."""
-    return [
-        message for text in texts for message in (user(f"{text} {'pad ' * 30}"), assistant("Done. " * 20))
-    ]
+    """Turns that say *texts*, each long enough to be discarded soon, and what :data:`FACT` tells."""
+    answer = f"{FACT['content']}. " * 3
+    return [message for text in texts for message in (user(f"{text} {'pad ' * 30}"), assistant(answer))]
 
 
 def filler(count: int = 8) -> list[Raw]:

@@ -19,6 +19,7 @@ from siltstone import (
     SimpleMemoryStore,
     ThresholdCompactor,
 )
+from siltstone.cli.show import heading
 from siltstone.engine import Compacted
 from siltstone.errors import CompactionNotFoundError, ConfigError, SessionBusyError
 from siltstone.memory import Store
@@ -178,6 +179,22 @@ def test_records_tell_what_happened(reopen: Opener) -> None:
     assert first.created_at <= second.created_at
     assert not first.degraded
     assert [first.undone, second.undone] == [False, False]
+
+
+def test_a_summary_that_is_too_short_is_marked_wherever_its_record_is_shown() -> None:
+    for answer, is_suspect in (
+        ("Gone.", True),
+        ("Ann keeps the keys of the store in the blue box. " * 2, False),
+    ):
+        model = ScriptedModel([answer])
+        with Session.open(
+            None, "s", memory=SimpleMemoryStore(), context_window=4_000, model=model
+        ) as session:
+            session.append(*(message for turn in turns(90) for message in turn))
+            assert getattr(session.compact(), "suspect", None) is is_suspect
+            (record,) = session.compactions()
+            assert record.suspect is is_suspect
+            assert ("suspect" in repr(record)) is ("suspect" in heading(record)) is is_suspect
 
 
 def test_the_row_of_a_compaction_covers_what_left_the_view_and_nothing_that_stays(reopen: Opener) -> None:

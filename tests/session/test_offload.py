@@ -14,7 +14,15 @@ from typing import Any
 import pytest
 
 from compacting import assistant, exchange, user
-from siltstone import AsyncSession, ConfigError, MemoryStore, Session, SimpleMemoryStore, ThresholdCompactor
+from siltstone import (
+    AsyncSession,
+    ConfigError,
+    Emergency,
+    MemoryStore,
+    Session,
+    SimpleMemoryStore,
+    ThresholdCompactor,
+)
 from siltstone.errors import InvalidMessageError, StoreConflictError
 from siltstone.messages import SubstituteMessage
 from siltstone.testing import ScriptedModel
@@ -52,6 +60,19 @@ def test_the_view_has_its_ends_the_log_all_of_it_and_the_handle_reads_it(tmp_pat
             assert session.history() == view
             session.undo_compaction()
             assert session.history()[2] == result
+
+
+def test_no_text_names_a_tool_that_the_model_is_not_offered(tmp_path: Path):
+    call, result = exchange("a", LINES)
+    with MemoryStore.open(tmp_path) as store, opened(store, Emergency(600), context_window=1_200) as session:
+        assert "memory_get" in session.memory_instructions
+        session.withhold_tools()
+        session.append(user("Go."), call)
+        session.offload(result, 500)
+        session.append(*(raw for n in range(40) for raw in (user(f"And {n}? " * 20), assistant(f"Yes {n}."))))
+        told = json.dumps(session.prepare().messages)
+        assert "Earlier messages no longer shown" in told
+        assert not any(tool.name in told + session.memory_instructions for tool in session.tools)
 
 
 def test_a_fork_has_the_cut_form_reads_the_original_and_can_bring_it_back(tmp_path: Path):

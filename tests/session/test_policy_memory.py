@@ -37,7 +37,7 @@ class Seen(ThresholdCompactor):
     """A policy that writes down what it is told, and is due at every third message."""
 
     def __init__(self) -> None:
-        super().__init__(CompactionConfig(retry_delay=0, attempts=1, recent_turn_budget=1))
+        super().__init__(CompactionConfig(attempts=1, recent_turn_budget=1, on_model_failure="fail"))
         self.contexts: list[CompactionContext] = []
         self.triggers: list[Trigger] = []
 

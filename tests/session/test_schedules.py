@@ -43,7 +43,7 @@ class Schedule:
         config = TieredConfig(
             retry_delay=0,
             attempts=1,
-            call_timeout=None,
+            summary_timeout=None,
             retry_after_turns=self.random.randint(0, 2),
             summary_stack_fraction=self.random.choice([0.05, 0.15]),
             mode=self.mode,

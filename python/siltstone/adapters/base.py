@@ -366,10 +366,15 @@ class Door(Generic[M]):
         dialect: The reader and writer of the host's messages.
         begins: Whether a list without history is that of a host that begins anew. It is not, if the host
             reads its list from the session.
+        tools: Whether the model gets the session's tools.
     """
 
-    def __init__(self, session: AnySession, dialect: HostDialect[M], *, begins: bool = True) -> None:
+    def __init__(
+        self, session: AnySession, dialect: HostDialect[M], *, begins: bool = True, tools: bool = True
+    ) -> None:
         check_bounded(session)
+        if not tools:
+            session.withhold_tools()
         self._begins = begins
         self.session, self.dialect = session, dialect
         self.model: Any = None  # that gets the next request

@@ -342,7 +342,7 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
         **options: Any,
     ) -> None:
         super().__init__()
-        self._pool = Pool(session, LangChainDialect(), most_open=most_open, options=options)
+        self._pool = Pool(session, LangChainDialect(), most_open=most_open, options=options, tools=tools)
         self._savers: OrderedDict[str, Any] = OrderedDict()  # by thread: the checkpointer that has an answer
         self.rewrite_state = rewrite_state
         self._nested: OrderedDict[tuple[str, str], str] = OrderedDict()  # runs inside other graphs

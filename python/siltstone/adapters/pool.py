@@ -61,6 +61,7 @@ class Pool(Generic[M]):
         dialect: The reader and writer of the host's messages.
         most_open: The number of open sessions above which unused ones are closed, 1 or more.
         options: The options of the sessions of a store, as of ``Session.open``.
+        tools: Whether the model gets the tools of the sessions.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Pool(Generic[M]):
         *,
         most_open: int = MOST_OPEN,
         options: Mapping[str, Any] = MappingProxyType({}),
+        tools: bool = True,
     ) -> None:
         if type(most_open) is not int or most_open < 1:
             refuse("most_open", "an integer >= 1", most_open)
@@ -88,10 +90,11 @@ class Pool(Generic[M]):
                 field="session",
                 value=source,
             )
-        self._one = Door(source, dialect) if isinstance(source, Session | AsyncSession) else None
+        self._door = partial(Door[M], dialect=dialect, tools=tools)
+        self._one = self._door(source) if isinstance(source, Session | AsyncSession) else None
         self._thread: str | None = None  # the host's own name of the one conversation
         self._open: Any = partial(_opened_in, source, options) if is_store else source
-        self._dialect, self._most = dialect, most_open
+        self._most = most_open
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, _Kept[M]] = OrderedDict()
         self._opening: dict[Hashable, _Turn] = {}
@@ -220,7 +223,7 @@ class Pool(Generic[M]):
 
     def _added(self, name: str, session: AnySession) -> bool:
         """Keeps *session*, of which nobody is a user yet; False where *name* has one."""
-        door = Door(session, self._dialect)
+        door = self._door(session)
         with self._lock:
             if name in self._closed:  # its next list goes on with the last one: this is no restart
                 session._core.is_first_list = False

@@ -450,7 +450,7 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
     ) -> None:
         super().__init__()
         self.session, self.rewrite_history, self.tools = session, rewrite_history, tools
-        self._pool = Pool(session, PydanticAIDialect(), most_open=most_open, options=options)
+        self._pool = Pool(session, PydanticAIDialect(), most_open=most_open, options=options, tools=tools)
         self._sent: OrderedDict[str, Ready[ModelMessage]] = OrderedDict()  # by run: the newest request
         self._smaller: dict[str, list[ModelMessage]] = {}  # by run: what replaces a refused request
 

@@ -321,7 +321,7 @@ class SiltstonePlugin(Plugin):
         self, session: Source, *, tools: bool = True, most_open: int = MOST_OPEN, **options: Any
     ) -> None:
         super().__init__()
-        self._pool = Pool(session, StrandsDialect(), most_open=most_open, options=options)
+        self._pool = Pool(session, StrandsDialect(), most_open=most_open, options=options, tools=tools)
         self._has_tools = tools
 
     def init_agent(self, agent: Any) -> None:

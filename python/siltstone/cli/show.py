@@ -521,7 +521,7 @@ def heading(record: CompactionRecord) -> str:
     ]
     if record.seconds is not None:
         said.append(f"{record.seconds:,.3f} s")
-    said += [word for word in ("degraded", "undone", "redacted") if getattr(record, word)]
+    said += [word for word in ("degraded", "suspect", "undone", "redacted") if getattr(record, word)]
     return "; ".join(said)
 
 

@@ -137,8 +137,9 @@ def each(
 
 def summariser(settings: Any) -> None:
     """Checks the settings of the calls for a summary, and the token rule."""
+    one_of("on_model_failure", getattr(settings, "on_model_failure", "fail"), ("fail", "fallback_summary"))
     each(settings, "attempts", positive)
-    each(settings, "call_timeout", seconds)
+    each(settings, "summary_timeout", seconds)
     each(settings, "retry_delay", pause)
     each(settings, "summarizer_window", at_least, LEAST_WINDOW, unless=(None,))
     estimator(settings.estimator)

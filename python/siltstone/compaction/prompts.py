@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
-from siltstone.llm import Completion, CompletionRequest, UsageRecord
+from siltstone.llm import EXTRACTIVE, Completion, CompletionRequest, UsageRecord
 from siltstone.messages import MAX_MESSAGE_BYTES, History, unmarked
 from siltstone.tokens import TokenRule
 
@@ -42,6 +42,8 @@ UPDATE_NOTE = (
     "have changed, drop what is done and needed no more, and merge in what is new. Where the two disagree, "
     "the later messages are right."
 )
+# Ends the prompts that are not documented ones.
+CLOSING = "Write in the language of the conversation, in {words} words at most."
 PREFIX_NOTE = "Do not continue the conversation above and call no tools. Answer with the summary alone."
 
 MARK = "[Context compacted]"
@@ -126,42 +128,184 @@ def near_end(text: str, end: int) -> int:
     return space if space > 0 else end
 
 
-# Tells whether an answer is a refusal instead of a summary.
+# Tells what an answer is worth as a summary.
 #
-# A model that refuses says so in its first sentence, and says little else. So an answer is a refusal if the
-# provider calls it one, or if it is short and begins with one of the phrases below. A summary may tell of a
-# refusal ("The user asked for X; I cannot do that, …"), but it begins in another way.
+# In doubt it is one: a fault has the form of a fault, and little text beside it. A summary may tell of a
+# refusal or a question ("The user asked for X; I cannot do that, …"), but it begins in another way.
 
-STOP_REASONS: Final = frozenset({"refusal", "content_filter", "safety"})
+REFUSED: Final = frozenset({"refusal", "content_filter", "safety"})
 """The stop reasons of providers for a refusal: Anthropic, OpenAI, Gemini, in lower case."""
+CUT_OFF: Final = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
+"""The stop reasons of providers for an answer that was cut by its limit, in lower case."""
 
-LONGEST_REFUSAL = 600  #: code points: a longer answer is a summary
+SHORT = 400  #: code points: a longer answer is neither a refusal nor a question
+HEAD = 200  #: code points of an answer that tell a refusal, or an echo of the request
+LATEST = 40  #: code points before "I cannot", where no apology begins the answer
+LEAST = 60  #: bytes: a shorter text before a loop is a part of it
+LEAST_BESIDE = 200  #: bytes: a shorter text before the call of a tool only announces it
+
+_SUMMARY_HEADING = re.compile(r"^##[ \t]+Summary[ \t]*:?[ \t]*$", re.MULTILINE | re.IGNORECASE)
+_MARKER: Final = re.compile(r"\A[\s*•-]*(?:\d+[.)][ \t]+)?(?=\S)")  # of an item of a list
+_TAGS: Final = "think|thinking|thoughts?|reasoning|analysis|reflection|scratchpad|seed:think"
+_PATTERNS: Final = {
+    "reasoning": rf"^[ \t]*(?:<({_TAGS})>.*?(?:</\1>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)|◁think▷.*?"
+    r"(?:◁/think▷|\Z)|<\|?channel\|?>\s*(?:analysis|thought)\b.*?(?:<\|end\|>|<channel\|>|\Z))",
+    # Up to the end of reasoning whose first tag stands in the request, or to the final channel.
+    "before": rf"\A(?:(?:(?!<(?:{_TAGS})>).)*?(?<!`)</(?:{_TAGS})>[ \t]*(?:\n|\Z)"
+    r"|.*<\|channel\|>\s*final\s*<\|message\|>)",
+    # From the end of a turn that a server has not recognised, with turns that the model has added.
+    "after": r"(?:<\|(?:im_end|end\w*|eo[mt]\w*|return)\|>|</s>|<end_of_turn>|<turn\|>)\s*"
+    r"(?:<[|a-z_]*(?:start|turn|user)[|a-z_]*>.*)?\Z",
+    "frame": r"\A(?:```(?:markdown|md|text|json)?[ \t]*\n((?:(?!```).)*)```"
+    r"|<summary>(.*?)(?:</summary>.*)?)\Z",
+    "code": r"```(?!tool_).*?(?:```|\Z)|(?<!`)`[^`\n]+`",
+    "call": r"<[|\uff5c]?(?:DSML\W+|antml:)?(?:tool|function|invoke|python)"
+    r"(?:[_▁]?(?:calls?|tag|code|use|section)|(?=[ =]))"
+    r"|<invoke\b|<\|channel\|>commentary|\[TOOL_CALLS?\]|```tool_|^Action:.*^Action Input:"
+    r'|\A\W*\{[^{}]*"(?:name|tool|tool_name|function|action)"\s*:[^{}]*"(?:arg|param|input|action_input)\w*"\s*:',
+    "blank": r"\A(?:[\[<{(][\w\s'’-]{0,60}[\])}>]|[^\n]{0,120}[:\uff1a])\Z",
+    "questions": r"(?:[^.!?。！？;\n]*(?:[?？؟]|(?<=[\u0370-\u03ff]);)\s*)+",
+    "sentence": r"(?:^[ \t]*\d+[.)][ \t]+)?[^.!?。！？।\n]+[.!?。！？।\s]*|[.!?。！？।\s]+",
+    "word": r"[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]|\w+\W*|\W+",
+}
+
+
+class Judged(NamedTuple):
+    """The summary in an answer, or why there is none.
+
+    Attributes:
+        text: The summary, without reasoning, frames and loops.
+        reason: ``refused_summary``, ``empty_summary`` or ``unusable_summary``; empty for a summary.
+        fault: What is wrong, in a sentence.
+    """
+
+    text: str
+    reason: str = ""
+    fault: str = ""
 
 
 @cache
-def _refusal() -> re.Pattern[str]:
-    """How a refusal begins."""
-    cannot = r"(?:can(?:no|['’])t|can not|won['’]t|will not|(?:am|['’]m) (?:not able|unable) to)"
-    doing = (
-        r"(?:help|assist|comply|continue|summari[sz]e|fulfil|fulfill|provide|create|generate|produce|write"
-        r"|process|do (?:that|this)|engage|participate|complete (?:this|that|your))"
-    )
-    return re.compile(
-        rf"(?:i(?:['’]m| am) (?:very |so )?sorry|sorry|i apologi[sz]e|my apologies|unfortunately)\b.{{0,60}}?"
-        rf"\b(?:i {cannot}|i['’]m (?:not able|unable) to|unable to)\b"
-        rf"|(?:as an ai(?: language)?(?: model| assistant)?,? )?(?:i|we) {cannot} {doing}\b"
-        rf"|i['’]m (?:not able|unable) to {doing}\b"
-        r"|i(?:['’]m| am) (?:going to )?declin\w+|i must decline|i have to decline"
-        r"|(?:this|your) request (?:violates|goes against)",
-        re.IGNORECASE | re.DOTALL,
-    )
+def _pattern(name: str) -> re.Pattern[str]:
+    """A pattern, compiled when an answer first needs it: with all of them a session would open slowly."""
+    return re.compile(_PATTERNS[name], re.IGNORECASE | re.DOTALL | re.MULTILINE)
 
 
-def is_refusal(text: str, stop_reason: str | None = None) -> bool:
-    """Whether *text* refuses to summarise. It is an answer without blank space around it."""
-    if stop_reason is not None and stop_reason.lower() in STOP_REASONS:
+@cache
+def _phrases() -> tuple[list[tuple[re.Pattern[str], ...]], re.Pattern[str], re.Pattern[str]]:
+    """The three parts of a refusal by language, questions back, and what says only that it has heard."""
+    from pathlib import Path  # with urllib: only a summary by a model needs it
+
+    table = Path(__file__).with_name("answers.tsv").read_text("utf-8")
+    rows = [line.split("\t")[1:] for line in table.splitlines() if not line.startswith("#")][1:]
+    parts = ((rf"\W*(?:{row[0]})", row[1], row[2]) for row in rows)
+    refusals = [tuple(re.compile(f"(?is){each}") for each in three) for three in parts]
+    gap = "[^.!?:。！？\uff1a]{0,60}?"  # the verb stands before its object, or behind it
+    asked = [f"(?:{a}){gap}(?:(?:{b}){gap}(?:{c})|(?:{c}){gap}(?:{b}))" for *_, a, b, c, _ in rows]
+    asks, heard = "|".join(asked), "|".join(row[6] for row in rows)
+    both = rf"(?:\A|[.!?。！？,，]\s*)(?:{asks})", rf"[\W_]*(?:(?:{heard})[\W_]*)+"
+    return refusals, re.compile(f"(?i){both[0]}"), re.compile(f"(?i){both[1]}")
+
+
+def judged(completion: Completion, request: CompletionRequest) -> Judged:
+    """The worth of an answer to *request*. One of the extractive model, which only quotes, is not judged."""
+    answer, stopped = completion.text.strip(), (completion.stop_reason or "").lower()
+    if answer and completion.usage is not None and completion.usage.model == EXTRACTIVE:
+        return Judged(answer)
+    bare = _bare(answer)
+    text, was_loop = _without_loops(bare)
+    told = _before_call(text)
+    reason, fault = "unusable_summary", ""
+    if stopped in REFUSED or _refuses(text):
+        reason, fault = "refused_summary", "is a refusal"
+    elif told != text and len(told.encode()) < LEAST_BESIDE:
+        fault = "is a call of a tool"
+    elif _says_nothing(told):
+        reason, fault = "empty_summary", "says nothing" if answer else "is empty"
+    elif _echoes(bare, request):
+        fault = "is an echo of the request"
+    elif was_loop and len(told.encode()) < LEAST:
+        fault = "repeats itself"
+    elif stopped in CUT_OFF and not was_loop:
+        fault = f"was cut by the limit of {request.max_tokens} tokens"
+    elif len(told) <= SHORT and (_phrases()[1].search(told) or _pattern("questions").fullmatch(told)):
+        fault = "is a question"
+    return Judged("", reason, f"the model's summary {fault}: {answer[:HEAD]!r}") if fault else Judged(told)
+
+
+def _bare(answer: str) -> str:
+    """*answer* without reasoning, and without a heading or a frame around the whole of it."""
+    for name in ("reasoning", "before", "after"):
+        answer = _pattern(name).sub("", answer).strip()
+    heading = _SUMMARY_HEADING.search(answer)
+    text = answer[heading.end() :].strip() if heading else answer
+    frame = _pattern("frame").match(text)
+    return (frame[1] or frame[2] or "").strip() if frame else text
+
+
+def _refuses(text: str) -> bool:
+    """Whether *text* is short, and its beginning says "I cannot" and names help or the request.
+
+    Without an apology before it, all that is in the first sentence.
+    """
+    head = text[:HEAD]
+    sentence = re.split(r"[.!?。！？।]\s", head, maxsplit=1)[0]
+    for sorry, cannot, helping in _phrases()[0] if len(text) <= SHORT else ():
+        is_sorry = sorry.match(head) is not None
+        said = head if is_sorry else sentence
+        found = cannot.search(said)
+        if found and helping.search(said) and (is_sorry or found.start() <= LATEST):
+            return True
+    return False
+
+
+def _before_call(text: str) -> str:
+    """*text* up to the first call of a tool, where it is not quoted as code; all of it if there is none."""
+    found = _pattern("call").search(_pattern("code").sub(lambda code: " " * len(code[0]), text))
+    return text[: found.start()].strip() if found else text
+
+
+def _says_nothing(text: str) -> bool:
+    """Whether *text* has no word, is JSON without a value, a place for a summary, or says only "noted"."""
+    values = re.sub(r'"[^"\n]*"\s*:|null', "", text) if text.startswith(("{", "[")) else text
+    if not re.search(r"\w", values) or _pattern("blank").match(text):
         return True
-    return len(text) <= LONGEST_REFUSAL and _refusal().match(text) is not None
+    return len(text) <= SHORT // 4 and _phrases()[2].fullmatch(text) is not None
+
+
+def _echoes(text: str, request: CompletionRequest) -> bool:
+    """Whether *text* begins as the request does, or for the most part is the beginning of the instruction."""
+    texts = (each.get("content") for each in request.messages)
+    said = [" ".join(each.split()) for each in texts if isinstance(each, str)]
+    flat = " ".join(text.split())
+    if said and flat[:HEAD] == said[0][:HEAD]:
+        return True
+    parts = [each.strip() for each in _pattern("sentence").findall(said[-1][:SHORT])] if len(said) > 1 else []
+    return 2 * sum(len(each) for each in parts if len(each) > LATEST // 2 and each in flat) > len(flat)
+
+
+def _without_loops(text: str) -> tuple[str, bool]:
+    """*text* with one copy of what it repeats again and again, and whether there was such a part."""
+    was_loop = False
+    for name, longest, times, least in (("sentence", 8, 4, 12), ("word", 24, 8, 1)):
+        parts = _pattern(name).findall(text)
+        keys = [(_MARKER.sub("", part) if name == "sentence" else part).strip().lower() for part in parts]
+        following, later = [0] * len(keys), dict[str, int]()
+        for at in range(len(keys) - 1, -1, -1):
+            following[at], later[keys[at]] = later.get(keys[at], len(keys)), at
+        kept, at = list[str](), 0
+        while at < len(parts):
+            length, end, begins = 1, at + 1, following[at]
+            while end == at + 1 and begins <= min(at + longest, len(keys) - 1):
+                last = begins
+                while last < len(keys) and keys[last] == keys[last - begins + at]:
+                    last += 1
+                if last - at >= times * (begins - at) and len("".join(keys[at:begins])) >= least:
+                    length, end, was_loop = begins - at, last, True
+                begins = following[begins]
+            kept += parts[at : at + length]
+            at = end
+        text = "".join(kept).strip()
+    return text, was_loop
 
 
 # The estimated cost of a model call, for models that report none.

@@ -36,6 +36,7 @@ from siltstone.messages import (
 )
 from siltstone.messages.message import RULE_ROLES, SAID
 from siltstone.messages.outline import Span
+from siltstone.messages.text import without_control
 from siltstone.tokens import TokenRule
 
 # Selects the messages that a compaction retains: newest turns first, in whole groups, within a budget.
@@ -404,7 +405,7 @@ def rewrite(
     *substitutes* are by position; the view shows those whose originals are retained. If *level* is None, the
     summary has one level more than the highest of the summaries that it replaces.
     """
-    covers = covered(selection.discarded)
+    covers, summary = covered(selection.discarded), without_control(summary)
     if level is None:
         level = 1 + max((summary_level(message) for message in summaries(selection.discarded)), default=0)
     message = summary_message(framed(prefix, summary), covers, level)
@@ -427,8 +428,11 @@ def rewrite(
 
 
 def summary_message(content: str, covers: tuple[Range, ...], level: int = 1) -> Message:
-    """A summary as a message of the history: a user message of *content*, and its mark."""
-    return read_summary(SummaryMessage(content, covers, level), covers)
+    """A summary as a message of the history: a user message of *content*, and its mark.
+
+    Control tokens of chat templates in it are written as text.
+    """
+    return read_summary(SummaryMessage(without_control(content), covers, level), covers)
 
 
 def covered(discarded: Sequence[Message]) -> tuple[Range, ...]:
@@ -513,7 +517,7 @@ def layered(
         messages=_view(history, selection, made),
         retained=selection.retained,
         discarded=selection.discarded,
-        summary=summary,
+        summary=without_control(summary),
         covers=covered(selection.discarded),
         level=max((summary_level(message) for message in made), default=0),
         usage=usage,

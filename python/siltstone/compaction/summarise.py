@@ -9,11 +9,12 @@ selects lines. If the provider finds a request too large, smaller requests follo
 
 from __future__ import annotations
 
-import re
+import logging
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from time import monotonic
 from typing import Any
 
 from siltstone.compaction.base import CompactionError, Range, summaries
@@ -28,20 +29,24 @@ from siltstone.compaction.material import (
     render,
 )
 from siltstone.compaction.prompts import (
+    CLOSING,
     MERGE_NOTE,
     PART_NOTE,
     PREFIX_NOTE,
     UPDATE_NOTE,
     clip,
     instruction,
-    is_refusal,
+    judged,
 )
 from siltstone.compaction.rewrite import joined
 from siltstone.errors import ModelError
 from siltstone.limits import is_context_overflow, provider_limit
-from siltstone.llm import LAST_RESORT, Completion, CompletionRequest, Flow, ToolCall, UsageRecord
+from siltstone.llm import LAST_RESORT, CompletionRequest, Flow, ToolCall, UsageRecord
 from siltstone.messages import MaterialItem, Message, groups
+from siltstone.messages.text import without_control
 from siltstone.tokens import TokenRule
+
+_log = logging.getLogger("siltstone")
 
 # The calls for one summary: several attempts, then the next model, at last the extractive model.
 
@@ -53,8 +58,6 @@ LEAST_PIECE = 256  # tokens: smaller pieces would make hundreds of calls with em
 MOST_HALVINGS = 6  # the maximum number of times that a piece is halved after an overflow
 MARGIN = 20  # a twentieth of the window stays free, because token counts are estimates
 
-_SUMMARY_HEADING = re.compile(r"^##[ \t]+Summary[ \t]*:?[ \t]*$", re.MULTILINE | re.IGNORECASE)
-
 
 class SummarizerOverflow(Exception):  # noqa: N818 - control flow inside the family, never a caller's
     """A request was too large for the summariser. Its cause is the exception that the model raised."""
@@ -63,14 +66,15 @@ class SummarizerOverflow(Exception):  # noqa: N818 - control flow inside the fam
 class Calls:
     """The model calls of one compaction.
 
-    A call that raises is repeated, up to *attempts* calls in all. An empty answer or a refusal is not asked
+    A call that raises is repeated, up to *attempts* calls in all. An answer that is no summary is not asked
     for again, because the same question gives the same answer. After that the next model of the caller is
-    asked, for this answer and for all later ones. If all models have failed, or *model_calls* are made, the
-    extractive model answers, if it is allowed. The last of *model_calls* goes to the next model, if there is
-    one.
+    asked, for this answer and for all later ones. If all models have failed, *model_calls* are made, or the
+    time is over, the extractive model answers, if it is allowed. The last of *model_calls* goes to the next
+    model, if there is one.
 
     Args:
-        settings: The settings of a policy, with ``attempts``, ``call_timeout`` and ``retry_delay``.
+        settings: The settings of a policy, with ``attempts``, ``retry_delay`` and ``summary_timeout``, which
+            all calls and pauses have together, from the first on.
         model_calls: The maximum calls of the caller's models. None: no limit. 0: the extractive model answers
             at once.
         last_resort: Whether the extractive model answers if all other models have failed.
@@ -81,6 +85,7 @@ class Calls:
         usage: The cost of all answers, refusals included.
         tool_calls: The tools that the answers called, in order.
         degraded: Whether the extractive model had to answer.
+        last_resort: Whether it may.
     """
 
     def __init__(
@@ -91,9 +96,10 @@ class Calls:
         last_resort: bool = False,
         temperature: float | None = None,
     ) -> None:
-        self._settings, self._last_resort, self._temperature = settings, last_resort, temperature
+        self._settings, self.last_resort, self._temperature = settings, last_resort, temperature
         self._rank = LAST_RESORT if model_calls == 0 else 0
         self._models: int | None = None  # the number of the caller's models, once it is known
+        self._end: float | None = None  # the time at which no model is asked any more
         self.left = model_calls
         self.usage: list[UsageRecord] = []
         self.tool_calls: list[ToolCall] = []
@@ -124,20 +130,21 @@ class Calls:
         made: dict[int, int] = {}  # calls of each model for this answer
         while True:
             rank = self._rank
-            if rank != LAST_RESORT and self.left == 0:
-                if not self._last_resort:
-                    raise failure or CompactionError("no model call is left", reason="llm_failed")
-                rank = self._rank = LAST_RESORT
-                self.degraded = True
+            seconds = self._seconds()
+            if rank != LAST_RESORT and (self.left == 0 or seconds == 0):
+                over = "no model call is left, or no time"
+                self._give_up(failure or CompactionError(over, reason="llm_failed", usage=tuple(self.usage)))
+                rank = self._rank
             before = made.get(rank, 0)
             delay = min(self._settings.retry_delay * 2 ** (before - 1), MOST_DELAY) if before else 0.0
+            if rank == LAST_RESORT:
+                seconds = None
+            elif seconds is not None:
+                delay = min(delay, seconds / 2)
+                seconds -= delay
             try:
                 completion = yield replace(
-                    request,
-                    rank=rank,
-                    deadline=self._settings.call_timeout,
-                    delay=delay,
-                    temperature=self._temperature,
+                    request, rank=rank, deadline=seconds, delay=delay, temperature=self._temperature
                 )
             except ModelError as error:
                 if getattr(error, "exhausted", False):
@@ -156,16 +163,23 @@ class Calls:
                 self._spend(rank)
                 if completion.usage:
                     self.usage.append(completion.usage)
-                try:
-                    summary = _summary_in(completion, self.usage)
-                except CompactionError as error:
-                    made[rank], failure = self._settings.attempts, error
-                else:
+                found = judged(completion, request)
+                if not found.reason:
                     self.tool_calls += completion.tool_calls if request.tools else ()
-                    return summary
+                    return without_control(found.text)
+                made[rank] = self._settings.attempts
+                failure = CompactionError(found.fault, reason=found.reason, usage=tuple(self.usage))
             if rank == LAST_RESORT:
                 raise failure
             self._rank = rank + 1
+
+    def _seconds(self) -> float | None:
+        """The seconds that are left for models; None for no limit."""
+        if self._settings.summary_timeout is None:
+            return None
+        if self._end is None:
+            self._end = monotonic() + self._settings.summary_timeout
+        return max(0.0, self._end - monotonic())
 
     def _spend(self, rank: int) -> None:
         if self.left is not None and rank != LAST_RESORT:
@@ -190,8 +204,13 @@ class Calls:
         if again and self.left != 0:
             self._rank = again[-1]
             return
-        if self._rank == LAST_RESORT or not self._last_resort:
+        self._give_up(failure)
+
+    def _give_up(self, failure: CompactionError) -> None:
+        """Turns to the extractive model, or raises *failure* if that may not answer."""
+        if self._rank == LAST_RESORT or not self.last_resort:
             raise failure
+        _log.warning("the extractive model writes a summary: %s", failure)
         self._rank, self.degraded = LAST_RESORT, True
 
 
@@ -200,19 +219,6 @@ def _model_failure(error: ModelError, usage: Sequence[UsageRecord]) -> Compactio
     failure = CompactionError(str(error), reason="llm_failed", error_class=name, usage=tuple(usage))
     failure.__cause__ = error
     return failure
-
-
-def _summary_in(completion: Completion, usage: Sequence[UsageRecord]) -> str:
-    """The summary in an answer: the text after a heading ``## Summary``, else the whole answer."""
-    heading = _SUMMARY_HEADING.search(completion.text)
-    text = completion.text[heading.end() if heading else 0 :].strip()
-    if is_refusal(text, completion.stop_reason):
-        raise CompactionError(
-            f"the model refused to summarise: {text[:200]!r}", reason="refused_summary", usage=tuple(usage)
-        )
-    if not text:
-        raise CompactionError("the model's summary is empty", reason="empty_summary", usage=tuple(usage))
-    return text
 
 
 HEAD = 32  # tokens: the first words of a line that shows an earlier summary, with its ranges
@@ -226,6 +232,7 @@ class Brief:
         prompt: The instruction.
         focus: The subject that the summary should keep in particular; None for no such subject.
         more: Further instructions of the host, for this compaction only.
+        is_ours: Whether the prompt is siltstone's own; then it names the language and the length.
         cap: The maximum tokens of an answer.
         window: The summariser's window in tokens. None if unknown; then there is one request.
         summary_prefix: The frame of earlier summaries.
@@ -245,10 +252,14 @@ class Brief:
     tools: tuple[Any, ...] = ()
     offered: tuple[Any, ...] = ()
     more: str = ""
+    is_ours: bool = False
 
     def instruction(self, note: str = "") -> str:
         """The last message of a request."""
-        return instruction(self.prompt, self.focus, note, self.more)
+        prompt = self.prompt
+        if self.is_ours:
+            prompt += f"\n\n{CLOSING.format(words=max(10, self.cap * 2 // 3))}"
+        return instruction(prompt, self.focus, note, self.more)
 
     def piece(self) -> int | None:
         """Tokens of material in one request: the window minus the prompt, the answer and the margin.
@@ -258,7 +269,8 @@ class Brief:
         if self.window is None:
             return None
         notes = MERGE_NOTE, _notes(PART_NOTE, UPDATE_NOTE)
-        prompt = max(self.token_rule.count_text(self.instruction(note)) for note in notes)
+        plain = replace(self, is_ours=False)  # the sentence that closes our prompts is within the margin
+        prompt = max(self.token_rule.count_text(plain.instruction(note)) for note in notes)
         return max(LEAST_PIECE, self.window - prompt - self.cap - self.window // MARGIN)
 
 

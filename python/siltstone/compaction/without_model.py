@@ -56,7 +56,7 @@ def mechanical_summary(
 def _note(count: int, first: int, last: int) -> str:
     return (
         f"{_NOTE} {count} (numbers {first} to {last}). The context window was full, and no model has "
-        "summarised them. Where this session has memory, memory_search finds their text."
+        "summarised them. Where this session has memory, a search finds their text."
     )
 
 

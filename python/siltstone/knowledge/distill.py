@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from siltstone.errors import ConfigError
 from siltstone.knowledge.base import Correction, Fact, new_fact, now_ms
+from siltstone.messages.text import without_control
 
 __all__ = ["DENIED", "KnowledgeDistiller", "Rule", "correction_of", "tool_fact"]
 
@@ -149,7 +150,7 @@ class KnowledgeDistiller:
         if not self._rules:
             return ""
         # Each rule is one line, so that it cannot look like two rules, or like a heading.
-        texts = (" ".join(rule.text.split()) for rule in self._ordered())
+        texts = (without_control(" ".join(rule.text.split())) for rule in self._ordered())
         lines = [f"{place}. {text}" for place, text in enumerate(texts, 1)]
         return "\n".join(
             ["## Learned from earlier sessions", "Follow these unless the user says otherwise:", *lines]

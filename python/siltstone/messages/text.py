@@ -4,12 +4,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache
 from typing import Final
 
 from siltstone._native import condense
 from siltstone.messages.json_text import encode
 from siltstone.messages.message import RULE_ROLES, Message, Part
 from siltstone.messages.results import OWN_TOOLS, OwnTools
+
+# Writes control tokens so that no tokenizer reads them as such.
+
+
+@cache
+def _control_token() -> re.Pattern[str]:
+    """The first character of a token that chat templates write around turns, reasoning and calls."""
+    return re.compile(
+        r"<(?=\|[\w:./-]{1,64}\|?>|[\w:./-]{1,64}\|>|\uff5c[^\uff5c<>\n]{1,64}\uff5c>|<?/?SYS>|/?seed:\w+>|SPECIAL_\d+>"
+        r"|/?(?:s|[bep]os|eo[dpst]|sop|pad|unk|mask|sep|cls|think|thinking|tools?|tool_(?:call|response|result)s?)>"
+        r"|/?(?:start|end|begin|beginning)[_\u2581]of[_\u2581]\w{1,32}>|/?(?:unused|extra_id_|reserved_)\w{1,8}>)"
+        r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_\w{1,16}|ARGS|CALL_ID|IMG\w{0,8}|THINK|MODEL_SETTINGS"
+        r"|PREFIX|MIDDLE|SUFFIX|[gs]MASK)\]|e~\[)|\](?=~!?b[\[\]])",
+        re.IGNORECASE,
+    )
+
+
+def without_control(text: str) -> str:
+    """*text*, in which the first character of each control token of a chat template is an entity.
+
+    So a tokenizer reads it as text, and a model still sees its name.
+    """
+    if not any(each in text for each in "<[]"):
+        return text
+    return _control_token().sub(lambda found: f"&#{ord(found[0])};" if found[0] != "<" else "&lt;", text)
+
 
 # Writes a message as lines for people and models.
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from siltstone import tokens
 from siltstone._native import Selection
-from siltstone.llm import Completion, CompletionRequest, UsageRecord
+from siltstone.llm import EXTRACTIVE, Completion, CompletionRequest, UsageRecord
 from siltstone.messages import MaterialItem, Role
 from siltstone.tokens import TokenRule
 
@@ -57,7 +57,7 @@ class ExtractiveModel:
         while count(text) > request.max_tokens and room > 1:  # a tokenizer may count more
             room = room * 3 // 4
             text = selection.within(room)
-        usage = UsageRecord("extractive", given + asked, count(text), purpose=request.purpose)
+        usage = UsageRecord(EXTRACTIVE, given + asked, count(text), purpose=request.purpose)
         return Completion(text, usage, stop_reason="stop")
 
     def _worth(self, earlier_size: int, given: int) -> int:

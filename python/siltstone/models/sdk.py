@@ -26,6 +26,16 @@ def arguments_of(text: str) -> dict[str, Any]:
     return arguments
 
 
+def _in_time(client: Any, request: CompletionRequest) -> Any:
+    """*client* without a call after the request's deadline: no answer is awaited then, and a server is free.
+
+    The SDK repeats no call. Whoever wants a summary repeats it, within the deadline.
+    """
+    if request.deadline is None:
+        return client
+    return client.with_options(timeout=request.deadline, max_retries=0)
+
+
 # A model of OpenAI's API, or of a server that speaks like it, that writes summaries and reads for facts.
 
 OpenAIApi: TypeAlias = Literal["chat", "responses"]
@@ -78,9 +88,10 @@ class _NamedOpenAI:
 
     def _create(self, request: CompletionRequest) -> Any:
         """The answer of the SDK to *request*, or an awaitable of it."""
+        client = _in_time(self._client, request)
         if self._api == "chat":
-            return self._client.chat.completions.create(**_chat(self.model, request), **self._settings)
-        return self._client.responses.create(**_responses(self.model, request), **self._settings)
+            return client.chat.completions.create(**_chat(self.model, request), **self._settings)
+        return client.responses.create(**_responses(self.model, request), **self._settings)
 
     def _read(self, answer: Any, request: CompletionRequest) -> Completion:
         read = _read_chat if self._api == "chat" else _read_response
@@ -168,7 +179,8 @@ def _read_response(answer: Any, model: str, request: CompletionRequest) -> Compl
     )
     parts = (part for item in answer.output if item.type == "message" for part in item.content)
     text = "".join(part.text if part.type == "output_text" else part.refusal for part in parts)
-    return Completion(text, record, answer.status, calls)
+    details = answer.incomplete_details
+    return Completion(text, record, details.reason if details else answer.status, calls)
 
 
 def _checked(api: OpenAIApi) -> OpenAIApi:
@@ -222,7 +234,8 @@ class _NamedAnthropic:
 
     def _create(self, request: CompletionRequest) -> Any:
         """The answer of the SDK to *request*, or an awaitable of it."""
-        return self._client.messages.create(**_asked(self.model, request, self._settings))
+        client = _in_time(self._client, request)
+        return client.messages.create(**_asked(self.model, request, self._settings))
 
 
 class AnthropicModel(_NamedAnthropic):

@@ -29,7 +29,7 @@ from siltstone.messages.own_messages import (
     may_be_recalled as may_be_recalled,
     parse_block as parse_block,
 )
-from siltstone.messages.text import without_prefixes
+from siltstone.messages.text import without_control, without_prefixes
 from siltstone.recall.base import Detail, FactLine, RecallBlock, RecallConfig
 from siltstone.tokens import TextMeasure
 
@@ -101,7 +101,7 @@ _LINES: Final = re.compile(r"\s*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
 _BREAKS: Final = re.compile(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _HEADER: Final = re.compile(r"(?m)^(?=\s*\[\d{4}-\d\d-\d\d \d\d:\d\d [^\]\n]*\])")
 #: The characters that can be dangerous: nearly all texts have none of them.
-_SPECIAL: Final = "<＜﹤‹⟨〈〈˂ᐸ❮❰[\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_SPECIAL: Final = "<＜﹤‹⟨〈〈˂ᐸ❮❰[]\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _ANY_SPECIAL: Final = re.compile(f"[{re.escape(_SPECIAL)}]")
 _WORD: Final = re.compile(r"[^\w-]+")
 #: Letters of other scripts that look like letters of our tags.
@@ -191,8 +191,8 @@ def lines(facts: Sequence[FactLine]) -> list[str]:
 def safe(content: str) -> str:
     """*content*, escaped so that it can neither close the block nor pose as a part of it.
 
-    A bracket before the name of one of our tags becomes ``&lt;``, however the name is disguised, and a line
-    that looks like the beginning of a detail gets a backslash. Everything else stays.
+    A bracket before the name of one of our tags becomes ``&lt;``, however the name is disguised, as does that
+    of a control token; a line that looks like the beginning of a detail gets a backslash. All else stays.
     """
     if _ANY_SPECIAL.search(content) is None:
         return content
@@ -200,7 +200,7 @@ def safe(content: str) -> str:
     def bracket(found: re.Match[str]) -> str:
         return "&lt;" if _names_a_tag(content[found.end() : found.end() + _AHEAD]) else found[0]
 
-    escaped = _BRACKETS.sub(bracket, content)
+    escaped = without_control(_BRACKETS.sub(bracket, content))
     escaped = _BREAKS.sub("\n", escaped)  # every line end that some reader recognizes becomes one
     return _HEADER.sub(lambda _: "\\", escaped)
 

@@ -622,7 +622,7 @@ def _completed(core: SessionCore, state: SessionState, policy: Compactor, trigge
         pins=frozenset(state.clock.pins),
         policy_state=core.policy_line.state(policy.name, state.head),
         keeps_substitutes=True,
-        reader=MEMORY_GET if core.indexed else "",
+        reader=MEMORY_GET if core.indexed and core.offers_tools else "",
         originals=originals,
         written=partial(written, core.rows, policy.name, state.head),
         unplaced=core.background.unplaced(state.version.redactions),

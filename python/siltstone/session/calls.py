@@ -504,6 +504,10 @@ class BaseSession:
         """The context window in tokens: the given one, or the provider's, if that is known and smaller."""
         return self._core.context_window
 
+    def withhold_tools(self) -> None:
+        """Lets no text of the session name a tool, because the model is offered none."""
+        self._core.offers_tools = False
+
     @property
     def agent_model(self) -> str:
         """The name of the model that gets the next request; empty if nobody named it. It may be set.
@@ -542,7 +546,7 @@ class BaseSession:
         from siltstone.session.learning import rules
         from siltstone.tools import skill
 
-        told = skill(self._calls.tools())
+        told = skill(self._calls.tools() if self._core.offers_tools else ())
         if not (self._core.indexed and self._core.knowing.keeps_facts):
             return told
         _, addendum = rules(self._core)
@@ -650,8 +654,14 @@ class BaseSession:
             job.cancel()
 
     def _begin_reader(self) -> None:
-        """Starts a reader of facts if messages are due, and no reader is at work. Returns at once."""
+        """Starts a reader of facts if messages are due, and no reader is at work. Returns at once.
+
+        Not if a model took too long, or the last summary failed: on a server with one slot, the model's turn
+        would wait for the reader.
+        """
         knowing = self._core.knowing
+        if knowing.is_late or self._core.state.clock.low_yield_attempts:
+            return
         if not knowing.is_due or knowing.slot.is_held or (self._reader and not self._reader.done()):
             return
         if self._calls.extraction_model(self._model) is None:

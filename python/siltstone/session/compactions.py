@@ -76,6 +76,7 @@ class CompactionRecord:
         reserved_tokens: Tokens beside the history that counted against it: a history of ``threshold -
             reserved_tokens`` reached it.
         context_window: The model's window in tokens then; None where it was unknown, or nobody noted it.
+        suspect: Whether the summary is very short for the messages that it replaces.
     """
 
     id: int
@@ -101,6 +102,7 @@ class CompactionRecord:
     threshold: int | None = None
     reserved_tokens: int = 0
     context_window: int | None = None
+    suspect: bool = False
 
     def __repr__(self) -> str:
         words = [
@@ -108,7 +110,7 @@ class CompactionRecord:
             f"{self.tokens_before:,} to {self.tokens_after:,} tokens",
             f"level {self.level}",
         ]
-        words += [word for word in ("degraded", "undone", "redacted") if getattr(self, word)]
+        words += [word for word in ("degraded", "suspect", "undone", "redacted") if getattr(self, word)]
         return f"<CompactionRecord {self.id}: {', '.join(words)}>"
 
 
@@ -211,6 +213,7 @@ def _record(
         threshold=threshold,
         reserved_tokens=reserved,
         context_window=window_of(compaction),
+        suspect=bool(compaction.notes and json.loads(compaction.notes).get("suspect")),
     )
 
 

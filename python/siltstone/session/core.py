@@ -109,6 +109,7 @@ class SessionCore:
         now: Callable[[], float] = time.time,
     ) -> None:
         self.store, self.session_id, self.indexed, self.hooks = store, session_id, indexed, tuple(hooks)
+        self.offers_tools = True
         self.given_window, self.reserved_tokens = context_window, reserved_tokens
         self.compaction_hooks = compaction_hooks
         self.slot, self.background = Slot(), Background(is_on=background)

@@ -100,7 +100,10 @@ def extraction(core: SessionCore) -> Steps[knowledge.Learned]:
             redact=core.redact_text,
             focus=config.extraction_focus,
             deadline=config.extraction_timeout,
+            window=core.context_window,
+            rule=core.view.rule,
         )
+        core.knowing.is_late |= found.is_late
         core.charge(found.usage)
         nothing = len(found.failures) == found.pieces > 0
         will_retry = nothing and progress.tries + 1 < TRIES
@@ -108,7 +111,7 @@ def extraction(core: SessionCore) -> Steps[knowledge.Learned]:
         learned = _learned(core, facts, "model", partial(_after, batch, will_retry=will_retry))
         done = _sum(done, learned)
         _tell_failures(core, found, will_retry=will_retry)
-        if will_retry:
+        if will_retry or found.is_late:
             core.knowing.is_due = False  # until the next compaction, or the next start
             return done
 

@@ -220,6 +220,7 @@ def compaction_row(
     *seconds* is the time that the work took, if it is known. *rules* tell why each message stayed or left.
     *token_rule* counts the tokens of the *new* texts.
     """
+    sizes = [token_rule.tokens(item.units) for item in new]
     return log.NewCompaction(
         policy=policy.name,
         reason=trigger.reason,
@@ -235,7 +236,7 @@ def compaction_row(
         messages_before=messages_before,
         messages_after=len(compaction.messages),
         created_at=created_at,
-        notes=_notes(seconds, rules, trigger, [token_rule.tokens(item.units) for item in new]),
+        notes=_notes(seconds, rules, trigger, sizes, suspect=compaction.suspect),
     )
 
 
@@ -269,13 +270,16 @@ def committed(row: log.NewCompaction, derived_ids: Sequence[int]) -> log.NewComp
     return row._replace(view=view, derived=())
 
 
-def _notes(seconds: float | None, rules: Sequence[RuleSpan], trigger: Trigger, sizes: Sequence[int]) -> str:
+def _notes(
+    seconds: float | None, rules: Sequence[RuleSpan], trigger: Trigger, sizes: Sequence[int], *, suspect: bool
+) -> str:
     notes = {
         "ms": None if seconds is None else round(seconds * 1e3, 1),
         "rules": rules,
         "due": _reached(trigger),
         "window": trigger.context_window,
         "sizes": sizes,
+        "suspect": suspect or None,
     }
     told = {name: each for name, each in notes.items() if each not in (None, [])}
     return json.dumps(told, separators=(",", ":"))

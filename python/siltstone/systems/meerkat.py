@@ -80,15 +80,14 @@ class CompactionConfig:
         summary_prefix: The first text of a summary message, before a blank line.
         summarizer_window: The window of the model that writes summaries, in tokens. None: the window of the
             session. Longer material is summarised in pieces, which are then merged.
-        call_timeout: Seconds that one model call may take; None for no limit. An async driver cancels the
-            call then; a sync driver passes the limit on as ``request.deadline``.
+        summary_timeout: Seconds for the whole of a summary, with all calls and pauses; None for no limit.
         attempts: The maximum calls of one model for one answer; a call that raises is repeated.
         retry_delay: Seconds between the first call and the second; each further call waits twice as long,
             at most eight seconds. 0: no pause.
         min_summary_tokens: A summary with fewer tokens is marked ``suspect`` if it replaces at least 1,000
             tokens.
-        on_model_failure: The reaction if every model has failed. ``"fail"``: the attempt fails.
-            ``"fallback_summary"``: the extractive model writes a summary, marked ``degraded``.
+        on_model_failure: The reaction if no model gave a summary in time. ``"fallback_summary"``: the
+            extractive model writes one, marked ``degraded``. ``"fail"``: the attempt fails.
         on_summarizer_overflow: The reaction if even small requests are too large for the provider.
             ``"mechanical"``: the summary lists the archived messages and quotes the newest, marked
             ``degraded``. ``"fail"``: the attempt fails.
@@ -118,10 +117,10 @@ class CompactionConfig:
     estimator: str | TokenRule = "blocks"
     summary_prefix: str = SUMMARY_PREFIX
     summarizer_window: int | None = None
-    call_timeout: float | None = 120.0
+    summary_timeout: float | None = 30.0
     attempts: int = 2
     min_summary_tokens: int = 16
-    on_model_failure: Literal["fail", "fallback_summary"] = "fail"
+    on_model_failure: Literal["fail", "fallback_summary"] = "fallback_summary"
     on_summarizer_overflow: Literal["mechanical", "fail"] = "mechanical"
     curator: Curator | None = None
     prefix_preserving: bool = False
@@ -145,7 +144,6 @@ class CompactionConfig:
         checks.each(self, "trigger_fraction", checks.fraction, unless=(None,))
         checks.share("min_reduction", self.min_reduction)
         checks.text("summary_prefix", self.summary_prefix)
-        checks.one_of("on_model_failure", self.on_model_failure, ("fail", "fallback_summary"))
         checks.one_of("on_summarizer_overflow", self.on_summarizer_overflow, ("mechanical", "fail"))
         checks.each(self, "curator", checks.function, "the discarded messages", unless=(None,))
         checks.each(self, "max_result_tokens", checks.at_least, checks.LEAST_RESULT, unless=(AUTO, None))
@@ -199,7 +197,8 @@ class ThresholdCompactor(Configured[CompactionConfig]):
 
     Args:
         config: The settings: when it compacts, and how much it retains.
-        prompt: The instruction that ends the request for a summary.
+        prompt: The instruction that ends the request for a summary. None: the documented one, and a sentence
+            that asks for the language of the conversation.
         tools: The tool definitions that the agent sends with its requests. A ``prefix_preserving`` request
             must send the same ones.
     """
@@ -207,10 +206,10 @@ class ThresholdCompactor(Configured[CompactionConfig]):
     name = "threshold"
 
     def __init__(
-        self, config: CompactionConfig | None = None, *, prompt: str = PROMPT, tools: Sequence[Any] = ()
+        self, config: CompactionConfig | None = None, *, prompt: str | None = None, tools: Sequence[Any] = ()
     ) -> None:
         super().__init__(config or CompactionConfig())
-        self.prompt, self.tools = prompt, tuple(tools)
+        self.prompt, self.tools, self._is_ours = prompt or PROMPT, tuple(tools), prompt is None
 
     @property
     def request_rule(self) -> RequestRule:
@@ -335,6 +334,7 @@ class ThresholdCompactor(Configured[CompactionConfig]):
             live=history if self.config.prefix_preserving and not trigger.fold else None,
             tools=self.tools,
             more=trigger.instructions,
+            is_ours=self._is_ours,
         )
 
     def _mechanical(self, selection: Selection, brief: Brief) -> str:
@@ -539,6 +539,7 @@ _DOCUMENTED: Final[Mapping[str, Any]] = {
     "strict_guard": True,
     "estimator": "bytes/4",
     "retained_token_budget": None,
+    "on_model_failure": "fail",
     "on_summarizer_overflow": "fail",
     "max_result_tokens": None,
 }
@@ -565,7 +566,8 @@ class Meerkat(System):
         if "recent_turn_budget" in given:
             checks.positive("recent_turn_budget", given["recent_turn_budget"])
         form = _DOCUMENTED if documented else {}
-        policy = ThresholdCompactor(CompactionConfig(**{**form, **given}))
+        prompt = PROMPT if documented else None
+        policy = ThresholdCompactor(CompactionConfig(**{**form, **given}), prompt=prompt)
         store = open_documented_store if documented else open_store
         return Preset(self.name, documented, {"policy": policy}, settings, open_store=store)
 

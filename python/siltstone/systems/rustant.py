@@ -69,7 +69,7 @@ class WindowConfig:
             the earlier ones, it is made from them and the messages together.
         fallback_bytes: The maximum bytes of the fallback summary, which needs no model.
         attempts: Calls of one model for one answer.
-        call_timeout: Seconds that a call may take; None for no limit.
+        summary_timeout: Seconds for the whole of a summary, with all calls and pauses; None for no limit.
         retry_delay: Seconds before the second call for one answer.
         summarizer_window: The window of the model that writes summaries, in tokens; None: the session's.
         estimator: The token rule, as in :class:`CompactionConfig`.
@@ -90,7 +90,7 @@ class WindowConfig:
     summary_budget_tokens: int = 1500
     fallback_bytes: int = 500
     attempts: int = 2
-    call_timeout: float | None = 120.0
+    summary_timeout: float | None = 30.0
     retry_delay: float = 0.5
     summarizer_window: int | None = None
     estimator: str | TokenRule = "bytes/4"
@@ -251,6 +251,7 @@ class WindowCompactor(Configured[WindowConfig]):
             summary_prefix=WINDOW_PREFIX,
             token_rule=self._token_rule,
             more=trigger.instructions,
+            is_ours=self.prompt == PROMPT,
         )
         degraded = False
         try:
@@ -321,7 +322,7 @@ INDEX_DIR: Final = ".siltstone/search_index"
 
 #: siltstone's alone, which no configuration of the system has.
 _OWN: Final = (
-    "working_target", "attempts", "call_timeout", "retry_delay", "summarizer_window", "estimator",
+    "working_target", "attempts", "summary_timeout", "retry_delay", "summarizer_window", "estimator",
 )  # fmt: skip
 _FACT_KEYS: Final = ("fact_min", "fact_max", "fact_unit", "fact_inclusive", "max_facts", "max_corrections")
 _WINDOW_KEYS: Final = tuple(each.name for each in fields(WindowConfig) if each.name not in _OWN)

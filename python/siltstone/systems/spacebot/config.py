@@ -166,8 +166,9 @@ class TieredConfig:
             the oldest summaries become one summary.
         emergency_marker: The text that replaces messages in an emergency; ``{n}`` is their number.
         attempts: Calls of one model for one answer.
-        call_timeout: Seconds that a call may take; None for no limit.
+        summary_timeout: Seconds for the whole of a summary, with all calls and pauses; None for no limit.
         retry_delay: Seconds before the second call for one answer; each further call waits twice as long.
+        on_model_failure: As in :class:`CompactionConfig`. A checkpoint waits for a model.
         summarizer_window: The window of the model that writes summaries, in tokens; None: the session's.
         retry_after_turns: Boundaries between a failed job and the next job; a higher tier does not wait.
         fork_preflight: The compaction of a fork before its first call. ``"budget"``: the oldest messages
@@ -209,8 +210,9 @@ class TieredConfig:
     summary_stack_fraction: float = 0.15
     emergency_marker: str = EMERGENCY_MARKER
     attempts: int = 2
-    call_timeout: float | None = 120.0
+    summary_timeout: float | None = 30.0
     retry_delay: float = 0.5
+    on_model_failure: Literal["fail", "fallback_summary"] = "fallback_summary"
     summarizer_window: int | None = None
     retry_after_turns: int = 2
     fork_preflight: Literal["budget", "usage"] = "budget"
@@ -255,8 +257,8 @@ class TieredConfig:
         """The documented form. *settings* override it.
 
         It differs from the defaults in these points: flat sizes of calls and results, a marker without the
-        number, one step for a fork, segments of 25 calls with a strict threshold, and checkpoints that never
-        split a turn.
+        number, one step for a fork, segments of 25 calls with a strict threshold, checkpoints that never
+        split a turn, and no summary without a model.
         """
         form: Mapping[str, Any] = {
             "estimator": "flat_tools",
@@ -264,6 +266,7 @@ class TieredConfig:
             "fork_preflight": "usage",
             "worker_turns_per_segment": 25,
             "worker_strict": True,
+            "on_model_failure": "fail",
             "chronicle": ChronicleConfig(whole_turns=True),
         }
         return cls(**{**form, **settings})

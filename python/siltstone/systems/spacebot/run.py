@@ -27,7 +27,7 @@ from siltstone.compaction.summarise import Brief, Calls, SummarizerOverflow, sum
 from siltstone.errors import ModelError
 from siltstone.llm import CompletionRequest, Flow
 from siltstone.messages import History, Message, RawMessage, as_history, groups, opens_turn, unmarked
-from siltstone.systems.spacebot.config import FORK_MARKER, OVERFLOW_MARKER
+from siltstone.systems.spacebot.config import CHECKPOINT_PROMPT, FORK_MARKER, OVERFLOW_MARKER, SUMMARY_PROMPT
 
 if TYPE_CHECKING:
     from siltstone.systems.spacebot.tiered import TieredCompactor
@@ -348,7 +348,8 @@ class TieredRun(ABC):
 
     def calls(self) -> Calls:
         """The model calls of this run."""
-        return Calls(self.config, self.trigger.model_calls)
+        falls_back = self.config.on_model_failure != "fail" and not self.policy.keeps_checkpoints
+        return Calls(self.config, self.trigger.model_calls, last_resort=falls_back)
 
     def written(
         self,
@@ -375,6 +376,7 @@ class TieredRun(ABC):
             token_rule=self.rule,
             offered=self.policy.tools if offers_tools else (),
             more="\n\n".join(filter(None, (note, more, self.trigger.instructions))),
+            is_ours=self.policy.prompt in (SUMMARY_PROMPT, CHECKPOINT_PROMPT),
         )
         try:
             return (yield from summarise(told, brief, calls))
@@ -398,7 +400,7 @@ class TieredRun(ABC):
 
         asked: Any = awaiting if iscoroutinefunction(extract) else curator
         with suppress(ModelError):
-            yield CompletionRequest((), 1, "extraction", deadline=self.config.call_timeout, curator=asked)
+            yield CompletionRequest((), 1, "extraction", deadline=self.config.summary_timeout, curator=asked)
 
     def truncated(self) -> Compaction | Skip:
         """Discards the oldest messages; a marker tells their number. No model is asked.

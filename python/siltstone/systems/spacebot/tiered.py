@@ -176,11 +176,11 @@ class RollingRun(TieredRun):
     ) -> Flow[Compaction | None]:
         """The same rewrite, with the oldest summaries folded into one because the stack is too large.
 
-        None if the stack is not too large, if no model call is left, if the model failed, or if the fold is
-        not possible. Then the next run tries again.
+        None if the stack is not too large, if no model or no call is left, if the model failed, or if the
+        fold is not possible. Then the next run tries again.
         """
         count = self._outgrown(made)
-        if count == 0 or calls.left == 0:
+        if count == 0 or calls.left == 0 or calls.degraded:
             return None
         oldest, layers = self.stack.positions[:count], self.stack.layers[:count]
         selection = self.selection(cut.end, oldest)
@@ -188,6 +188,7 @@ class RollingRun(TieredRun):
         covers = covered(gone)
         if covers[-1][1] > made.covers[0][0]:
             return None  # a message that was pinned before lies among them, so the two ranges would overlap
+        calls.last_resort = False  # lines selected of summaries would lose what these say
         try:
             meta = yield from self.written(self._sources(gone), calls, META_NOTE)
         except CompactionError as error:
@@ -272,7 +273,7 @@ IN_BACKGROUND: Final = ("background", "aggressive", "interval", "pressure")
 
 WRITTEN_LATER: Final = (
     "Something in the chronicle of this session was forgotten. It is shown anew with the next checkpoint; "
-    "the tool chronicle lists and opens what is left of it."
+    "the chronicle lists and opens what is left of it."
 )
 
 
@@ -369,8 +370,8 @@ class TieredCompactor(Configured[TieredConfig]):
 
         The tokens in use are the estimate of the history plus the reserved tokens, or the forecast from the
         provider's count, if that is larger. After a failed job the same tier waits ``retry_after_turns``
-        boundaries; a higher tier does not wait. After three attempts of low yield the breaker is open. An
-        emergency never waits.
+        boundaries; a higher tier does not wait. While the breaker is open, no model is asked. An emergency
+        never waits.
         """
         window = self.window(context.context_window)
         tokens = max(context.tokens, context.forecast_tokens)
@@ -378,9 +379,12 @@ class TieredCompactor(Configured[TieredConfig]):
         action, threshold = tier or self._tier(window, tokens)
         if not action:
             return None
-        if action != EMERGENCY and (self._waits(context, threshold) or breaker_pauses(context)):
+        pauses = breaker_pauses(context)
+        fails = self.keeps_checkpoints or self.config.on_model_failure == "fail"
+        if action != EMERGENCY and (self._waits(context, threshold) or (pauses and fails)):
             return None
-        return context.trigger("fraction", action, tokens, threshold)
+        trigger = context.trigger("fraction", action, tokens, threshold)
+        return replace(trigger, model_calls=0) if pauses else trigger
 
     def _tier(self, window: int, tokens: int) -> tuple[str, int]:
         """The highest tier that *tokens* reach, and its threshold in tokens; ``("", 0)`` below all tiers."""

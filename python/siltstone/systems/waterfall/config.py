@@ -29,7 +29,7 @@ class WaterfallConfig:
             model's own.
         max_tokens: The maximum tokens of a summary.
         attempts: Calls of one model for one answer; a call that raises is repeated.
-        call_timeout: Seconds that a call may take; None for no limit.
+        summary_timeout: Seconds for the whole of a summary, with all calls and pauses; None for no limit.
         retry_delay: Seconds before the second call for one answer; each further one waits twice as long.
         longterm_budget_tokens: Tokens of the long-term summary; a longer one is summarised again. None: no
             bound.
@@ -54,7 +54,7 @@ class WaterfallConfig:
     temperature: float | None = None
     max_tokens: int = 1024
     attempts: int = 3
-    call_timeout: float | None = 120.0
+    summary_timeout: float | None = 30.0
     retry_delay: float = 0.5
     longterm_budget_tokens: int | None = 2000
     longterm_refresh: int = 8
@@ -103,8 +103,9 @@ RECENT_PREFIX = (
 )
 
 _FIRST_PERSON = (
-    "in the first person (I, me, my), as your own memory. Begin at once, without an introduction and "
-    "without a word about the task. Keep names, numbers, paths, decisions, results and open tasks."
+    "in the first person (I, me, my), as your own memory, in the language of the memories. Begin at once, "
+    "without an introduction and without a word about the task. Keep names, numbers, paths, decisions, "
+    "results and open tasks."
 )
 
 

@@ -21,7 +21,7 @@ SUMMARIZER: Final = "summarizer"
 
 _OWN: Final = (
     "cap_share",
-    "call_timeout",
+    "summary_timeout",
     "retry_delay",
     "summarizer_window",
     "estimator",
