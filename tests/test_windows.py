@@ -85,6 +85,20 @@ def test_auto_needs_a_model_and_a_model_a_name(options: dict[str, object]) -> No
         siltstone.Session.open(None, "s", memory=siltstone.SimpleMemoryStore(), **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("window", [900, None])
+def test_a_session_counts_as_its_agents_model_does(window: int | None) -> None:
+    ids = {"role": "user", "content": "7201945883" * 40}
+    counted = {}
+    for model in ("gpt-5", "Qwen/Qwen3-8B", "mine", None):
+        memory = siltstone.SimpleMemoryStore()
+        options = {"memory": memory, "context_window": window, "agent_model": model}
+        with siltstone.Session.open(None, "s", **options) as session:  # type: ignore[call-overload]
+            session.append(ids)
+            counted[model] = session.prepare().tokens
+    assert counted["gpt-5"] < 200 < 350 < counted["Qwen/Qwen3-8B"] <= counted["mine"]
+    assert counted[None] == 100  # a quarter of the bytes
+
+
 def test_an_adapter_says_that_nothing_bounds_its_requests(caplog: pytest.LogCaptureFixture) -> None:
     with (
         caplog.at_level(logging.WARNING, logger="siltstone"),

@@ -69,9 +69,11 @@ __all__ = [
     "facts_revision",
     "json_digests",
     "json_size",
+    "json_tokens",
     "language",
     "matching_lines",
     "message_items",
+    "message_tokens",
     "mirror_ids_above",
     "mirror_schema",
     "mirror_take",
@@ -84,6 +86,7 @@ __all__ = [
     "take_said",
     "terms",
     "text_size",
+    "text_tokens",
     "whitespace_words",
     "word_hash",
     "words",
@@ -325,6 +328,17 @@ def embed_sparse(texts: list[str], hash_rule: str) -> tuple[bytearray, bytearray
 def text_size(text: str) -> tuple[int, int]:
     """The size of *text* in bytes of UTF-8 (three for a lone surrogate), and in code points."""
 
+def text_tokens(text: str, rule: str = "weights") -> int:
+    """The tokens of *text* by the weights of its characters, rounded up; 0 for an empty text.
+
+    Args:
+        text: A text.
+        rule: ``weights``, or that of a family of tokenizers, such as ``weights/qwen``.
+
+    Raises:
+        ValueError: *rule* is none of these.
+    """
+
 @final
 class Outline:
     """The outline of a history, which a policy reads before any message is parsed. Time is linear.
@@ -430,6 +444,22 @@ def json_digests(values: list[Any]) -> bytes:
 
     Raises:
         TypeError, ValueError: those of :func:`json_size`.
+    """
+
+def message_tokens(messages: Sequence[object], rule: str = "weights") -> list[int | None]:
+    """The tokens of each of *messages* by the weights of its characters; None where the core cannot read it.
+
+    Raises:
+        ValueError: that of :func:`text_tokens`.
+    """
+
+def json_tokens(value: object, rule: str = "weights") -> int:
+    """The tokens of *value* as compact JSON: texts, keys and numbers as in :func:`text_tokens`, together.
+
+    Each mark and each quote around a text counts a quarter.
+
+    Raises:
+        TypeError, ValueError: those of :func:`json_size`, and of :func:`text_tokens`.
     """
 
 def json_size(value: object) -> tuple[int, int]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
-from hypothesis import given
+from hypothesis import given, strategies as st
 
 from reference import tokens as twin
-from siltstone import _native
+from siltstone import _native, tokens
 from strategies_text import any_texts
 from vector_cases import cases
+
+RULES = [name for name in tokens._RULES if name.startswith("weights")]
 
 
 @pytest.mark.parametrize("case", cases("estimates"), ids=lambda case: repr(case["text"]))
@@ -18,11 +22,38 @@ def test_sizes_and_estimates_are_those_of_the_vectors(case):
     assert twin.bytes_over_four(size) == case["bytes/4"]
     assert twin.chars_over_three(size) == case["chars/3"]
     assert twin.at_least_one(size) == case["at_least_one"]
+    assert _native.text_tokens(case["text"]) == twin.tokens(case["text"]) == case["weights"]
 
 
 @given(any_texts())
 def test_sizes_are_those_of_the_twin(text):
     assert _native.text_size(text) == twin.text_size(text)
+
+
+@given(any_texts(), st.sampled_from(RULES))
+def test_tokens_by_weights_are_those_of_the_twin(text, rule):
+    assert _native.text_tokens(text, rule) == twin.tokens(text, rule)
+    value = {"role": text, text: [text, 7, 1.5, None, True, {}, []], "n": {}}
+    assert _native.json_tokens(value, rule) == twin.json_tokens(value, rule)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_character_has_the_weight_of_the_twin(rule):
+    for start in range(0, 0x20000, 64):
+        text = "".join(map(chr, range(start, start + 64)))
+        assert _native.text_tokens(text, rule) == twin.tokens(text, rule), hex(start)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_longer_text_never_has_fewer_tokens(rule):
+    kinds = "aBc7 -\né漢"
+    for text in map("".join, itertools.product(kinds, repeat=3)):
+        assert twin.weight(text, rule) >= twin.weight(text[:2], rule), text
+
+
+def test_another_rule_is_refused():
+    with pytest.raises(ValueError, match="no rule by weights"):
+        _native.text_tokens("a", "weights/none")
 
 
 def test_a_lone_surrogate_counts_three_bytes_and_one_code_point():

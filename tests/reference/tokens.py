@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
+from pathlib import Path
 
-__all__ = ["at_least_one", "bytes_over_four", "chars_over_three", "text_size"]
+__all__ = [
+    "at_least_one",
+    "bytes_over_four",
+    "chars_over_three",
+    "json_tokens",
+    "text_size",
+    "tokens",
+    "weight",
+]
 
 
 def text_size(text: str) -> tuple[int, int]:
@@ -25,3 +36,75 @@ def chars_over_three(size: tuple[int, int]) -> int:
 def at_least_one(size: tuple[int, int]) -> int:
     """The tokens of a block by rule ``blocks``: a quarter of its bytes, rounded down, but at least one."""
     return max(1, bytes_over_four(size))
+
+
+_SOURCE = (Path(__file__).parents[2] / "rust/core/src/tokens.rs").read_text()
+_FAMILIES = re.findall(r'"([^"]*)"', _SOURCE.split("const FAMILIES")[1].split("];")[0])
+_PLAIN = [json.loads(row) for row in re.findall(r"\[-?\d+(?:, -?\d+){12}\]", _SOURCE)]
+_SCRIPTS = [
+    (int(start.replace("_", ""), 16), json.loads(row))
+    for start, row in re.findall(r"\((0x[0-9A-F_]+), (\[[\d, ]+\])\),", _SOURCE)
+]
+
+
+def _kind(char: str) -> str:
+    if char > "\x7f":
+        return "wide"
+    if char.isalpha():
+        return "letter"
+    return "digit" if char.isdigit() else "space" if char == " " else "line" if char in "\n\r\t" else "sign"
+
+
+def weight(text: str, rule: str = "weights") -> int:
+    """The weights of the characters of *text* together, in 64ths of a token."""
+    family = _FAMILIES.index(rule.removeprefix("weights"))
+    names = ["letter", "word", "capital", "capitals", "hump", "mixed", "digit", "number"]
+    names += ["sign", "same", "spaces", "line", "lines"]
+    one = dict(zip(names, _PLAIN[family], strict=True))
+    total, before = 0, " "
+    for char in text:
+        kind, last = _kind(char), _kind(before)
+        if kind == "letter":
+            total += one["letter"] + (one["word"] if last != "letter" else 0)
+            total += one["capital"] if char.isupper() else 0
+            total += one["capitals"] if char.isupper() and last == "letter" and before.isupper() else 0
+            total += one["hump"] if char.isupper() and last == "letter" and before.islower() else 0
+            total += one["mixed"] if last == "digit" else 0
+        elif kind == "digit":
+            total += one["digit"] + (one["number"] if last != "digit" else 0)
+            total += one["mixed"] if last == "letter" else 0
+        elif kind == "sign":
+            total += one["sign"] + (one["same"] if char == before else 0)
+        elif kind == "space":
+            total += one["spaces"] if before == " " else 0
+        elif kind == "line":
+            total += one["lines"] if last == "line" else one["line"]
+        elif ord(char) < 0x10000:
+            total += [row for start, row in _SCRIPTS if start <= ord(char)][-1][family]
+        else:
+            is_picture = ord(char) >> 12 == 0x1F
+            total += _SCRIPTS[-1 if is_picture else -2][1][family]
+        before = char
+    return total
+
+
+def tokens(text: str, rule: str = "weights") -> int:
+    """The tokens of a text by rule ``weights``: those of its characters, rounded up, but at least one."""
+    return max(1, math.ceil(weight(text, rule) / 64)) if text else 0
+
+
+def json_tokens(value: object, rule: str = "weights") -> int:
+    """The tokens of *value* as JSON: texts, keys and numbers by their weights, 16 for a mark or a quote."""
+    return math.ceil(_json_weight(value, rule) / 64)
+
+
+def _json_weight(value: object, rule: str) -> int:
+    if isinstance(value, str):
+        return weight(value, rule) + 2 * 16
+    if isinstance(value, dict):
+        marks = 2 + max(0, 2 * len(value) - 1)
+        keys = [key if isinstance(key, str) else json.dumps(key) for key in value]
+        return marks * 16 + sum(_json_weight(each, rule) for each in [*keys, *value.values()])
+    if isinstance(value, list | tuple):
+        return (2 + max(0, len(value) - 1)) * 16 + sum(_json_weight(each, rule) for each in value)
+    return weight(json.dumps(value), rule)

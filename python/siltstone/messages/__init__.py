@@ -21,6 +21,7 @@ from siltstone.messages.json_text import (
     decode as decode,
     encode as encode,
     logged as logged,
+    message_json_tokens as message_json_tokens,
     message_size as message_size,
     text_digests as text_digests,
     well_formed as well_formed,

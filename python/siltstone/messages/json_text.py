@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any, Final, NoReturn
 
-from siltstone._native import begins_alike as begins_alike, json_digests, json_size
+from siltstone._native import begins_alike as begins_alike, json_digests, json_size, json_tokens
 from siltstone.errors import ConfigError, InvalidMessageError, MessageTooLargeError
 from siltstone.messages.message import HostedMessage, KeyedSystemMessage, RawMessage, as_fields, as_json_value
 
@@ -294,6 +294,18 @@ def message_size(raw: RawMessage) -> tuple[int, int]:
     except (TypeError, ValueError):
         # An SDK's own object, or a mapping that is not a dict: its dump is measured.
         return json_size(json.loads(encode(raw)))
+
+
+def message_json_tokens(raw: RawMessage, rule: str) -> int:
+    """The tokens of a message's JSON text by *rule*, ``weights`` or that of a family.
+
+    Raises:
+        InvalidMessageError: that of :func:`message_size`.
+    """
+    try:
+        return json_tokens(raw, rule)
+    except (TypeError, ValueError):
+        return json_tokens(json.loads(encode(raw)), rule)
 
 
 def check_carried(raw: RawMessage, index: int) -> None:

@@ -9,7 +9,7 @@ unknown blocks, SDK objects, subclasses, and messages with errors.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, islice
 from operator import sub
@@ -54,6 +54,9 @@ class Measure(Protocol):
 
     def units(self, message: Message) -> int:
         """The units that *message* adds to the sum."""
+
+    def units_of_each(self, raws: list[Any], read: Callable[[int], Message]) -> Iterable[int]:
+        """The units of each of *raws*; *read* gives one as a message."""
 
 
 class History(Sequence[Message]):
@@ -178,7 +181,7 @@ class History(Sequence[Message]):
         caller's own rule: the sums.
         """
         if rule.measure is None:
-            return list(accumulate(map(rule.units, self), initial=0))
+            return list(accumulate(rule.units_of_each(self.shown, self._at), initial=0))
         return rule.measure, self._odd_units(rule)
 
     def _odd_units(self, rule: Measure) -> list[int]:

@@ -31,6 +31,7 @@ from siltstone.session.boundary import check_warn_at
 from siltstone.session.core import CACHE_TTL, SessionCore
 from siltstone.session.fact_state import keeps_facts
 from siltstone.session.retention import Retention
+from siltstone.tokens import rule_for
 
 if TYPE_CHECKING:
     from siltstone.archive.live import ContextArchive
@@ -371,7 +372,8 @@ def open_session(
     memory = options.get("memory", True)
     window, reserved = _window(options), options.get("reserved_tokens", 0)
     check_window(window, reserved)
-    policy = options["policy"] if "policy" in options else _policy(window)
+    agent_model = options.get("agent_model")
+    policy = options["policy"] if "policy" in options else _policy(window, agent_model)
     if policy is not None:
         check_policy(policy)
         policy.check_overhead(reserved, window)
@@ -434,7 +436,7 @@ def open_session(
             cross_session=None if recall is None else recall.cross_session,
             indexed=memory is not False,
             index_tools=options.get("index_tools", True),
-            token_rule=policy.token_rule if policy else None,
+            token_rule=policy.token_rule if policy else rule_for(agent_model) if agent_model else None,
             hooks=hooks,
             compaction_hooks=compaction_hooks,
             context_window=window,
@@ -573,13 +575,13 @@ def _knowledge(options: Options[Any, Any, Any], recall: RecallConfig | None) -> 
     return config
 
 
-def _policy(window: int | None) -> Compactor | None:
-    """The default policy of a session."""
+def _policy(window: int | None, agent_model: str | None) -> Compactor | None:
+    """The default policy of a session. It counts as the agent's model does, if that is known."""
     if window is None:
         return None
     from siltstone.systems.base import default_policy
 
-    return default_policy()
+    return default_policy(rule_for(agent_model) if agent_model else None)
 
 
 def _model(policy: Compactor | None) -> Any:

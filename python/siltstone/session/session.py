@@ -74,6 +74,8 @@ class Session(BaseSession):
                 ``"auto"``: the window of *agent_model*, from the table of ``siltstone.limits``; for an
                 unknown model 200,000, and a warning is logged.
             agent_model: The name of the agent's model, for ``context_window="auto"`` and :attr:`limits`.
+                Without a policy of yours, tokens are counted as its family of tokenizers counts them: see
+                :func:`siltstone.tokens.rule_for`.
             reserved_tokens: Tokens that you send beside the history: tool definitions, a system prompt passed
                 as a parameter, the room for the answer. They count against thresholds and window.
             memory: True: discarded messages become searchable. False: they stay in the log alone. A store:

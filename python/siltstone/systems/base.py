@@ -19,6 +19,7 @@ from siltstone.memory.log import SessionLog
 from siltstone.memory.opening import open_documented_store, open_store
 from siltstone.messages import RawMessage
 from siltstone.systems.reading import Table, read_text
+from siltstone.tokens import TokenRule
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -183,11 +184,11 @@ def chosen(settings: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
     }
 
 
-def default_policy() -> Compactor:
-    """The policy of a session that has a window and names none."""
-    from siltstone.systems.meerkat import ThresholdCompactor
+def default_policy(rule: TokenRule | None = None) -> Compactor:
+    """The policy of a session that has a window and names none. *rule* counts its tokens."""
+    from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 
-    return ThresholdCompactor()
+    return ThresholdCompactor(CompactionConfig(estimator=rule) if rule else None)
 
 
 def default_model() -> Model:

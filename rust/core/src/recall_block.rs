@@ -4,7 +4,7 @@
 //! [`Hand`].
 
 use crate::id::EntryId;
-use crate::tokens::TextSize;
+use crate::tokens::{Family, TextSize};
 
 /// The first line of every block.
 const OPEN: &str = "<recalled-context source=\"memory-context\">";
@@ -160,6 +160,8 @@ pub enum Unit {
     CodePoints,
     /// Units of UTF-16.
     Utf16,
+    /// Tokens by the weights of characters.
+    Tokens(Family),
 }
 
 impl Unit {
@@ -170,7 +172,7 @@ impl Unit {
             "bytes" => Some(Self::Bytes),
             "code_points" => Some(Self::CodePoints),
             "utf16" => Some(Self::Utf16),
-            _ => None,
+            _ => Family::of(name).map(Self::Tokens),
         }
     }
 }
@@ -183,6 +185,7 @@ impl SizeRule {
             Unit::Bytes => text.len(),
             Unit::CodePoints => TextSize::of(text.as_bytes()).code_points,
             Unit::Utf16 => text.encode_utf16().count(),
+            Unit::Tokens(family) => family.tokens(text.as_bytes()),
         };
         let (units, divisor) = (
             i64::try_from(units).unwrap_or(i64::MAX / 2),

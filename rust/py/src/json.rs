@@ -8,11 +8,13 @@ use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::list::BoundListIterator;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
-use siltstone_core::json::{Node, Tree, digest_of, size_of};
+use siltstone_core::json::{Node, Tree, digest_of, size_of, weigh};
+use siltstone_core::tokens::TOKEN;
 
 use crate::error::run_attached;
 use crate::interpreter;
 use crate::text::{exactly, utf8};
+use crate::tokenize::family_of;
 
 /// The deepest nesting of a value. A value that contains itself exceeds it.
 const MAX_DEPTH: usize = 1000;
@@ -23,6 +25,16 @@ pub(crate) fn json_size(value: &Bound<'_, PyAny>) -> PyResult<(usize, usize)> {
     run_attached(value.py(), || {
         let size = size_of(&Dumped(value.clone()), MAX_DEPTH)?;
         Ok((size.bytes, size.code_points))
+    })
+}
+
+/// The tokens of `value` as JSON: its texts by their characters.
+#[pyfunction]
+#[pyo3(signature = (value, rule = "weights"))]
+pub(crate) fn json_tokens(value: &Bound<'_, PyAny>, rule: &str) -> PyResult<usize> {
+    run_attached(value.py(), || {
+        let (_, weight) = weigh(&Dumped(value.clone()), MAX_DEPTH, family_of(rule)?)?;
+        Ok(weight.div_ceil(TOKEN))
     })
 }
 

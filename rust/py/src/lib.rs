@@ -54,12 +54,13 @@ mod _native {
     #[pymodule_export]
     use crate::highlight::{Asked, best_window, condense, matching_lines};
     #[pymodule_export]
-    use crate::json::{begins_alike, json_digests, json_size};
+    use crate::json::{begins_alike, json_digests, json_size, json_tokens};
     #[pymodule_export]
     use crate::mirror::{mirror_ids_above, mirror_schema, mirror_take, open_mirror};
     #[pymodule_export]
     use crate::outline::{
-        Leaving, Loose, Outline, message_items, parted, render_messages, rendered_tokens,
+        Leaving, Loose, Outline, message_items, message_tokens, parted, render_messages,
+        rendered_tokens,
     };
     #[pymodule_export]
     use crate::redact::{Redactor, redaction_rules};
@@ -73,8 +74,8 @@ mod _native {
     use crate::store::Store;
     #[pymodule_export]
     use crate::tokenize::{
-        bucket, embed_batch, embed_sparse, language, terms, text_size, whitespace_words, word_hash,
-        words,
+        bucket, embed_batch, embed_sparse, language, terms, text_size, text_tokens,
+        whitespace_words, word_hash, words,
     };
 
     #[pymodule_init]

@@ -6,11 +6,12 @@ use siltstone_core::analyse::{self, LanguageChoice};
 use siltstone_core::embed::hash::{self, HashRule};
 use siltstone_core::embed::hashed_tf::DIMENSION;
 use siltstone_core::embed::rows::{SparseRows, write_dense};
-use siltstone_core::tokens::TextSize;
+use siltstone_core::tokens::{Family, TextSize};
 use siltstone_core::{Result as CoreResult, tokenize};
 
 use crate::error::{run_attached, run_detached, to_exception};
 use crate::text::{Text, borrow_all, with_bytes};
+use pyo3::exceptions::PyValueError;
 
 /// The words of a text by the tokenizer `words-1`, in order.
 #[pyfunction]
@@ -71,6 +72,22 @@ pub(crate) fn text_size(text: &Bound<'_, PyString>) -> PyResult<(usize, usize)> 
     run_attached(text.py(), || {
         let size = with_bytes(text, TextSize::of)?;
         Ok((size.bytes, size.code_points))
+    })
+}
+
+/// The family of the rule with that name.
+pub(crate) fn family_of(rule: &str) -> PyResult<Family> {
+    let unknown = || PyValueError::new_err(format!("no rule by weights: {rule:?}"));
+    Family::of(rule).ok_or_else(unknown)
+}
+
+/// The tokens of a text by its characters.
+#[pyfunction]
+#[pyo3(signature = (text, rule = "weights"))]
+pub(crate) fn text_tokens(text: &Bound<'_, PyString>, rule: &str) -> PyResult<usize> {
+    run_attached(text.py(), || {
+        let family = family_of(rule)?;
+        with_bytes(text, |bytes| family.tokens(bytes))
     })
 }
 

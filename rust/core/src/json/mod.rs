@@ -7,4 +7,4 @@ mod walk;
 pub use said::{Said, said};
 pub(crate) use scalars::write_float;
 pub use scalars::{string_size, write_string};
-pub use walk::{Node, Tree, digest_of, size_of, write};
+pub use walk::{Node, Tree, digest_of, size_of, weigh, write};

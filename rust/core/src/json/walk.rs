@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::scalars::{string_size, write_string};
-use crate::tokens::TextSize;
+use crate::tokens::{Family, MARK, TextSize};
 
 /// A value that can be written as JSON, in any representation.
 pub trait Tree: Sized {
@@ -58,6 +58,22 @@ pub fn size_of<T: Tree>(value: &T, depth: usize) -> Result<TextSize, T::Error> {
     Ok(size)
 }
 
+/// The size of [`size_of`], and the weight of the value for a family of tokenizers: of its texts and literals, and of
+/// the marks and quotes between them.
+///
+/// # Errors
+///
+/// The errors of [`size_of`].
+pub fn weigh<T: Tree>(
+    value: &T,
+    depth: usize,
+    family: Family,
+) -> Result<(TextSize, usize), T::Error> {
+    let mut out = Weighed(TextSize::default(), 0, family);
+    walk(value, depth, &mut out)?;
+    Ok((out.0, out.1))
+}
+
 /// Appends the text that [`size_of`] measures. A lone surrogate is written as U+FFFD.
 ///
 /// # Errors
@@ -101,6 +117,26 @@ impl Out for TextSize {
     fn ascii(&mut self, written: &str) {
         self.bytes += written.len();
         self.code_points += written.len();
+    }
+}
+
+struct Weighed(TextSize, usize, Family);
+
+impl Out for Weighed {
+    #[inline]
+    fn text(&mut self, utf8: &[u8]) {
+        self.0.text(utf8);
+        self.1 += self.2.weight(utf8) + 2 * MARK;
+    }
+
+    #[inline]
+    fn ascii(&mut self, written: &str) {
+        self.0.ascii(written);
+        self.1 += match written.len() {
+            0 => 0,
+            1 if !written.as_bytes()[0].is_ascii_digit() => MARK,
+            _ => self.2.weight(written.as_bytes()),
+        };
     }
 }
 

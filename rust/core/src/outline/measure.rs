@@ -4,9 +4,9 @@ use super::groups::{Key, Keys};
 use super::lines::{Line, Provenance, Role, Tie};
 use super::read::{Arguments, Fields, MAX_MESSAGE_BYTES, Sink};
 use super::read::{Dialect, is_marked, read};
-use super::value::{Field, Value};
-use crate::json::string_size;
-use crate::tokens::{TextSize, at_least_one, bytes_over_four, chars_over_three};
+use super::value::{Field, MAX_DEPTH, Value};
+use crate::json::{string_size, weigh};
+use crate::tokens::{Family, TOKEN, TextSize, at_least_one, bytes_over_four, chars_over_three};
 
 /// A rule for counting texts and messages, as in `siltstone.tokens`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +92,7 @@ pub fn measured<V: Value>(raw: &V, keys: &mut Keys, ties: &mut Vec<Tie>) -> Opti
     let spoken = fields.get(Field::Role).and_then(Value::text);
     let mut parts = Parts {
         by_json: matches!(spoken, Some("assistant" | "system" | "developer")),
+        family: None,
         keys,
         ties,
         count: 0,
@@ -124,6 +125,33 @@ pub fn measured<V: Value>(raw: &V, keys: &mut Keys, ties: &mut Vec<Tie>) -> Opti
     })
 }
 
+/// The tokens of a message by the weights of its characters. `None` if this reader cannot read it.
+#[must_use]
+pub fn weighed<V: Value>(raw: &V, family: Family) -> Option<usize> {
+    let (mut keys, mut ties) = (Keys::default(), Vec::new());
+    let fields = Fields::of(raw)?;
+    let spoken = fields.get(Field::Role).and_then(Value::text);
+    let mut parts = Parts {
+        by_json: matches!(spoken, Some("assistant" | "system" | "developer")),
+        family: Some(family),
+        keys: &mut keys,
+        ties: &mut ties,
+        count: 0,
+        tokens: 0,
+        reasons: false,
+        speaks: false,
+        texts: 0,
+        results: 0,
+    };
+    match read(&fields, &mut parts)?.role {
+        Role::Assistant | Role::System | Role::Developer => {
+            let (size, weight) = weigh(raw, MAX_DEPTH, family).ok()?;
+            (size.bytes <= MAX_MESSAGE_BYTES).then_some(weight.div_ceil(TOKEN))
+        }
+        _ => Some(parts.tokens),
+    }
+}
+
 /// The same for a message that has only a role and a text; `None` if it needs the full reader.
 fn plainly_measured<V: Value>(raw: &V) -> Option<Measured> {
     let (role, content) = raw.role_and_text()?;
@@ -143,10 +171,9 @@ fn plainly_measured<V: Value>(raw: &V) -> Option<Measured> {
     if size.bytes > MAX_MESSAGE_BYTES {
         return None;
     }
-    let (bytes, code_points) = (text.len(), 0); // the rule asks for bytes alone
     let blocks = match role {
         Role::User if text.is_empty() => 0,
-        Role::User => at_least_one(TextSize { bytes, code_points }),
+        Role::User => at_least_one(of_bytes(text.len())),
         _ => bytes_over_four(size),
     };
     Some(Measured {
@@ -159,6 +186,7 @@ fn plainly_measured<V: Value>(raw: &V) -> Option<Measured> {
 /// Counts the parts of a message, and the tokens of users' and tools' parts.
 struct Parts<'a> {
     by_json: bool, // the message counts by its JSON, so the tokens of its parts are not needed
+    family: Option<Family>, // by whose weights the tokens are counted, or by bytes
     keys: &'a mut Keys,
     ties: &'a mut Vec<Tie>,
     count: u32,
@@ -170,11 +198,16 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    fn count(&mut self, bytes: usize) {
+    fn count(&mut self, text: &str) {
         self.count += 1;
-        if bytes > 0 {
-            let code_points = 0; // the rule asks for bytes alone
-            self.tokens += at_least_one(TextSize { bytes, code_points });
+        if let Some(family) = self.family {
+            self.tokens += if self.by_json {
+                0
+            } else {
+                family.tokens(text.as_bytes())
+            };
+        } else if !text.is_empty() {
+            self.tokens += at_least_one(of_bytes(text.len()));
         }
     }
 }
@@ -183,13 +216,13 @@ impl<V: Value> Sink<V> for Parts<'_> {
     fn said(&mut self, text: &str) -> Option<()> {
         self.speaks |= !text.is_empty();
         self.texts += u32::from(!text.is_empty());
-        self.count(text.len());
+        self.count(text);
         Some(())
     }
 
     fn reasoned(&mut self, text: &str) -> Option<()> {
         self.reasons = true;
-        self.count(text.len());
+        self.count(text);
         Some(())
     }
 
@@ -200,8 +233,17 @@ impl<V: Value> Sink<V> for Parts<'_> {
         arguments: Arguments<'_, V>,
     ) -> Option<()> {
         self.speaks = true;
-        let bytes = if self.by_json { 0 } else { arguments.len()? };
-        self.count(name.map_or(0, str::len) + bytes);
+        if let Some(family) = self.family
+            && !self.by_json
+        {
+            let mut called = name.unwrap_or_default().to_owned();
+            arguments.write(&mut called)?;
+            self.tokens += family.tokens(called.as_bytes());
+        } else if !self.by_json {
+            let bytes = name.map_or(0, str::len) + arguments.len()?;
+            self.tokens += at_least_one(of_bytes(bytes));
+        }
+        self.count += 1;
         let key = key(self.keys, id, name);
         self.ties.push(Tie::Call(key));
         Some(())
@@ -216,10 +258,18 @@ impl<V: Value> Sink<V> for Parts<'_> {
     ) -> Option<()> {
         self.speaks = true;
         self.results += 1;
-        self.count(text.len());
+        self.count(text);
         let key = key(self.keys, id, name);
         self.ties.push(Tie::Result(key));
         Some(())
+    }
+}
+
+/// A size of which the rule asks for the bytes alone.
+fn of_bytes(bytes: usize) -> TextSize {
+    TextSize {
+        bytes,
+        code_points: 0,
     }
 }
 

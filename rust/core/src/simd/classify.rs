@@ -1,4 +1,4 @@
-//! Lower-cases a text and finds the bytes that belong to words, 64 bytes at a time.
+//! Lower-cases a text, finds the bytes that belong to words, and sums weights of kinds, 64 bytes at a time.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -8,6 +8,8 @@
 #[cfg(target_arch = "x86_64")]
 #[allow(clippy::wildcard_imports, reason = "the names of instructions")]
 use std::arch::x86_64::*;
+
+use super::level::{Level, Path};
 
 /// Bytes in one mask.
 pub const BLOCK: usize = 64;
@@ -105,6 +107,81 @@ fn gather(flags: u64) -> u64 {
     flags.wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
+/// The sum of the weights of the ASCII bytes of a text, by their kind and the kind of the byte before; before the
+/// first is a space. The order of the weights is that of `tokens`.
+pub fn weigh(level: Level, text: &[u8], weights: &[u8; 13]) -> usize {
+    match level.path() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a level of this path is made only where the processor has AVX2.
+        Path::Avx2 => unsafe { weigh_with_avx2(text, weights) },
+        _ => weigh_blocks(text, weights),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn weigh_with_avx2(text: &[u8], weights: &[u8; 13]) -> usize {
+    weigh_blocks(text, weights)
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "it is compiled for each set of instructions")]
+fn weigh_blocks(text: &[u8], weights: &[u8; 13]) -> usize {
+    const NOTHING: u8 = 0x80; // weighs nothing here
+    let Some((&first, rest)) = text.split_first() else {
+        return 0;
+    };
+    let mut sum = usize::from(weight_of(first, b' ', weights));
+    let (nows, now) = rest.as_chunks::<BLOCK>();
+    let (befores, _) = text.as_chunks::<BLOCK>();
+    for (now, before) in nows.iter().zip(befores) {
+        sum += weigh_block(now, before, weights);
+    }
+    let mut last = ([NOTHING; BLOCK], [NOTHING; BLOCK]);
+    last.0[..now.len()].copy_from_slice(now);
+    last.1[..now.len()].copy_from_slice(&text[nows.len() * BLOCK..][..now.len()]);
+    sum + weigh_block(&last.0, &last.1, weights)
+}
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "it is compiled for each set of instructions")]
+fn weigh_block(now: &[u8; BLOCK], before: &[u8; BLOCK], weights: &[u8; 13]) -> usize {
+    let mut weighed = [0; BLOCK];
+    #[allow(clippy::needless_range_loop, reason = "the compiler weighs many places at once")]
+    for place in 0..BLOCK {
+        weighed[place] = weight_of(now[place], before[place], weights);
+    }
+    usize::from(weighed.iter().map(|&weight| u16::from(weight)).sum::<u16>())
+}
+/// The weight of a byte. Every condition is a byte of ones or zeros, so that the compiler weighs many bytes at once.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "it is compiled for each set of instructions")]
+fn weight_of(byte: u8, before: u8, weights: &[u8; 13]) -> u8 {
+    let below = |byte: u8, n: u8| 0u8.wrapping_sub(u8::from(byte < n));
+    let is = |one: u8, other: u8| 0u8.wrapping_sub(u8::from(one == other));
+    let letter_of = |byte: u8| below((byte | 0x20).wrapping_sub(b'a'), 26);
+    let capital_of = |byte: u8| below(byte.wrapping_sub(b'A'), 26);
+    let digit_of = |byte: u8| below(byte.wrapping_sub(b'0'), 10);
+    let line_of = |byte: u8| below(byte.wrapping_sub(b'\t'), 2) | is(byte, b'\r');
+    let (letter, after_letter) = (letter_of(byte), letter_of(before));
+    let (capital, after_capital) = (capital_of(byte), capital_of(before));
+    let (digit, after_digit) = (digit_of(byte), digit_of(before));
+    let (line, after_line) = (line_of(byte), line_of(before));
+    let space = is(byte, b' ');
+    let sign = !(letter | digit | line | space) & below(byte, 0x80);
+    (letter & weights[0].wrapping_add(!after_letter & weights[1]))
+        .wrapping_add(
+            capital
+                & weights[2].wrapping_add(
+                    after_letter & ((after_capital & weights[3]) | (!after_capital & weights[4])),
+                ),
+        )
+        .wrapping_add(((letter & after_digit) | (digit & after_letter)) & weights[5])
+        .wrapping_add(digit & weights[6].wrapping_add(!after_digit & weights[7]))
+        .wrapping_add(sign & weights[8].wrapping_add(is(byte, before) & weights[9]))
+        .wrapping_add(space & is(before, b' ') & weights[10])
+        .wrapping_add(line & ((after_line & weights[12]) | (!after_line & weights[11])))
+}
+
 /// A quarter of a block at a time. Wider registers gain less than a tenth of an embedding.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse2")]
@@ -193,6 +270,18 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn every_level_weighs_what_byte_by_byte_weighs(text in vec(any::<u8>(), 0..300)) {
+            let weights = [23, 5, 68, 205, 253, 22, 62, 58, 63, 219, 7, 53, 64];
+            let before = [b' '].into_iter().chain(text.iter().copied());
+            let pairs = text.iter().zip(before);
+            let twin: usize = pairs.map(|(&byte, before)| usize::from(weight_of(byte, before, &weights))).sum();
+            for level in Level::all() {
+                prop_assert_eq!(weigh(level, &text, &weights), twin);
+            }
+        }
+
+
         #[test]
         fn blocks_are_folded_as_byte_by_byte(text in "[ -~\\t]{0,400}", bytes in vec(any::<u8>(), 0..300)) {
             check(text.as_bytes());

@@ -6,5 +6,5 @@ mod trim;
 mod value;
 
 pub(crate) use self::history::Outline;
-pub(crate) use self::render::{message_items, render_messages, rendered_tokens};
+pub(crate) use self::render::{message_items, message_tokens, render_messages, rendered_tokens};
 pub(crate) use self::trim::{Leaving, Loose, parted};

@@ -2,12 +2,13 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use siltstone_core::outline::{Item, ItemKind, Rendering, each_item};
+use siltstone_core::outline::{Item, ItemKind, Rendering, each_item, weighed};
 
 use super::history::measure_in;
 use super::value::Plain;
 use crate::error::run_attached;
 use crate::interpreter;
+use crate::tokenize::family_of;
 
 /// The lines of the messages from `start` to `end`, up to the first that the core cannot read; and the position where
 /// it stopped.
@@ -73,6 +74,23 @@ fn row_of(position: usize, item: Item<'_>) -> ItemRow {
     let owned = |text: Option<&str>| text.map(str::to_owned);
     let (role, id, name) = (owned(item.role), owned(item.call_id), owned(item.name));
     (position, kind, role, id, name, item.text.to_owned(), failed)
+}
+
+/// The tokens of each message by the weights of its characters; none where the core cannot read it.
+#[pyfunction]
+#[pyo3(signature = (messages, rule = "weights"))]
+pub(crate) fn message_tokens(
+    messages: &Bound<'_, PyList>,
+    rule: &str,
+) -> PyResult<Vec<Option<usize>>> {
+    run_attached(messages.py(), || {
+        let (family, mut counts) = (family_of(rule)?, Vec::with_capacity(messages.len()));
+        for (position, raw) in messages.iter().enumerate() {
+            interpreter::at_step(messages.py(), position)?;
+            counts.push(weighed(&Plain(raw), family));
+        }
+        Ok(counts)
+    })
 }
 
 /// The units of the lines of each message from `start` to `end`, line breaks included, up to the first that
