@@ -189,7 +189,10 @@ fn cell(first: u8, second: Option<u8>) -> usize {
 }
 
 /// The row of [`SCRIPTS`] for each cell.
-#[allow(clippy::cast_possible_truncation, reason = "there are fewer than 256 rows")]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "there are fewer than 256 rows"
+)]
 static ROWS: [u8; CELLS] = {
     let (mut rows, mut cell, mut row) = ([0; CELLS], 0, 0);
     while cell < CELLS {

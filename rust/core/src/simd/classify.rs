@@ -125,7 +125,10 @@ fn weigh_with_avx2(text: &[u8], weights: &[u8; 13]) -> usize {
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "it is compiled for each set of instructions")]
+#[allow(
+    clippy::inline_always,
+    reason = "it is compiled for each set of instructions"
+)]
 fn weigh_blocks(text: &[u8], weights: &[u8; 13]) -> usize {
     const NOTHING: u8 = 0x80; // weighs nothing here
     let Some((&first, rest)) = text.split_first() else {
@@ -143,10 +146,16 @@ fn weigh_blocks(text: &[u8], weights: &[u8; 13]) -> usize {
     sum + weigh_block(&last.0, &last.1, weights)
 }
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "it is compiled for each set of instructions")]
+#[allow(
+    clippy::inline_always,
+    reason = "it is compiled for each set of instructions"
+)]
 fn weigh_block(now: &[u8; BLOCK], before: &[u8; BLOCK], weights: &[u8; 13]) -> usize {
     let mut weighed = [0; BLOCK];
-    #[allow(clippy::needless_range_loop, reason = "the compiler weighs many places at once")]
+    #[allow(
+        clippy::needless_range_loop,
+        reason = "the compiler weighs many places at once"
+    )]
     for place in 0..BLOCK {
         weighed[place] = weight_of(now[place], before[place], weights);
     }
@@ -154,7 +163,10 @@ fn weigh_block(now: &[u8; BLOCK], before: &[u8; BLOCK], weights: &[u8; 13]) -> u
 }
 /// The weight of a byte. Every condition is a byte of ones or zeros, so that the compiler weighs many bytes at once.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "it is compiled for each set of instructions")]
+#[allow(
+    clippy::inline_always,
+    reason = "it is compiled for each set of instructions"
+)]
 fn weight_of(byte: u8, before: u8, weights: &[u8; 13]) -> u8 {
     let below = |byte: u8, n: u8| 0u8.wrapping_sub(u8::from(byte < n));
     let is = |one: u8, other: u8| 0u8.wrapping_sub(u8::from(one == other));
