@@ -37,7 +37,7 @@ COUNTED := $(PY) scripts/tally.py
 # With CI=true the properties of Rust have the same cases in every run, as those of Python have; elsewhere new ones.
 SEEDED := $(if $(filter true,$(CI)),PROPTEST_RNG_SEED=20)
 
-.PHONY: help install build format lint test test-adapters real-model test-slow torture torture-postgres faults load sanitize fuzz demo bench bench-felt bench-peers quality requests docs sizes mutants ci clean
+.PHONY: help install build format lint test test-adapters real-model test-slow torture torture-postgres faults load sanitize fuzz demo bench bench-felt bench-peers quality evidence requests docs sizes mutants ci clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -161,6 +161,9 @@ quality: install $(PEERS) ## What rankers and peers find, and what summaries kee
 	PYTHONPATH=python $(PEERS_PY) benches/quality/evidence.py --record benches/record
 	PYTHONPATH=python $(PEERS_PY) benches/quality/recall.py --record benches/record
 	PYTHONPATH=python $(PEERS_PY) benches/quality/probes.py --record benches/record
+
+evidence: install ## The share of the evidence of recorded questions in the request that asks them (SILTSTONE_DATA)
+	$(PY) benches/quality/evidence_sent.py --record benches/record
 
 requests: install ## What a session sends and what its search finds, beside what it was (SILTSTONE_DATA)
 	$(PY) benches/quality/sent.py

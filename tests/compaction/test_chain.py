@@ -30,7 +30,7 @@ from siltstone.engine import Compacted, Failed, Skipped
 from siltstone.messages import read_history
 from siltstone.tokens import message_bytes, request_bytes
 
-THRESHOLD = ThresholdCompactor(CompactionConfig(retry_delay=0))
+THRESHOLD = ThresholdCompactor(CompactionConfig(recent_turn_budget=4, retry_delay=0))
 
 
 def talk(count: int, words: int = 200) -> list[Any]:

@@ -150,7 +150,7 @@ def test_results_are_cut_where_turns_are_discarded_too():
     assert_lawful(history, compaction)
     assert shape(compaction)[0] == "S"
     assert shape(compaction)[-1] == "18-"
-    assert BLOCKS.count(compaction.messages) <= 6_400 // 2 + 300
+    assert BLOCKS.count(compaction.messages) <= 6_400 * 5 // 9 + 300
     validate(history, compaction, compaction.messages[0].text)
 
 
@@ -254,7 +254,8 @@ def test_a_model_reads_the_whole_of_what_leaves():
         asked.append(request.messages[0]["content"])
         return "Read."
 
-    run(raws, ThresholdCompactor(CompactionConfig(auto_compact_threshold=20_000)), model)
+    config = CompactionConfig(auto_compact_threshold=20_000, recent_turn_budget=4)
+    run(raws, ThresholdCompactor(config), model)
     assert "row 1000 of the table" in "".join(asked)
 
 

@@ -12,10 +12,10 @@ from siltstone.errors import ConfigError
 from siltstone.systems.meerkat import CompactionConfig
 
 
-def test_the_documented_defaults():
+def test_the_defaults():
     config = CompactionConfig()
     assert config.auto_compact_threshold == "auto"
-    assert config.recent_turn_budget == 4
+    assert config.recent_turn_budget is None
     assert config.max_summary_tokens == 4096
     assert config.min_turns_between_compactions == 3
     assert config.retained_token_budget == "auto"
@@ -132,8 +132,17 @@ def test_no_turns_and_no_token_bound_are_legal():
     assert config.retained_tokens(100) is None
 
 
-def test_the_effective_threshold_is_four_fifths_of_a_known_window_or_the_number_given():
+def test_the_threshold_is_nine_tenths_of_a_known_window_without_the_room_for_recall():
     config = CompactionConfig()
+    assert config.effective_threshold(None) == config.effective_threshold(None, 4_000) == 100_000
+    assert config.effective_threshold(200_000) == 180_000
+    assert config.effective_threshold(8_001) == 7_200
+    assert config.effective_threshold(8_001, 800) == 6_400
+    assert config.effective_threshold(1) == 1
+
+
+def test_with_a_number_of_turns_the_threshold_is_four_fifths_of_a_known_window_or_the_number_given():
+    config = CompactionConfig(recent_turn_budget=4)
     assert config.effective_threshold(None) == 100_000
     assert config.effective_threshold(200_000) == 160_000
     assert config.effective_threshold(125_000) == 100_000
@@ -154,6 +163,8 @@ def test_the_summary_cap_is_an_eighth_of_a_known_window_at_most():
     assert CompactionConfig(summarizer_window=8_000).summary_cap(None) == 1_000
 
 
-def test_retained_turns_get_half_the_effective_threshold_unless_told_otherwise():
-    assert CompactionConfig().retained_tokens(16_000) == 8_000
+def test_retained_turns_get_a_share_of_the_effective_threshold_unless_told_otherwise():
+    assert CompactionConfig().retained_tokens(18_000) == 10_000
+    assert CompactionConfig().retained_tokens(18_000, 1_800) == 8_000
+    assert CompactionConfig(recent_turn_budget=4).retained_tokens(16_000, 1_600) == 8_000
     assert CompactionConfig(retained_token_budget=500).retained_tokens(16_000) == 500

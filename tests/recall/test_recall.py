@@ -36,7 +36,7 @@ from siltstone.recall import (
     query_of,
     without_recalled,
 )
-from siltstone.recall.turn import safe
+from siltstone.recall.turn import queries_of, safe
 from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 
 NOON = datetime(2026, 2, 10, 14, 31, tzinfo=UTC)
@@ -356,9 +356,9 @@ def test_one_search_a_turn_and_the_same_bytes_through_its_tool_loop() -> None:
 
 def test_the_limit_is_eight_or_the_cap_over_500() -> None:
     shelf = Shelf(*DETAILS)
-    recall(shelf, hard_cap_tokens=5001).block(history(user("which test?")))
-    recall(shelf, hard_cap_tokens=4000).block(history(user("which test?")))
-    assert [limit for _, limit in shelf.asked] == [11, 8]
+    for cap, rule in ((5001, "documented"), (4000, "documented"), (4000, "calibrated")):
+        recall(shelf, hard_cap_tokens=cap, score_filter=rule).block(history(user("which test?")))
+    assert [limit for _, limit in shelf.asked] == [11, 8, 67]
 
 
 @pytest.mark.parametrize("text", ["", "y", "ok", " ok "])
@@ -375,11 +375,78 @@ def test_below_the_least_score_nothing_is_recalled() -> None:
 
 
 def test_oc_83_nothing_is_placed_where_the_request_has_no_room() -> None:
-    worker = recall(Shelf(*DETAILS))
+    worker = recall(Shelf(*DETAILS), score_filter="documented")
     told = history(user("which test?"))
     whole = worker.block(told)
     assert worker.block(told, room=whole.tokens - 1).reason == "no_room"
     assert worker.block(told, room=whole.tokens) is whole
+
+
+def test_a_block_becomes_smaller_where_the_request_has_less_room_and_stays_so_in_its_turn() -> None:
+    worker = recall(Shelf(*DETAILS))
+    told = history(user("which test?"))
+    whole = worker.block(told, context_window=10_000, room=5_000)
+    assert whole.detail_count == 2
+    smaller = worker.block(told, context_window=10_000, room=whole.tokens - 1)
+    assert smaller.detail_count == 1
+    assert smaller.tokens < whole.tokens
+    assert worker.block(told, context_window=10_000, room=5_000) is smaller
+    assert worker.block(told, context_window=10_000, room=3).reason == "no_room"
+    assert worker.block(told, context_window=10_000, room=5_000) is smaller
+    assert worker.block(history(user("and which one?")), context_window=10_000, room=5_000).detail_count == 2
+
+
+@pytest.mark.parametrize(
+    ("share", "room", "most"),
+    [
+        (0.3, None, 1_000), (0.3, 5_000, 3_000), (0.3, 2_500, 1_500), (0.3, 1_200, 1_000), (0.3, 700, 700),
+        (0.3, -5, 0), (0.05, 5_000, 500), (0.9, 9_000, 4_000), (0, 5_000, 0),
+    ],
+)  # fmt: skip
+def test_a_block_takes_its_share_of_what_is_free_and_leaves_a_tenth_for_the_answer(
+    share: float, room: int | None, most: int
+) -> None:
+    assert RecallConfig(share=share).cap(10_000, room) == most
+
+
+PASTES = {
+    "a log": "\n".join(f"2026-01-02 10:{n:02d}:00 INFO pump {n} is ready" for n in range(20)),
+    "a page": "The queue keeps its items sorted. Why is that so? It pops the smallest first. " * 8,
+    "code": "def area(width, height):\n    return width * height\n\nprint(area(2, 3) > 4 ? 1 : 2)",
+}
+
+
+@pytest.mark.parametrize("paste", PASTES.values(), ids=PASTES)
+@pytest.mark.parametrize("place", ["before", "behind"])
+def test_a_question_is_searched_for_alone_beside_a_pasted_text(paste: str, place: str) -> None:
+    question = "Where does Olaf keep the spare key?"
+    text = f"{paste}\n\n{question}" if place == "before" else f"{question}\n\n{paste}"
+    first = next(queries_of(history(user(text))))
+    assert question in [query.text for query in first]
+    assert all(len(query.text) < 80 for query in first)
+
+
+def test_the_queries_of_a_message_are_tried_from_its_questions_to_all_of_it() -> None:
+    told = history(user("Hi."), user("We met Ida. What did she order on 7 May 2026? I forgot."))
+    assert [[query.text for query in together] for together in queries_of(told)] == [
+        ["What did she order on 7 May 2026?"],
+        ["What did she order  ?"],
+        ["We met Ida. What did she order on 7 May 2026?"],
+        ["We met Ida. What did she order on 7 May 2026? I forgot."],
+        ["I forgot."],
+        ["We met Ida."],
+        ["Hi. We met Ida. What did she order on 7 May 2026? I forgot."],
+    ]
+
+
+def test_two_questions_of_a_message_are_answered_in_one_block() -> None:
+    class TwoShelves(Shelf):
+        def details(self, query: str, limit: int) -> list[Detail]:
+            self.asked.append((query, limit))
+            return [each for each in DETAILS if each.role == ("user" if "test" in query else "assistant")]
+
+    block = recall(TwoShelves()).block(history(user("Which test? And which code?")))
+    assert block.detail_count == 2
 
 
 def test_neighbours_come_with_a_hit_for_less_than_it_scores() -> None:

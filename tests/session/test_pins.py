@@ -118,10 +118,10 @@ def test_prepare_leaves_room_for_the_reserved_tokens(tmp_path: Path) -> None:
             "the threshold of 600 tokens must be > reserved_tokens, got 700",
         ),
         (
-            {"reserved_tokens": 80_000, "context_window": 100_000, "policy": ThresholdCompactor()},
+            {"reserved_tokens": 90_000, "context_window": 100_000, "policy": ThresholdCompactor()},
             (
-                "the threshold of 80000 tokens of a window of 100000 must be > reserved_tokens, "
-                "got 80000: 1 more"
+                "the threshold of 90000 tokens of a window of 100000 must be > reserved_tokens, "
+                "got 90000: 1 more"
             ),
         ),
     ],

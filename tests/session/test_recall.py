@@ -80,7 +80,7 @@ def test_oc_54_after_a_restart_the_block_has_the_same_bytes(tmp_path: Path) -> N
 
 
 def test_oc_33_oc_38_the_block_is_within_its_cap_by_the_session_s_own_counter(tmp_path: Path) -> None:
-    every = RecallConfig(auto_recall_min_score=0.0)
+    every = RecallConfig(auto_recall_min_score=0.0, share=0.1)
     for window, cap in ((16_000, 1_600), (4_000, 400)):
         with opened(tmp_path / str(window), context_window=window, recall=every) as one:
             talk(one, 30)
@@ -268,7 +268,7 @@ def test_oc_83_nothing_is_placed_where_the_window_is_full(tmp_path: Path, events
         one.prepare(recall=False)
         left = 2_000 - one.prepare(recall=False).tokens
         block = one.recall(QUESTION)
-        one.append(assistant("x"), user(QUESTION), *exchange(400, "word " * (left * 4 // 5 - 100)))
+        one.append(assistant("x"), user(QUESTION), *exchange(400, "word " * (left * 4 // 5 - 60)))
         answer = one.prepare(policy=None)
         assert estimate_tokens([*answer.history, user(block)], "blocks") > 2_000 >= answer.tokens
         assert (answer.recalled, events[-1].reason) == ("", "no_room")
@@ -317,9 +317,9 @@ def test_a_session_without_recall_recalls_nothing(tmp_path: Path, events: list[A
     assert not [event for event in events if isinstance(event, RecallInjected)]
 
 
-def test_a_huge_message_of_the_user_is_no_failure(session: Session, events: list[Any]) -> None:
+def test_a_question_behind_a_huge_paste_is_answered(session: Session, events: list[Any]) -> None:
     session.append(user("log line with numbers\n" * 2_000 + QUESTION))
-    assert session.prepare().recalled == "", "what is asked of it is not found in what was pasted"
+    assert EVIDENCE in session.prepare().recalled
     assert isinstance(events[-1], RecallInjected)
 
 
@@ -334,7 +334,7 @@ def test_a_long_hit_is_cut_to_what_was_asked(tmp_path: Path) -> None:
         block = one.prepare().recalled
         assert EVIDENCE in block
         assert "…" in block
-        assert estimate_tokens(block, "blocks") <= 1_600
+        assert estimate_tokens(block, "blocks") <= 4_000
 
 
 def test_a_long_hit_is_cut_to_the_end_of_a_query_that_is_long_itself(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_reasoning_in_the_blocks_of_another_dialect_stops_no_repair() -> None:
 
 @pytest.mark.parametrize("settings", [{}, {"keep_user_messages": True}])
 def test_words_beside_results_are_the_request_in_flight(settings: dict[str, Any]) -> None:
-    raws = [user("Build A and deploy it to /prod."), *steps(0, 20, STEERING), *steps(20, 70)]
+    raws = [user("Build A and deploy it to /prod."), *steps(0, 20, STEERING), *steps(20, 110)]
     compactions = 0
     for at, prepared in played(raws, **settings):
         compactions += len(prepared.outcomes)

@@ -189,7 +189,9 @@ def test_mk_33_media_of_retained_turns_survive_verbatim_and_through_json(tmp_pat
     inline = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}}
     remote = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
     seen = {"role": "user", "content": [{"type": "text", "text": "Look."}, inline, remote]}
-    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=20_000, max_summary_tokens=50))
+    policy = ThresholdCompactor(
+        CompactionConfig(auto_compact_threshold=20_000, recent_turn_budget=4, max_summary_tokens=50)
+    )
     with Session.open(tmp_path, "s", policy=policy, model=ScriptedModel()) as session:
         session.append(*conversation(), seen, assistant("I see."))
         assert isinstance(session.compact(), Compacted)
@@ -254,7 +256,7 @@ def test_mk_56_a_curator_rescues_a_session_over_its_byte_cap() -> None:
 
 def test_mk_57_usage_is_charged_for_every_piece_of_an_attempt_that_fails() -> None:
     answers = [Completion("A part.", UsageRecord("m", 100, 5)), Completion(" ", UsageRecord("m", 90, 1))]
-    policy = ThresholdCompactor(replace(POLICY.config, summarizer_window=1_024))
+    policy = ThresholdCompactor(replace(POLICY.config, summarizer_window=1_024, on_model_failure="fail"))
     with Session.open(
         None, "s", policy=policy, model=ScriptedModel(answers), memory=SimpleMemoryStore()
     ) as session:

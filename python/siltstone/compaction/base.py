@@ -87,6 +87,7 @@ class CompactionContext:
         request_bytes: Bytes of the whole request, 0 if unknown.
         max_request_bytes: The most that the provider of the agent's model documents; None if unknown.
         reserved_tokens: Tokens that are sent beside the history (tool definitions and the like).
+        recall_tokens: Tokens that are kept free for a recalled block; 0 without recall.
         context_window: The model's window in tokens, None if unknown.
         message_count: Messages in the current view.
         low_yield_attempts: Attempts in a row that failed, reclaimed less than a twentieth, or used the
@@ -126,6 +127,7 @@ class CompactionContext:
     turn_start: int | None = None
     settled_tokens: int = 0
     max_request_bytes: int | None = None
+    recall_tokens: int = 0
 
     @property
     def tokens(self) -> int:
@@ -188,6 +190,7 @@ class Trigger:
             a caller that reads the original again would have another view, perhaps a result without its call.
         context_window: The model's window in tokens, None if unknown.
         reserved_tokens: Tokens that are sent beside the history, and are part of the window.
+        recall_tokens: As in ``CompactionContext``.
         pins: Sequence numbers of messages that always stay.
         policy_state: As in ``CompactionContext``.
         past: Earlier summaries of this policy that left the view, oldest first, as far as the caller keeps
@@ -221,6 +224,7 @@ class Trigger:
     originals: Callable[[Sequence[Range]], Sequence[Message]] | None = None
     fold: bool = False
     max_request_bytes: int | None = None
+    recall_tokens: int = 0
 
     def holds(self, message: Message) -> bool:
         """Whether *message* is pinned. A summary never is."""

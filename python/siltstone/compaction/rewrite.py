@@ -126,7 +126,7 @@ class Room:
 
 def select(
     history: Sequence[Message],
-    turn_budget: int,
+    turn_budget: int | None,
     limits: Iterable[tuple[TokenRule, int]],
     pins: Iterable[int] = (),
     *,
@@ -134,11 +134,12 @@ def select(
     request_rule: RequestRule = is_request,
     substitutes: Mapping[int, Substitute] | None = None,
 ) -> Selection:
-    """Separates *history*: at most *turn_budget* complete turns stay, as far as the room allows.
+    """Separates *history*: the newest complete turns stay, as far as the room allows.
 
     Args:
         history: The history. If it is in outline, no messages are made from it.
-        turn_budget: The maximum number of complete turns that stay.
+        turn_budget: The maximum number of complete turns that stay. None: no maximum, and of the turn that
+            does not fit, its request and its newest groups stay.
         limits: The room: token rules, each with its maximum tokens.
         pins: Sequence numbers of messages that stay, with their groups. They take no room if their turn
             leaves.
@@ -157,11 +158,13 @@ def select(
     whole = True
     if read.outline.in_flight:
         start, _, request = read.outline.turn(complete[-1])
-        whole = choice.retain_newest_groups(start, request)
+        whole = choice.retain_newest_groups(start, request, len(read))
         complete = complete[:-1]
     elif not complete:  # a history without a request is treated like a turn in flight
-        whole = choice.retain_newest_groups(0, None)
-    if whole and turn_budget:
+        whole = choice.retain_newest_groups(0, None, len(read))
+    if whole and complete and turn_budget is None:
+        choice.retain_newest(complete)
+    elif whole and turn_budget:
         choice.retain_turns(complete[1:][-turn_budget:])
     return kept_apart(history, read, choice.kept)
 
@@ -174,14 +177,18 @@ class _Choice:
         self._unoriginal = frozenset(history.unoriginal)
         self._fixed = frozenset(history.rules) | frozenset(history.summaries)  # decided without the room
 
-    def retain_newest_groups(self, start: int, request: int | None) -> bool:
-        """Adds the groups of the turn in flight, from *start* on, that stay. Returns whether all stay."""
+    def retain_newest_groups(
+        self, start: int, request: int | None, end: int, *, newest_stays: bool = False
+    ) -> bool:
+        """Adds the newest groups of the turn ``start..end`` that fit. Returns whether all of them do.
+
+        The newest group stays in any case, unless *newest_stays*, and a request takes room in any case.
+        """
         if request is not None:
             self._room.take([request], anyway=True, cut=True)
-        newest_stays = False
-        for last in range(len(self._outline) - 1, start - 1, -1):
+        for last in range(end - 1, start - 1, -1):
             group = self._outline.group_ending_at(last)
-            positions = [at for at in group or () if at not in self._fixed and at != request]
+            positions = [at for at in group or () if at not in self._fixed and at not in self.kept]
             if not positions:
                 continue
             if not self._room.take(positions, anyway=not newest_stays, cut=True) and newest_stays:
@@ -190,14 +197,27 @@ class _Choice:
             newest_stays = newest_stays or not self._unoriginal.issuperset(positions)
         return True
 
-    def retain_turns(self, numbers: Sequence[int]) -> None:
-        """Adds the newest of the turns *numbers* that fit, up to the first that does not."""
+    def retain_turns(self, numbers: Sequence[int]) -> int | None:
+        """Adds the newest of the turns *numbers* that fit, up to the first that does not: it is returned."""
         for number in reversed(numbers):
             start, end, _ = self._outline.turn(number)
             positions = [at for at in range(start, end) if at not in self._fixed]
             if not self._room.take(positions):
-                break
+                return number
             self.kept.update(positions)
+        return None
+
+    def retain_newest(self, numbers: Sequence[int]) -> None:
+        """Adds the newest of the turns *numbers* that fit; of the next one, its request and newest groups.
+
+        If all fit, the oldest leaves as a whole: something has to.
+        """
+        number = self.retain_turns(numbers[1:])
+        start, end, request = self._outline.turn(numbers[0] if number is None else number)
+        positions = [at for at in range(start, end) if at not in self._fixed]
+        if not self._room.take(positions) and self._room.take([request]):
+            self.kept.add(request)
+            self.retain_newest_groups(start, None, end, newest_stays=True)
 
 
 def parted(history: Sequence[Message], kept: set[int]) -> Selection:

@@ -29,6 +29,7 @@ _HOMES = ("agents", "defaults", "memoryContext")
 _DOCUMENTED = {
     "enabled": False,
     "cross_session": False,
+    "share": 0.1,
     "auto_recall_min_score": 0.7,
     "score_filter": "documented",
     "placement": "head",
@@ -49,7 +50,9 @@ class RecallConfig:
 
     Attributes:
         enabled: Whether recall is on.
-        hard_cap_tokens: The most tokens of a block; or a tenth of the context window, if that is less.
+        hard_cap_tokens: The most tokens of a block.
+        share: The most that a block takes of the context window, 0..1. A tenth of the window is always kept
+            for it. It takes more only of what the request leaves free, less a tenth for the answer.
         embedding_model: The embedder of the archive's files, in the preset ``openclaw``: ``hash``;
             ``transformer``, the model of the extra ``minilm``, or a warning and hashed vectors where it is
             not installed; ``auto``, that model where it is installed. A folder keeps what its vectors began
@@ -80,6 +83,7 @@ class RecallConfig:
 
     enabled: bool = True
     hard_cap_tokens: int = 4000
+    share: float = 0.3
     embedding_model: Literal["hash", "transformer", "auto"] = "hash"
     redaction: bool = True
     knowledge_extraction: bool = True
@@ -106,6 +110,8 @@ class RecallConfig:
                 raise _wrong(name, f"an integer >= {least}", value)
         if self.eviction_days > MAX_EVICTION_DAYS:
             raise _wrong("eviction_days", f"at most {MAX_EVICTION_DAYS}", self.eviction_days)
+        if not (type(self.share) in (int, float) and 0 <= self.share <= 1):
+            raise _wrong("share", "in 0..1", self.share)
         score = self.auto_recall_min_score
         if score is not None and not (type(score) in (int, float) and 0 <= score <= 1):
             raise _wrong("auto_recall_min_score", "in 0..1", score)
@@ -157,11 +163,19 @@ class RecallConfig:
             return float(self.auto_recall_min_score)
         return RECALL_MIN_SCORE
 
-    def cap(self, context_window: int | None) -> int:
-        """The most tokens of a block: ``min(hard_cap_tokens, floor(window / 10))``."""
+    def cap(self, context_window: int | None, room: int | None = None) -> int:
+        """The most tokens of a block in that window, if the request leaves *room* tokens free.
+
+        ``min(hard_cap_tokens, room, max(kept, min(share * window, room - window / 10)))`` with ``kept =
+        min(share, 1/10) * window``; without a *room* ``min(hard_cap_tokens, kept)``; all rounded down.
+        """
         if context_window is None:
             return self.hard_cap_tokens
-        return min(self.hard_cap_tokens, max(0, context_window) // 10)
+        window = max(0, context_window)
+        kept = min(int(self.share * window), window // 10)
+        if room is not None:
+            kept = min(max(kept, min(int(self.share * window), room - window // 10)), max(0, room))
+        return min(self.hard_cap_tokens, kept)
 
 
 class Detail(NamedTuple):

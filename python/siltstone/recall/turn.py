@@ -36,7 +36,23 @@ from siltstone.tokens import TextMeasure
 # Makes the query of a recall from the newest requests.
 
 LEAST: Final = 3  #: characters of the shortest query that is searched for
+WORDS: Final = 60  #: words of the longest message that is searched as a whole, if it has sentences
 _MESSAGES: Final = 3  #: user messages that a query is made of, at most
+_QUESTIONS: Final = 3  #: questions of a message that are searched for, at most
+_ASKS: Final = ("?", "？", "؟", "՞", "吗", "呢", "嗎", "か", "か。", '?"', "?)", "?»", "?”", "？」")
+_SENTENCE: Final = re.compile(r"(?<=[.!?؟։])[\"')»”]?\s+|(?<=[。！？])|\n+")
+_MONTH: Final = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec)[a-z]*\.?"
+#: A day or a time of day: in figures, in English, in Chinese.
+_DATE: Final = re.compile(
+    r"\b(?:on |at |in |since |by )?(?:\d{4}-\d\d?-\d\d?|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
+    r"|\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]m)?"
+    rf"|\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}(?: \d{{4}})?"
+    rf"|{_MONTH} \d{{1,4}}(?:st|nd|rd|th)?(?:,? \d{{4}})?"
+    r"|(?:(?:last|this|next) )?(?:mon|tues|wednes|thurs|fri|satur|sun)day|yesterday|today|tomorrow"
+    r"|(?:last|this|next) (?:week|month|year))\b|\d{2,4}年|\d{1,2}月|\d{1,2}日",
+    re.IGNORECASE,
+)
+_LETTERS: Final = re.compile(r"[^\W\d_]{2}|[\u3040-\u9fff\uac00-\ud7af]|\d")
 
 
 class Query(NamedTuple):
@@ -60,20 +76,46 @@ def last_query(history: Sequence[Message]) -> Query:
     return _joined([*islice(_spoken(history), _MESSAGES)])
 
 
-def queries_of(history: Sequence[Message]) -> Iterator[Query]:
-    """The queries to try until one finds something: the newest message, then the newest three together.
+def queries_of(history: Sequence[Message]) -> Iterator[tuple[Query, ...]]:
+    """The queries to try until one finds something; queries in one tuple are searched together.
 
-    The newest message alone states the question best. If it says too little ("and the second one?"), the
-    messages before it help. Otherwise their words would only lower the score of the answer.
+    First the questions of the newest message, each alone: a score is a share of the highest possible score
+    of its query, so every other word would lower it. Then the questions without dates, which few messages
+    repeat; each question with the sentence before it, which may name what it is about; the whole message, if
+    it has at most ``WORDS`` words; its last two sentences and its first; then the newest three messages
+    together, for a message that says too little ("and the second one?").
     """
     spoken = _spoken(history)
     newest = next(spoken, None)
     if newest is None:
         return
-    yield _joined([newest])
+    text, seq = newest
+    for together in _parts(text):
+        yield tuple(Query(part, (seq,)) for part in together)
     before = [*islice(spoken, _MESSAGES - 1)]
     if before:
-        yield _joined([newest, *before])
+        yield (_joined([newest, *before]),)
+
+
+def _parts(text: str) -> Iterator[tuple[str, ...]]:
+    """The texts of :func:`queries_of` that one message gives, each once."""
+    sentences = [each.strip() for each in _SENTENCE.split(text) if _LETTERS.search(each)]
+    asking = [place for place, each in enumerate(sentences) if each.endswith(_ASKS)]
+    if len(asking) > _QUESTIONS:  # those in the middle are probably of a pasted text
+        asking = [asking[0], *asking[1 - _QUESTIONS :]]
+    tries = [
+        tuple(sentences[place] for place in asking),
+        tuple(_DATE.sub(" ", sentences[place]) for place in asking),
+        tuple(f"{sentences[place - 1]} {sentences[place]}" for place in asking if place),
+        (text,) if len(sentences) < 2 or len(text.split()) <= WORDS else (),
+        *((each,) for each in (*sentences[:-3:-1], *sentences[:1])),
+    ]
+    known: set[str] = set()
+    for together in tries:
+        new = tuple(part for part in dict.fromkeys(together) if part not in known)
+        known.update(new)
+        if new:
+            yield new
 
 
 def _joined(spoken: Sequence[tuple[str, int]]) -> Query:
@@ -308,6 +350,8 @@ def _before_groups(history: Sequence[Message], place: int) -> int:
 
 
 FACT_LIMIT = 10  #: facts that are looked for
+_TOKENS_PER_HIT: Final = 60  #: of short messages: so many hits are looked for that they fill the block
+_DOCUMENTED_PER_HIT: Final = 500
 _WITH_NEIGHBOURS: Final = 1  #: the best hits whose neighbours come with them: more find no more
 WITH_THE_BEST: Final = 0.5  #: the share of the least score that the other hits need
 NEIGHBOUR: Final = 0.15  #: the share of a hit's score that each step away from it costs
@@ -397,20 +441,28 @@ class Recall:
 
         Args:
             history: The view, without blocks of earlier calls.
-            context_window: The window in tokens, if known: the cap is at most a tenth of it.
-            room: The tokens that are left in the request. A block that does not fit is left out of this call,
-                and returns in the next one with enough room.
+            context_window: The window in tokens, if known.
+            room: The tokens that are left in the request, which bound the block: see ``RecallConfig.share``.
+                A block that does not fit any more is made anew, smaller. If that is not possible, and by
+                the documented rule, it is left out of this call, and returns in one with enough room.
             query: The query; None takes the last user messages.
             version: The version of the stored data. With another version the block is made anew.
         """
         turn = _turn(history, query, version)
         worked = self._worked
         if worked is None or worked.turn != turn:
-            worked = _Worked(turn, self.search(history, context_window=context_window, query=query))
+            worked = _Worked(
+                turn, self.search(history, context_window=context_window, query=query, room=room)
+            )
             self._worked = worked
-        if room is not None and worked.block.tokens > room:
-            return worked.left_out
-        return worked.block
+        if room is None or worked.block.tokens <= room:
+            return worked.block
+        if self.config.score_filter != "documented":
+            smaller = self.search(history, context_window=context_window, query=query, room=room)
+            if smaller.text and smaller.tokens <= room:
+                self._worked = _Worked(turn, smaller)
+                return smaller
+        return worked.left_out
 
     def leave_out(self, history: Sequence[Message], version: Hashable = None) -> None:
         """Continues the turn of *history* without a block: the provider found the request too large."""
@@ -421,35 +473,49 @@ class Recall:
         self._worked = None
 
     def search(
-        self, history: Sequence[Message], *, context_window: int | None = None, query: str | None = None
+        self,
+        history: Sequence[Message],
+        *,
+        context_window: int | None = None,
+        query: str | None = None,
+        room: int | None = None,
     ) -> RecallBlock:
         """A new block for *query*, or for the last user messages. Safe to call from any thread."""
-        cap = self.config.cap(context_window)
+        cap = self.config.cap(context_window, room)
         if not self.config.enabled or cap == 0:
             return RecallBlock(reason="off")
-        limit = max(8, ceil(cap / 500))
+        per_hit = _DOCUMENTED_PER_HIT if self.config.score_filter == "documented" else _TOKENS_PER_HIT
+        limit = max(8, ceil(cap / per_hit))
         options = self._options(cap)
         block = RecallBlock(reason="short_query")
         seqs: tuple[int, ...] = ()
-        for each in self._queries(history, query):
-            asked, seqs = each
-            if len(asked.strip()) >= LEAST:
-                facts = self._sources.facts(asked, FACT_LIMIT)
-                block = self._block(asked, limit, facts, options)
+        for together in self._queries(history, query):
+            texts = [each.text for each in together if len(each.text.strip()) >= LEAST]
+            seqs = together[0].seqs
+            if texts:
+                block = self._block(texts, limit, options)
                 if block.reason != "no_hits":
                     break
         return replace(block, query=seqs)
 
-    def _block(self, query: str, limit: int, facts: Sequence[FactLine], options: BlockOptions) -> RecallBlock:
+    def _block(self, queries: Sequence[str], limit: int, options: BlockOptions) -> RecallBlock:
         sources = self._sources
-        if self._writes is not None:
-            block = self._writes.block(query, limit, facts, options)
+        facts = {fact.content: fact for query in queries for fact in sources.facts(query, FACT_LIMIT)}
+        if self._writes is not None and len(queries) == 1:
+            block = self._writes.block(queries[0], limit, [*facts.values()], options)
             if block is not None:
                 return block
-        hits = sources.details(query, limit)
-        relevant = self._relevant(hits)
-        found = self._with_neighbours(relevant)
-        return written(facts, found, query, options, len(hits) - len(relevant))
+        details: dict[int, Detail] = {}
+        below = 0
+        for query in queries:
+            hits = sources.details(query, limit)
+            relevant = self._relevant(hits)
+            below += len(hits) - len(relevant)
+            for each in self._with_neighbours(relevant):
+                key = each.entry_id or -1 - len(details)  # 0: no id of its own
+                if key not in details or details[key].score < each.score:
+                    details[key] = each
+        return written([*facts.values()], [*details.values()], " ".join(queries), options, below)
 
     def _options(self, cap: int) -> BlockOptions:
         known = self._made
@@ -465,10 +531,10 @@ class Recall:
             known = self._made = cap, options
         return known[1]
 
-    def _queries(self, history: Sequence[Message], query: str | None) -> Iterable[Query]:
+    def _queries(self, history: Sequence[Message], query: str | None) -> Iterable[tuple[Query, ...]]:
         if query is not None:
-            return [Query(query, ())]
-        return [last_query(history)] if self.config.score_filter == "documented" else queries_of(history)
+            return [(Query(query, ()),)]
+        return [(last_query(history),)] if self.config.score_filter == "documented" else queries_of(history)
 
     def _relevant(self, hits: Sequence[Detail]) -> list[Detail]:
         """The hits that may be placed.

@@ -621,6 +621,7 @@ def _completed(core: SessionCore, state: SessionState, policy: Compactor, trigge
         model_calls=calls,
         pins=frozenset(state.clock.pins),
         policy_state=core.policy_line.state(policy.name, state.head),
+        recall_tokens=core.recall_tokens,
         keeps_substitutes=True,
         reader=MEMORY_GET if core.indexed and core.offers_tools else "",
         originals=originals,
@@ -700,6 +701,7 @@ def context_of(
         turn_start=turn_start,
         settled_tokens=settled,
         max_request_bytes=most_bytes,
+        recall_tokens=core.recall_tokens,
     )
 
 

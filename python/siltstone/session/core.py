@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from siltstone.events import Hook, RedactedSpan
     from siltstone.knowledge import KnowledgeConfig
     from siltstone.memory.database_log import Findable
+    from siltstone.recall import RecallConfig
     from siltstone.redaction import Redactor
     from siltstone.session.opening import Unrelated
     from siltstone.session.rows import UnwrittenRecall
@@ -139,6 +140,7 @@ class SessionCore:
         self.requests = Requests()
         self.refused_window: int | None = None  # until the next answer
         self.is_asked = False  # a request was prepared, and has no answer yet
+        self.recall: RecallConfig | None = None
         self.recalls: dict[int, UnwrittenRecall] = {}  # by the end of the log at the time
         stored = self.rows.open(namespace)
         if stored.deleted:
@@ -223,6 +225,11 @@ class SessionCore:
         limit = clock.limit(self.given_window)
         known = (self.given_window, None if limit is None else limit.tokens, self.refused_window)
         return min((each for each in known if each is not None), default=None)
+
+    @property
+    def recall_tokens(self) -> int:
+        """Tokens that are kept free for a recalled block."""
+        return 0 if self.recall is None else self.recall.cap(self.context_window)
 
     def unreserved(self, state: SessionState) -> int:
         """Tokens beside the messages that the provider's counts prove, and that nobody has reserved.

@@ -179,6 +179,7 @@ class Recalling:
         self._written: tuple[RecallBlock, RecalledMessage, int] | None = None
         # One token more, because the block is estimated apart from its message, and both are rounded.
         self._around = _size(core.view, RecalledMessage("")) + 1
+        core.recall = config
 
     def forget(self) -> None:
         """Makes the next request compute its block again, because the memory has changed."""

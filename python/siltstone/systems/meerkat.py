@@ -53,13 +53,17 @@ class CompactionConfig:
     """The settings of :class:`ThresholdCompactor`: when it compacts, and how much it retains.
 
     Attributes:
-        auto_compact_threshold: Tokens at which a compaction is due. ``"auto"``: four fifths of a known
-            window, else 100,000. A number is used as it is; a session or a call with a smaller window refuses
-            it.
-        recent_turn_budget: The maximum number of retained complete turns; 0 retains none.
+        auto_compact_threshold: Tokens at which a compaction is due. ``"auto"``: nine tenths of a known
+            window, less the room that is kept for a recalled block (four fifths of the window with a
+            ``recent_turn_budget``), else 100,000. A number is used as it is; a session or a call with a
+            smaller window refuses it.
+        recent_turn_budget: The maximum number of retained complete turns; 0 retains none. None: as many as
+            ``retained_token_budget`` has room for, and of the next one its request and newest groups.
         max_summary_tokens: The maximum tokens of a summary; never more than an eighth of a known window.
         min_turns_between_compactions: Boundaries (calls of ``prepare``) between two attempts.
-        retained_token_budget: The maximum tokens of retained turns. ``"auto"``: half the effective threshold.
+        retained_token_budget: The maximum tokens of retained turns. ``"auto"``: five ninths of the effective
+            threshold, with recall four ninths, or of the history if that is smaller; half the threshold with
+            a ``recent_turn_budget``.
             None: no bound, so exactly ``recent_turn_budget`` turns and the whole turn in flight stay; if the
             history is this turn alone, its older groups leave as with ``"auto"``.
         strict_guard: Whether the spacing holds for every trigger, even if the history itself is over its
@@ -107,7 +111,7 @@ class CompactionConfig:
     """
 
     auto_compact_threshold: int | Literal["auto"] = AUTO
-    recent_turn_budget: int = 4
+    recent_turn_budget: int | None = None
     max_summary_tokens: int = 4096
     min_turns_between_compactions: int = 3
     retained_token_budget: int | Literal["auto"] | None = AUTO
@@ -135,7 +139,8 @@ class CompactionConfig:
     def __post_init__(self) -> None:
         if self.auto_compact_threshold != AUTO:
             checks.positive("auto_compact_threshold", self.auto_compact_threshold)
-        checks.each(self, "recent_turn_budget min_summary_tokens", checks.at_least, 0)
+        checks.each(self, "recent_turn_budget", checks.at_least, 0, unless=(None,))
+        checks.each(self, "min_summary_tokens", checks.at_least, 0)
         checks.each(self, "max_summary_tokens min_turns_between_compactions", checks.positive)
         checks.each(self, "retained_token_budget user_message_budget", checks.positive, unless=(AUTO, None))
         checks.each(self, "strict_guard keep_user_messages prefix_preserving", checks.boolean)
@@ -150,18 +155,22 @@ class CompactionConfig:
         checks.function("request_rule", self.request_rule, "a text")
         checks.summariser(self)
 
-    def effective_threshold(self, context_window: int | None) -> int:
+    def effective_threshold(self, context_window: int | None, recall_tokens: int = 0) -> int:
         """The tokens at which a compaction is due under a window; pass None for an unknown window.
 
         The first of these that applies: the share ``trigger_fraction`` of a known window;
-        ``auto_compact_threshold``, if it is a number; four fifths of a known window;
-        ``UNKNOWN_WINDOW_THRESHOLD``.
+        ``auto_compact_threshold``, if it is a number; ``UNKNOWN_WINDOW_THRESHOLD`` for an unknown window;
+        four fifths of the window with a ``recent_turn_budget``; nine tenths of it, less *recall_tokens*.
         """
         if context_window is not None and self.trigger_fraction is not None:
             return checks.reached_at(context_window, self.trigger_fraction)
         if self.auto_compact_threshold != AUTO:
             return self.auto_compact_threshold
-        return UNKNOWN_WINDOW_THRESHOLD if context_window is None else max(1, context_window * 4 // 5)
+        if context_window is None:
+            return UNKNOWN_WINDOW_THRESHOLD
+        if self.recent_turn_budget is not None:
+            return max(1, context_window * 4 // 5)
+        return max(1, context_window * 9 // 10 - recall_tokens)
 
     def summary_cap(self, context_window: int | None) -> int:
         """The smallest of ``max_summary_tokens`` and an eighth of each known window, at least 1 token."""
@@ -180,9 +189,18 @@ class CompactionConfig:
             return self.user_message_budget
         return max(1, threshold // USER_MESSAGE_SHARE)
 
-    def retained_tokens(self, threshold: int) -> int | None:
-        """The budget of retained turns in tokens, for an effective *threshold*; None: no bound."""
-        return threshold // 2 if self.retained_token_budget == AUTO else self.retained_token_budget
+    def retained_tokens(self, threshold: int, recall_tokens: int = 0) -> int | None:
+        """The budget of retained turns in tokens, for an effective *threshold*; None: no bound.
+
+        *recall_tokens* are kept free for a recalled block, which brings back more than old turns do.
+        """
+        if self.retained_token_budget != AUTO:
+            return self.retained_token_budget
+        return (
+            threshold // 2
+            if self.recent_turn_budget is not None
+            else threshold * (4 if recall_tokens else 5) // 9
+        )
 
 
 # Threshold compaction: one summary replaces old turns when the history has reached a threshold.
@@ -372,7 +390,7 @@ class ThresholdCompactor(Configured[CompactionConfig]):
         if context_window is not None and threshold > context_window:
             raise ConfigError(
                 f"auto_compact_threshold must be <= the window of {context_window} tokens, got {threshold}: "
-                'it would never be reached; "auto" is four fifths of the window',
+                'it would never be reached; "auto" is a share of the window',
                 field="auto_compact_threshold",
                 value=threshold,
             )
@@ -388,7 +406,7 @@ class ThresholdCompactor(Configured[CompactionConfig]):
 
     def _fired(self, context: CompactionContext) -> Trigger | None:
         window = context.context_window
-        threshold = self.config.effective_threshold(window)
+        threshold = self.config.effective_threshold(window, context.recall_tokens)
         if window is not None and threshold > window:  # of a window that became smaller meanwhile
             threshold = max(1, window * 4 // 5)
         reason = self._reason(context, threshold)
@@ -448,7 +466,8 @@ class ThresholdCompactor(Configured[CompactionConfig]):
         return trigger.tokens - reclaimed <= self._threshold(trigger) * 4 // 5
 
     def _threshold(self, trigger: Trigger) -> int:
-        return trigger.threshold or self.config.effective_threshold(trigger.context_window)
+        window, recall_tokens = trigger.context_window, trigger.recall_tokens
+        return trigger.threshold or self.config.effective_threshold(window, recall_tokens)
 
     def _select(
         self, history: Sequence[Message], trigger: Trigger, substitutes: Mapping[int, Substitute]
@@ -456,7 +475,10 @@ class ThresholdCompactor(Configured[CompactionConfig]):
         threshold = self._threshold(trigger)
         room = max(1, threshold - trigger.reserved_tokens)
         limits = []
-        tokens = self.config.retained_tokens(room)
+        if self.config.recent_turn_budget is None:  # a history that is due for another reason shrinks as well
+            read = as_history(history)
+            room = min(room, max(1, self.token_rule.tokens(read.sums(self.token_rule)[-1])))
+        tokens = self.config.retained_tokens(room, trigger.recall_tokens)
         if tokens is not None:
             limits.append((self.token_rule, tokens))
         if (most_bytes := self._most_bytes(trigger)) is not None:  # a quarter, at four bytes a token
@@ -536,6 +558,7 @@ _KEYS: Final = {
 #: The documented guard, estimate, retained turns and failures. No result is cut.
 _DOCUMENTED: Final[Mapping[str, Any]] = {
     "max_request_bytes": None,
+    "recent_turn_budget": 4,
     "strict_guard": True,
     "estimator": "bytes/4",
     "retained_token_budget": None,

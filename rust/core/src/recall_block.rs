@@ -36,7 +36,7 @@ pub struct Detail {
 pub struct Budget {
     /// The highest number of tokens of the block.
     pub cap: i64,
-    /// The part of `cap` for facts. The rest is for details.
+    /// The part of `cap` for facts. The rest is for details; with `fit` they have what facts leave as well.
     pub known: i64,
     /// Whether the best detail is cut, with a mark, if it alone exceeds the budget of details. Otherwise it stays
     /// whole, and is dropped if the block exceeds `cap`.
@@ -246,11 +246,7 @@ pub fn write<H: Hand>(
     hand: &mut H,
 ) -> Result<Block, H::Error> {
     details.sort_by(|one, other| other.score.total_cmp(&one.score));
-    let room = budget.cap - budget.known;
     let mut considered: Vec<Considered> = details.iter().map(Considered::left_out).collect();
-    if budget.fit {
-        details = fitted(details, room, &mut considered, hand)?;
-    }
     let mut known = 0;
     let mut used = 0;
     for line in facts {
@@ -259,6 +255,12 @@ pub fn write<H: Hand>(
             break;
         }
         known += 1;
+    }
+    let mut room = budget.cap - budget.known;
+    if budget.fit {
+        let without = hand.framed(written(&facts[..known], &[]))?;
+        room = budget.cap - hand.count(&without)?;
+        details = fitted(details, room, &mut considered, hand)?;
     }
     let mut said: Vec<Line> = Vec::new();
     used = 0;
