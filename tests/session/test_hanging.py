@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -180,7 +181,8 @@ def test_a_model_that_is_stopped_leaves_the_session_usable(
             raise stopped("stop")
         return "a summary of some length"
 
-    with Session.open(tmp_path, "s", policy=POLICY, model=model) as session:
+    policy = ThresholdCompactor(replace(POLICY.config, on_model_failure="fail"))
+    with Session.open(tmp_path, "s", policy=policy, model=model) as session:
         before = filled(session)
         if issubclass(stopped, Exception):
             assert isinstance(session.compact(), Failed)

@@ -433,15 +433,13 @@ def test_oc_77_results_are_pruned_before_the_trim_and_where_that_is_enough_nothi
 
 
 def test_a_changed_fact_supersedes_the_old_one(tmp_path: Path) -> None:
-    answers = iter(
-        [
-            [{"type": "config", "content": "API endpoint runs on port 3000", "context": ""}],
-            [{"type": "config", "content": "API endpoint now runs on port 4000", "context": ""}],
-        ]
-    )
+    told = {"3000": "API endpoint runs on port 3000", "4000": "API endpoint now runs on port 4000"}
 
     def model(request: CompletionRequest) -> str:
-        return json.dumps(next(answers, [])) if request.purpose == "facts" else "noted"
+        if request.purpose != "facts":
+            return "They spoke of the port of the API endpoint."
+        said = [told[port] for port in told if port in str(request.messages[0]["content"])]
+        return json.dumps([{"type": "config", "content": content, "context": ""} for content in said])
 
     with session_of(tmp_path, "openclaw", 16_000, model) as session:
         for port in (3000, 4000):

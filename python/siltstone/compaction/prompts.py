@@ -208,7 +208,7 @@ def _phrases() -> tuple[list[tuple[re.Pattern[str], ...]], re.Pattern[str], re.P
 
 def judged(completion: Completion, request: CompletionRequest) -> Judged:
     """The worth of an answer to *request*. One of the extractive model, which only quotes, is not judged."""
-    answer, stopped = completion.text.strip(), (completion.stop_reason or "").lower()
+    answer, stopped = completion.text.strip(), str(completion.stop_reason or "").lower()
     if answer and completion.usage is not None and completion.usage.model == EXTRACTIVE:
         return Judged(answer)
     bare = _bare(answer)
