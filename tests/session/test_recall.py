@@ -512,3 +512,18 @@ def test_oc_31_oc_34_facts_come_before_the_details_and_by_themselves(tmp_path: P
         assert parse_block(block) == ([("fact", f"The gateway listens on port 3000 ({day})")], [])
         one.retract(fact.id)
         assert one.prepare().recalled == ""
+
+
+def test_the_share_of_the_block_in_the_providers_count_starts_no_compaction(tmp_path: Path) -> None:
+    """The provider counts the block of each request; the next request has another one."""
+    with opened(tmp_path, context_window=4_000, recall=RecallConfig(auto_recall_min_score=0.0)) as one:
+        talk(one, 60)
+        compactions = len(one.compactions())
+        blocks = []
+        for number in range(12):
+            one.append(user(f"what of topic{number} topic{number + 1} topic{number + 2}?"))
+            answer = one.prepare()
+            blocks.append(estimate_tokens(answer.recalled, "blocks") if answer.recalled else 0)
+            one.append(assistant("ok"), usage={"input_tokens": answer.tokens})
+        assert max(blocks) > 400, "a block is larger than what is kept free for it"
+        assert len(one.compactions()) <= compactions + 1

@@ -133,6 +133,7 @@ class SessionCalls:
         answer = copied(prepared)
         if self.recalling and recall:
             answer = self.recalling.placed(state, answer)
+        self.core.recalled_tokens = answer.tokens - prepared.tokens
         if not answer.is_noted:
             return answer
         from siltstone.session.boundary import noted

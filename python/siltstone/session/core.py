@@ -141,6 +141,7 @@ class SessionCore:
         self.refused_window: int | None = None  # until the next answer
         self.is_asked = False  # a request was prepared, and has no answer yet
         self.recall: RecallConfig | None = None
+        self.recalled_tokens = 0  # of the block in the last request, by our count
         self.recalls: dict[int, UnwrittenRecall] = {}  # by the end of the log at the time
         stored = self.rows.open(namespace)
         if stored.deleted:
@@ -579,12 +580,17 @@ class SessionCore:
         return None
 
     def heard(self, usage: Any, state: SessionState) -> tuple[CompactionClock, float | None]:
-        """The clock with the provider's count of the last request, and the relative error of our estimate."""
+        """The clock with the provider's count of the last request, and the relative error of our estimate.
+
+        The recalled block belongs to one request only, so its share of the count is left out.
+        """
         if usage is None:
             return state.clock, None
         counted = input_tokens(usage)
-        cached = min(cached_tokens(usage), counted)  # a provider has no more in its cache than it was sent
         sent = self.requests.sent_tokens(state.view.sendable())
+        block = self.recalled_tokens
+        counted -= counted * block // max(1, sent + self.reserved_tokens + block)
+        cached = min(cached_tokens(usage), counted)  # a provider has no more in its cache than it was sent
         clock = state.clock.heard(counted, state.end, cached, self.milliseconds(), sent)
         return clock, (sent + self.reserved_tokens) / counted - 1 if counted else None
 
