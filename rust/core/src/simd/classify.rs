@@ -109,6 +109,7 @@ fn gather(flags: u64) -> u64 {
 
 /// The sum of the weights of the ASCII bytes of a text, by their kind and the kind of the byte before; before the
 /// first is a space. The order of the weights is that of `tokens`.
+#[must_use]
 pub fn weigh(level: Level, text: &[u8], weights: &[u8; 13]) -> usize {
     match level.path() {
         #[cfg(target_arch = "x86_64")]
