@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 
-__all__ = ["FORMS", "Planted", "drawn", "plant"]
+__all__ = ["FORMS", "LOGINS", "Planted", "drawn", "plant"]
 
 LOWER = "abcdefghijklmnopqrstuvwxyz"
 UPPER = LOWER.upper()
@@ -160,6 +160,65 @@ FORMS: dict[str, Form] = {
     "connection string": lambda r: ("Server=db;User Id=app;Password=", take(r, ALNUM, 16), ";Encrypt=true"),
     "hex": lambda r: ("salt ", take(r, HEX, 48), ""),
     "base64": lambda r: ("value ", take(r, BASE64, 44), ""),
+}  # fmt: skip
+
+
+PHRASES = ["basalt", "copper", "delta", "ember", "falcon", "granite", "harbor"]
+
+
+def _word(random: Random) -> str:
+    return take(random, ALNUM, random.randrange(8, 25))
+
+
+def _phrase(random: Random) -> str:
+    return random.choice(" -_").join(random.sample(PHRASES, random.randrange(3, 6)))
+
+
+def _short(random: Random) -> str:
+    return take(random, LOWER, random.randrange(3, 6)) + take(random, DIGITS, 2)
+
+
+def _around(before: str, behind: str, make: Callable[[Random], str] = _word) -> Form:
+    return lambda random: (before, make(random), behind)
+
+
+#: Passwords beside the words of their forms: each form that the page of redaction names, as people write it.
+LOGINS: dict[str, Form] = {
+    "curl -u": _around("curl -u ann:", " https://api.example.org/x"),
+    "curl -u, in quotes": _around("curl -u 'ann:", "' https://api.example.org/x"),
+    "curl -u, joined": _around("curl -s -uann:", " https://api.example.org/x"),
+    "curl -sSu": _around("curl -sSu ann:", " https://api.example.org/x"),
+    "curl --user": _around("curl --user ann:", " https://api.example.org/x"),
+    "curl --user=": _around("curl -s --user=ann:", " -o x https://api.example.org"),
+    "curl, proxy": _around("curl --proxy-user ann:", " https://api.example.org/x"),
+    "curl, at its end": _around("curl https://api.example.org/x -u ann:", ""),
+    "curl, in two lines": _around("curl https://api.example.org/x \\\n  -u ann:", ""),
+    ".netrc": _around("machine db.example.org login ann password ", ""),
+    ".netrc, in lines": _around("machine db.example.org\n  login ann\n  password ", "\n"),
+    ".netrc, default": _around("default\n\tlogin ann\n\tpassword ", "\n"),
+    ".netrc, account": _around("machine db.example.org login ann account x password ", ""),
+    "environment": _around("export DB_PASSWORD=", ""),
+    "environment, of one command": _around("PGPASSWORD=", " psql -h db"),
+    "settings": _around("  password: ", ""),
+    "properties": _around("spring.datasource.password=", ""),
+    "option": _around("mysqldump --password=", " db"),
+    "option and value": _around("mysqldump --password ", " db"),
+    "a log": _around("login failed user=ann passwd=", " ip=10.1.2.3"),
+    "pass": _around("ansible_ssh_pass: ", ""),
+    "pwd": _around("pwd=", ""),
+    "quotes": _around('connect(host, password="', '")'),
+    "quotes, a phrase": _around('passphrase: "', '"', _phrase),
+    "quotes, a phrase in JSON": _around('{"user": "ann", "password": "', '"}', _phrase),
+    "quotes, short": _around("password = '", "'", _short),
+    "quotes, pass": _around('{"user": "ann", "pass": "', '"}'),
+    "secret in quotes": _around('client_secret = "', '"'),
+    "address of a page": _around("jdbc:mysql://db/app?user=root&password=", ""),
+    "form": _around("username=ann&password=", "&x=1"),
+    "address of Oracle": _around("jdbc:oracle:thin:scott/", "@db:1521:x"),
+    "address of Go": _around("root:", "@tcp(db:3306)/app"),
+    "connection string": _around("Server=db;User Id=app;Pwd=", ";Encrypt=true"),
+    "element": _around("<password>", "</password>"),
+    "authorization by a token": _around("Authorization: token ", "", lambda r: take(r, ALNUM, 40)),
 }  # fmt: skip
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import pickle
+import sysconfig
 from collections import Counter
 from pathlib import Path
 from random import Random
+from textwrap import indent
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
-from secret_forms import FORMS, HEX, Planted, drawn, plant, take
+from secret_forms import FORMS, HEX, LOGINS, Planted, drawn, plant, take
 from siltstone import ConfigError
 from siltstone.errors import SecretRefusedError
 from siltstone.messages import SummaryMessage
@@ -125,6 +127,79 @@ def test_of_secrets_in_real_text_none_is_left_and_little_else_goes() -> None:
                 beside[finding.rule] += 1
     assert dict(missed) == {}
     assert dict(beside) == {}
+
+
+def in_places(said: str) -> list[dict[str, Any]]:
+    """*said* as a text, in a call, in its result, in JSON and in YAML."""
+    function = {"name": "run", "arguments": json.dumps({"command": said, "timeout": 5})}
+    return [
+        {"role": "user", "content": f"Please run this:\n{said}\nand tell me."},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c", "type": "function", "function": function}],
+        },
+        {"role": "tool", "tool_call_id": "c", "content": f"$ cat notes\n{said}\n"},
+        {"role": "user", "content": json.dumps({"steps": [{"run": said}]})},
+        {"role": "user", "content": f"steps:\n  - run: |\n{indent(said, ' ' * 6)}\n    when: always\n"},
+    ]
+
+
+@pytest.mark.parametrize("form", LOGINS)
+def test_a_password_beside_the_words_of_its_form_is_found_in_every_place(form: str) -> None:
+    redactor, random, missed = Redactor(), Random(f"of {form}"), list[tuple[int, str]]()
+    for _ in range(60):
+        before, secret, behind = LOGINS[form](random)
+        for place, message in enumerate(in_places(f"{before}{secret}{behind}")):
+            redacted, found = redactor.redact_message(message)
+            if secret in json.dumps(redacted) or not found:
+                missed.append((place, secret))
+            whole = json.dumps(message).replace(json.dumps(secret)[1:-1], "[REDACTED]")
+            assert json.dumps(redacted) in (whole, json.dumps(message)), "nothing else goes"
+    # Without quotes, letters alone may be words joined by capitals: of random ones very few look so.
+    assert all(secret.isalpha() for _, secret in missed), missed
+    assert len(missed) <= 10, "of 300"
+
+
+def test_lines_of_code_and_prose_that_have_no_secret_stay() -> None:
+    """The sources of Python itself speak of passwords, tokens and keys on thousands of lines."""
+    library = Path(sysconfig.get_path("stdlib"))
+    others = {"site-packages", "test", "tests"}  # tests have passwords
+    files = [file for file in library.rglob("*.py") if not others & {*file.parts}]
+    files += [*CHECKOUT.glob("python/**/*.py"), *CHECKOUT.glob("docs/**/*.md"), CHECKOUT / "CHANGELOG.md"]
+    words = ("passw", "pwd", "secret", "token", "curl ", "netrc", "auth", "pass", "login", "key")
+    texts = [file.read_text("utf-8", "replace") for file in files if file.name != "redaction.md"]
+    lines = {
+        line for text in texts for line in text.split("\n") if any(word in line.lower() for word in words)
+    }
+    redactor = Redactor()
+    found = [line for line in sorted(lines) if len(line) < 400 and redactor.redact(line)[1]]
+    assert len(lines) > 5_000
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'password: "must be at least 8 characters long"',
+        '{"password": "The two password fields do not match"}',
+        'label(password="Enter your password", token="is required for login")',
+        'password = "settings.auth.primary"',
+        "password: Optional[str] = None",
+        "password=userPassword, secret=getAccessKey, pwd=HTTPServerName",
+        "if password == other.password: pass",
+        "the machine asks for a login and a password twice",
+        "curl -u $USER:$PASSWORD https://x && curl -u ann https://x",
+        "curl -U agent:8080 works; use -u name:password",
+        "--password <password> and --password=$PASSWORD",
+        "12 passed, 3 failed; pass: 12 fail: 3",
+        "2026-05-07 12:01:03 INFO auth: login ok user=ann password=****** ip=10.0.0.1",
+        "<password>${DB_PASSWORD}</password>",
+        "GET /reset?password=${new} HTTP/1.1",
+    ],
+)
+def test_talk_of_passwords_stays(text: str) -> None:
+    assert redact(text) == (text, [])
 
 
 def test_the_project_s_own_pages_have_no_secret() -> None:

@@ -113,6 +113,8 @@ def test_a_clock_that_was_wrong_takes_nothing_for_good(store: Store, clock: Cloc
     assert look(401) == ["mud"], "and once more"
     assert look(8) == ["mud", "silt of a year"]
     assert len(store.entries("a", expired=True).entries) == 3
+    store.expire("a", keep=2, asked=False)
+    assert listed(store) == ["silt of a year", "mud"], "what has expired takes nobody's place"
     assert look(9) == look(10) == ["mud", "silt of a year"]
     assert len(store.entries("a", expired=True).entries) == 2
 

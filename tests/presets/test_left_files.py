@@ -106,6 +106,12 @@ def test_files_that_a_killed_process_left_are_cleared_by_the_next_forget_of_the_
     unused.write_text("the falcon of all", encoding="utf-8")  # for a session that is yet to come
     own = vault / "lake" / "memories" / "mine.md"
     own.write_text("the falcon of all", encoding="utf-8")
+    line = json.loads((context / "segments.jsonl").read_text("utf-8").splitlines()[0])
+    others = [
+        line | {"id": name, "sessionId": "elsewhere", "content": f"the falcon of {name}"} for name in "xy"
+    ]
+    with (context / "segments.jsonl").open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(each) + "\n" for each in others)
     for place, name in ((tmp_path, "river"), (tmp_path / "claw", "claw")):
         with MemoryStore.open(place) as store:  # the process dies before the files are updated
             store._native.delete_session(name)
@@ -124,6 +130,9 @@ def test_files_that_a_killed_process_left_are_cleared_by_the_next_forget_of_the_
     assert "Entry 3: the falcon of lake" not in texts(vault)
     assert "Entry 4: the falcon of lake" in texts(vault)
     assert "falcon of claw" not in texts(context)
+    with MemoryStore.open(tmp_path / "claw") as store:
+        assert not store.forget(text="the falcon of x").erased, "a session of another store is not touched"
+    assert texts(context).count("elsewhere") == 2
 
 
 def test_what_is_forgotten_while_a_session_is_open_does_not_come_back_by_its_own_archive(tmp_path: Path):

@@ -158,7 +158,7 @@ class DatabaseStore(Store):
             return report
         from siltstone.stores.preset_files import after_forget  # a store that forgets nothing does without it
 
-        if after_forget(self, self._directory, names, sought, asked.session_id):
+        if after_forget(self, self._directory, names, self._names(), sought, asked.session_id):
             return report
         remaining = tuple(dict.fromkeys((*report.remaining, "files")))
         return replace(report, erased=False, remaining=remaining)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,13 +21,18 @@ _log = logging.getLogger("siltstone")
 
 
 def after_forget(
-    store: Store, directory: str, session_ids: Iterable[str], sought: Sought | None, only: str | None
+    store: Store,
+    directory: str,
+    session_ids: Iterable[str],
+    known: Collection[str],
+    sought: Sought | None,
+    only: str | None,
 ) -> bool:
     """Updates the files after a ``forget`` in these sessions. Returns whether they lack what was forgotten.
 
     With *sought*, files that still have the text are updated too, also those of deleted sessions: a process
-    may have died before. *only* is the one session that was meant; None for all. If this fails, the next
-    opening of such a session with its preset updates the files.
+    may have died before. *known* are the sessions of the store, *only* the one that was meant; None for all.
+    If this fails, the next opening of such a session with its preset updates the files.
     """
     try:
         holding = [] if sought is None else list(_holding(directory, sought, only))
@@ -35,8 +40,9 @@ def after_forget(
             state = store.open_log(session_id).state()
             if state.deleted:
                 after_delete(directory, session_id)
-            elif state.next_seq or session_id in session_ids:  # else the vault waits for its first session
+            if state.next_seq:  # else a vault waits for the first message of its session
                 _vault_in_step(store, directory, session_id)
+            if session_id in known:  # else an archive has it from elsewhere
                 for archive in _archives(directory):
                     _archive_in_step(store, archive, session_id)
         return sought is None or not any(True for _ in _holding(directory, sought, only))

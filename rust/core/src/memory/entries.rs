@@ -266,7 +266,7 @@ impl Store {
             let Some(mut row) = session::find(transaction, session)? else {
                 return Ok((0, 0));
             };
-            let gone = deletion::expire(transaction, &mut row, keep, before)?;
+            let gone = deletion::expire(transaction, &mut row, keep, before, now)?;
             if gone != (0, 0) {
                 session::save(transaction, &row)?;
             }

@@ -107,11 +107,11 @@ impl Search<'_> {
     }
 }
 
-/// The span of the secret in a match: the group `s`, the group `t`, or all of it.
+/// The span of the secret in a match: the group `s`, `t` or `u`, or all of it.
 fn secret(found: &Captures<'_>) -> (usize, usize) {
-    let group = found
-        .name("s")
-        .or_else(|| found.name("t"))
+    let mut groups = ["s", "t", "u"].into_iter();
+    let group = groups
+        .find_map(|name| found.name(name))
         .unwrap_or_else(|| found.get_match());
     (group.start(), group.end())
 }

@@ -10,14 +10,80 @@ pub(super) fn value(text: &str) -> bool {
     !is_place_to_fill_in(text) && !is_words(text)
 }
 
-/// Accepts a value without quotes, which in prose may be a word: letters, with a digit or a sign among them.
+/// Accepts a value without quotes, which in prose may be a word: letters, with a digit or a sign among them, or of both
+/// cases without words.
 pub(super) fn bare_value(text: &str) -> bool {
-    value(text)
-        && text
-            .bytes()
-            .any(|byte| byte.is_ascii_digit() || b"!@#$%^&*?+=~".contains(&byte))
-        && text.bytes().any(|byte| byte.is_ascii_alphabetic())
-        && !text.contains(['(', ')', '[', ']', '{', '}', '<', '>'])
+    value(text) && is_drawn(text) && !text.contains(['(', ')', '[', ']', '{', '}', '<', '>'])
+}
+
+/// Accepts a value in quotes: a phrase too, but not a sentence, and not a name of where the value is. A short one must
+/// have a digit or a sign.
+pub(super) fn quoted_value(text: &str) -> bool {
+    const SENTENCE: &[&str] = &[
+        "a", "and", "are", "at", "be", "can", "do", "does", "enter", "for", "has", "if", "in",
+        "invalid", "is", "it", "must", "no", "not", "of", "on", "only", "or", "please", "required",
+        "the", "this", "to", "too", "was", "with", "your",
+    ];
+    let lower = text.to_ascii_lowercase();
+    let names = ["passw", "passphrase", "secret", "token", "pwd"];
+    let is_name = is_words(text) || text.bytes().all(|byte| byte.is_ascii_alphabetic());
+    if is_place_to_fill_in(text) || (is_name && names.iter().any(|name| lower.contains(name))) {
+        return false;
+    }
+    if text.contains(' ') {
+        let words: Vec<&str> = lower.split(' ').collect();
+        return words.len() > 2
+            && !words
+                .iter()
+                .any(|word| SENTENCE.contains(word) || word.ends_with([':', '.', ',']))
+            && text.starts_with(|first: char| first.is_ascii_alphanumeric());
+    }
+    if is_words(text) {
+        let pieces = text.split(['-', '_']).filter(|piece| !piece.is_empty());
+        return pieces.count() > 2 && !text.contains(['.', '/', ':', '(']);
+    }
+    text.len() >= 8 || is_drawn(text)
+}
+
+/// Whether it has letters, with a digit or a sign among them, or letters of both cases that form no words.
+fn is_drawn(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let sign = |byte: &u8| byte.is_ascii_digit() || b"!@#$%^&*?+=~".contains(byte);
+    bytes.iter().any(u8::is_ascii_alphabetic) && (bytes.iter().any(sign) || !is_joined(text))
+}
+
+/// Whether letters are words joined by capitals, such as `userPassword` or `getURL`. Anything else but letters of both
+/// cases counts as such.
+fn is_joined(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let is_mixed =
+        bytes.iter().any(u8::is_ascii_uppercase) && bytes.iter().any(u8::is_ascii_lowercase);
+    if !is_mixed || !bytes.iter().all(u8::is_ascii_alphabetic) {
+        return true;
+    }
+    let mut starts = vec![0];
+    for at in 1..bytes.len() {
+        let is_upper = bytes[at].is_ascii_uppercase();
+        let ends_run = bytes.get(at + 1).is_some_and(u8::is_ascii_lowercase);
+        if is_upper && (bytes[at - 1].is_ascii_lowercase() || ends_run) {
+            starts.push(at);
+        }
+    }
+    let ends = starts.iter().skip(1).copied().chain([bytes.len()]);
+    let mut words = starts
+        .iter()
+        .zip(ends)
+        .map(|(&start, end)| &bytes[start..end]);
+    bytes.len() >= 3 * starts.len() && words.all(is_word)
+}
+
+/// Whether letters may be a word: some are vowels, and not many consonants stand together. Few letters may be anything.
+fn is_word(letters: &[u8]) -> bool {
+    let is_vowel = |byte: &u8| b"aeiouy".contains(&byte.to_ascii_lowercase());
+    let mut consonants = letters.split(is_vowel);
+    letters.len() < 4
+        || letters.iter().any(is_vowel) && consonants.all(|run| run.len() < 4)
+        || letters.iter().all(u8::is_ascii_uppercase)
 }
 
 /// Accepts a value that looks random: letters with digits among them, or letters of both cases that do not form
@@ -218,6 +284,49 @@ mod tests {
             "abcdefghij_1234-5.678",
         ] {
             assert!(!is_words(drawn), "{drawn}");
+        }
+    }
+
+    #[test]
+    fn letters_of_both_cases_are_drawn_unless_they_are_words() {
+        for drawn in [
+            "aKxTbQpw",
+            "XGuTcooHofQepNh",
+            "hunter2hunter",
+            "Summer2026!",
+        ] {
+            assert!(bare_value(drawn), "{drawn}");
+        }
+        for written in [
+            "userPassword",
+            "getURL",
+            "HTTPServer",
+            "required",
+            "PASSWORD",
+            "fn(a1)",
+        ] {
+            assert!(!bare_value(written), "{written}");
+        }
+    }
+
+    #[test]
+    fn a_phrase_in_quotes_is_a_password_and_a_sentence_or_a_name_is_none() {
+        for secret in [
+            "correct horse battery staple",
+            "correct-horse-battery",
+            "hunter2",
+            "iloveyou",
+        ] {
+            assert!(quoted_value(secret), "{secret}");
+        }
+        for other in [
+            "must be at least 8 characters",
+            "settings.auth.primary",
+            "admin",
+            "dev_password",
+            "required field",
+        ] {
+            assert!(!quoted_value(other), "{other}");
         }
     }
 

@@ -2,7 +2,7 @@
 //! finding.
 
 use super::rules::{BuiltIn, Reach};
-use super::shape::{any, bare_value, random, value};
+use super::shape::{any, bare_value, quoted_value, random, value};
 use Reach::{Begins, Line, Text};
 
 /// The name of the rule for runs of hex.
@@ -30,6 +30,34 @@ const fn rule(
         pattern,
         check,
     }
+}
+
+/// What a line has before a password.
+const PASSWORDS: &[&str] = &[
+    "password",
+    "passwd",
+    "pwd",
+    "passphrase",
+    "pass=",
+    "pass:",
+    "pass ",
+    "pass\"",
+    "pass'",
+];
+
+/// The pattern of a labelled value in quotes.
+macro_rules! quoted {
+    ($name:literal, $least:literal) => {
+        concat!(
+            r#"(?i)(?:"#,
+            $name,
+            r#")\\{0,3}["'`]?\s{0,4}(?::=|[:=]|=>)\s{0,4}\\{0,3}(?:"(?P<s>[^"\r\n\\]{"#,
+            $least,
+            r#",})|'(?P<t>[^'\r\n\\]{"#,
+            $least,
+            r#",}))\\{0,3}["']"#
+        )
+    };
 }
 
 /// The pattern of a labelled value, used by the rules for labels.
@@ -169,27 +197,44 @@ pub(super) static TABLE: &[BuiltIn] = &[
     rule("database-url", Line, &["postgres", "mysql", "mariadb", "mongodb", "redis", "amqp", "mssql", "sqlserver", "clickhouse", "cockroachdb", "oracle", "kafka", "nats", "ldap"],
         r#"(?i)(?:postgres(?:ql)?|mysql2?|mariadb|mongodb|rediss?|amqps?|mssql|sqlserver|clickhouse|cockroachdb|oracle|kafka|nats|ldaps?)(?:\+[a-z0-9_]{1,16})?://[^\s:@/"'`<>]*:(?P<s>[^\s@"'`<>]+)@[a-z0-9\[_.%-]"#, url_password),
     rule("url-password", Line, &["://"], r#"(?i)[a-z][a-z0-9+.-]{1,20}://[^\s:@/"'`<>]*:(?P<s>[^\s@/"'`<>]{3,})@[a-z0-9\[_.%-]"#, url_password),
-    rule("connection-password", Line, &["password=", "pwd="], r#"(?i);\s{0,2}(?:password|pwd)\s{0,2}=\s{0,2}(?P<s>[^\s;"'`]{3,})"#, url_password),
+    rule("connection-password", Line, &["password=", "pwd=", "@tcp(", "@unix(", "jdbc:oracle"],
+        r#"(?i)[;?&]\s{0,2}(?:password|pwd)\s{0,2}=\s{0,2}(?P<s>[^\s;&"'`\\]{3,})|[a-z0-9_.-]+:(?P<t>[^\s:@"'`]{3,})@(?:tcp|unix)\(|jdbc:oracle:[a-z]{1,8}:[^\s/@:]+/(?P<u>[^\s@"'`]{3,})@"#, url_password),
     rule("basic-authorization", Line, &["basic "], r#"(?i)authorization["'`]?\s{0,4}[:=]\s{0,4}["'`]?basic\s{1,4}(?P<s>[A-Za-z0-9+/]{8,}={0,2})"#, any),
-    rule("bearer-authorization", Line, &["bearer"], r#"(?i)authorization["'`]?\s{0,4}[:=]\s{0,4}["'`]?bearer\s{1,4}(?P<s>[A-Za-z0-9_\-.~+/]{20,}={0,2})"#, any),
+    rule("bearer-authorization", Line, &["authorization"], r#"(?i)authorization["'`]?\s{0,4}[:=]\s{0,4}["'`]?(?:bearer|token|api[_-]?key)\s{1,4}(?P<s>[A-Za-z0-9_\-.~+/]{20,}={0,2})"#, any),
     rule("bearer", Line, &["bearer"], r"(?i)(?-u:\b)bearer\s{1,4}(?P<s>[A-Za-z0-9_\-.]{20,})", value),
-    rule("api-key", Line, &["apikey", "api_key", "api-key"], label!("api[_-]?key", "16"), value),
+    rule("api-key", Line, &["apikey", "api_key", "api-key", "api key"], label!("api[_ -]?key", "16"), value),
     rule("token", Line, &["token"], label!("token", "20"), value),
     rule("secret", Line, &["secret", "private_key", "access_key", "signing_key", "encryption_key", "auth_key"],
         label!("secret(?:[_-]?(?:access[_-]?)?key)?|private[_-]?key|access[_-]?key|signing[_-]?key|encryption[_-]?key|auth[_-]?key", "16"), random),
-    rule("quoted-password", Line, &["password", "passwd", "pwd", "passphrase"],
-        r#"(?i)(?:password|passwd|pwd|passphrase)["'`]?\s{0,4}(?::=|[:=]|=>)\s{0,4}(?:"(?P<s>[^"\s\\]{8,})"|'(?P<t>[^'\s\\]{8,})')"#, value),
-    rule("password", Line, &["password", "passwd", "pwd", "passphrase"],
-        r#"(?i)(?:password|passwd|pwd|passphrase)\s{0,2}(?::=|[:=])\s{0,2}(?P<s>[^\s"'`,;&|\\]{8,})"#, bare_value),
-    rule("netrc", Line, &["machine "], r"(?i)machine\s{1,4}[^\s]+\s{1,4}login\s{1,4}[^\s]+\s{1,4}password\s{1,4}(?P<s>[^\s]{3,})", url_password),
-    rule("curl-user", Line, &["curl "], r#"(?i)curl\s[^\n]*?\s(?:-u|--user)[\s=]["'`]?[^\s:"'`]+:(?P<s>[^\s"'`]{3,})"#, url_password),
+    rule("quoted-secret", Line, &["secret", "private_key", "access_key", "signing_key", "encryption_key", "auth_key"],
+        quoted!("secret(?:[_-]?(?:access[_-]?)?key)?|private[_-]?key|access[_-]?key|signing[_-]?key|encryption[_-]?key|auth[_-]?key", "8"), bare_value),
+    rule("quoted-password", Line, PASSWORDS, quoted!("password|passwd|pwd|passphrase|(?-u:\\b|_)pass", "4"), quoted_value),
+    rule("password", Line, PASSWORDS,
+        r#"(?i)(?:password|passwd|pwd|passphrase|(?-u:\b|_)pass)\\{0,3}["'`]?\s{0,2}(?::=|[:=])\s{0,2}(?P<s>[^\s"'`,;&|\\]{8,})"#, bare_value),
+    rule("password", Line, &["--password ", "<password>"],
+        r#"(?i)--password\s{1,4}["'`]?(?P<s>[^\s"'`,;&|\\]{8,})|<password>(?P<t>[^<\s]{8,})<"#, bare_value),
+    rule("netrc", Text, &["machine", "default"],
+        r#"(?i)(?-u:\b)(?:machine(?:\s|\\[nrt]){1,16}[^\s\\]+|default)(?:(?:\s|\\[nrt]){1,16}(?:login|account)(?:\s|\\[nrt]){1,16}[^\s\\]+){1,2}(?:\s|\\[nrt]){1,16}password(?:\s|\\[nrt]){1,16}(?:["'](?P<s>[^"'\r\n\\]{3,})["']|(?P<t>[^\s\\"']{3,}))"#, url_password),
+    rule("curl-user", Text, &["curl"],
+        r#"(?i)(?-u:\b)curl(?:\s(?:[^\n\\|]|\\[^nr])*?)?\s(?:-[a-z]{0,8}u\s{0,4}|--(?:proxy-)?user[\s=]{1,4})\\{0,3}["'`]?[^\s:"'`\\]+:(?P<s>[^\s"'`\\]{3,})"#, login_password),
 ];
+
+/// Accepts a password of a user, and no number of a group or of a port.
+fn login_password(text: &str) -> bool {
+    url_password(text) && !text.bytes().all(|byte| byte.is_ascii_digit())
+}
 
 /// Accepts a password in an address: anything but a placeholder or a word that documentation uses there.
 fn url_password(text: &str) -> bool {
     const WORDS: &[&str] = &["password", "pass", "pwd", "port", "secret", "user"];
     let filled_in = ["<", "{", "${", "$(", "%s", "%("];
-    let drawn = !filled_in.iter().any(|start| text.starts_with(start)) && !text.contains("${");
+    let is_variable = text.strip_prefix('$').is_some_and(|name| {
+        name.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    });
+    let drawn = !is_variable
+        && !filled_in.iter().any(|start| text.starts_with(start))
+        && !text.contains("${");
     drawn
         && !WORDS.contains(&text.to_ascii_lowercase().as_str())
         && !text.bytes().all(|byte| b"xX*.".contains(&byte))

@@ -81,13 +81,14 @@ pub(crate) fn forget(
     Ok(subtract(session, gone))
 }
 
-/// Deletes the session's entries from before `before`, and then the oldest until `keep` are left. Gives the number for
-/// each reason. The figures in `session` change, and the caller saves it.
+/// Deletes the session's entries from before `before`, and then the oldest until `keep` are left that have not expired
+/// at `now`. Gives the number for each reason. The figures in `session` change, and the caller saves it.
 pub(crate) fn expire(
     transaction: &Transaction<'_>,
     session: &mut SessionRow,
     keep: Option<i64>,
     before: Option<i64>,
+    now: i64,
 ) -> Result<(i64, i64)> {
     let (mut aged, mut over) = (0, 0);
     if let Some(before) = before {
@@ -99,10 +100,10 @@ pub(crate) fn expire(
         over = transaction
             .prepare_cached(
                 "DELETE FROM entry WHERE id IN (
-                     SELECT id FROM entry WHERE session = ?1 ORDER BY created_at DESC, id DESC
-                     LIMIT -1 OFFSET ?2)",
+                     SELECT id FROM entry WHERE session = ?1 AND COALESCE(expires_at > ?3, TRUE)
+                     ORDER BY created_at DESC, id DESC LIMIT -1 OFFSET ?2)",
             )?
-            .execute([session.id, keep])?;
+            .execute([session.id, keep, now])?;
     }
     Ok((subtract(session, aged), subtract(session, over)))
 }
