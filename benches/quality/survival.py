@@ -25,7 +25,7 @@ from siltstone._native import words
 from siltstone.compaction.material import items_of, lines, render
 from siltstone.compaction.prompts import PROMPT
 from siltstone.evaluation import Conversation, Dataset, Turn, data_place
-from siltstone.llm import Completion, CompletionRequest
+from siltstone.llm import EXTRACTIVE, Completion, CompletionRequest, UsageRecord
 from siltstone.messages import RecalledMessage, read_history
 from siltstone.tokens import estimate_tokens
 
@@ -75,14 +75,19 @@ def writers() -> dict[str, list[Writer]]:
     }
 
 
-def head(request: CompletionRequest) -> str:
+def quoted(text: str) -> Completion:
+    """*text* as an answer that only quotes, as those of the extractive model: it is not judged as an echo."""
+    return Completion(text, UsageRecord(EXTRACTIVE))
+
+
+def head(request: CompletionRequest) -> Completion:
     """The beginning of the material."""
-    return material(request).encode()[: BYTES_PER_TOKEN * request.max_tokens].decode(errors="ignore")
+    return quoted(material(request).encode()[: BYTES_PER_TOKEN * request.max_tokens].decode(errors="ignore"))
 
 
-def tail(request: CompletionRequest) -> str:
+def tail(request: CompletionRequest) -> Completion:
     """The end of the material."""
-    return material(request).encode()[-BYTES_PER_TOKEN * request.max_tokens :].decode(errors="ignore")
+    return quoted(material(request).encode()[-BYTES_PER_TOKEN * request.max_tokens :].decode(errors="ignore"))
 
 
 class RandomSentences:
@@ -91,7 +96,7 @@ class RandomSentences:
     def __init__(self, seed: int) -> None:
         self._seed = seed
 
-    def __call__(self, request: CompletionRequest) -> str:
+    def __call__(self, request: CompletionRequest) -> Completion:
         """The sentences that were drawn."""
         sentences = [
             each for each in re.split(r"\n\s*|(?<=[.!?])\s+|(?<=[。！？])", material(request)) if each
@@ -104,7 +109,7 @@ class RandomSentences:
             if size <= room:
                 room -= size
                 chosen.append(at)
-        return "\n".join(sentences[at] for at in sorted(chosen))
+        return quoted("\n".join(sentences[at] for at in sorted(chosen)))
 
 
 def material(request: CompletionRequest) -> str:

@@ -80,9 +80,9 @@ def summaries(size: int) -> list[Any]:
 HISTORIES = [chat, one_turn, nameless, pictures, summaries]
 SETTINGS: dict[str, dict[str, Any]] = {
     "plain": {},
-    "requests": {"keep_user_messages": True},
+    "requests": {"keep_user_messages": True, "recent_turn_budget": 4},
     "unbounded": {"retained_token_budget": None, "recent_turn_budget": 10_000},
-    "pieces": {"summarizer_window": 2_000},
+    "pieces": {"summarizer_window": 2_000, "recent_turn_budget": 4},
 }
 
 

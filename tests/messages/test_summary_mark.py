@@ -148,7 +148,9 @@ def test_a_summary_is_not_made_of_ranges_that_do_not_ascend(covers: Any) -> None
 
 
 def test_over_five_rounds_through_json_levels_rise_and_covers_add_up() -> None:
-    policy = siltstone.ThresholdCompactor(siltstone.CompactionConfig(retained_token_budget=60))
+    policy = siltstone.ThresholdCompactor(
+        siltstone.CompactionConfig(retained_token_budget=60, recent_turn_budget=4)
+    )
     told: list[str] = []
 
     def model(request: siltstone.CompletionRequest) -> str:

@@ -123,6 +123,21 @@ class Room:
             self._units = units
         return fits
 
+    def take_span(self, start: int, end: int, without: Iterable[int], *, takes: bool) -> bool:
+        """Whether the messages at ``start..end`` but *without* fit; with *takes* they take their room."""
+        apart = [at for at in without if start <= at < end]
+        units = [
+            taken + sums[end] - sums[start] - sum([sums[at + 1] - sums[at] for at in apart])
+            for taken, (_, _, sums) in zip(self._units, self._limits, strict=True)
+        ]
+        fits = all(
+            token_rule.tokens(needed) <= most
+            for needed, (token_rule, most, _) in zip(units, self._limits, strict=True)
+        )
+        if fits and takes:
+            self._units = units
+        return fits
+
 
 def select(
     history: Sequence[Message],
@@ -199,13 +214,21 @@ class _Choice:
 
     def retain_turns(self, numbers: Sequence[int]) -> int | None:
         """Adds the newest of the turns *numbers* that fit, up to the first that does not: it is returned."""
-        for number in reversed(numbers):
-            start, end, _ = self._outline.turn(number)
-            positions = [at for at in range(start, end) if at not in self._fixed]
-            if not self._room.take(positions):
-                return number
-            self.kept.update(positions)
-        return None
+        if not numbers:
+            return None
+        end, turn, take = self._outline.turn(numbers[-1])[1], self._outline.turn, self._room.take_span
+        fewest, most = 0, len(numbers)
+        while fewest < most:
+            middle = (fewest + most + 1) // 2
+            if take(turn(numbers[-middle])[0], end, self._fixed, takes=False):
+                fewest = middle
+            else:
+                most = middle - 1
+        if fewest:
+            start = turn(numbers[-fewest])[0]
+            take(start, end, self._fixed, takes=True)
+            self.kept.update(at for at in range(start, end) if at not in self._fixed)
+        return None if fewest == len(numbers) else numbers[-1 - fewest]
 
     def retain_newest(self, numbers: Sequence[int]) -> None:
         """Adds the newest of the turns *numbers* that fit; of the next one, its request and newest groups.

@@ -210,7 +210,8 @@ class Calls:
         """Turns to the extractive model, or raises *failure* if that may not answer."""
         if self._rank == LAST_RESORT or not self.last_resort:
             raise failure
-        _log.warning("the extractive model writes a summary: %s", failure)
+        said = str(failure).encode(errors="backslashreplace").decode()  # a log may be written as UTF-8
+        _log.warning("the extractive model writes a summary: %s", said)
         self._rank, self.degraded = LAST_RESORT, True
 
 
