@@ -439,7 +439,7 @@ def test_a_changed_fact_supersedes_the_old_one(tmp_path: Path) -> None:
         if request.purpose != "facts":
             return "They spoke of the port of the API endpoint."
         said = [told[port] for port in told if port in str(request.messages[0]["content"])]
-        return json.dumps([{"type": "config", "content": content, "context": ""} for content in said])
+        return json.dumps([{"type": "config", "content": content, "context": ""} for content in said[-1:]])
 
     with session_of(tmp_path, "openclaw", 16_000, model) as session:
         for port in (3000, 4000):
