@@ -92,7 +92,7 @@ def test_the_summary_says_what_is_no_longer_shown_and_where_it_is():
     raws = [*turn(0, 900), *turn(1, 900), user("Do it.")]
     compaction = squeezed(raws, 800)
     assert compaction.summary.startswith("Earlier messages no longer shown: 4 (numbers 0 to 3).")
-    assert "memory_search" in compaction.summary
+    assert "a search finds their text" in compaction.summary
 
 
 def test_the_earlier_summary_is_carried_over_without_its_note():
