@@ -442,7 +442,7 @@ class AdapterContract:
         """The first word is the same in both lives. No text of the first is lost."""
         script, inputs = conversation(6)
         options: dict[str, Any] = {"path": tmp_path, "memory": True, "context_window": 2_000}
-        options["policy"] = siltstone.ThresholdCompactor(siltstone.CompactionConfig(recent_turn_budget=4))
+        options["policy"] = siltstone.ThresholdCompactor()
         with opened(**options) as session:
             self.case.play(session, [Say("Hello."), *script], ["Hi", *inputs], is_async=is_async)
             logged = session.log()

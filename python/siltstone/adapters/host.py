@@ -197,6 +197,7 @@ class HostHistory(Generic[M]):
         """
         found, usage = list[_Known](), None
         is_first, is_aligned = not self._list, True
+        present = set(map(id, history)) if start < len(self._list) else set()
         for place in range(start, len(history)):
             live, said = history[place], says[place]
             was = self._read.get(id(live))
@@ -204,6 +205,8 @@ class HostHistory(Generic[M]):
                 found.append(was)
                 continue
             before = self._list[place] if is_aligned and place < len(self._list) else None
+            if before is not None and before.live is not live and id(before.live) in present:
+                before = None  # it has only moved, behind an equal message of another life
             if before is not None and are_equal(before.said, said):
                 found.append(_owned_by(live, before))
                 continue
