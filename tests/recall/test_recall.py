@@ -382,6 +382,29 @@ def test_oc_83_nothing_is_placed_where_the_request_has_no_room() -> None:
     assert worker.block(told, room=whole.tokens) is whole
 
 
+def test_a_block_that_had_no_room_comes_with_the_room() -> None:
+    worker = recall(Shelf(*DETAILS))
+    told = history(user("which test?"))
+    assert worker.block(told, context_window=10_000, room=-5).reason == "no_room"
+    assert worker.block(told, context_window=10_000, room=5_000).detail_count == 2
+    worker.leave_out(told)
+    assert worker.block(told, context_window=10_000, room=5_000).reason == "no_room", "it was refused"
+
+
+def test_a_query_of_the_caller_is_taken_apart_too() -> None:
+    shelf = Shelf()
+    recall(shelf).search((), query="I painted the fence. Where is the spare key? " + "And so on. " * 400)
+    asked = [query for query, _ in shelf.asked]
+    assert asked[0] == "Where is the spare key?"
+    assert recall(shelf, score_filter="documented").search((), query="One. Two?").reason == "no_hits"
+    assert shelf.asked[-1][0] == "One. Two?"
+
+
+def test_the_ends_of_a_huge_message_are_taken_apart() -> None:
+    told = history(user("Where is the key? " + "row 17 of the table\n" * 100_000 + "What is the rent?"))
+    assert [query.text for query in next(queries_of(told))] == ["Where is the key?", "What is the rent?"]
+
+
 def test_a_block_becomes_smaller_where_the_request_has_less_room_and_stays_so_in_its_turn() -> None:
     worker = recall(Shelf(*DETAILS))
     told = history(user("which test?"))

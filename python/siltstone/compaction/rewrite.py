@@ -115,13 +115,7 @@ class Room:
             each = self._substitutes[at]
             for place, (token_rule, _, _) in enumerate(self._limits):
                 units[place] -= token_rule.units(each.original) - token_rule.units(each.message)
-        fits = all(
-            token_rule.tokens(needed) <= most
-            for needed, (token_rule, most, _) in zip(units, self._limits, strict=True)
-        )
-        if fits or anyway:
-            self._units = units
-        return fits
+        return self._fit(units, takes=True, anyway=anyway)
 
     def take_span(self, start: int, end: int, without: Iterable[int], *, takes: bool) -> bool:
         """Whether the messages at ``start..end`` but *without* fit; with *takes* they take their room."""
@@ -130,11 +124,14 @@ class Room:
             taken + sums[end] - sums[start] - sum([sums[at + 1] - sums[at] for at in apart])
             for taken, (_, _, sums) in zip(self._units, self._limits, strict=True)
         ]
+        return self._fit(units, takes=takes)
+
+    def _fit(self, units: list[int], *, takes: bool, anyway: bool = False) -> bool:
         fits = all(
             token_rule.tokens(needed) <= most
             for needed, (token_rule, most, _) in zip(units, self._limits, strict=True)
         )
-        if fits and takes:
+        if (fits and takes) or anyway:
             self._units = units
         return fits
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,8 @@ from siltstone.tokens import TextMeasure
 LEAST: Final = 3  #: characters of the shortest query that is searched for
 WORDS: Final = 60  #: words of the longest message that is searched as a whole, if it has sentences
 _MESSAGES: Final = 3  #: user messages that a query is made of, at most
+_END: Final = 8_000  #: characters at either end of a message that are taken apart: a pasted text is between
+_LONGEST: Final = 300  #: characters of a sentence that is searched for alone: its end, where the question is
 _QUESTIONS: Final = 3  #: questions of a message that are searched for, at most
 _ASKS: Final = ("?", "？", "؟", "՞", "吗", "呢", "嗎", "か", "か。", '?"', "?)", "?»", "?”", "？」")
 _SENTENCE: Final = re.compile(r"(?<=[.!?؟։])[\"')»”]?\s+|(?<=[。！？])|\n+")
@@ -99,7 +102,9 @@ def queries_of(history: Sequence[Message]) -> Iterator[tuple[Query, ...]]:
 
 def _parts(text: str) -> Iterator[tuple[str, ...]]:
     """The texts of :func:`queries_of` that one message gives, each once."""
-    sentences = [each.strip() for each in _SENTENCE.split(text) if _LETTERS.search(each)]
+    if len(text) > 2 * _END:
+        text = f"{text[:_END]}\n{text[-_END:]}"
+    sentences = [each.strip()[-_LONGEST:] for each in _SENTENCE.split(text) if _LETTERS.search(each)]
     asking = [place for place, each in enumerate(sentences) if each.endswith(_ASKS)]
     if len(asking) > _QUESTIONS:  # those in the middle are probably of a pasted text
         asking = [asking[0], *asking[1 - _QUESTIONS :]]
@@ -395,6 +400,7 @@ class _Worked:
 
     turn: Hashable
     block: RecallBlock
+    room: int  # for which it was made
     left_out: RecallBlock = field(default_factory=lambda: RecallBlock(reason="no_room"))
 
 
@@ -423,7 +429,6 @@ class Recall:
         self._count = count
         self._excerpt, self._measure = excerpt, measure
         self._worked: _Worked | None = None
-        self._made: tuple[int, BlockOptions] | None = None
         self._writes = sources if isinstance(sources, BlockSources) else None
 
     def block(
@@ -450,23 +455,22 @@ class Recall:
         """
         turn = _turn(history, query, version)
         worked = self._worked
-        if worked is None or worked.turn != turn:
-            worked = _Worked(
-                turn, self.search(history, context_window=context_window, query=query, room=room)
-            )
-            self._worked = worked
+        had_no_room = worked is not None and worked.block.reason == "no_room" and worked.room < (room or 0)
+        if worked is None or worked.turn != turn or had_no_room:
+            block = self.search(history, context_window=context_window, query=query, room=room)
+            worked = self._worked = _Worked(turn, block, room or 0)
         if room is None or worked.block.tokens <= room:
             return worked.block
         if self.config.score_filter != "documented":
             smaller = self.search(history, context_window=context_window, query=query, room=room)
             if smaller.text and smaller.tokens <= room:
-                self._worked = _Worked(turn, smaller)
+                self._worked = _Worked(turn, smaller, room)
                 return smaller
         return worked.left_out
 
     def leave_out(self, history: Sequence[Message], version: Hashable = None) -> None:
         """Continues the turn of *history* without a block: the provider found the request too large."""
-        self._worked = _Worked(_turn(history, None, version), RecallBlock(reason="no_room"))
+        self._worked = _Worked(_turn(history, None, version), RecallBlock(reason="no_room"), sys.maxsize)
 
     def forget(self) -> None:
         """Makes the next call build its block anew, since the stored data has changed."""
@@ -482,30 +486,34 @@ class Recall:
     ) -> RecallBlock:
         """A new block for *query*, or for the last user messages. Safe to call from any thread."""
         cap = self.config.cap(context_window, room)
-        if not self.config.enabled or cap == 0:
+        if not self.config.enabled or self.config.cap(context_window) == 0:
             return RecallBlock(reason="off")
+        if cap == 0:
+            return RecallBlock(reason="no_room")
         per_hit = _DOCUMENTED_PER_HIT if self.config.score_filter == "documented" else _TOKENS_PER_HIT
         limit = max(8, ceil(cap / per_hit))
-        options = self._options(cap)
         block = RecallBlock(reason="short_query")
         seqs: tuple[int, ...] = ()
         for together in self._queries(history, query):
             texts = [each.text for each in together if len(each.text.strip()) >= LEAST]
             seqs = together[0].seqs
             if texts:
-                block = self._block(texts, limit, options)
+                block = self._block(texts, limit, cap)
                 if block.reason != "no_hits":
                     break
         return replace(block, query=seqs)
 
-    def _block(self, queries: Sequence[str], limit: int, options: BlockOptions) -> RecallBlock:
-        sources = self._sources
-        facts = {fact.content: fact for query in queries for fact in sources.facts(query, FACT_LIMIT)}
+    def _block(self, queries: Sequence[str], limit: int, cap: int) -> RecallBlock:
+        sources, cut = self._sources, self._excerpt if self.config.cut else None
+        facts = [
+            *{fact.content: fact for query in queries for fact in sources.facts(query, FACT_LIMIT)}.values()
+        ]
         if self._writes is not None and len(queries) == 1:
-            block = self._writes.block(queries[0], limit, [*facts.values()], options)
+            block = self._writes.block(queries[0], limit, facts, self._options(cap, cut))
             if block is not None:
                 return block
         details: dict[int, Detail] = {}
+        found_by: dict[str, str] = {}  # by the text of a detail: the shortest query, which says most of it
         below = 0
         for query in queries:
             hits = sources.details(query, limit)
@@ -515,26 +523,31 @@ class Recall:
                 key = each.entry_id or -1 - len(details)  # 0: no id of its own
                 if key not in details or details[key].score < each.score:
                     details[key] = each
-        return written([*facts.values()], [*details.values()], " ".join(queries), options, below)
+                found_by[each.content] = min(query, found_by.get(each.content, query), key=len)
 
-    def _options(self, cap: int) -> BlockOptions:
-        known = self._made
-        if known is None or known[0] != cap:
-            options = block_options(
-                cap,
-                self._count,
-                framed=self.config.recall_frame,
-                cut=self.config.cut,
-                measure=self._measure,
-                excerpt=self._excerpt if self.config.cut else None,
-            )
-            known = self._made = cap, options
-        return known[1]
+        def excerpt(_: str, text: str, tokens: int) -> str:
+            return cut(found_by[text], text, tokens) if cut is not None else text
+
+        options = self._options(cap, None if cut is None else excerpt)
+        return written(facts, [*details.values()], "", options, below)
+
+    def _options(self, cap: int, excerpt: Excerpt | None) -> BlockOptions:
+        config = self.config
+        return block_options(
+            cap,
+            self._count,
+            framed=config.recall_frame,
+            cut=config.cut,
+            measure=self._measure,
+            excerpt=excerpt,
+        )
 
     def _queries(self, history: Sequence[Message], query: str | None) -> Iterable[tuple[Query, ...]]:
-        if query is not None:
-            return [(Query(query, ()),)]
-        return [(last_query(history),)] if self.config.score_filter == "documented" else queries_of(history)
+        if self.config.score_filter == "documented":
+            return [(last_query(history) if query is None else Query(query, ()),)]
+        if query is None:
+            return queries_of(history)
+        return (tuple(Query(part, ()) for part in together) for together in _parts(query))
 
     def _relevant(self, hits: Sequence[Detail]) -> list[Detail]:
         """The hits that may be placed.

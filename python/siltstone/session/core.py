@@ -230,7 +230,8 @@ class SessionCore:
     @property
     def recall_tokens(self) -> int:
         """Tokens that are kept free for a recalled block."""
-        return 0 if self.recall is None else self.recall.cap(self.context_window)
+        config = self.recall
+        return config.cap(self.context_window) if config is not None and config.enabled else 0
 
     def unreserved(self, state: SessionState) -> int:
         """Tokens beside the messages that the provider's counts prove, and that nobody has reserved.

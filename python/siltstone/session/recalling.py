@@ -20,7 +20,7 @@ from siltstone.memory.database_log import RecallRecord, record_of
 from siltstone.memory.entry import SearchScope, SourceRange, StoredEntry
 from siltstone.memory.log import NewRecall
 from siltstone.messages import Message, Part, RawMessage, RecalledMessage, indexable_texts, read_history
-from siltstone.recall import Detail, FactLine, Recall, RecallBlock, RecallConfig, position, query_of, turn
+from siltstone.recall import Detail, FactLine, Recall, RecallBlock, RecallConfig, position, turn
 from siltstone.session.boundary import Prepared
 from siltstone.session.core import InContext, Outside, SessionCore
 from siltstone.session.learning import known
@@ -191,8 +191,8 @@ class Recalling:
 
     def text(self, asked: str | Sequence[RawMessage]) -> str:
         """The block for a query, or for the last user messages of a list; empty if nothing is relevant."""
-        query = asked if isinstance(asked, str) else query_of(read_history(list(asked)))
-        return self._recall.search((), context_window=self._core.context_window, query=query).text
+        query, history = (asked, ()) if isinstance(asked, str) else (None, read_history(list(asked)))
+        return self._recall.search(history, context_window=self._core.context_window, query=query).text
 
     def placed(self, state: SessionState, prepared: Prepared) -> Prepared:
         """*prepared* with the block of its turn; hooks hear of it. *state* has the view of *prepared*.

@@ -196,11 +196,9 @@ class CompactionConfig:
         """
         if self.retained_token_budget != AUTO:
             return self.retained_token_budget
-        return (
-            threshold // 2
-            if self.recent_turn_budget is not None
-            else threshold * (4 if recall_tokens else 5) // 9
-        )
+        if self.recent_turn_budget is not None:
+            return threshold // 2
+        return threshold * (4 if recall_tokens else 5) // 9
 
 
 # Threshold compaction: one summary replaces old turns when the history has reached a threshold.
