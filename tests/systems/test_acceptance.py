@@ -439,11 +439,11 @@ def test_a_changed_fact_supersedes_the_old_one(tmp_path: Path) -> None:
         if request.purpose != "facts":
             return "They spoke of the port of the API endpoint."
         said = [told[port] for port in told if port in str(request.messages[0]["content"])]
-        return json.dumps([{"type": "config", "content": content, "context": ""} for content in said[-1:]])
+        return json.dumps([{"type": "config", "content": content, "context": ""} for content in said])
 
     with session_of(tmp_path, "openclaw", 16_000, model) as session:
         for port in (3000, 4000):
-            for number in range(12):
+            for number in range(24):  # so many leave that a model reads of both, wherever a batch ends
                 role = "assistant" if number % 2 else "user"
                 text = f"The API endpoint runs on port {port}. {number} " + "filler " * 500
                 session.append({"role": role, "content": text})
