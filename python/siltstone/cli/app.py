@@ -186,7 +186,7 @@ def replay_command(
             )
         if store is not None and Path(store).exists():
             raise typer.BadParameter(f"{store} exists; a replay wants a new directory", param_hint="--store")
-        policies: list[tuple[str, Compactor | Preset]] = [named_policy(name, window) for name in names]
+        policies: list[tuple[str, Compactor | Preset]] = [named_policy(name) for name in names]
         policies += [(name, presets.preset(name)) for name in systems]
         sessions = read_transcripts(transcript)
         replays: dict[str, list[Replay]] = {}

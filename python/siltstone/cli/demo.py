@@ -355,11 +355,11 @@ def run(
         progress: Called after each turn with the finished turns, all turns, and the tokens in context.
     """
     started = time.perf_counter()
-    policy: Compactor = ThresholdCompactor(CompactionConfig(auto_compact_threshold=window * 4 // 5))
+    policy: Compactor = ThresholdCompactor()
     own: dict[str, Any] = {"policy": policy}
     if preset is not None:
         own, policy = {"preset": preset}, preset.policy
-    demo = Demo(window, window * 4 // 5)
+    demo = Demo(window, CompactionConfig().effective_threshold(window))
     script = turns()[:limit]
     with _opened(place, model=ExtractiveModel(), context_window=window, **own) as session:
         done, begun = _progress(session)

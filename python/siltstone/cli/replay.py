@@ -325,11 +325,10 @@ def summed(results: list[Replay]) -> Replay:
     return total
 
 
-def named_policy(name: str, window: int) -> tuple[str, Compactor]:
+def named_policy(name: str) -> tuple[str, Compactor]:
     """The label and the policy for *name*, which is the name of a policy or a TOML file.
 
-    A named policy has its settings from the nearest ``siltstone.toml``, if there is one. The default of
-    the threshold is four fifths of the window.
+    A named policy has its settings from the nearest ``siltstone.toml``, if there is one.
 
     Raises:
         ConfigError: there is no such policy, or the file is not valid.
@@ -341,10 +340,7 @@ def named_policy(name: str, window: int) -> tuple[str, Compactor]:
         label = f"{settings.choice or 'threshold'} ({Path(name).name})"
     else:
         settings, chosen, label = find_settings(), name, name
-    defaults: dict[str, Any] = {}
-    if (chosen or settings.choice or "threshold") == "threshold":
-        defaults["auto_compact_threshold"] = max(window * 4 // 5, 1)
-    return label, settings.policy(chosen, **defaults)
+    return label, settings.policy(chosen)
 
 
 class _Player:
