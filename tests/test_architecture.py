@@ -79,18 +79,3 @@ def test_a_room_imports_rooms_of_lower_floors_alone(root, reads, suffix):
             )
     assert len(wrong) > 50
     assert not {path: rooms for path, rooms in wrong.items() if rooms}
-
-
-@pytest.mark.parametrize(
-    ("home", "source", "expected"),
-    [
-        ("compaction", "from siltstone.session.core import SessionCore", {"session"}),
-        ("compaction", "from siltstone.memory import Store", {"memory"}),
-        ("compaction", "if TYPE_CHECKING:\n    from siltstone import Session", {"__init__"}),
-        ("compaction", "def late():\n    import siltstone.tools.base", {"tools"}),
-        ("compaction", "from siltstone import engine, tokens", {"engine"}),
-        ("compaction", "from siltstone.llm import Flow\nfrom siltstone.compaction.base import Skip", set()),
-    ],
-)
-def test_an_import_of_a_higher_room_is_found(home, source, expected):
-    assert refused(home, imported(source), FLOORS[PACKAGE]) == expected

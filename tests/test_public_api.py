@@ -82,10 +82,6 @@ def test_the_version_is_that_of_the_distribution():
     assert siltstone.__version__ == version("siltstone")
 
 
-def test_the_package_says_that_it_is_typed():
-    assert (Path(siltstone.__file__).parent / "py.typed").exists()
-
-
 def imported_by(statement: str) -> set[str]:
     """The modules that a new process holds after *statement*."""
     code = f"{statement}\nimport sys\nprint(*sys.modules)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from jsonschema import Draft7Validator, ValidationError
+from jsonschema import Draft7Validator
 
 CHECKOUT = Path(__file__).parent.parent
 WORKFLOWS = sorted((CHECKOUT / ".github" / "workflows").glob("*.yml"))
@@ -37,31 +36,8 @@ def workflow(request: pytest.FixtureRequest) -> Path:
     return request.param
 
 
-def test_the_workflows_of_the_house_are_there():
-    assert [path.stem for path in WORKFLOWS] == ["bench", "ci", "wheels"]
-
-
 def test_a_workflow_is_valid_by_the_schema(workflow):
     SCHEMA.validate(load(workflow.read_text("utf-8")))
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        pytest.param(lambda flow: flow.pop("jobs"), id="no jobs"),
-        pytest.param(lambda flow: flow.pop("on"), id="never started"),
-        pytest.param(lambda flow: flow["jobs"]["test"].pop("runs-on"), id="no machine"),
-        pytest.param(lambda flow: flow["jobs"]["test"].update(step=[]), id="a misspelt key"),
-        pytest.param(lambda flow: flow["jobs"]["test"]["steps"][0].update(run=1), id="a step of two kinds"),
-        pytest.param(lambda flow: flow.update(permissions={"contents": "all"}), id="an unknown permission"),
-    ],
-)
-def test_a_broken_workflow_is_not_valid(spoil):
-    flow = copy.deepcopy(load((CHECKOUT / ".github/workflows/ci.yml").read_text("utf-8")))
-    SCHEMA.validate(flow)
-    spoil(flow)
-    with pytest.raises(ValidationError):
-        SCHEMA.validate(flow)
 
 
 def test_every_action_is_pinned_by_commit_and_says_its_version(workflow):
@@ -72,18 +48,6 @@ def test_every_action_is_pinned_by_commit_and_says_its_version(workflow):
     ]
     assert uses
     assert [line for line in uses if not PINNED.match(line)] == []
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "uses: actions/checkout@v7",
-        "uses: actions/checkout@main # v7.0.1",
-        f"uses: actions/checkout@{'0' * 40}",
-    ],
-)
-def test_an_action_that_can_move_is_not_pinned(line):
-    assert not PINNED.match(line)
 
 
 def test_nothing_is_permitted_but_what_a_job_asks_for(workflow):
