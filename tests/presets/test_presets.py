@@ -338,10 +338,66 @@ def test_a_configuration_that_is_wrong_names_the_key_the_bound_and_the_value(
     assert said in str(caught.value)
 
 
-def test_tables_of_other_parts_of_a_system_are_left_aside() -> None:
-    assert presets.rustant.from_config("[llm]\nmodel = 'x'\n[memory]\nworking_limit = 12\n").settings == {
-        "working_limit": 12
-    }
+WHOLE_SPACEBOT = f"""\
+[llm]
+openai_key = "env:OPENAI_API_KEY"
+{SPACEBOT}
+[defaults.cortex]
+tick_interval_secs = 30
+
+[[agents]]
+id = "small"
+
+[[agents]]
+id = "main"
+default = true
+
+[agents.compaction]
+aggressive_threshold = 0.90
+
+[[bindings]]
+agent_id = "main"
+"""
+
+WHOLE_OPENCLAW = """\
+// a comment
+{ gateway: { port: 18789 }, memory: { backend: 'it\\'s "here"' },
+  agents: { list: [{ id: "main" }], defaults: { workspace: "~//claw", memorySearch: {},
+    memoryContext: { hardCapTokens: 3000, /* of 4000 */ }, }, }, }
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "settings", "aside"),
+    [
+        ("rustant", "[llm]\nmodel = 'x'\n[memory]\nworking_limit = 12\n", {"working_limit": 12}, "llm"),
+        (
+            "spacebot",
+            WHOLE_SPACEBOT,
+            {
+                "context_window": 128_000,
+                "background_threshold": 0.80,
+                "aggressive_threshold": 0.90,
+                "emergency_threshold": 0.95,
+            },
+            "llm, bindings, defaults.cortex, agents.id, agents.default",
+        ),
+        (
+            "openclaw",
+            WHOLE_OPENCLAW,
+            {"hard_cap_tokens": 3_000},
+            "gateway, memory, list, workspace, memorySearch",
+        ),
+        ("openclaw", '{"gateway": {}}', {}, "gateway"),
+        ("openclaw", '{"agents": {"defaults": {"workspace": "x"}}}', {}, "workspace"),
+    ],
+)
+def test_the_whole_file_of_a_system_loads_and_what_is_not_read_is_named_once(
+    name: str, text: str, settings: dict[str, Any], aside: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert SYSTEMS[name].from_config(text).settings == settings
+    [record] = caplog.records
+    assert record.getMessage().endswith(f"not read: {aside}")
 
 
 def test_an_unknown_preset_or_setting_names_the_nearest_one(tmp_path: Path) -> None:
@@ -462,6 +518,7 @@ WRONG = [
     ("meerkat", "recent_turn_budget = {}", "recent_turn_budget must be an int, got {}"),
     ("spacebot", "[defaults]\ncontext_window = {}", "context_window must be"),
     ("spacebot", "[defaults.compactoin]\nbackground_threshold = 0.8", "did you mean 'compaction'"),
+    ("spacebot", "[[agents]]\n[agents.compaction]\nworker_threshhold = 1", "did you mean 'worker_threshold'"),
     ("spacebot", "[defaults.compaction]\nretry_delay = nan", "retry_delay must be a number of seconds >="),
     ("spacebot", "[defaults.compaction]\nretry_delay = inf", "retry_delay must be a number of seconds >="),
     ("spacebot", "[defaults.compaction]\nsuperseding_tools = 3", "superseding_tools must be names of"),

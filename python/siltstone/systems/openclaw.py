@@ -449,11 +449,16 @@ class Openclaw(System):
     }
 
     def _read(self, text: str) -> Mapping[str, Table]:
-        read = json_object(text)
-        for home in _HOMES:
-            if home in read:
-                read = table(read[home], home)
-        known_tables({key: value for key, value in read.items() if isinstance(value, dict)}, _HOMES)
+        read, aside, home = json_object(text), dict[str, Any](), ""
+        for home in (each for each in _HOMES if each in read):
+            found = table(read.pop(home), home)
+            aside, read = {**aside, **read}, found
+        if home in _HOMES[:-1]:  # the whole file, which says nothing of the memory
+            aside, read = {**aside, **read}, {}
+        others = [
+            key for key, value in read.items() if isinstance(value, dict) and key not in self.tables[""]
+        ]
+        known_tables({**aside, **{key: read.pop(key) for key in others}}, _HOMES)
         return {"": read}
 
     def _made(self, settings: Mapping[str, Any], *, documented: bool) -> Preset:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,14 @@ _SETTING: Final = re.compile(r"^\*\*([a-z][a-z0-9_]*)\*\*:[ \t]*(.*?)[ \t]*$", r
 _FENCED: Final = re.compile(r"^```.*?^```[^\n]*$", re.MULTILINE | re.DOTALL)
 _SUFFIXES: Final = (".toml", ".json", ".md", ".markdown", ".txt")
 _LONGEST_PATH: Final = 4_096
+_NEARLY: Final = 0.8  #: how alike an unknown name and a known one are, if the unknown one is a mistake
+
+_QUOTED: Final = r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'"""
+#: Texts, and the comments of JSON5; texts, and what JSON5 writes in another way than JSON.
+_COMMENTS: Final = re.compile(rf"({_QUOTED})|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_JSON5: Final = re.compile(rf"({_QUOTED})|,(?=\s*[}}\]])|([A-Za-z_$][\w$]*)(?=\s*:)", re.DOTALL)
+
+_log = logging.getLogger("siltstone")
 
 
 def read_text(source: str | os.PathLike[str]) -> str:
@@ -65,29 +74,37 @@ def toml(text: str) -> Table:
 
 
 def known_tables(read: Table, known: Sequence[str]) -> dict[str, Table]:
-    """The tables of *read* whose names are *known*. Tables of other parts of a system are left aside.
+    """The tables of *read* whose names are *known*. Other parts of the system's file are left aside.
+
+    A warning names these parts, because a user has to know what is not read. A name may have the name of its
+    own table before it, with a point between them.
 
     Raises:
-        ConfigError: a value at the top is not a table, or an unknown table has nearly a known name.
+        ConfigError: a known name has no table, or an unknown name is nearly a known one.
     """
     from difflib import get_close_matches  # only a configuration needs it
 
     found: dict[str, Table] = {}
-    for name, value in read.items():
-        if name in known:
-            found[name] = table(value, name)
-        elif not isinstance(value, Mapping) or (close := get_close_matches(name, known, 1)):
-            hint = (
-                f"; did you mean {close[0]!r}?"
-                if isinstance(value, Mapping)
-                else f"; known are {', '.join(known)}"
-            )
-            raise ConfigError(f"there is no table {name!r}{hint}", field=name, value=value)
+    aside: list[str] = []
+    for path, value in read.items():
+        inside, _, name = path.rpartition(".")
+        beside = [each.rpartition(".")[2] for each in known if each.rpartition(".")[0] == inside]
+        if path in known:
+            found[path] = table(value, name)
+        elif close := get_close_matches(name, beside, 1, _NEARLY):
+            said = f"there is no table {name!r}; did you mean {close[0]!r}?"
+            raise ConfigError(said, field=name, value=value)
+        else:
+            aside.append(path)
+    if aside:
+        _log.warning("these parts of the configuration are not read: %s", ", ".join(aside))
     return found
 
 
 def json_object(text: str) -> Table:
     """The object in the JSON *text*. A repeated key is an error, because it is unclear which value counts.
+
+    The text may be JSON5: with comments, bare names, single quotes, and a comma after the last value.
 
     Raises:
         ConfigError: it is not a JSON object, or it has a key twice.
@@ -102,7 +119,7 @@ def json_object(text: str) -> Table:
         return found
 
     try:
-        value = json.loads(text, object_pairs_hook=unique)
+        value = json.loads(_as_json(text), object_pairs_hook=unique)
     except RecursionError as error:
         raise ConfigError("the configuration is nested too deep", field="config", value="") from error
     except ConfigError:
@@ -135,6 +152,19 @@ def table(value: Any, name: str) -> Table:
     if not isinstance(value, Mapping):
         raise ConfigError(f"{name} must be a table, got {value!r}", field=name, value=value)
     return dict(value)
+
+
+def _as_json(text: str) -> str:
+    """*text* of JSON5 as JSON; a text that is JSON stays as it is."""
+
+    def written(found: re.Match[str]) -> str:
+        text, name = found.groups()
+        if text and text[0] == "'":
+            text = re.sub(r"\\'|\"", lambda quote: quote[0][-1] if len(quote[0]) > 1 else '\\"', text[1:-1])
+            return f'"{text}"'
+        return text or (f'"{name}"' if name else "")
+
+    return _JSON5.sub(written, _COMMENTS.sub(lambda found: found[1] or " ", text))
 
 
 def _is_file(path: Path) -> bool:

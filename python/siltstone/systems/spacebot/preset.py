@@ -20,15 +20,15 @@ _TIERS: Final = tuple(
     each.name for each in fields(TieredConfig) if each.name not in ("context_window", "estimator")
 )
 _TOP: Final = {"context_window": "context_window"}
-#: Other keys of the table ``[defaults]``, which are about other parts of the system.
-_ASIDE: Final = ("max_concurrent_branches", "max_turns", "history_backfill_count")
+_INSIDE: Final = tuple(f"{name}.{key}" for name in ("defaults", "agents") for key in ("compaction", *_TOP))
 
 
 class Spacebot(System):
     """Watches the share of the window that is in use. Summaries are written in the background.
 
     A configuration is TOML: the table ``[defaults]`` with ``context_window``, and ``[defaults.compaction]``.
-    A table ``[compaction]`` with the same keys is read too, and has precedence.
+    A table ``[compaction]`` with the same keys is read too, and has precedence. The same two settings of the
+    default agent in ``[[agents]]`` have precedence over both.
     """
 
     name: ClassVar[str] = "spacebot"
@@ -38,14 +38,13 @@ class Spacebot(System):
     }
 
     def _read(self, text: str) -> Mapping[str, Table]:
-        read = known_tables(toml(text), list(self.tables))
-        defaults = read.get("defaults", {})
-        inner = table(defaults.pop("compaction", {}), "defaults.compaction")
-        inner_tables = {key: value for key, value in defaults.items() if isinstance(value, dict)}
-        known_tables({key: value for key, value in inner_tables.items() if key not in _TOP}, ["compaction"])
-        for key in [key for key in defaults if key in _ASIDE or (key in inner_tables and key not in _TOP)]:
-            del defaults[key]
-        return {"defaults": defaults, "compaction": {**inner, **read.get("compaction", {})}}
+        read = toml(text)
+        owners = {"defaults": table(read.pop("defaults", {}), "defaults"), "agents": _agent(read)}
+        top = {key: each.pop(key) for each in owners.values() for key in _TOP if key in each}
+        inner = [table(each.pop("compaction", {}), "compaction") for each in owners.values()]
+        parts = {f"{name}.{key}": value for name, each in owners.items() for key, value in each.items()}
+        own = known_tables({**read, **parts}, ["defaults", "agents", "compaction", *_INSIDE])
+        return {"defaults": top, "compaction": {**inner[0], **own.get("compaction", {}), **inner[1]}}
 
     def _made(self, settings: Mapping[str, Any], *, documented: bool) -> Preset:
         given = dict(settings)
@@ -68,6 +67,14 @@ class Spacebot(System):
         if config.context_window is not None:
             options["context_window"] = config.context_window
         return Preset(self.name, documented, options, settings)
+
+
+def _agent(read: Table) -> Table:
+    """The default agent of the file, taken out of *read*: the one that says so, else the first."""
+    agents = read.pop("agents", ())
+    if not isinstance(agents, list) or not all(isinstance(each, dict) for each in agents):
+        return table(agents or {}, "agents")
+    return next((each for each in agents if each.get("default")), agents[0] if agents else {})
 
 
 def _never(memory: SavedMemory) -> str:
