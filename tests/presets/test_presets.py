@@ -191,8 +191,10 @@ def test_ru_62_the_documented_toml_loads_and_its_switches_do_what_they_say(tmp_p
         assert len(session.log()) == 260
     with told("unsearched", search_enabled=False) as session:
         assert session.compactions()
-        with pytest.raises(ConfigError, match="memory=False"):
-            session.search("subject3")
+        assert session.search("subject3") == []
+        assert session.memory_search.call({"query": "subject3"}) == "[]"
+        assert session.record_denial("shell", "rm -rf build", "use make clean").corrected == "use make clean"
+        assert session.facts() == [], "nothing is refused"
 
 
 def test_sb_76_the_documented_toml_loads_verbatim() -> None:
@@ -359,6 +361,24 @@ aggressive_threshold = 0.90
 agent_id = "main"
 """
 
+WHOLE_RUSTANT = """\
+[llm]
+model = "x"
+[[mcp_servers]]
+name = "browser"
+[memory]
+window_size = 12
+compression_threshold = 0.8
+enable_persistence = true
+persist_path = "memory"
+[search]
+enabled = true
+index_path = "index"
+[knowledge]
+min_entries_for_distillation = 2
+knowledge_path = "rules.json"
+"""
+
 WHOLE_OPENCLAW = """\
 // a comment
 { gateway: { port: 18789 }, memory: { backend: 'it\\'s "here"' },
@@ -370,7 +390,36 @@ WHOLE_OPENCLAW = """\
 @pytest.mark.parametrize(
     ("name", "text", "settings", "aside"),
     [
-        ("rustant", "[llm]\nmodel = 'x'\n[memory]\nworking_limit = 12\n", {"working_limit": 12}, "llm"),
+        (
+            "rustant",
+            WHOLE_RUSTANT,
+            {
+                "working_limit": 12,
+                "auto_summarize_threshold": 0.8,
+                "long_term_enabled": True,
+                "search_enabled": True,
+                "index_dir": "index",
+                "min_entries": 2,
+            },
+            "llm, mcp_servers, memory.persist_path, knowledge.knowledge_path",
+        ),
+        (
+            "meerkat",
+            f"max_tokens = 9\n[limits]\nbudget = 3\n{MEERKAT}[[hooks]]\nname = 'x'\n",
+            {
+                "auto_compact_threshold": 50_000,
+                "recent_turn_budget": 6,
+                "max_summary_tokens": 8_192,
+                "min_turns_between_compactions": 5,
+            },
+            "max_tokens, limits, hooks",
+        ),
+        (
+            "waterfall",
+            "**recent_window**: 8\n**compaction_threshold**: 256\n",
+            {"recent_window": 8},
+            "compaction_threshold",
+        ),
         (
             "spacebot",
             WHOLE_SPACEBOT,
@@ -464,7 +513,8 @@ def test_profiles_name_a_model(tmp_path: Path) -> None:
         asked.append(request.purpose)
         return "The river rose."
 
-    made = presets.waterfall(profile="night", profiles={"night": writer}, immediate_window=4, recent_window=4)
+    text = "**profile**: night\n**immediate_window**: 4\n**recent_window**: 4\n"
+    made = presets.waterfall.from_config(text, profiles={"night": writer})
     with Session.open(tmp_path, "chat", preset=made, context_window=64_000) as session:
         for number in range(9):
             session.append({"role": "user", "content": f"entry {number}"})

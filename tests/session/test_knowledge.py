@@ -337,11 +337,16 @@ def test_ru_32_results_of_tools_are_facts_where_that_is_asked_for(tmp_path: Path
     config = KnowledgeConfig(knowledge_extraction=False, tool_facts=True)
     with opened(tmp_path, knowledge=config) as session:
         sizes = {1: "x" * 10, 2: "y" * 11, 3: "z" * 4_999, 4: "w" * 5_000}
+        known = ["run: " + "y" * 11, "run: " + "z" * 200 + "..."]
         for number, output in sizes.items():
-            session.append(user("go"), *exchange(number, output), assistant("ok"))
+            call, result = exchange(number, output)
+            session.append(user("go"), call)
+            session.append(result)  # it is known at once, and what it is a result of
+            assert sorted(contents(session), key=len) == known[: max(0, min(number - 1, 2))]
+            session.append(assistant("ok"))
         compacted(session)
-        found = sorted(contents(session), key=len)
-        assert found == ["run: " + "y" * 11, "run: " + "z" * 200 + "..."]
+        assert sorted(contents(session), key=len) == known
+        assert {fact.support for fact in session.facts()} == {1}
         (fact,) = session.facts("y" * 11)
         assert (fact.source, fact.tags) == ("tool:run", ("tool_result", "run"))
 

@@ -107,6 +107,10 @@ class SessionCalls:
             check_bytes(request_bytes)
         if (answer := self.known(policy, recall)) is not None:  # this call waited for an equal one
             return answer
+        if self.core.knowing.is_learning:
+            from siltstone.session.learning import learn_results  # of what a host's list has brought
+
+            learn_results(self.core)
         own = isinstance(policy, OwnPolicy)
         chosen = self.policy if isinstance(policy, OwnPolicy) else policy
         if not own and chosen is not None:  # the session's own was checked when it was opened

@@ -336,6 +336,10 @@ class SessionCore:
         numbers = self.locked(lambda: self.append_now(raws, usage, call))
         if self._spans:
             self.tell_secrets()
+        if self.knowing.is_learning and self.knowing.config.tool_facts:
+            from siltstone.session.learning import learn_results  # few sessions make facts of results
+
+            learn_results(self)
         return numbers
 
     def pin(self, seq: int, *, pinned: bool) -> None:

@@ -74,11 +74,33 @@ def learn_patterns(core: SessionCore) -> None:
     """Learns, by patterns, from the messages that have left the view. It never fails a compaction."""
     if not core.knowing.is_learning:
         return
+    learn_results(core)
     try:
         _learn_patterns(core)
     except StoreError as error:
         _log.exception("what session %r has discarded was not read for facts", core.session_id)
         notify(core.hooks, ExtractionFailed(core.session_id, str(error), will_retry=True))
+
+
+def learn_results(core: SessionCore) -> None:
+    """Learns from the results of tools in view that are new, if they become facts. It never fails a call."""
+    knowing, state = core.knowing, core.state
+    if not (knowing.is_learning and knowing.config.tool_facts) or knowing.results_to == state.end:
+        return
+    begun, knowing.results_to = knowing.results_to, state.end
+    parts = [(message.seq, part) for message in state.view.read() for part in message.parts]
+    places = {(seq, seq + 1) for seq, part in parts if part.kind == "tool_result" and seq >= begun}
+    if not places:
+        return
+    try:
+        if not (unread := minus(union(places), knowing.progress.patterns)):
+            return
+        batch = _batch(core, unread)
+        called = {part.call_id: part.name for _, part in parts if part.kind == "tool_call"}
+        facts = _stamped(core, _facts_of(core, batch, called), batch)
+        _learned(core, facts, "patterns", lambda done: replace(done, patterns=union(done.patterns, unread)))
+    except StoreError:
+        _log.exception("the results in session %r become facts when they leave its view", core.session_id)
 
 
 def extraction(core: SessionCore) -> Steps[knowledge.Learned]:
@@ -375,18 +397,12 @@ def _learn_patterns(core: SessionCore) -> None:
     unread = minus(discarded, progress.patterns) if reads else ()
     if unread:
         batch = _batch(core, unread, most=MOST)
-        facts: list[knowledge.Fact] = []
-        if config.patterns:
-            facts += knowledge.pattern_facts(
-                batch.messages, session_id=core.session_id, redact=core.redact_text
-            )
-        if config.tool_facts:
-            facts += _tool_facts(core, batch.messages)
         model = progress.model
         if not config.knowledge_extraction:  # a later session with a model need not read all old messages
             model = union(model, batch.read)
         progress = replace(progress, patterns=union(progress.patterns, batch.read), model=model)
-        _learned(core, _stamped(core, facts, batch), "patterns", partial(_passed, progress))
+        facts = _stamped(core, _facts_of(core, batch, {}), batch)
+        _learned(core, facts, "patterns", partial(_passed, progress))
     core.knowing.is_due = config.knowledge_extraction and bool(minus(discarded, progress.model))
 
 
@@ -491,9 +507,22 @@ def _stamped(core: SessionCore, facts: Sequence[knowledge.Fact], batch: _Batch) 
     return stamped
 
 
-def _tool_facts(core: SessionCore, messages: Sequence[Message]) -> list[knowledge.Fact]:
+def _facts_of(
+    core: SessionCore, batch: _Batch, called: Mapping[str | None, str | None]
+) -> list[knowledge.Fact]:
+    """The facts in *batch* that need no model. *called* has the tools of calls before it, by their ids."""
+    config = core.knowing.config
+    facts: list[knowledge.Fact] = []
+    if config.patterns:
+        facts += knowledge.pattern_facts(batch.messages, session_id=core.session_id, redact=core.redact_text)
+    return facts + (_tool_facts(core, batch.messages, called) if config.tool_facts else [])
+
+
+def _tool_facts(
+    core: SessionCore, messages: Sequence[Message], called: Mapping[str | None, str | None]
+) -> list[knowledge.Fact]:
     """Facts from successful results of tools, without siltstone's own tools."""
-    config, names = core.knowing.config, dict[str, str]()
+    config, names = core.knowing.config, dict(called)
     facts = []
     for message in messages:
         for part in message.parts:
@@ -501,7 +530,7 @@ def _tool_facts(core: SessionCore, messages: Sequence[Message]) -> list[knowledg
                 names[part.call_id] = part.name
             if part.kind != "tool_result" or part.is_error:
                 continue
-            name = part.name or names.get(part.call_id or "", "")
+            name = part.name or names.get(part.call_id) or ""
             if not name or names_own_tool(name):
                 continue
             fact = knowledge.tool_fact(

@@ -49,7 +49,7 @@ class Preset:
         documented: Whether it has the documented numbers and forms; else it has siltstone's own.
         options: The arguments for ``Session.open``.
         settings: The settings that were given.
-        most_hits: The maximum hits of a search; None if the system has no bound.
+        most_hits: The maximum hits of a search, 0 if a search finds nothing; None if the system has no bound.
         most_entries: The number of newest entries that a search can find; None for all.
         open_store: A function that opens the store for the system's searches, in a directory.
         archive: A function that opens the documented archive of a store; None if the system has none.
@@ -120,15 +120,19 @@ class System(ABC):
     def __repr__(self) -> str:
         return f"<presets.{self.name}>"
 
-    def from_config(self, source: str | os.PathLike[str], *, documented: bool = True) -> Preset:
+    def from_config(
+        self, source: str | os.PathLike[str], *, documented: bool = True, **settings: Any
+    ) -> Preset:
         """The preset from a configuration of the system itself.
 
-        A missing key has its default. Parts of the configuration about other things are left aside: the page
-        of the system says which tables are read.
+        A missing key has its default. Parts of the configuration about other things are left aside, and a
+        warning names them: the page of the system says which tables are read.
 
         Args:
             source: The text, or the path of a file.
             documented: As for a call.
+            settings: As for a call, in place of what the configuration says: ``profiles`` of ``waterfall``,
+                for example, which are objects of Python.
 
         Raises:
             ConfigError: the file cannot be read, or has the wrong format; an unknown key, with the nearest
@@ -150,7 +154,7 @@ class System(ABC):
                     )
                 given[known[key]], written[known[key]] = value, key
         try:
-            return self(documented=documented, **given)
+            return self(documented=documented, **{**given, **settings})
         except ConfigError as error:
             told = vars(error)
             setting = str(told.get("field", ""))

@@ -578,8 +578,8 @@ class Meerkat(System):
     def _read(self, text: str) -> Mapping[str, Table]:
         read = toml(text)
         inner = table(read.pop("compaction", {}), "compaction")
-        top = {key: value for key, value in read.items() if not isinstance(value, dict) or key in _KEYS}
-        known_tables({key: value for key, value in read.items() if key not in top}, ["compaction"])
+        top = {key: read.pop(key) for key in _KEYS if key in read}
+        known_tables(read, ["compaction", *_KEYS])
         return {"compaction": top | inner}
 
     def _made(self, settings: Mapping[str, Any], *, documented: bool) -> Preset:

@@ -331,6 +331,9 @@ _MEMORY: Final = (*_WINDOW_KEYS, "long_term_enabled", *_FACT_KEYS)
 _FACTS: Final[Mapping[str, Any]] = {"fact_unit": "chars", "fact_inclusive": True}
 
 
+_UNUSED: Final = (("memory", "persist_path"), ("knowledge", "knowledge_path"))  # a store has one place
+
+
 class Rustant(System):
     """Windows of messages; facts and corrections that later sessions of the namespace know.
 
@@ -338,19 +341,35 @@ class Rustant(System):
     """
 
     name: ClassVar[str] = "rustant"
+    #: The two documented pages of the configuration have names of their own for the same settings.
     tables: ClassVar[Mapping[str, Mapping[str, str]]] = {
-        "memory": {name: name for name in _MEMORY},
-        "search": {"enabled": "search_enabled", "index_dir": "index_dir", "max_results": "max_results"},
+        "memory": {
+            **{name: name for name in _MEMORY},
+            "window_size": "working_limit",
+            "compression_threshold": "auto_summarize_threshold",
+            "enable_persistence": "long_term_enabled",
+        },
+        "search": {
+            "enabled": "search_enabled",
+            "index_dir": "index_dir",
+            "index_path": "index_dir",
+            "max_results": "max_results",
+        },
         "knowledge": {
             "enabled": "knowledge_enabled",
             "max_rules": "max_rules",
             "min_entries": "min_entries",
+            "min_entries_for_distillation": "min_entries",
             "tool_rules": "tool_rules",
         },
     }
 
     def _read(self, text: str) -> Mapping[str, Table]:
-        return known_tables(toml(text), list(self.tables))
+        read = toml(text)
+        for name, key in _UNUSED:
+            if isinstance(read.get(name), dict) and key in read[name]:
+                read[f"{name}.{key}"] = read[name].pop(key)
+        return known_tables(read, list(self.tables))
 
     def _made(self, settings: Mapping[str, Any], *, documented: bool) -> Preset:
         said = {"long_term_enabled": True, "search_enabled": True, "knowledge_enabled": True, **settings}
@@ -370,22 +389,15 @@ class Rustant(System):
             knowledge_extraction=not documented,  # the system documents no model call for facts
             **facts,
         )
-        options: dict[str, Any] = {"policy": WindowCompactor(window)}
-        if not said["search_enabled"]:
-            options |= {"memory": False, "knowledge": False}
-        elif not said["long_term_enabled"]:
-            options["knowledge"] = False
-        else:
-            options["knowledge"] = learns
-        has_facts, finds = options["knowledge"] is learns, said["search_enabled"]
+        is_long: bool = said["long_term_enabled"]
         ranked = partial(open_store, ranker="hybrid", decay=Decay(1.0, 1.0))
         return Preset(
             self.name,
             documented,
-            options,
+            {"policy": WindowCompactor(window), "knowledge": learns if is_long else False},
             settings,
-            most_hits=most,
-            most_entries=window.short_term_limit if finds and not has_facts else None,
+            most_hits=most if said["search_enabled"] else 0,
+            most_entries=None if is_long else window.short_term_limit,
             open_store=ranked if documented else open_store,
         )
 

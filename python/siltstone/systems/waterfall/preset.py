@@ -11,7 +11,7 @@ from siltstone.compaction import checks
 from siltstone.compaction.checks import nearest
 from siltstone.errors import ConfigError
 from siltstone.systems.base import Preset, System, chosen
-from siltstone.systems.reading import Table, markdown_settings, table, toml
+from siltstone.systems.reading import Table, known_tables, markdown_settings, table, toml
 from siltstone.systems.waterfall.config import WaterfallConfig
 from siltstone.systems.waterfall.policy import WaterfallCompactor
 from siltstone.systems.waterfall.vault import VaultFiles
@@ -32,12 +32,16 @@ _KEYS: Final = {
 }
 
 
+_UNUSED: Final = ("compaction_threshold",)  # of a documented file, though runs follow from the windows alone
+
+
 class Waterfall(System):
     """Shows a session at three scales, by the number of its messages.
 
     A configuration is the documented Markdown, whose lines ``**key**: value`` are settings, or TOML with the
     same keys, at the top or in the table ``[waterfall]``. ``profile`` is the name of the model that writes
-    the summaries: ``summarizer`` is the session's model; other models are given as ``profiles=`` in code.
+    the summaries: ``summarizer`` is the session's model; ``from_config(..., profiles={name: model})`` gives
+    others.
     """
 
     name: ClassVar[str] = "waterfall"
@@ -52,6 +56,7 @@ class Waterfall(System):
                 raise ConfigError(
                     f"{error}; nor is it Markdown with lines **key**: value", field="config", value=text
                 ) from error
+            known_tables({key: found.pop(key) for key in _UNUSED if key in found}, ())
             return {"": found}
         inner = table(read.pop("waterfall", {}), "waterfall")
         return {"": {**read, **inner}}
