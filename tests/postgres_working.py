@@ -33,7 +33,6 @@ __all__ = [
     "problems",
     "said",
     "seen",
-    "set_up",
     "until",
     "work",
 ]
@@ -259,17 +258,6 @@ def mutated(mutant: str) -> Iterator[None]:
     if mutant:
         MUTANTS[mutant]()
     yield
-
-
-def set_up(dsn: str, schema: str, word: str) -> str:
-    """Makes the tables, and writes a word, if there is one. Returns the result."""
-    try:
-        with opened(dsn, schema=schema, setup=True) as store:
-            if word:
-                store.index("a", [Entry(word)])
-    except Exception as error:  # it is told in another process
-        return repr(error)
-    return "done"
 
 
 def seen(store: Any) -> dict[str, Any]:

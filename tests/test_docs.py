@@ -107,12 +107,6 @@ def where(page: Path) -> str:
     return page.relative_to(CHECKOUT).as_posix()
 
 
-def test_the_pages_of_the_house_are_there():
-    assert {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/index.md"} <= {
-        where(page) for page in PAGES
-    }
-
-
 @pytest.mark.parametrize("page", [page for page in RUN if where(page) not in PRINTED], ids=where)
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch, a_provider, request):
     for framework in needed(page):
@@ -148,12 +142,6 @@ def test_the_examples_of_every_page_are_typed(tmp_path):
     sources = {names[where(page)]: module(page) for page in RUN if not needed(page)}
     told = checked({name: source for name, source in sources.items() if source.strip()}, tmp_path)
     assert told.startswith("Success: "), told
-
-
-def test_an_example_with_a_wrong_type_is_found(tmp_path):
-    told = checked({"page": "import siltstone\n\nsiltstone.SimpleMemoryStore().search(1)\n"}, tmp_path)
-    assert "page.py:3: error: " in told
-    assert "arg-type" in told
 
 
 @pytest.mark.parametrize(("page", "runs"), PRINTED.items())
@@ -238,62 +226,3 @@ def test_every_page_is_reached_from_the_index():
     index = CHECKOUT / "docs" / "index.md"
     reached = {(index.parent / link.partition("#")[0]).resolve() for link in links(index.read_text("utf-8"))}
     assert [where(page) for page in RUN if page.parent != CHECKOUT and page not in {*reached, index}] == []
-
-
-PAGE = """
-# A title, and more
-
-Some prose with a [link](#a-title-and-more) and `[none](nowhere.md)`.
-
-```python
-value = 1
-```
-
-- in a list:
-
-  ```python
-  value += 1
-  assert value == 2
-  ```
-
-<!-- not run: needs a key -->
-
-```python
-raise SystemExit
-```
-
-```console
-$ python
-```
-"""
-
-
-def test_blocks_are_read_with_their_line_and_their_excuse():
-    found = list(blocks(PAGE))
-    assert [(block.word, block.line, block.excused) for block in found] == [
-        ("python", 7, False),
-        ("python", 13, False),
-        ("python", 20, True),
-        ("console", 24, False),
-    ]
-    assert found[1].text == "value += 1\nassert value == 2"
-
-
-def test_an_example_that_is_wrong_fails_and_names_its_line():
-    namespace: dict[str, Any] = {}
-    first, second, *_ = blocks(PAGE.replace("value == 2", "value == 3"))
-    run(first, Path("page.md"), namespace)
-    with pytest.raises(AssertionError) as caught:
-        run(second, Path("page.md"), namespace)
-    assert caught.traceback[-1].lineno == 14 - 1  # counted from 0
-
-
-def test_an_example_may_await():
-    namespace: dict[str, Any] = {}
-    run(Block("python", "import asyncio\nawait asyncio.sleep(0)\ndone = True", 1), Path("page.md"), namespace)
-    assert namespace["done"] is True
-
-
-def test_links_in_code_are_none_and_headings_are_anchors():
-    assert links(PAGE) == ["#a-title-and-more"]
-    assert anchors(PAGE) == {"a-title-and-more"}

@@ -416,12 +416,14 @@ class AdapterContract:
             return copy.deepcopy([*messages, *messages[:adds]])
 
         script = [*(Call((f"salt-{number}-{'x' * 400}",)) for number in range(6)), Say("Done.")]
-        sent = []
+        sent, logs = [], []
         for case in (self.case, copy.copy(self.case)):
             case.change = None if case is self.case else change
             session = opened(policy=siltstone.ThresholdCompactor(), model=None)
             run = case.play(session, script, ["Do the rounds."], is_async=is_async)
+            logs.append([read_message(each, 0).text for each in session.log()])
             sent.append([[[part.text for part in each.parts] for each in self.read(one)] for one in run.sent])
+        assert logs[0] == logs[1]
         assert any("tokens cut" in json.dumps(each) for each in sent[0])
         more = len(sent[1][0]) - len(sent[0][0])
         assert bool(more) == adds

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,7 +22,6 @@ from adapters.contract import (
     INPUT_TOKENS,
     OUTPUT_TOKENS,
     SUMMARY,
-    SUMMARY_USAGE,
     SYSTEM,
     AdapterContract,
     Call,
@@ -39,7 +35,7 @@ from adapters.contract import (
     opened,
 )
 from adapters.scripted_server import scripted
-from servers.provider import Provider, Refusal, Said, provider
+from servers.provider import Provider, Refusal
 from siltstone.adapters.anthropic import SiltstoneMiddleware
 from siltstone.tools.base import dispatch
 
@@ -289,31 +285,6 @@ def test_the_beta_calls_are_prepared_too() -> None:
         sdk.beta.messages.create(**asked(session, messages))
     assert len(run.sent[0]) < len(messages)
     assert SUMMARY in json.dumps(run.sent[0])
-
-
-def test_a_summariser_of_the_same_api_counts_its_usage() -> None:
-    asks: list[Any] = []
-
-    def serve(body: dict[str, Any]) -> Said:
-        asks.append(body["max_tokens"])
-        return Said("s", SUMMARY, usage=(SUMMARY_USAGE.input_tokens, SUMMARY_USAGE.output_tokens))
-
-    with provider() as server, anthropic.Anthropic(base_url=server.url, **QUIET) as sdk:
-        server.model = serve
-        session = opened(siltstone.models.anthropic("small", sdk))
-        script, inputs = conversation(6)
-        AnthropicCase().play(session, script, inputs, is_async=False)
-    assert set(asks) == {200}
-    made = len(session.compactions())
-    assert made > 0
-    assert session.usage.input_tokens == made * SUMMARY_USAGE.input_tokens
-    assert {each.usage[0].model for each in session.compactions()} == {"small"}
-
-
-def test_the_example_remembers() -> None:
-    example = Path(__file__).parents[2] / "examples" / "anthropic_loop.py"
-    told = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True).stdout
-    assert "The crate of the port of Antwerp" in told
 
 
 def test_clients_of_other_clouds_are_prepared_alike() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -297,23 +295,6 @@ def said(text: str) -> Any:
     return {"messages": [("user", text)]}
 
 
-def test_each_thread_has_a_session_of_its_own_and_idle_ones_are_closed() -> None:
-    with siltstone.SimpleMemoryStore() as store:
-        opened_for: list[str] = []
-
-        def open_session(thread_id: str) -> siltstone.Session:
-            opened_for.append(thread_id)
-            return store.session(thread_id, context_window=10_000)
-
-        hook = SiltstoneMiddleware(open_session, most_open=1)
-        agent, _ = clerk([Say(f"Answer {number}.") for number in range(3)], [hook])
-        for thread in ("ann", "ben", "ann"):
-            agent.invoke(said(f"I am {thread}."), on(thread))
-        hook.close()
-        assert opened_for == ["ann", "ben", "ann"]
-        assert [len(store.session(name).log()) for name in ("ann", "ben")] == [4, 2]
-
-
 def test_a_second_thread_in_one_session_is_refused_before_it_writes() -> None:
     session = opened()
     agent, _ = clerk([Say("One."), Say("Two.")], [SiltstoneMiddleware(session)])
@@ -465,24 +446,6 @@ def test_an_agent_inside_of_a_graph_goes_on_with_its_own_session() -> None:
     assert len(store.session(opened_for[0]).log()) == 4
 
 
-def test_what_other_middleware_edits_in_a_request_stays_edited_there() -> None:
-    session = opened()
-
-    class Careful(AgentMiddleware[Any, Any, Any]):
-        def wrap_model_call(self, request: Any, handler: Any) -> Any:
-            changed = [each.model_copy(update={"content": "[hidden]"}) for each in request.messages[-1:]]
-            note = HumanMessage("Be brief.", id="note")
-            return handler(request.override(messages=[*request.messages[:-1], *changed, note]))
-
-    agent, run = clerk([Say("One."), Say("Two.")], [Careful(), SiltstoneMiddleware(session)])
-    agent.invoke(said("A secret."), on("1"))
-    done = agent.invoke(said("Another."), on("1"))
-    assert [each.text for each in run.sent[-1]] == ["A secret.", "One.", "[hidden]", "Be brief."]
-    assert [each.text for each in done["messages"]] == ["A secret.", "One.", "Another.", "Two."]
-    assert [each["content"] for each in session.log()] == ["A secret.", "One.", "Another.", "Two."]
-    assert session.compactions() == []
-
-
 def test_a_tool_that_is_called_wrongly_tells_the_model_why() -> None:
     hook = SiltstoneMiddleware(opened())
     search = next(each for each in hook.tools if each.name == "memory_search")
@@ -554,13 +517,6 @@ def test_a_cut_result_keeps_what_the_host_has_beside_it_and_has_an_id_of_its_own
     assert (written.content, written.artifact) == ("cut", {"rows": [1, 2]})
     assert written.id not in (None, "tool-1")
     assert message.content == "x" * 9_000
-
-
-def test_the_example_runs() -> None:
-    example = Path(__file__).parent.parent.parent / "examples" / "langchain_agent.py"
-    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True)
-    assert "The agent: On quay 0" in done.stdout
-    assert "memory_search found: [" in done.stdout
 
 
 CASE = LangChainCase()

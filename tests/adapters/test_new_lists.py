@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -14,9 +13,9 @@ import openai
 import pytest
 
 from servers.provider import Provider, Said, provider
-from siltstone import AsyncSession, Session
+from siltstone import Session
 from siltstone.adapters.anthropic import SiltstoneMiddleware
-from siltstone.adapters.openai import async_prepared, prepared
+from siltstone.adapters.openai import prepared
 from siltstone.errors import ConfigError
 
 Ask = Callable[[list[Any]], None]
@@ -94,24 +93,6 @@ def test_a_host_that_sends_only_what_is_new_is_answered_from_the_whole_session(
             ask([{"role": "user", "content": "yes"}])
         assert len(session.log()) == len(session.history()) == 80
         assert not session.compactions()
-
-
-async def _ask_async(session: AsyncSession, turns: int) -> None:
-    async with openai.AsyncOpenAI() as client:
-        create = async_prepared(session, client.chat.completions.create)
-        for number in range(turns):
-            await create(model="m", messages=[boat(number)])
-
-
-def test_an_async_session_gets_the_answers_too(tmp_path: Path, server: Provider) -> None:
-    async def main() -> int:
-        session = await AsyncSession.open(tmp_path, "s", context_window=50_000, unrelated="always")
-        await _ask_async(session, 5)
-        count = len(await session.log())
-        await session.close()
-        return count
-
-    assert asyncio.run(main()) == 10
 
 
 @pytest.mark.parametrize("name", ["previous_response_id", "conversation"])

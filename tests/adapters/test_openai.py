@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
-import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,23 +18,9 @@ from pydantic import TypeAdapter
 
 import siltstone
 import siltstone.models
-from adapters.contract import (
-    SUMMARY,
-    SUMMARY_USAGE,
-    SYSTEM,
-    AdapterContract,
-    Call,
-    Case,
-    Refuse,
-    Reply,
-    Run,
-    Say,
-    conversation,
-    look_up,
-    opened,
-)
+from adapters.contract import SYSTEM, AdapterContract, Call, Case, Refuse, Reply, Run, Say, look_up, opened
 from adapters.scripted_server import scripted
-from servers.provider import Provider, Said, provider
+from servers.provider import Provider
 from siltstone.adapters.openai import async_prepared, prepared
 from siltstone.tools.base import dispatch
 
@@ -190,30 +172,6 @@ def test_responses_are_prepared_by_their_input() -> None:
             call(**options)
 
 
-def test_two_calls_at_once_are_each_sent_their_own_list() -> None:
-    session, wrong = opened(policy=None, model=None), list[Any]()
-    create = prepared(session, lambda messages: messages)
-    begun = threading.Barrier(2)
-
-    def loop(name: str) -> None:
-        messages: list[Any] = [{"role": "user", "content": "Who is there?"}]
-        begun.wait()
-        for number in range(20):
-            messages += [
-                {"role": "assistant", "content": f"{name} {number}"},
-                {"role": "user", "content": f"Go on, {name} {number}."},
-            ]
-            if create(messages=messages) != messages:
-                wrong.append(name)
-
-    threads = [threading.Thread(target=loop, args=(name,)) for name in ("ann", "ben")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-
-
 def test_a_message_that_is_changed_in_place_is_sent_as_it_is_now() -> None:
     """A session takes it for the message that it was: the log keeps what was said first."""
     session = opened(policy=None, model=None)
@@ -223,16 +181,6 @@ def test_a_message_that_is_changed_in_place_is_sent_as_it_is_now() -> None:
     messages[0]["content"] = "[cleared]"
     assert create(messages=[*messages, {"role": "user", "content": "And?"}])[0] is messages[0]
     assert session.log()[0]["content"] == "A secret."
-
-
-def test_an_error_that_is_no_overflow_reaches_the_caller() -> None:
-    session, run = opened(), Run()
-    with scripted([Refuse("Invalid tool.")], noted(run)) as server, client(server) as sdk:
-        create = prepared(session, sdk.chat.completions.create)
-        asks = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "Hello"}]
-        with pytest.raises(openai.BadRequestError, match="Invalid tool"):
-            create(**asked(create, asks))
-    assert len(run.sent) == 1
 
 
 OVERFLOW = {
@@ -341,28 +289,3 @@ def test_a_field_that_is_too_long_costs_nothing() -> None:
     assert len(run.sent) == 1
     assert session.compactions() == []
     assert session.agent_model == "scripted"
-
-
-def test_a_summariser_of_the_same_api_counts_its_usage() -> None:
-    asks: list[Any] = []
-
-    def serve(body: dict[str, Any]) -> Said:
-        asks.append(body["max_completion_tokens"])
-        return Said("s", SUMMARY, usage=(SUMMARY_USAGE.input_tokens, SUMMARY_USAGE.output_tokens))
-
-    with provider() as server, client(server) as sdk:
-        server.model = serve
-        session = opened(siltstone.models.openai("small", sdk))
-        script, inputs = conversation(6)
-        OpenAICase().play(session, script, inputs, is_async=False)
-    assert set(asks) == {200}
-    made = len(session.compactions())
-    assert made > 0
-    assert session.usage.input_tokens == made * SUMMARY_USAGE.input_tokens
-    assert {each.usage[0].model for each in session.compactions()} == {"small"}
-
-
-def test_the_example_remembers() -> None:
-    example = Path(__file__).parents[2] / "examples" / "openai_loop.py"
-    told = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True).stdout
-    assert "The crate of the port of Antwerp" in told

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,7 +56,7 @@ from adapters.contract import (
     through_the_log,
 )
 from siltstone.adapters.pydantic_ai import PydanticAIDialect, SiltstoneCapability, summariser
-from siltstone.messages import decode, encode, read_message
+from siltstone.messages import decode, encode
 
 
 class Scripted:
@@ -261,13 +258,6 @@ class TestTheLawsWithAHistoryThatIsRewritten(AdapterContract):
     case = PydanticAICase("system_prompt", rewrite_history=True)
 
 
-def test_the_example_runs() -> None:
-    example = Path(__file__).parent.parent.parent / "examples" / "pydantic_ai_agent.py"
-    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True)
-    assert "The agent: On quay 0" in done.stdout
-    assert "memory_search found: [" in done.stdout
-
-
 PNG = BinaryContent(data=b"\x89PNG", media_type="image/png")
 MESSAGES = [
     ModelRequest(parts=[SystemPromptPart("Be brief."), UserPromptPart("Where?")]),
@@ -326,51 +316,6 @@ def test_a_second_conversation_in_one_session_is_refused_and_a_store_has_one_for
         assert [len(store.session(name).log()) for name in ("ann", "ben")] == [2, 2]
 
 
-def test_an_edit_of_the_first_message_is_one_where_each_request_opens_the_session(tmp_path: Path) -> None:
-    """Complete lists, and ``unrelated="branch"``: nothing else tells an edit from a restart."""
-    options: dict[str, Any] = {"path": tmp_path, "memory": True, "policy": None, "model": None}
-    history: Any = None
-    for text in ("First?", "Second?"):
-        with opened(unrelated="branch", **options) as session:
-            agent = Agent(TestModel(call_tools=[]), capabilities=[SiltstoneCapability(session)])
-            history = asyncio.run(agent.run(text, message_history=history)).all_messages()
-            assert session.compactions() == []
-    with opened(unrelated="branch", **options) as session:
-        agent = Agent(TestModel(call_tools=[]), capabilities=[SiltstoneCapability(session)])
-        asyncio.run(agent.run("Edited?"))
-        assert read_message(session.history()[0], 0).text == "Edited?"
-        assert [each.reason for each in session.compactions()] == ["branch"]
-
-
-def test_a_system_prompt_with_the_time_in_it_is_sent_as_it_is_now(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"path": tmp_path, "memory": True, "policy": None, "model": None}
-    for hour in range(3):
-        with opened(**options) as session:
-            run = Run()
-            model = FunctionModel(Scripted([Say("Noted.")], run))
-            hook: Any = SiltstoneCapability(session)
-            agent = Agent(model, capabilities=[hook], system_prompt=f"It is {hour} o'clock.")
-            asyncio.run(agent.run("Hi"))
-            assert run.systems == [f"It is {hour} o'clock."]
-            said = [each for each in session.log() if read_message(each, 0).role != "system"]
-            assert len(said) == 2 * hour + 2
-            assert session.compactions() == []
-
-
-def test_each_conversation_has_a_session_of_its_own() -> None:
-    store = siltstone.SimpleMemoryStore()
-
-    async def main() -> None:
-        capability: Any = SiltstoneCapability(lambda name: store.session(name, context_window=9_000))
-        agent = Agent(TestModel(call_tools=[]), capabilities=[capability])
-        for name in ("ann", "ben", "ann"):
-            await agent.run(f"I am {name}.", conversation_id=name)
-        await capability.close()
-
-    asyncio.run(main())
-    assert {each.session_id for each in store.sessions().sessions} == {"ann", "ben"}
-
-
 def test_a_model_of_the_framework_writes_summaries_and_the_run_counts_them_once() -> None:
     async def main() -> None:
         writer = summariser(TestModel(custom_output_text=SUMMARY))
@@ -385,50 +330,6 @@ def test_a_model_of_the_framework_writes_summaries_and_the_run_counts_them_once(
             assert any(SUMMARY in str(part.content) for each in run.sent[-1] for part in each.parts[:1])
 
     asyncio.run(main())
-
-
-def test_what_other_capabilities_edit_in_a_request_stays_edited_there() -> None:
-    session = opened()
-
-    @dataclass
-    class Careful(AbstractCapability[Any]):
-        async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
-            hidden = ModelRequest(parts=[UserPromptPart("[hidden]")])
-            request_context.messages = [*request_context.messages[:-1], hidden]
-            return request_context
-
-    run = Run()
-    agent = Agent(
-        FunctionModel(Scripted([Say("One."), Say("Two.")], run)),
-        capabilities=[Careful(), SiltstoneCapability(session)],
-    )
-
-    async def main() -> Any:
-        first = await agent.run("A secret.")
-        return await agent.run("Another.", message_history=first.all_messages())
-
-    done = asyncio.run(main())
-    assert [part.content for each in run.sent[-1] for part in each.parts] == ["A secret.", "One.", "[hidden]"]
-    assert len(done.all_messages()) == 4
-    assert session.log()[2]["content"] == "Another."
-    assert session.compactions() == []
-
-
-def test_a_message_that_is_changed_in_place_is_read_again() -> None:
-    session, run = opened(), Run()
-    agent = Agent(
-        FunctionModel(Scripted([Say("One."), Say("Two.")], run)), capabilities=[SiltstoneCapability(session)]
-    )
-
-    async def main() -> None:
-        history = (await agent.run("A secret.")).all_messages()
-        history[0].parts[0].content = "[cleared]"
-        await agent.run("Another.", message_history=history)
-
-    asyncio.run(main())
-    assert [part.content for each in run.sent[-1] for part in each.parts] == ["[cleared]", "One.", "Another."]
-    assert "secret" not in json.dumps(session.history())
-    assert [each.reason for each in session.compactions()] == ["branch"]
 
 
 def test_a_search_leaves_the_event_loop_free(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -35,9 +34,6 @@ RAWS: list[Raw] = [
 def rewritten() -> tuple[list[Message], Compaction]:
     """0, 1 rules · 2-6 discarded · 7 a rule · 8 discarded · 9, 10 retained."""
     return run(RAWS, ThresholdCompactor(CompactionConfig(recent_turn_budget=1)))
-
-
-Tamper = Callable[[list[Message], Compaction], Compaction]
 
 
 def refused(history: list[Message], compaction: Compaction, fault: str) -> None:

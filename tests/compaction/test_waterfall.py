@@ -337,7 +337,7 @@ def test_wf_24_the_schedule_counts_what_was_said_and_not_what_is_in_view():
 
 def test_wf_25_long_term_stays_within_its_budget():
     session = Play(WaterfallCompactor(WaterfallConfig(longterm_budget_tokens=100)), lambda r: distinct(400))
-    session.add(*said(600))
+    session.add(*said(300))
     for message in session.summaries()[:1]:
         assert session.policy.token_rule.count_text(unmarked(message.text).partition("\n\n")[2]) <= 100
 

@@ -106,15 +106,6 @@ def test_a_batch_is_its_queries_one_by_one_and_a_row_of_zeros_finds_nothing(kind
 
 
 @pytest.mark.parametrize("kind", DENSE)
-def test_k_may_be_0_and_larger_than_the_index(kind):
-    index = make(kind)
-    assert index.search(np.ones(8), 3)[0].shape == (0,)
-    index.add(rows_of(5, 8))
-    assert index.search(np.ones(8), 0)[0].shape == (0,)
-    assert sorted(index.search(np.ones(8), 10**30)[0].tolist()) == [0, 1, 2, 3, 4]
-
-
-@pytest.mark.parametrize("kind", DENSE)
 def test_removed_rows_are_not_found_and_their_ids_are_not_given_again(kind):
     rows = rows_of(500, 8)
     index = make(kind)

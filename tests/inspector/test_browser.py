@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -38,8 +37,6 @@ pytestmark = pytest.mark.skipif(
     (BROWSER is None or DRIVER is None) and not (os.environ.get("CI") == "true" and sys.platform == "linux"),
     reason="there is no Chromium: apt-get install chromium chromium-driver",
 )
-
-Find = Callable[[str], Any]
 
 
 @pytest.fixture(scope="module")
@@ -177,44 +174,6 @@ def media(driver: webdriver.Chrome, **features: str) -> None:
 def width(driver: webdriver.Chrome, pixels: int) -> None:
     size = {"width": pixels, "height": 800, "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-
-
-FAULTY = """<!doctype html><title>Faulty</title>
-<meta http-equiv="Content-Security-Policy" content="style-src 'none'">
-<style>p { color: red }</style><script>nowhere()</script><img src="missing.png">"""
-
-
-def test_an_error_of_a_page_is_seen_and_the_next_tab_has_none_of_it(
-    driver: webdriver.Chrome, tmp_path: Path
-) -> None:
-    page = tmp_path / "faulty.html"
-    page.write_text(FAULTY, "utf-8")
-    driver.get(page.as_uri())
-    seen: list[str] = []
-
-    def all_seen() -> bool:
-        seen.extend(each["message"] for each in errors(driver))
-        return all(
-            any(word in each for each in seen)
-            for word in ("Content Security Policy", "nowhere is not defined", "missing.png")
-        )
-
-    until(driver, all_seen)
-    assert all(each.startswith("file://") for each in seen), seen
-    driver.execute_script("setInterval(() => console.error('left'), 5)")
-    until(driver, lambda: any("left" in each["message"] for each in errors(driver)))
-    width(driver, 400)
-    assert driver.execute_script("return innerWidth") == 400
-    blank(driver)
-    assert errors(driver) == []
-    assert driver.execute_script("return innerWidth") != 400
-
-
-def noon(driver: webdriver.Chrome) -> None:
-    """Takes the reader where it is noon: there, a message of some minutes ago is of today."""
-    ahead = 12 - datetime.now(UTC).hour
-    zone = {"timezoneId": f"Etc/GMT{-ahead:+d}"}  # they are named by how far they are behind
-    driver.execute_cdp_cmd("Emulation.setTimezoneOverride", zone)
 
 
 def test_a_browser_without_the_token_sees_how_to_get_in(driver: webdriver.Chrome, place: Path) -> None:
@@ -524,30 +483,3 @@ def test_on_paper_stands_the_content_alone_and_nothing_is_folded(driver: webdriv
         assert driver.execute_script(hidden) == 0, "what is folded on a screen is not on paper"
     finally:
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-
-
-def test_a_sheet_of_paper_has_tables_with_heads_and_summaries_of_its_width(
-    driver: webdriver.Chrome, base: str
-) -> None:
-    width(driver, 700)  # as A4 is, without its margins
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    try:
-        driver.get(f"{base}/session?session=work")
-        assert one(driver, "#compactions thead th:nth-child(2)").is_displayed()
-        assert one(driver, "#compactions tbody tr").value_of_css_property("display") == "table-row"
-        assert driver.execute_script("return document.documentElement.scrollWidth") <= 700
-        driver.get(f"{base}/compaction?session=work&id=2")
-        wide = "return document.querySelector(arguments[0]).clientWidth"
-        assert driver.execute_script(wide, ".after .box") > 0.9 * driver.execute_script(wide, "main")
-        seen = "return document.querySelector('.old details > pre').checkVisibility()"
-        assert driver.execute_script(seen), "what it replaced is there as well"
-        assert driver.execute_script("return document.documentElement.scrollWidth") <= 700
-        noon(driver)
-        driver.get(f"{base}/compaction?session=work&id=2")
-        driver.execute_script("dispatchEvent(new Event('beforeprint'))")
-        assert "today" not in one(driver, "#change time").get_attribute("textContent")
-        driver.execute_script("dispatchEvent(new Event('afterprint'))")
-        assert "today" in one(driver, "#change time").get_attribute("textContent")
-    finally:
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from http.client import HTTPConnection
 import pytest
 from starlette.testclient import TestClient
 
-from conversations import small, turns, user
+from conversations import small, turns
 from inspecting import BASE, PORT, figure, figures, shown, started, told
 from postgres_stores import PostgresPool
 from servers.postgres import Postgres
@@ -73,13 +72,6 @@ def test_the_pages_have_the_figures_of_the_commands(address: str) -> None:
             assert figure(page, name) == doctor[name]
 
 
-def test_a_session_that_nobody_has_is_told_and_not_begun(address: str) -> None:
-    with inspected(address) as (client, subject):
-        for page in ("session", "log", "search", "facts"):
-            assert "has no session" in shown(client, f"/{page}?session=nobody", 404)
-        assert [each.session_id for each in subject.store.sessions().sessions] == ["work"]
-
-
 def test_another_process_is_followed(address: str) -> None:
     with inspected(address) as (client, subject):
         before, all_before = stamp(subject, "work"), stamp(subject, None)
@@ -118,20 +110,3 @@ def test_the_command_serves_an_address_and_tells_no_password(address: str) -> No
     assert done.returncode == 2
     assert "hunter2" not in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_a_change_goes_through_after_its_preview(address: str) -> None:
-    def open_store(read_only: bool) -> Store:
-        return open_place(address, read_only=read_only)
-
-    with Subject("database", open_store, write=True) as subject:
-        access = Access(PORT)
-        app = inspector_app(subject, access)
-        with TestClient(app, base_url=BASE, cookies={access.cookie_name: access.cookie}) as client:
-            page = shown(client, "/change?session=work&do=undo")
-            fields = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', page))
-            answer = client.post("/change", data=fields | {"name": "work"}, headers={"origin": BASE})
-            assert answer.status_code == 200, answer.text
-        with Session.open(address, "work", policy=None) as session:
-            session.append(user("still there"))
-            assert session.compactions() == []

@@ -25,7 +25,6 @@ from siltstone.messages import (
     Message,
     RepairedMessage,
     SummaryMessage,
-    as_history,
     groups,
     in_flight,
     opens_turn,
@@ -355,16 +354,3 @@ def test_an_outline_holds_nothing_of_the_messages():
     del history
     gc.collect()
     assert ([sys.getrefcount(raw) for raw in raws], sys.getrefcount(raws[0]["content"])) == before
-
-
-def test_messages_that_were_read_are_outlined_once_for_each_rule() -> None:
-    messages = read_history([{"role": "user", "content": f"message {n}"} for n in range(3)])
-    history = as_history(messages)
-    assert as_history(history) is history
-    assert all(one is other for one, other in zip(history, messages, strict=True))
-    assert list(history.numbers(0, 3)) == [(0, 3)]
-
-    def always(_: object) -> bool:
-        return True
-
-    assert as_history(history, always).rule is always

@@ -84,7 +84,7 @@ CASES: dict[str, tuple[list[Raw], list[Raw]]] = {
         [ask(), call("b", "c"), result("b"), result("a")],
         [ask(), quote(), call("b", "c"), result("b")],
     ),
-    "a history of one orphan keeps a message": ([result("a")], [quote()]),
+    "a history of orphans still gives messages": ([result("a")], [quote()]),
     "a second result is quoted": (
         [ask(), call("a"), result("a"), result("a", "no"), say()],
         [ask(), call("a"), result("a"), quote(AGAIN, "no"), say()],
@@ -168,7 +168,7 @@ CASES: dict[str, tuple[list[Raw], list[Raw]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_broken_is_made_whole(name: str) -> None:
+def test_sb_51_54_55_56_57_what_is_broken_is_made_whole(name: str) -> None:
     raws, expected = CASES[name]
     before = copy.deepcopy(raws)
     repaired = repair(raws)
@@ -252,11 +252,6 @@ def test_rules_between_two_messages_of_a_turn_stay_between_them() -> None:
     raws = [ask(), use("a"), rules, use("b"), ask("stop"), say()]
     answered = {"role": "user", "content": [no_block("a"), no_block("b")]}
     assert repair(raws).messages == [*raws[:4], answered, *raws[4:]]
-
-
-def test_a_long_result_is_cut() -> None:
-    (message,) = repair([result("a", "x" * 5_000)]).messages
-    assert message == quote(text="x" * 1_012 + "…[truncated]")  # type: ignore[comparison-overlap]
 
 
 def test_a_picture_becomes_a_placeholder() -> None:

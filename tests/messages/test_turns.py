@@ -112,10 +112,6 @@ def test_a_host_is_asked_about_texts_beside_results_up_to_the_first_request() ->
     assert asked == ["[hook]", "build"] * 2
 
 
-def test_consecutive_user_messages_are_turns_of_their_own() -> None:
-    assert turns(numbered(ask(), ask(), say())) == [Turn(0, 1, 0), Turn(1, 3, 1)]
-
-
 def test_a_summary_opens_no_turn_and_lies_in_the_preamble() -> None:
     summary = SummaryMessage("[Context compacted] x", ((1, 5),))
     history = read_history([{"role": "system", "content": "s"}, summary, ask(), say()])
@@ -141,16 +137,6 @@ def test_what_was_injected_elsewhere_opens_no_turn() -> None:
 @pytest.mark.parametrize("provenance", ["placeholder", "repaired"])
 def test_what_we_wrote_ourselves_opens_no_turn(provenance: Any) -> None:
     assert turns(numbered(ask(), marked(ask(), provenance))) == [Turn(0, 2, 0)]
-
-
-def test_results_in_user_role_open_no_turn() -> None:
-    history = numbered(ask(), use("a"), results("a"), say())
-    assert turns(history) == [Turn(0, 4, 0)]
-
-
-def test_a_developer_message_in_the_middle_belongs_to_the_turn_around_it() -> None:
-    rule = {"role": "developer", "content": "be brief"}
-    assert turns(numbered(rule, ask(), rule, say(), ask())) == [Turn(1, 4, 1), Turn(4, 5, 4)]
 
 
 def test_nothing_is_in_flight_without_a_turn() -> None:

@@ -257,7 +257,7 @@ def test_a_compaction_brings_nothing_that_a_provider_refuses(legal: bool, data: 
         raws = rewritten
 
 
-def test_a_hundred_thousand_messages_are_checked_in_linear_time() -> None:
-    raws = [ask(), *[m for n in range(25_000) for m in (call(f"c{n}"), result(f"c{n}"))]]
+def test_thirty_thousand_messages_are_checked_in_linear_time() -> None:
+    raws = [ask(), *[m for n in range(8_000) for m in (call(f"c{n}"), result(f"c{n}"))]]
     assert validate_history(raws) == []
-    assert len(validate_history([ask(), *[result("a") for _ in range(50_000)]])) == 50_000
+    assert len(validate_history([ask(), *[result("a") for _ in range(15_000)]])) == 15_000

@@ -131,7 +131,7 @@ def test_terms_of_crowded_corners_are_those_of_the_twin(text: str) -> None:
 
 
 def test_the_twins_read_every_assigned_code_point_alike() -> None:
-    texts = [f"x{c}y {c}z 漢{c}字" for c in assigned()]
+    texts = [f"x{c}y {c}z 漢{c}字" for c in [*assigned()][:: 1 if PROFILE == "slow" else 4]]
     for start in range(0, len(texts), 1000):
         text = "\n".join(texts[start : start + 1000])
         assert _native.terms(text) == twin.terms(text)
@@ -141,7 +141,7 @@ def test_terms_of_recorded_conversations_are_those_of_the_twin(data_dir: Path) -
     files = sorted(data_dir.glob("*.json*"))
     texts = sorted({text for file in files for line in _documents(file) for text in _strings(line)})
     assert len(texts) > 9_000
-    for text in texts[:: 1 if PROFILE == "slow" else 4]:
+    for text in texts[:: 1 if PROFILE == "slow" else 12]:
         check(text)
 
 

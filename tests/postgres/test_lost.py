@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg_pool import ConnectionPool
 
-from conversations import small, turns, user
+from conversations import small, turns
 from postgres_stores import PostgresPool
 from postgres_working import hurry, until
 from servers import Moment, Postgres, Proxy
@@ -258,22 +258,6 @@ def test_a_warning_of_a_cancelled_wait_makes_the_outcome_unknown(newest_pool: Po
         assert [each.content for each in store.entries("a").entries] == ["silt", "mud"]
 
 
-def test_a_store_is_closed_while_a_write_waits_for_another_one(newest_pool: PostgresPool) -> None:
-    newest_pool.empty()
-    with psycopg.connect(newest_pool.pool.conninfo) as held:
-        with PostgresStore.open(newest_pool.pool) as store:
-            store.index("a", [Entry("silt")])
-            hurry(store)
-            held.execute("SELECT * FROM siltstone.root FOR UPDATE")
-            with pytest.raises(StoreUnavailableError) as caught:
-                store.index("a", [Entry("mud")])
-            assert vars(caught.value)["outcome"] == "unknown"
-        held.rollback()  # what the server has begun, it finishes
-        with PostgresStore.open(newest_pool.pool) as store:
-            assert [each.content for each in store.entries("a").entries][:1] == ["silt"]
-            assert store.check() == []
-
-
 def test_an_interrupt_does_not_cancel_a_write(
     newest_pool: PostgresPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,17 +300,3 @@ def test_an_interrupt_does_not_cancel_a_write(
         interrupting.join()
         assert done.wait(300)
         assert [each.content for each in store.entries("a").entries] == ["silt", "mud"]
-
-
-def test_a_turn_takes_three_round_trips(proxy: Proxy, newest_pool: PostgresPool) -> None:
-    said = [message for turn in turns(4) for message in turn]
-    options: dict[str, Any] = {"policy": small(50_000), "model": ScriptedModel()}
-    with through(proxy, newest_pool) as store, Session.open(None, "a", memory=store, **options) as session:
-        session.append(*said)
-        session.prepare()
-        for n in range(3):
-            before = proxy.exchanges
-            session.append(user(f"question {n}"))
-            session.prepare()
-            session.append({"role": "assistant", "content": f"answer {n}"})
-            assert proxy.exchanges - before <= 3

@@ -10,16 +10,15 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from postgres_working import Writer, context, opened, problems, set_up, until
+from postgres_working import Writer, opened, problems, until
 from servers import Moment, Postgres, Proxy, running
-from siltstone.errors import StoreError, StoreOpenError
+from siltstone.errors import StoreError
 from siltstone.memory import Entry
 
 pytest.importorskip("psycopg", reason="the client of PostgreSQL comes with the extra 'postgres'")
@@ -258,35 +257,3 @@ def test_eight_processes_write_to_one_session_and_a_reader_follows(dsn: str, tmp
     wrong, counts = together(dsn, tmp_path, least=100 if LONG else 5)
     tell("eight processes", counts)
     assert wrong == []
-
-
-def test_eight_processes_set_up_at_once_ten_times(dsn: str) -> None:
-    with ProcessPoolExecutor(8, context()) as pool:
-        for number in range(10):
-            schema = f"at_once_{number}"
-            done = [pool.submit(set_up, dsn, schema, str(each)) for each in range(8)]
-            assert [each.result() for each in done] == ["done"] * 8
-            with opened(dsn, schema=schema) as store:
-                assert store.check() == []
-                assert len(store.entries("a").entries) == 8
-
-
-def test_a_set_up_that_is_killed_is_done_or_not_begun(dsn: str, chance: random.Random) -> None:
-    seen: Counter[str] = Counter()
-    for number in range(100 if LONG else 10):
-        schema = f"killed_{number}"
-        process = context().Process(target=set_up, args=(dsn, schema, ""), daemon=True)
-        process.start()
-        time.sleep(chance.uniform(0, 0.15))
-        process.kill()
-        process.join()
-        try:
-            opened(dsn, schema=schema).close()
-        except StoreOpenError:
-            seen["not begun"] += 1
-        else:
-            seen["done"] += 1
-        with opened(dsn, schema=schema, setup=True) as store:
-            store.index("a", [Entry("silt")])
-            assert store.check() == []
-    print(dict(seen))

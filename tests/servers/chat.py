@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from servers.provider import CUT, Api, Counted, Event, Refusal, Said
+from servers.provider import CUT, Api, Counted, Event, Said
 from servers.sizes import judge_parameters, refuse
 
 __all__ = ["Chat", "function_of", "judge_function", "judge_sampling", "pieces"]
@@ -147,9 +147,6 @@ class Chat(Api):
                 yield chunk({"tool_calls": [{"index": at, "function": {"arguments": piece}}]})
         yield chunk({}, _finish(said))
         yield "", {**_head(said, "chat.completion.chunk"), "choices": [], "usage": _usage(counted)}
-
-    def broken(self, refusal: Refusal) -> Iterator[Event]:
-        yield "", self.error(refusal)
 
 
 def _head(said: Said, kind: str) -> dict[str, Any]:

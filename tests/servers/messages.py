@@ -88,9 +88,6 @@ class Messages(Api):
         yield event("message_delta", delta=stop, usage={"output_tokens": counted.answer})
         yield event("message_stop")
 
-    def broken(self, refusal: Refusal) -> Iterator[Event]:
-        yield "error", self.error(refusal)
-
 
 def _judge_sampling(body: dict[str, Any]) -> None:
     thinking = body.get("thinking") or {}

@@ -1,8 +1,7 @@
 """A provider on 127.0.0.1. It answers the real SDKs, and refuses what the provider itself refuses.
 
-Each API has a file: chat, responses and messages of the cloud, and local for servers of one's own. Their
-rules are written from the documents and errors of the providers, and those of llama.cpp from what its server
-answers. They share no code with the package, so they can check the package's own validators.
+Each API has a file: chat, responses and messages. Their rules are written from the documents and errors of
+the providers. They share no code with the package, so they can check the package's own validators.
 """
 
 from __future__ import annotations
@@ -83,10 +82,6 @@ class Api(ABC):
     def events(self, said: Said, counted: Counted) -> Iterator[Event]:
         """The same as server-sent events."""
 
-    @abstractmethod
-    def broken(self, refusal: Refusal) -> Iterator[Event]:
-        """A refusal in a stream that has begun with HTTP 200."""
-
     def error(self, refusal: Refusal) -> dict[str, Any]:
         """The body of a refusal."""
         told = {"message": refusal.message, "type": refusal.kind, "code": refusal.code, "param": None}
@@ -110,10 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
             said, counted = self.server.said(api, body)
         except Refusal as refusal:
             self.server.refused.append(refusal)
-            if body.get("stream") and self.server.refuses_late:
-                self._stream(api.broken(refusal))
-            else:
-                self._send(refusal.status, api.error(refusal))
+            self._send(refusal.status, api.error(refusal))
             return
         if body.get("stream"):
             self._stream(api.events(said, counted), api.ends)
@@ -136,7 +128,6 @@ class _Handler(BaseHTTPRequestHandler):
         for name, data in events:
             head = f"event: {name}\n" if name else ""
             self._chunk(f"{head}data: {json.dumps(data)}\n\n")
-            self.server.pause()
         for end in ends:
             self._chunk(f"data: {end}\n\n")
         self._chunk("")
@@ -155,30 +146,21 @@ class Provider(ThreadingHTTPServer):
     Attributes:
         apis: Its APIs, by their paths.
         limit: Tokens that a request may have.
-        words: The form of the refusal of a larger one, where it is not that of the API.
-        truncates: Whether it drops the oldest messages instead, and says nothing of it.
-        refuses_late: Whether a refusal of a stream comes inside of HTTP 200.
-        slots: Lets so many requests in at a time; the others wait.
         requests: How many it has judged.
         refused: Its refusals instead of answers, in order.
         model: Answers a request that was judged; it may raise a :class:`Refusal`.
-        pause: Is called behind each event of a stream.
     """
 
     daemon_threads = True
 
-    def __init__(self, apis: dict[str, Api], slots: int) -> None:
+    def __init__(self, apis: dict[str, Api]) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.apis = apis
         self.limit = 10**9
-        self.words = ""
-        self.truncates = self.refuses_late = False
-        self.slots = threading.BoundedSemaphore(slots)
         self.requests = 0
         self.refused: list[Refusal] = []
         self.model: Callable[[dict[str, Any]], Said] = lambda body: Said("m")
-        self.pause: Callable[[], None] = lambda: None
-        self.cache = Prefixes(slots)
+        self.cache = Prefixes()
 
     def said(self, api: Api, body: dict[str, Any]) -> tuple[Said, Counted]:
         """The answer to *body*.
@@ -190,16 +172,11 @@ class Provider(ThreadingHTTPServer):
         api.judge(body)
         tokens, marks = prompt_of(body)
         answer = next((body[key] for key in api.limits if body.get(key)), 0)
-        while self.truncates and len(tokens) > self.limit and (shorter := _without_oldest(body)):
-            body = shorter
-            tokens, marks = prompt_of(body)
-        tokens = tokens[-self.limit :] if self.truncates else tokens
         if len(tokens) + answer * api.counts_answers > self.limit:
             size = {"size": len(tokens), "limit": self.limit, "answer": answer, "total": len(tokens) + answer}
-            refuse(f"size: {self.words or api.words(len(tokens) > self.limit)}", **size)
-        with self.slots:
-            read, written = api.cached(self.cache, tokens, marks)
-            said = self.model(body)
+            refuse(f"size: {api.words(len(tokens) > self.limit)}", **size)
+        read, written = api.cached(self.cache, tokens, marks)
+        said = self.model(body)
         if said.usage is not None:
             return said, Counted(*said.usage)
         return said, Counted(len(tokens), 1 + len(said.text) // 4, read, written)
@@ -215,27 +192,13 @@ class Provider(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
 
-def _without_oldest(body: dict[str, Any]) -> dict[str, Any] | None:
-    """The request without its oldest message; None if it has only system messages and the last one."""
-    said = body["messages"]
-    at = next((at for at, each in enumerate(said[:-1]) if each["role"] != "system"), None)
-    return None if at is None else {**body, "messages": [*said[:at], *said[at + 1 :]]}
-
-
 @contextmanager
-def provider(kind: str = "cloud") -> Iterator[Provider]:
-    """A server that listens until the end of the block.
+def provider() -> Iterator[Provider]:
+    """A server of the three APIs that listens until the end of the block."""
+    from servers import chat, messages, responses  # each of them needs this file
 
-    ``"cloud"`` has three APIs and slots enough, ``"llama.cpp"``, ``"vllm"`` and ``"ollama"`` one of each.
-    """
-    from servers import chat, local, messages, responses  # each of them needs this file
-
-    apis: dict[str, Api] = {"/v1/chat/completions": local.Local(kind)}
-    if kind == "cloud":
-        apis = {"/v1/chat/completions": chat.Chat(), "/v1/responses": responses.Responses()}
-        apis["/v1/messages"] = messages.Messages()
-    with Provider(apis, 64 if kind == "cloud" else 1) as server:
-        server.truncates = kind == "ollama"
+    apis: dict[str, Api] = {"/v1/chat/completions": chat.Chat(), "/v1/responses": responses.Responses()}
+    with Provider({**apis, "/v1/messages": messages.Messages()}) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:

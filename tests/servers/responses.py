@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from servers.chat import function_of, judge_function, judge_sampling, pieces
-from servers.provider import Api, Counted, Event, Refusal, Said
+from servers.provider import Api, Counted, Event, Said
 from servers.sizes import judge_parameters, refuse
 
 __all__ = ["Responses"]
@@ -88,13 +88,6 @@ class Responses(Api):
                     yield event("response.function_call_arguments.delta", **place, **named)
             yield event("response.output_item.done", item=item, **place)
         yield event(f"response.{whole['status']}", response=whole)
-
-    def broken(self, refusal: Refusal) -> Iterator[Event]:
-        whole = {**_head("broken", "in_progress"), "output": []}
-        error = {"code": refusal.code or refusal.kind, "message": refusal.message}
-        yield "response.created", {"type": "response.created", "sequence_number": 0, "response": whole}
-        failed = {**whole, "status": "failed", "error": error}
-        yield "response.failed", {"type": "response.failed", "sequence_number": 1, "response": failed}
 
 
 def _judge_message(item: dict[str, Any]) -> None:

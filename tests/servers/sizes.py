@@ -94,14 +94,14 @@ def _texts(value: Any) -> Iterator[tuple[str | None, bool]]:
 class Prefixes:
     """What a server has still of the prompts before, so that it need not read it again."""
 
-    def __init__(self, slots: int = 8) -> None:
-        self._slots, self._kept = slots, list[list[str]]()
+    def __init__(self) -> None:
+        self._kept = list[list[str]]()
         self._marked: set[int] = set()
 
     def exact(self, tokens: list[str]) -> int:
         """How many tokens begin an earlier prompt too. The last one is always read, for the answer."""
         shared = max((_shared(tokens, each) for each in self._kept), default=0)
-        self._kept = [*self._kept, tokens][-self._slots :]
+        self._kept = [*self._kept, tokens][-8:]
         return min(shared, len(tokens) - 1)
 
     def marked(self, tokens: list[str], marks: list[int], least: int = 1_024) -> tuple[int, int]:

@@ -147,17 +147,6 @@ def test_a_store_that_searches_in_its_own_way_is_asked_for_hits(tmp_path: Path) 
         assert session.memory_search.call({"query": "fox"}) == "[]"
 
 
-def test_a_reranker_decides_the_order(tmp_path: Path) -> None:
-    def backwards(_: str, contents: Any) -> list[float]:
-        return [float(place) for place in range(len(contents))]
-
-    with MemoryStore.open(tmp_path, reranker=backwards) as store:
-        store.index("s", [Entry(f"fox {'and river ' * at}", (at, at + 1)) for at in range(3)])
-        session = Session.open(None, "s", memory=store)
-        found = json.loads(session.memory_search.call({"query": "fox"}))
-        assert [each["content"] for each in found] == [hit.content for hit in store.search("s", "fox")]
-
-
 def test_facts_stand_beside_messages_from_the_moment_they_are_saved(store: MemoryStore) -> None:
     session, other = (Session.open(None, name, memory=store) for name in ("s", "other"))
     tool = session.memory_search

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -252,20 +253,11 @@ def test_sb_75_the_log_has_usage_in_percent_action_turns_and_error(caplog: pytes
     triggered, completed = records["compaction triggered"], records["compaction completed"]
     failed = records["compaction failed"]
     assert vars(triggered)["usage"].endswith("%")
-    assert "usage 8" in triggered.getMessage()
+    assert re.search(r"usage 8\d\.\d%", triggered.getMessage())
     assert vars(triggered)["action"] == "background"
     assert vars(completed)["turns_compacted"] == 9
     assert (failed.levelname, vars(failed)["error"]) == ("ERROR", "llm_failed")
     assert {vars(record)["session_id"] for record in records.values()} == {"s"}
-
-
-def test_a_usage_is_said_with_one_decimal(caplog: pytest.LogCaptureFixture):
-    caplog.set_level(logging.INFO, "siltstone")
-    with opened(lambda request: "Said.") as session:
-        session.append(*turns(30), user("x" * (4 * 3_252 - sum(len(raw["content"]) for raw in turns(30)))))
-        session.prepare()
-        session.wait_for_compaction(30)
-    assert "usage 81.3%" in "".join(record.getMessage() for record in caplog.records)
 
 
 def test_a_closed_session_gives_up_its_job_and_tells_so():
@@ -277,22 +269,6 @@ def test_a_closed_session_gives_up_its_job_and_tells_so():
     session.close()
     gate.open.set()
     assert [e.reason for e in hook.events if isinstance(e, CompactionFailed)] == ["cancelled"]
-
-
-def test_what_was_forgotten_meanwhile_is_in_no_summary():
-    gate = Gate("They spoke of the password hunter2.")
-    with opened(gate) as session:
-        session.append(user("The password is hunter2."), *turns(31))
-        session.prepare()
-        assert gate.reached.wait(300)
-        session.forget(text="hunter2")
-        gate.open.set()
-        session.wait_for_compaction(30)
-        stale = session.prepare().outcomes[0]
-        assert isinstance(stale, Failed)
-        assert stale.reason == "stale"
-        assert "hunter2" not in "".join(bytes_of(session))
-        assert all("hunter2" not in record.summary for record in session.compactions())
 
 
 def test_a_pin_that_came_meanwhile_stays():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conversations import assistant, exchange, play, small, turns, user
-from siltstone import ContextOverflowError, MemoryStore, Prepared, Session, SimpleMemoryStore, estimate_tokens
+from siltstone import ContextOverflowError, MemoryStore, Prepared, Session
 from siltstone.engine import Compacted, Skipped
 from siltstone.messages import broken_tool_groups
 from siltstone.testing import RecordingHook, ScriptedModel
@@ -16,58 +16,10 @@ from siltstone.testing import RecordingHook, ScriptedModel
 SYSTEM = {"role": "system", "content": "Be exact."}
 
 
-def test_what_was_appended_comes_back_as_the_same_objects(tmp_path: Path) -> None:
-    messages = [SYSTEM, user("hello"), assistant("hi")]
-    with Session.open(tmp_path, "s", policy=small()) as session:
-        session.append(*messages)
-        prepared = session.prepare()
-    assert all(a is b for a, b in zip(prepared.messages, messages, strict=True))
-    assert prepared.compaction is None
-    assert prepared.tokens == estimate_tokens(messages, "blocks")
-
-
 def test_the_compaction_of_a_request_is_the_last_attempt() -> None:
     first, last = (Skipped([], 0, 0, reason=reason) for reason in ("vetoed", "in_flight"))
     assert Prepared([], [], 0, (first, last)).compaction is last
     assert Prepared([], [], 0).compaction is None
-
-
-def test_a_turn_reads_the_version_of_the_log_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Session.open(tmp_path, "s", policy=small(), context_window=1000) as session:
-        session.append(user("hello"))
-        session.prepare()
-        log, read = session._core.rows, list[str]()
-        version = log.version
-        monkeypatch.setattr(log, "version", lambda: read.append("once") or version())
-        session.append(assistant("hi"))
-        assert read == []  # the write itself compares the version
-        assert [each["content"] for each in session.prepare().messages] == ["hello", "hi"]
-        assert read == ["once"]
-        session.prepare()
-        assert read == ["once"] * 2  # another process may have written
-
-
-def test_a_long_conversation_stays_below_the_threshold_and_loses_nothing(tmp_path: Path) -> None:
-    hook = RecordingHook()
-    with Session.open(
-        tmp_path, "s", policy=small(), model=ScriptedModel(), context_window=1000, hooks=[hook]
-    ) as session:
-        session.append(SYSTEM)
-        played = [message for turn in turns(20) for message in turn]
-        prepared = play(session, played)
-        compactions = [p for p in prepared if isinstance(p.compaction, Compacted)]
-        assert len(compactions) >= 3
-        for p in prepared:
-            assert p.tokens <= 1000
-            assert p.messages[0] is SYSTEM
-            assert broken_tool_groups(p.messages) == 0
-        assert session.log() == [SYSTEM, *played]
-        assert hook.names.count("CompactionStarted") == len(compactions)
-        assert hook.names.count("CompactionCompleted") == len(compactions)
-        assert hook.names.count("MemoryIndexed") == len(compactions)
-        hits = session.search("topic0")
-        assert hits
-        assert "topic0" in hits[0].content
 
 
 def test_mk_52_discarded_messages_are_searchable_in_the_owning_session_alone(tmp_path: Path) -> None:
@@ -99,14 +51,6 @@ def test_a_second_prepare_without_a_message_in_between_is_the_first_one_again(tm
         assert first.messages is not second.messages
 
 
-def test_a_message_survives_without_close(tmp_path: Path) -> None:
-    session = Session.open(tmp_path, "s")
-    session.append(user("keep me"))
-    with Session.open(tmp_path, "s") as again:
-        assert again.history() == [user("keep me")]
-    session.close()
-
-
 def test_a_reopened_session_has_the_same_view_log_usage_and_entries(tmp_path: Path) -> None:
     with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
         session.append(SYSTEM)
@@ -135,23 +79,6 @@ def test_mk_13_boundaries_count_over_the_life_of_a_session(tmp_path: Path) -> No
     with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
         session.append(assistant("c"), user("d"))
         assert isinstance(session.prepare().compaction, Compacted)
-
-
-def test_compactions_are_numbered_and_their_ranges_are_exactly_what_was_discarded(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
-        outcomes = [
-            p.compaction
-            for p in play(session, [message for turn in turns(16) for message in turn])
-            if isinstance(p.compaction, Compacted)
-        ]
-        gone: set[int] = set()
-        log = session.log()
-        for outcome in outcomes:
-            gone |= {log.index(dict(raw)) for raw in outcome.discarded if dict(raw) in log}
-            covered = [seq for start, end in outcome.covers for seq in range(start, end)]
-            assert covered == sorted(gone)
-        ids = [outcome.compaction_id for outcome in outcomes]
-        assert ids == sorted(set(ids), key=lambda i: i or 0)
 
 
 def test_the_provider_s_count_is_a_trigger_of_its_own(tmp_path: Path) -> None:
@@ -212,17 +139,6 @@ def test_a_result_larger_than_the_window_is_archived_and_excerpted(tmp_path: Pat
         assert "NEEDLE" in session.search("needle")[0].content
 
 
-def test_a_session_in_process_memory_keeps_the_same_promises() -> None:
-    store = SimpleMemoryStore()
-    with Session.open(None, "s", policy=small(), model=ScriptedModel(), memory=store) as session:
-        played = [message for turn in turns(12) for message in turn]
-        assert any(isinstance(p.compaction, Compacted) for p in play(session, played))
-        assert session.log() == played
-        assert session.search("topic0")
-    with Session.open(None, "s", memory=store) as session:
-        assert session.log() == played
-
-
 def test_a_boundary_that_cannot_be_fitted_changes_nothing_although_the_policy_could_compact(
     tmp_path: Path,
 ) -> None:
@@ -265,14 +181,3 @@ def test_the_lists_of_an_answer_are_its_own_and_those_of_its_moment_whenever_the
         assert session.prepare().messages == [*said, user("three")]
         with pytest.raises(AttributeError, match="no 'message'"):
             early.message  # type: ignore[attr-defined]  # noqa: B018
-
-
-def test_a_prepare_after_an_append_copies_no_list_until_one_is_read(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", policy=small()) as session:
-        for said in ("one", "two"):
-            session.append({"role": "user", "content": said})
-            answer = session.prepare()
-            shared, length = session._core.view.lent()
-            assert [(listed is shared, count) for listed, count in answer.lent] == [(True, length)] * 2
-            assert answer.messages == answer.history == session.history()
-            assert answer.messages is not answer.history

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +12,12 @@ import pytest
 
 from branching import POLICY, conversation, copied, line, opened, ranges
 from conversations import Raw, assistant, exchange, user
-from postgres_stores import over_postgres
-from siltstone import AsyncSession, MemoryStore, Session, SimpleMemoryStore
+from siltstone import MemoryStore, Session
 from siltstone.engine import Compacted, Failed
-from siltstone.errors import HistoryConflictError, StoreConflictError
+from siltstone.errors import HistoryConflictError
 from siltstone.events import HistoryBranched
 from siltstone.memory import Store
 from siltstone.testing import RecordingHook, ScriptedModel
-
-
-@pytest.fixture(params=["database", "simple", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    opened: dict[str, Callable[[], Store]] = {
-        "simple": SimpleMemoryStore,
-        "postgres": lambda: over_postgres(request),
-    }
-    with opened.get(request.param, lambda: MemoryStore.open(tmp_path))() as opened:
-        yield opened
-
 
 SAID = conversation(3)
 REWRITTEN = {
@@ -142,28 +129,6 @@ def test_a_summary_stays_while_all_that_it_stands_for_does(store: Store, adopts:
     assert (session.history(), ranges(session)) == (view, found)
 
 
-def test_replaced_text_is_not_found_and_is_again_after_an_undo(store: Store) -> None:
-    session, said = compacted(store)
-    found, view = ranges(session), session.history()
-    assert 1 in found
-    assert session.search("topic1")
-    host = [*said[:4], user("Let us speak of gravel."), assistant("Gravel it is.")]
-    session.observe(copied(host))
-    assert session.history() == host, "a summary of what was replaced does not stay"
-    assert session.search("topic1") == []
-    assert ranges(session) == []
-    assert session.observe([*copied(host), *conversation(8)]) > 0
-    assert isinstance(session.compact(), Compacted)
-    assert all(
-        hit.source_range.start >= len(said) or hit.source_range.start < 4 for hit in session.search("topic1")
-    )
-    session.undo_compaction()
-    session.undo_compaction()
-    assert (session.history(), ranges(session)) == (view, found)
-    assert session.undo_compaction() is not None
-    assert (session.history(), ranges(session), session.undo_compaction()) == (said, [], None)
-
-
 def test_of_two_summaries_the_earlier_one_comes_back(store: Store) -> None:
     session, said = compacted(store)
     first, found = session.history(), ranges(session)
@@ -265,22 +230,6 @@ def test_a_compaction_of_a_past_that_was_rewritten_meanwhile_is_not_committed(st
     assert (ranges(session), len(session.compactions())) == ([], 1)
 
 
-def test_another_session_on_the_same_id_follows_or_is_refused(store: Store) -> None:
-    one, other = opened(store), opened(store)
-    said = conversation(4)
-    one.observe(copied(said))
-    other = opened(store)
-    host = [*said[:4], user("Changed.")]
-    one.observe(copied(host))
-    assert other.history() == host
-    assert other.observe(copied(host)) == 0
-    one.observe(copied([*host, assistant("ok")]))
-    with pytest.raises(StoreConflictError, match="another worker"):
-        other.observe(copied([*host[:2], user("Otherwise.")]))
-    assert one.history() == [*host, assistant("ok")]
-    assert one.log() == [*said, user("Changed."), assistant("ok")]
-
-
 def test_a_branch_of_another_process_is_followed_and_can_be_undone_here(tmp_path: Path) -> None:
     code = (
         "import json, sys, siltstone\n"
@@ -329,18 +278,6 @@ def test_what_the_provider_counted_is_of_the_past(store: Store) -> None:
     assert session._core.clock.last_input_tokens == 0
     session.observe(copied([*SAID[:3], assistant("Other.")]), usage={"input_tokens": 70})
     assert session._core.clock.last_input_tokens == 70
-
-
-@pytest.mark.anyio
-async def test_the_async_twin_follows_too(tmp_path: Path) -> None:
-    async with await AsyncSession.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
-        await session.observe(copied(SAID))
-        assert await session.observe([*copied(SAID[:4]), user("Changed.")]) == 1
-        assert session.history() == [*SAID[:4], user("Changed.")]
-        with pytest.raises(HistoryConflictError):
-            await session.observe(copied(SAID), on_conflict="raise")
-        assert await session.undo_compaction() is not None
-        assert session.history() == SAID
 
 
 def test_a_branch_that_leaves_a_cut_result_leaves_nothing_of_it_to_be_found(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 
 from compacting import assistant, user
 from siltstone import (
-    AsyncSession,
     ClearToolResults,
     CompactionConfig,
     ConfigError,
@@ -276,19 +274,6 @@ def test_after_an_undo_a_band_that_was_left_is_told_when_it_is_passed_again():
         again = session.prepare()
         assert len(noted(again)) == 1
         assert noted(session.prepare()) == noted(again), "the same boundary, the same request"
-
-
-def test_an_async_session_notes_the_same_bands():
-    async def notes() -> list[str]:
-        found: list[str] = []
-        options: dict[str, Any] = {"policy": None, "memory": SimpleMemoryStore(), "context_window": 2_000}
-        async with await AsyncSession.open(None, "s", warn_at=(0.5, 0.8), **options) as session:
-            for _ in range(28):
-                await session.append(user("word " * 50))
-                found += noted(await session.prepare())
-        return found
-
-    assert len(asyncio.run(notes())) == 2
 
 
 def summarised(store: Any, told: list[Any]) -> Session:

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from conversations import assistant, exchange, small, user
 from siltstone import ConfigError, Entry, MemoryStore, Session, SimpleMemoryStore
 from siltstone.archive.files import read_vectors
-from siltstone.archive.records import read_everything, read_segments
+from siltstone.archive.records import read_segments
 from siltstone.documented import hash_vector
 from siltstone.engine import Compacted
 from siltstone.knowledge import KnowledgeConfig
@@ -220,14 +220,3 @@ def test_oc_24_segments_and_knowledge_go_out_and_come_in_again(tmp_path: Path) -
         assert import_knowledge(store, tmp_path / "knowledge.jsonl", session_id="t").duplicates == 2
         with opened(store, "t") as session:
             assert {fact.content for fact in session.facts()} == known
-
-
-def test_records_are_lines_that_another_program_can_read(tmp_path: Path) -> None:
-    with SimpleMemoryStore() as store, opened(store) as session:
-        fill(session, runs=1)
-        count = export_everything(store, ["s"], tmp_path / "f")
-    loaded = list(read_everything(tmp_path / "f"))
-    assert len(loaded) == count
-    kinds = [record.kind for record in loaded]
-    assert kinds[:2] == ["session", "message"]
-    assert kinds.index("compaction") < kinds.index("entry") < kinds.index("end") < kinds.index("known")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 from compacting import assistant, filler, user
 from gates import Gate
 from siltstone import (
-    AsyncSession,
     ConfigError,
     MemoryStore,
     Session,
@@ -269,23 +267,6 @@ def test_the_event_of_a_run_says_its_mode():
     said(session, 25)
     assert {event.kind for event in hook.events if isinstance(event, CompactionStarted)} == {"chronicle"}
     session.close()
-
-
-def test_an_async_session_keeps_checkpoints_too():
-    async def run() -> None:
-        session = await AsyncSession.open(
-            None, "s", memory=SimpleMemoryStore(), policy=policy(), model=Writer(), context_window=WINDOW
-        )
-        async with session:
-            for raw in turns(60):
-                await session.append(raw)
-                await session.prepare()
-                await session.wait_for_compaction()
-            made = await session.checkpoints()
-            assert len(made) >= 2
-            assert [each.start for each in made] == [0, *(each.end for each in made)][: len(made)]
-
-    asyncio.run(run())
 
 
 def test_a_long_session_keeps_a_small_state():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 
 from siltstone import (
-    AsyncSession,
     CompactionConfig,
     ConfigError,
     RecallConfig,
@@ -139,16 +137,3 @@ def test_a_namespace_is_fixed_at_the_first_open(store: Any) -> None:
     with pytest.raises(ConfigError, match="of namespace") as refused:
         session(store, "a", namespace="acme/user-4")
     assert vars(refused.value)["field"] == "namespace"
-
-
-def test_the_async_session_searches_across_sessions_as_well(store: Any) -> None:
-    async def look() -> None:
-        opened = AsyncSession.open(None, "tuesday", memory=store, namespace="acme/user-42", policy=None)
-        async with opened as tuesday:
-            (hit,) = await tuesday.search("kettle", scope="namespace")
-            assert hit.session_id == "monday"
-            assert tuesday.memory_search.description == ACROSS
-
-    with session(store, "monday") as monday:
-        monday.append(user("the kettle is in the harbour office"))
-    asyncio.run(look())

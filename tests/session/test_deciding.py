@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -88,22 +87,3 @@ def test_what_a_policy_passed_over_is_told_apart_from_what_is_old() -> None:
     gone = [read[0], read[2], read[3]]
     spans = rules_of(read, Compaction(kept, kept, gone, "", ()), Trigger("manual"))
     assert spans == [(0, 1, "older"), (1, 2, "chosen"), (2, 4, "outranked"), (4, 6, "recent")]
-
-
-def test_the_rules_of_a_long_view_are_no_work_for_the_collector() -> None:
-    """An object for each of thousands of messages lets the collector walk everything that a session holds."""
-    read = read_history([user("x")] * 20_000)
-    compaction = Compaction(read[-1:], read[-1:], read[:-1], "", ())
-    walks = list[str]()
-
-    def noted(phase: str, _: dict[str, int]) -> None:
-        walks.append(phase)
-
-    gc.collect()
-    gc.callbacks.append(noted)
-    try:
-        spans = rules_of(read, compaction, Trigger("manual"))
-    finally:
-        gc.callbacks.remove(noted)
-    assert spans == [(0, 19_999, "older"), (19_999, 20_000, "recent")]
-    assert walks == []

@@ -174,7 +174,7 @@ def test_a_prepare_makes_two_model_calls_at_most_at_any_length(name: str) -> Non
     model = Counting()
     spent: list[int] = []
     with opened(WRITERS[name](), model) as session:
-        for turn in range(240):
+        for turn in range(160):
             question, answer = talk(turn, turn + 1)
             session.append(question)
             before = len(model.read)
@@ -190,7 +190,7 @@ def test_a_prepare_makes_two_model_calls_at_most_at_any_length(name: str) -> Non
             == [session.log()[seq]["content"] for start, end in record.covers for seq in range(start, end)]
             for record in session.compactions()[-2:]
         )
-    assert max(spent[120:]) <= 1.2 * max(spent[:120])
+    assert max(spent[80:]) <= 1.2 * max(spent[:80])
 
 
 @pytest.mark.parametrize("name", WRITERS)

@@ -25,7 +25,6 @@ from siltstone.errors import (
     MessageTooLargeError,
     ReadOnlyStoreError,
     StoreClosedError,
-    StoreConflictError,
     StoreIoError,
 )
 from siltstone.llm import UsageRecord
@@ -90,27 +89,6 @@ def test_mk_50_a_model_that_fails_leaves_the_history_as_it_was(
         assert outcome.messages == before == session.history()
         assert hook.names == ["CompactionStarted", "CompactionFailed"]
         assert session.search("topic0") == []
-
-
-def test_a_model_that_answers_with_rubbish_is_a_failure(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", policy=POLICY, model=lambda request: 42) as session:  # type: ignore[arg-type, return-value]
-        filled(session)
-        outcome = session.compact()
-        assert isinstance(outcome, Failed)
-        assert outcome.reason == "llm_failed"
-        assert "int" in outcome.message
-
-
-def test_a_failed_attempt_s_usage_is_charged(tmp_path: Path) -> None:
-    model = ScriptedModel([Completion(" ", UsageRecord("m", 100, 7, 3))])
-    with Session.open(tmp_path, "s", policy=POLICY, model=model) as session:
-        filled(session)
-        assert isinstance(session.compact(), Failed)
-        assert (session.usage.input_tokens, session.usage.output_tokens, session.usage.cached_tokens) == (
-            100,
-            7,
-            3,
-        )
 
 
 def test_mk_53_a_store_that_refuses_keeps_the_history_and_tells() -> None:
@@ -223,26 +201,6 @@ def test_a_closed_session_says_so(tmp_path: Path) -> None:
     ):
         with pytest.raises(StoreClosedError):
             use()
-
-
-def test_two_writers_of_one_session_do_not_overwrite_each_other(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s") as one, Session.open(tmp_path, "s") as other:
-        one.append(user("from one"))
-        with pytest.raises(StoreConflictError):
-            other.append(user("from the other"))
-        assert other.history() == [user("from one")]
-        assert one.log() == [user("from one")]
-
-
-def test_a_compaction_after_another_workers_goes_on_from_its_view(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as one:
-        filled(one)
-        with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as other:
-            assert isinstance(one.compact(), Compacted)
-            filled(other)
-            assert isinstance(other.compact(), Compacted)
-            assert len(one.compactions()) == 2
-            assert one.history() == other.history()
 
 
 def test_messages_appended_while_the_model_writes_follow_the_summary_verbatim(tmp_path: Path) -> None:

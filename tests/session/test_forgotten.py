@@ -4,23 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conversations import assistant, turns, user
-from postgres_stores import over_postgres
-from siltstone import (
-    AsyncSession,
-    CompactionConfig,
-    Completion,
-    MemoryStore,
-    Session,
-    SimpleMemoryStore,
-    ThresholdCompactor,
-)
+from siltstone import CompactionConfig, Completion, Session, ThresholdCompactor
 from siltstone.engine import Compacted
 from siltstone.errors import SessionDroppedError, StoreIoError
 from siltstone.llm import UsageRecord
@@ -28,22 +17,11 @@ from siltstone.memory import Store
 from siltstone.memory.log import SessionLog
 from siltstone.messages import FORGOTTEN, Message, broken_tool_groups
 from siltstone.testing import ScriptedModel
-from storing import elsewhere
 
 POLICY = ThresholdCompactor(
     CompactionConfig(auto_compact_threshold=600, recent_turn_budget=1, max_summary_tokens=50)
 )
 SECRET = "the Grünwald plan"
-
-
-@pytest.fixture(params=["database", "simple", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    opened: dict[str, Callable[[], Store]] = {
-        "simple": SimpleMemoryStore,
-        "postgres": lambda: over_postgres(request),
-    }
-    with opened.get(request.param, lambda: MemoryStore.open(tmp_path))() as store:
-        yield store
 
 
 def opened(store: Store, **options: Any) -> Session:
@@ -171,29 +149,6 @@ def test_a_host_goes_on_with_its_own_list_after_something_was_forgotten(store: S
     assert len(session.log()) == 4
 
 
-def test_what_another_process_forgot_is_noticed_too(tmp_path: Path) -> None:
-    code = (
-        "import sys; from siltstone import MemoryStore; "
-        "MemoryStore.open(sys.argv[1]).forget(text=sys.argv[2])"
-    )
-    with Session.open(tmp_path, "a") as session:
-        session.append(user(f"remember {SECRET}"), user("mud"))
-        elsewhere(code, tmp_path, SECRET)
-        assert not holds(session)
-        assert [message["content"] for message in session.history()] == [FORGOTTEN, "mud"]  # type: ignore[index,call-overload]
-
-
-@pytest.mark.anyio
-async def test_the_async_twin_lets_go_at_its_next_boundary(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        async with await AsyncSession.open(None, "a", memory=store) as session:
-            await session.append(user(f"remember {SECRET}"))
-            await session.prepare()
-            store.forget(text=SECRET)
-            prepared = await session.prepare()
-            assert SECRET not in json.dumps([prepared.messages, session.history()], ensure_ascii=False)
-
-
 # -- summaries made anew ------------------------------------------------------------------------
 
 
@@ -251,17 +206,6 @@ def test_a_summary_made_while_more_was_forgotten_is_not_taken(
     session._model = model
     assert session.forget(text=SECRET).renewed == 0
     assert "question 3" not in json.dumps([session.history(), session.compactions()[0].summary])
-
-
-@pytest.mark.anyio
-async def test_the_async_twin_makes_summaries_anew(tmp_path: Path) -> None:
-    model = ScriptedModel([f"They spoke of {SECRET}.", "Of silt."])
-    session = await AsyncSession.open(tmp_path, "a", policy=POLICY, model=model)
-    async with session:
-        await session.append(user(f"remember {SECRET}"), *(m for turn in turns(8) for m in turn))
-        assert isinstance(await session.compact(), Compacted)
-        assert (await session.forget(text=SECRET)).renewed == 1
-        assert "Of silt." in json.dumps(session.history())
 
 
 # -- dropped, and begun anew --------------------------------------------------------------------

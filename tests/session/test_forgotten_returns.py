@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, strategies as st
 
 from conversations import Raw, assistant, exchange, turns, user
-from postgres_stores import over_postgres
-from siltstone import CompactionConfig, MemoryStore, Session, SimpleMemoryStore, ThresholdCompactor
+from siltstone import CompactionConfig, Session, SimpleMemoryStore, ThresholdCompactor
 from siltstone.events import ForgottenReturned
 from siltstone.memory import Store
 from siltstone.messages import FORGOTTEN, canonical_digest, validate_history
@@ -20,16 +18,6 @@ from siltstone.testing import RecordingHook, ScriptedModel
 
 SECRET = "the Grünwald plan"
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
-
-
-@pytest.fixture(params=["database", "simple", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    opened: dict[str, Callable[[], Store]] = {
-        "simple": SimpleMemoryStore,
-        "postgres": lambda: over_postgres(request),
-    }
-    with opened.get(request.param, lambda: MemoryStore.open(tmp_path))() as store:
-        yield store
 
 
 class Host:

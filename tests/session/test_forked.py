@@ -14,9 +14,8 @@ import pytest
 
 from conversations import assistant, small, turns, user
 from forking import in_child
-from postgres_stores import over_postgres
 from servers.account import wait_until
-from siltstone import AsyncSession, MemoryStore, Session, SimpleMemoryStore, TieredCompactor, hooks
+from siltstone import AsyncSession, Session, TieredCompactor, hooks
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.memory.base import Store
 
@@ -113,16 +112,6 @@ class Busy:
         self.is_asked.set()
         self.may_end.wait(600)
         return "What was said."
-
-
-@pytest.fixture(params=["simple", "durable", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    opened: dict[str, Callable[[], Store]] = {
-        "simple": SimpleMemoryStore,
-        "postgres": lambda: over_postgres(request),
-    }
-    with opened.get(request.param, lambda: MemoryStore.open(tmp_path))() as store:
-        yield store
 
 
 @contextmanager

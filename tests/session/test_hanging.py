@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from conversations import assistant, turns, user
+from conversations import turns, user
 from siltstone import (
     CompactionConfig,
     Completion,
@@ -111,61 +108,6 @@ def test_while_a_call_hangs_everybody_else_goes_on(tmp_path: Path, where: str) -
         assert session.search("topic0")
         assert store.check() == []
         session.close()
-
-
-CHILD = """
-import sys, threading
-from conversations import turns
-from siltstone import CompactionConfig, Session, ThresholdCompactor
-from siltstone.events import CompactionCompleted
-from siltstone.testing import ScriptedModel
-
-def hang(*asked):
-    print("hangs", flush=True)
-    threading.Event().wait()
-
-def completed(event):
-    if isinstance(event, CompactionCompleted):
-        hang()
-
-path, where = sys.argv[1:]
-given = {
-    "model": {"model": hang},
-    "before": {"model": ScriptedModel(), "on_before_compact": hang, "hook_timeout": None},
-    "after": {"model": ScriptedModel(), "on_after_compact": hang, "hook_timeout": None},
-    "event": {"model": ScriptedModel(), "hooks": [completed]},
-}[where]
-policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
-session = Session.open(path, "s", policy=policy, **given)
-session.append(*(message for turn in turns(6) for message in turn))
-session.compact()
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-@pytest.mark.parametrize("where", ["model", "before", "after", "event"])
-def test_killing_the_process_of_a_call_that_hangs_loses_nothing(tmp_path: Path, where: str) -> None:
-    environment_path = str(Path(__file__).parent.parent)
-    code = f"import sys; sys.path.insert(0, {environment_path!r})\n{CHILD}"
-    command = [sys.executable, "-c", code, str(tmp_path), where]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline().strip() == b"hangs"
-        child.send_signal(signal.SIGKILL)
-    said = [message for turn in turns(6) for message in turn]
-    with Session.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
-        assert session.log() == said
-        if where == "event":  # it was told of what is done
-            assert len(session.compactions()) == 1
-            assert session.search("topic0")
-        else:
-            assert session.history() == said
-            assert session.compactions() == []
-            assert session.search("topic0") == []
-            assert isinstance(session.compact(), Compacted)
-        session.append(assistant("and on"))
-    with MemoryStore.open(tmp_path) as store:
-        assert store.check() == []
 
 
 @pytest.mark.parametrize(

@@ -23,15 +23,7 @@ import siltstone
 from conftest import PROFILE
 from conversations import exchange, turns, user
 from interrupting import is_with
-from postgres_stores import over_postgres
-from siltstone import (
-    CompactionConfig,
-    MemoryStore,
-    Session,
-    SimpleMemoryStore,
-    ThresholdCompactor,
-    estimate_tokens,
-)
+from siltstone import CompactionConfig, Session, ThresholdCompactor, estimate_tokens
 from siltstone.memory.base import Store
 from siltstone.messages import validate_history
 from siltstone.testing import ScriptedModel
@@ -78,16 +70,6 @@ class Interrupter:
                 self.is_due = False
                 raise KeyboardInterrupt
         return self._line
-
-
-@pytest.fixture(params=["simple", "durable", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    opened: dict[str, Callable[[], Store]] = {
-        "simple": SimpleMemoryStore,
-        "postgres": lambda: over_postgres(request),
-    }
-    with opened.get(request.param, lambda: MemoryStore.open(tmp_path))() as store:
-        yield store
 
 
 def said(count: int) -> list[dict[str, Any]]:
@@ -157,8 +139,8 @@ def recovering(session: Session) -> Callable[[], object]:
     return lambda: session.recover(ValueError("context_length_exceeded"))
 
 
-#: Every line in the slow profile; else every fifth, beginning at another one for each call.
-STRIDE = 1 if PROFILE == "slow" else 5
+#: Every line in the slow profile; else every tenth, beginning at another one for each call.
+STRIDE = 1 if PROFILE == "slow" else 10
 
 CALLS = [
     appending, preparing, compacting, undoing, observing, branching, pinning, forgetting, writing_anew,
@@ -166,7 +148,7 @@ CALLS = [
 ]  # fmt: skip
 LONG = [] if PROFILE == "slow" else [writing_anew, recovering]  #: fewer lines of these, each is many
 #: A call has three times as many lines over PostgreSQL, and each session there begins with a mirror.
-OVER_POSTGRES = 30
+OVER_POSTGRES = 15
 
 
 def lines(store: Store, call: Callable[..., object] | None = None, stride: int = STRIDE) -> Iterator[int]:

@@ -10,15 +10,7 @@ from typing import Any
 import pytest
 
 from conversations import Raw, assistant, exchange, turns, user
-from siltstone import (
-    AsyncSession,
-    CompactionConfig,
-    Emergency,
-    MemoryStore,
-    Session,
-    SimpleMemoryStore,
-    ThresholdCompactor,
-)
+from siltstone import CompactionConfig, Emergency, MemoryStore, Session, SimpleMemoryStore, ThresholdCompactor
 from siltstone.cli.show import heading
 from siltstone.engine import Compacted
 from siltstone.errors import CompactionNotFoundError, ConfigError, SessionBusyError
@@ -134,19 +126,6 @@ def _turn(number: int, size: int) -> list[Raw]:
         *exchange(number, f"topic{number} " + "lorem ipsum dolor " * (size // 18)),
         assistant(f"answer {number}"),
     ]
-
-
-def test_compacting_again_after_an_undo_brings_no_entry_twice(reopen: Opener) -> None:
-    session = reopen()
-    session.append(*(message for turn in turns(8) for message in turn))
-    compact(session, POLICIES[0])
-    first = found(session)
-    for _ in range(3):
-        session.undo_compaction()
-        assert found(session) == []
-        compact(session, POLICIES[0])
-        assert found(session) == first
-    assert [record.undone for record in session.compactions(undone=True)] == [True] * 3 + [False]
 
 
 def test_after_an_undo_messages_that_stayed_are_the_same_objects(tmp_path: Path) -> None:
@@ -287,20 +266,3 @@ def test_a_running_compaction_is_not_undone_under_its_feet(tmp_path: Path) -> No
 
 def _session(store: Store, name: str) -> Session:
     return Session.open(None, name, policy=POLICIES[0], model=ScriptedModel(), memory=store)
-
-
-@pytest.mark.anyio
-async def test_the_async_twin_does_the_same(tmp_path: Path) -> None:
-    said = [message for turn in turns(8) for message in turn]
-    session = await AsyncSession.open(tmp_path, "s", policy=POLICIES[0], model=ScriptedModel())
-    async with session:
-        await session.append(*said)
-        assert isinstance(await session.compact(), Compacted)
-        (record,) = await session.compactions()
-        assert as_bytes(await session.view_at(0)) == as_bytes(said)
-        assert as_bytes(await session.expand(record.id)) == as_bytes(said[: record.covers[0][1]])
-        undone = await session.undo_compaction()
-        assert undone is not None
-        assert undone.id == record.id
-        assert session.history() == said
-        assert await session.undo_compaction() is None

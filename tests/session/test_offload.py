@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,18 +12,9 @@ from typing import Any
 import pytest
 
 from compacting import assistant, exchange, user
-from siltstone import (
-    AsyncSession,
-    ConfigError,
-    Emergency,
-    MemoryStore,
-    Session,
-    SimpleMemoryStore,
-    ThresholdCompactor,
-)
+from siltstone import ConfigError, Emergency, MemoryStore, Session, SimpleMemoryStore, ThresholdCompactor
 from siltstone.errors import InvalidMessageError, StoreConflictError
 from siltstone.messages import SubstituteMessage
-from siltstone.testing import ScriptedModel
 
 LINES = "\n".join(f"row {number}: zebra{number}" for number in range(4_000))
 WINDOW = 8_000
@@ -125,19 +114,6 @@ def test_bad_arguments_write_nothing():
         assert session.log() == []
 
 
-def test_an_async_session_does_the_same():
-    async def go() -> list[Any]:
-        call, result = exchange("a", LINES)
-        options: dict[str, Any] = {"policy": None, "memory": SimpleMemoryStore(), "model": ScriptedModel()}
-        async with AsyncSession.open(None, "s", **options) as session:
-            await session.append(user("Go."), call)
-            assert await session.offload(result, 500) == range(2, 3)
-            assert (await session.log())[2] == result
-            return (await session.prepare()).messages
-
-    assert "tokens cut" in asyncio.run(go())[2]["content"]
-
-
 OFFLOADING = """
 import os, sys
 from compacting import exchange, user
@@ -164,23 +140,6 @@ with (
     setattr(DatabaseLog, name, dying)
     session.offload(result, 500)
     os._exit(0)
-"""
-
-ON_AND_ON = """
-import sys
-from compacting import exchange, user
-from siltstone import MemoryStore, Session
-
-with (
-    MemoryStore.open(sys.argv[1]) as store,
-    Session.open(None, "s", policy=None, memory=store, model=None) as session,
-):
-    session.append(user("Go."))
-    for number in range(100_000):
-        call, result = exchange(f"c{number}", "\\n".join(f"row {line}" for line in range(4_000)))
-        session.append(call)
-        session.offload(result, 200)
-        print(number, flush=True)
 """
 
 
@@ -219,19 +178,6 @@ def test_a_process_that_ends_at_a_write_of_an_offload_leaves_all_of_it_or_nothin
     is_written = dying.returncode == 0 or moment == "after"
     assert (dying.returncode, length) in ((0, 3), (9, 3 if is_written else 2))
     assert (name, dying.returncode) in (("append", 0), ("commit", 9)), "one write, and that is the commit"
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-@pytest.mark.parametrize("count", [1, 4, 7])
-def test_a_process_that_is_killed_while_it_offloads_leaves_no_result_half(tmp_path: Path, count: int):
-    going_on = child(ON_AND_ON, tmp_path)
-    assert going_on.stdout is not None
-    for _ in range(count):
-        assert going_on.stdout.readline()
-    going_on.send_signal(signal.SIGKILL)
-    going_on.communicate(timeout=300)
-    results = [each for each in whole_or_not_at_all(tmp_path) if each["role"] == "tool"]
-    assert len(results) >= count
 
 
 def test_another_worker_that_writes_meanwhile_does_not_part_a_result_from_its_cut_form(tmp_path: Path):

@@ -9,9 +9,7 @@ import pytest
 
 from conversations import assistant, play, turns, user
 from siltstone import (
-    AsyncSession,
     CompactionConfig,
-    CompletionRequest,
     ConfigError,
     ContextOverflowError,
     Session,
@@ -58,32 +56,6 @@ def test_what_is_not_in_the_view_cannot_be_pinned(tmp_path: Path, seq: int) -> N
         assert isinstance(session.compact(), Compacted)
         with pytest.raises(ConfigError, match="cannot be pinned"):
             session.pin(0)
-
-
-def test_a_pin_that_comes_while_the_model_writes_is_kept(tmp_path: Path) -> None:
-    def model(request: CompletionRequest) -> str:
-        session.pin(0)
-        return "a summary"
-
-    with Session.open(tmp_path, "s", policy=POLICY, model=model) as session:
-        session.append(*conversation())
-        before = session.history()
-        assert isinstance(session.compact(), Compacted)
-        assert session.history()[0] is before[0]
-
-
-@pytest.mark.anyio
-async def test_the_async_twin_pins_too(tmp_path: Path) -> None:
-    async with await AsyncSession.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
-        messages = conversation()
-        await session.append(*messages)
-        await session.pin(0)
-        await session.compact()
-        assert session.history()[0] is messages[0]
-        await session.unpin(0)
-        await session.append(*conversation(2))
-        await session.compact()
-        assert session.history()[0] is not messages[0]
 
 
 # -- what is sent beside the history -------------------------------------------------------------

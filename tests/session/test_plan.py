@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conversations import assistant, small, turns, user
-from siltstone import AsyncSession, CompactionConfig, Session, ThresholdCompactor
+from siltstone import CompactionConfig, Session, ThresholdCompactor
 from siltstone.engine import Compacted, Plan
 from siltstone.hooks import Guidance
 from siltstone.testing import ScriptedModel
@@ -106,10 +106,3 @@ def test_a_wish_of_the_model_is_planned_and_still_granted(tmp_path: Path) -> Non
         session.compact_tool.call({})
         assert session.plan().cause == "model"
         assert isinstance(session.prepare().compaction, Compacted)
-
-
-@pytest.mark.anyio
-async def test_an_async_session_plans_too(tmp_path: Path) -> None:
-    async with await AsyncSession.open(tmp_path, "s", policy=small()) as session:
-        await session.append(user("hello"))
-        assert (await session.plan()).reason == "not_due"

@@ -149,39 +149,6 @@ def test_the_state_of_a_policy_follows_the_line_back_on_an_undo():
         assert core.policy_line.state(policy.name, core.state.head) is None
 
 
-def test_the_state_is_looked_for_once_a_row_however_long_the_line():
-    """A policy that keeps none would otherwise walk the whole line at every boundary and every attempt."""
-    reads: list[int] = []
-
-    class Log:
-        def compaction(self, compaction_id: int) -> Any:
-            reads.append(compaction_id)
-            return rows[compaction_id]
-
-        def derived(self, ids: Sequence[int]) -> list[Derived]:
-            return [text(each) for each in ids]
-
-    class Row:
-        def __init__(self, compaction_id: int) -> None:
-            self.compaction_id, self.parent = compaction_id, compaction_id - 1 if compaction_id else None
-            self.derived_ids = (compaction_id,)
-            self.compaction = type("Content", (), {"policy": "other", "state": ""})
-
-    rows = [Row(number) for number in range(300)]
-    line = PolicyLine(Log())  # type: ignore[arg-type]
-    for row in rows:
-        assert line.state("threshold", row) is None  # type: ignore[arg-type]
-        assert line.state("threshold", row) is None  # type: ignore[arg-type]
-    assert len(reads) == len(rows) - 1
-    reads.clear()
-    for row in rows:
-        assert line.past_summaries("threshold", row, ()) == ()  # type: ignore[arg-type]
-    assert len(reads) == len(rows) - 1
-    reads.clear()
-    assert len(line.past_summaries("other", rows[-1], (299,))) == PAST  # type: ignore[arg-type]
-    assert len(reads) <= PAST + 1
-
-
 def text(derived_id: int) -> Derived:
     return Derived(derived_id, "summary", f"Text {derived_id}.", ((0, 1),), None, 1, False, False, "any", 0)
 

@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 
 from conversations import assistant, exchange, small, turns, user
 from hostile_texts import hostile
-from siltstone import AsyncSession, ConfigError, Entry, RecallConfig, Session, SimpleMemoryStore
+from siltstone import ConfigError, Entry, RecallConfig, Session, SimpleMemoryStore
 from siltstone.errors import StoreIoError
 from siltstone.events import RecallFailed, RecallInjected
 from siltstone.messages import RecalledMessage, broken_tool_groups, read_history
@@ -451,21 +451,6 @@ def test_oc_37_what_was_said_in_a_session_never_leaves_its_place_in_the_request(
         answer = one.prepare()
         assert len(recalled(answer.messages)) == 1
         assert parse_block(answer.recalled) is not None
-
-
-@pytest.mark.anyio
-async def test_the_async_twin_recalls_the_same(tmp_path: Path) -> None:
-    with opened(tmp_path) as one:
-        talk(one)
-        one.append(user(QUESTION))
-        expected = one.prepare()
-    async with AsyncSession.open(
-        tmp_path, "s", policy=small(), context_window=16_000, model=ScriptedModel(), recall=True
-    ) as twin:
-        answer = await twin.prepare()
-        assert (answer.messages, answer.recalled) == (expected.messages, expected.recalled)
-        assert (await twin.prepare(recall=False)).recalled == ""
-        assert EVIDENCE in await twin.recall(QUESTION)
 
 
 steps = st.lists(st.sampled_from(["user", "assistant", "tool", "open"]), min_size=1, max_size=6)

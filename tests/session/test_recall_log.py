@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 from conversations import assistant, small, turns, user
-from siltstone import AsyncSession, ConfigError, Entry, MemoryStore, RecallConfig, Session, SimpleMemoryStore
+from siltstone import ConfigError, Entry, MemoryStore, RecallConfig, Session, SimpleMemoryStore
 from siltstone.errors import EntryNotFoundError
 from siltstone.memory.database_log import MOST_RECALLS
 from siltstone.memory.log import NewRecall, SessionLog
@@ -297,25 +296,6 @@ def test_two_workers_write_the_recalls_of_each(tmp_path: Path) -> None:
             asked(two, "where was the walrus seen?")
             assert [told.position for told in one.recalls()] == [3, 1]
             assert one.recalls() == two.recalls()
-
-
-def test_an_async_session_tells_the_same() -> None:
-    store = SimpleMemoryStore()
-    filled(store)
-
-    async def run() -> list[Any]:
-        async with AsyncSession.open(
-            None, "s", memory=store, policy=None, context_window=16_000, recall=True, knowledge=False
-        ) as session:
-            await session.append(user(QUESTION))
-            await session.prepare()
-            await session.append(assistant("basalt"))
-            return await session.recalls()
-
-    [told] = asyncio.run(run())
-    assert told.placed
-    with opened(store) as session:
-        assert session.recalls() == [told]
 
 
 def test_a_session_that_is_read_only_tells_its_own_recall_and_writes_none(tmp_path: Path) -> None:

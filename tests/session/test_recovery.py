@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from conversations import assistant, turns, user
-from siltstone import AsyncSession, CompactionConfig, Prepared, Session, ThresholdCompactor, estimate_tokens
+from siltstone import CompactionConfig, Prepared, Session, ThresholdCompactor, estimate_tokens
 from siltstone.engine import Compacted
 from siltstone.errors import InvalidArgumentsError
 from siltstone.events import WindowLearned
@@ -140,15 +140,6 @@ def test_without_a_policy_the_error_stands(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="context_length") as caught:
             session.recover(error)
         assert caught.value is error
-
-
-@pytest.mark.anyio
-async def test_the_async_twin_recovers_too(tmp_path: Path) -> None:
-    async with await AsyncSession.open(tmp_path, "s", policy=POLICY, model=ScriptedModel()) as session:
-        await session.append(*conversation(), user("next"))
-        prepared = await session.recover(ValueError("context_length_exceeded"))
-        assert isinstance(prepared.compaction, Compacted)
-        assert await session.prepare() == prepared
 
 
 # -- context_compact -----------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 
 from conversations import assistant, user
 from siltstone import (
-    AsyncSession,
     CompactionConfig,
     Emergency,
     Session,
@@ -144,16 +142,3 @@ def test_where_nothing_can_be_written_anew_the_view_stays(chosen: Any, reason: s
         outcome = session.resummarize()
         assert isinstance(outcome, Skipped)
         assert (outcome.reason, session.history()) == (reason, [user("hello"), assistant("hello")])
-
-
-def test_an_async_session_writes_its_summaries_anew(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s", policy=policy(), model=Forgetful()) as session:
-        talk(session, "The host is alpha.")
-        talk(session, "The port is new.")
-
-    async def run() -> list[Any]:
-        async with AsyncSession.open(tmp_path, "s", policy=policy(), model=Forgetful()) as session:
-            assert isinstance(await session.resummarize(), Compacted)
-            return session.history()
-
-    assert "The host is alpha." in str(asyncio.run(run())[0])

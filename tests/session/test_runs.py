@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from branching import copied
 from conversations import Raw, assistant, user
-from postgres_stores import over_postgres
-from siltstone import AsyncSession, MemoryStore, Session, SimpleMemoryStore, ThresholdCompactor
+from siltstone import Session, SimpleMemoryStore, ThresholdCompactor
 from siltstone.errors import ConfigError, HistoryConflictError
 from siltstone.events import HistoryBranched, HistoryContinued
 from siltstone.memory import Store
 from siltstone.testing import RecordingHook, ScriptedModel
-
-
-@pytest.fixture(params=["database", "simple", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    if request.param == "postgres":
-        opened: Store = over_postgres(request)
-    else:
-        opened = SimpleMemoryStore() if request.param == "simple" else MemoryStore.open(tmp_path)
-    with opened:
-        yield opened
 
 
 def opened(store: Store, **options: Any) -> Session:
@@ -381,19 +368,6 @@ def test_the_newest_messages_of_a_host_continue_its_last_list(store: Store, keep
         host.append(assistant(f"File crate {number}?" if number % 4 == 0 else "And this one?"))
     assert session.log() == host[:-1]
     assert not session.compactions()
-
-
-@pytest.mark.anyio
-async def test_the_async_session_has_the_same_runs(tmp_path: Path) -> None:
-    first = await AsyncSession.open(tmp_path, "s", context_window=4_000)
-    await first.observe(copied(FIRST))
-    await first.close()
-    session = await AsyncSession.open(tmp_path, "s", context_window=4_000)
-    await session.observe([user("How fast is pump 1?")])
-    session.new_run()
-    await session.observe([user("And pump 2?")])
-    assert await session.log() == [*FIRST, user("How fast is pump 1?"), user("And pump 2?")]
-    await session.close()
 
 
 def test_a_view_that_begins_as_the_last_run_does_is_known_as_the_view() -> None:

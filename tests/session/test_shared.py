@@ -7,41 +7,21 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from conversations import turns, user
-from postgres_stores import over_postgres
-from siltstone import (
-    AsyncSession,
-    CompactionConfig,
-    MemoryStore,
-    Session,
-    SimpleMemoryStore,
-    ThresholdCompactor,
-)
+from siltstone import AsyncSession, CompactionConfig, Session, ThresholdCompactor
 from siltstone.engine import Compacted, Skipped
 from siltstone.errors import SessionBusyError
 from siltstone.memory.base import Store
-from siltstone.testing import ScriptedModel
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=2_000, max_summary_tokens=50))
 WINDOW = 3_000
 SECONDS = float(os.environ.get("SILTSTONE_THREAD_SECONDS", "1"))
 SOON = 300  # seconds that a test waits for what must come
-
-
-@pytest.fixture(params=["simple", "durable", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    opened: dict[str, Callable[[], Store]] = {
-        "simple": SimpleMemoryStore,
-        "postgres": lambda: over_postgres(request),
-    }
-    with opened.get(request.param, lambda: MemoryStore.open(tmp_path))() as opened:
-        yield opened
 
 
 def at_once(count: int, work: Callable[[int], None]) -> list[BaseException]:
@@ -221,33 +201,6 @@ async def test_async_calls_are_served_in_the_order_they_were_made(store: Store) 
 
 
 @pytest.mark.anyio
-async def test_appends_go_on_while_a_summary_is_written(store: Store) -> None:
-    writing, go_on = asyncio.Event(), asyncio.Event()
-
-    async def model(request: Any) -> str:
-        writing.set()
-        await go_on.wait()
-        return "A summary."
-
-    async with AsyncSession.open(
-        None, "s", memory=store, policy=POLICY, model=model, context_window=WINDOW
-    ) as session:
-        await session.prepare()  # boundary 0 never compacts
-        await session.append(*(message for turn in turns(90) for message in turn))
-        first = asyncio.create_task(session.prepare())
-        await writing.wait()
-        late = user("said while the summary was written")
-        await session.append(late)
-        second = asyncio.create_task(session.prepare())
-        assert (await session.compact()).reason == "in_flight"  # type: ignore[union-attr]
-        assert not first.done()
-        assert not second.done()
-        go_on.set()
-        assert (await first).messages[-1] is late
-        assert (await second).messages[-1] is late
-
-
-@pytest.mark.anyio
 async def test_a_sync_model_never_holds_the_event_loop(store: Store) -> None:
     go_on, threads = threading.Event(), set[int]()
 
@@ -264,43 +217,6 @@ async def test_a_sync_model_never_holds_the_event_loop(store: Store) -> None:
         go_on.set()
         assert isinstance(await task, Compacted)
     assert threading.get_ident() not in threads
-
-
-@pytest.mark.anyio
-async def test_a_cancelled_append_that_is_repeated_adds_nothing_twice(store: Store) -> None:
-    doubled = 0
-    async with AsyncSession.open(None, "s", memory=store) as session:
-        for number in range(60):
-            message = user(f"message {number}")
-            task = asyncio.create_task(session.append(message))
-            for _ in range(number % 6):
-                await asyncio.sleep(0)
-            task.cancel()
-            try:
-                await task
-            except asyncio.CancelledError:
-                doubled += 1
-                await session.append(message)
-        assert [each["content"] for each in await session.log()] == [f"message {n}" for n in range(60)]
-    assert doubled > 10
-
-
-@pytest.mark.anyio
-async def test_a_compaction_that_is_cancelled_frees_the_session(store: Store) -> None:
-    async def model(request: Any) -> str:
-        await asyncio.Event().wait()
-        return ""
-
-    async with AsyncSession.open(None, "s", memory=store, policy=POLICY, model=model) as session:
-        await session.append(*(message for turn in turns(8) for message in turn))
-        for _ in range(3):
-            task = asyncio.create_task(session.compact())
-            await asyncio.sleep(0.01)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-        session._model = ScriptedModel()
-        assert isinstance(await session.compact(), Compacted)
 
 
 def test_an_async_session_serves_loops_of_several_threads_at_once(store: Store) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from conversations import assistant, turns, user
-from postgres_stores import over_postgres
-from siltstone import CompactionConfig, Entry, MemoryStore, Session, SimpleMemoryStore, ThresholdCompactor
+from siltstone import CompactionConfig, Entry, Session, ThresholdCompactor
 from siltstone.archive.records import Record
 from siltstone.engine import Compacted
 from siltstone.errors import ConfigError, StoreConflictError, StoreCorruptError
@@ -21,16 +19,6 @@ from siltstone.session.transfer import records_of, write_session
 from siltstone.testing import RecordingHook, ScriptedModel
 
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=600, max_summary_tokens=50))
-
-
-@pytest.fixture(params=["simple", "durable", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    opened: dict[str, Callable[[], Store]] = {
-        "simple": SimpleMemoryStore,
-        "postgres": lambda: over_postgres(request),
-    }
-    with opened.get(request.param, lambda: MemoryStore.open(tmp_path))() as opened:
-        yield opened
 
 
 def worker(store: Store, **options: Any) -> Session:
