@@ -43,7 +43,7 @@ WORKING = 20  #: messages that ``rustant`` has in view
 class Scripted:
     """A deterministic model: its answer is the beginning of the text to summarise.
 
-    If it has the tool to save memories, it saves the first line.
+    If it has the tool to save memories, it saves the first line before it answers.
     """
 
     def __init__(self) -> None:
@@ -51,13 +51,15 @@ class Scripted:
 
     def __call__(self, request: CompletionRequest) -> Completion:
         self.requests.append(request)
-        said = "\n".join(str(message["content"]) for message in request.messages)
-        text = f"I noted {len(said)} characters. " + " ".join(said.split())[:400]
-        called: tuple[ToolCall, ...] = ()
-        if request.tools:
+        told = [
+            str(message["content"]) for message in request.messages if message["role"] in ("user", "system")
+        ]
+        said = "\n".join([*told[1:], told[0]] if request.messages[0]["role"] == "system" else told)
+        if request.tools and request.messages[-1]["role"] != "tool":
             first = next(line for line in said.splitlines() if line.strip())[:200]
-            called = (ToolCall("memory_save", {"content": first, "memory_type": "decision"}),)
-        return Completion(text, tool_calls=called)
+            call = ToolCall("memory_save", {"content": first, "memory_type": "decision"}, "save")
+            return Completion("Saving first.", tool_calls=(call,))
+        return Completion(f"I noted {len(said)} characters. " + " ".join(said.split())[:400])
 
 
 @dataclass(slots=True)

@@ -100,7 +100,9 @@ class CompletionRequest:
         messages: Plain ``{"role", "content": str}`` messages. The last one is the instruction;
             those before it are the material. With ``prefix_preserving`` the material is the history
             itself, the caller's own objects. A single message is a plain text to be continued: a base
-            model takes its content as the prompt, a chat model as it stands.
+            model takes its content as the prompt, a chat model as it stands. For a worker with tools the
+            instruction is a system message and comes first; its calls and their results are in the form of
+            Chat Completions, and ``said`` beside calls is :attr:`Completion.said`.
         max_tokens: The maximum tokens of the answer.
         purpose: The purpose of the call.
         tools: Tool definitions to send along, in the provider's form: the tools of a reused live prefix, or
@@ -167,12 +169,15 @@ class Completion:
         usage: Its usage, if the model reports it.
         stop_reason: The reason why the model stopped, in the provider's word.
         tool_calls: Its tool calls, in order; empty unless the request offered tools.
+        said: The answer as messages in the form of its provider, which gets it back before the results of its
+            calls: it may have signed reasoning. Empty if the text and the calls are enough.
     """
 
     text: str
     usage: UsageRecord | None = None
     stop_reason: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
+    said: tuple[Mapping[str, Any], ...] = ()
 
 
 Flow: TypeAlias = Generator[CompletionRequest, Completion, T]

@@ -198,3 +198,34 @@ def test_the_error_of_an_absent_sdk_names_its_extra(
     monkeypatch.setattr(sys, "meta_path", [Hidden(), *sys.meta_path])
     with pytest.raises(ImportError, match=rf"needs {extra}.*pip install 'siltstone\[{extra}\]'"):
         make("small")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("rounds", [2, 99])
+def test_a_worker_saves_as_it_likes_and_its_last_words_are_the_summary(
+    form: str, rounds: int, server: Provider, model_of: Callable[..., Any], tmp_path: Path
+) -> None:
+    """The provider checks that each call has its result, in its place."""
+    saves = [tuple(("memory_save", {"content": f"Fact {at}{end}."}) for end in "ab") for at in range(rounds)]
+    turns = [Said(f"t{at}", "I save first.", "Hm.", calls) for at, calls in enumerate(saves)]
+    asked = says(server, *turns, Said("end", "They chose zinc for the roof."))
+    with Session.open(
+        tmp_path, "s", preset="spacebot", model=model_of(form), context_window=10_000
+    ) as session:
+        for number in range(82):
+            role = "assistant" if number % 2 else "user"
+            session.append({"role": role, "content": f"{number:03} ".ljust(400, "x")})
+        session.prepare()
+        assert session.wait_for_compaction(60)
+        shown = str(session.prepare().history[0]["content"])
+        facts = sorted(fact.content for fact in session.facts())
+    assert server.refused == []
+    if rounds == 2:
+        assert ("They chose zinc" in shown, "save first" in shown) == (True, False)
+        assert facts == ["Fact 0a.", "Fact 0b.", "Fact 1a.", "Fact 1b."]
+        assert len(asked) == 3
+    else:
+        assert (len(asked), shown[:3], facts) == (8, "000", [])
+    for body in asked:
+        first = body.get("system") or (body.get("input") or body["messages"])[0]["content"]
+        assert first.startswith("You are a compaction worker.")

@@ -230,8 +230,9 @@ def test_sb_71_the_worker_has_the_documented_prompt_and_one_tool(tmp_path: Path)
             role = "assistant" if number % 2 else "user"
             session.append({"role": role, "content": f"{number:04} ".ljust(1600, "x")})
         session.compact()
-    [request] = asked.requests
-    assert str(request.messages[-1]["content"]) == (
+    request, _ = asked.requests
+    assert request.messages[0]["role"] == "system"
+    assert str(request.messages[0]["content"]) == (
         "You are a compaction worker.\n"
         "Your job:\n"
         "1. Summarize the provided conversation turns into a cohesive narrative\n"
@@ -249,11 +250,15 @@ def test_sb_71_the_worker_has_the_documented_prompt_and_one_tool(tmp_path: Path)
 
 def test_a_memory_that_cannot_be_saved_fails_no_compaction(tmp_path: Path) -> None:
     told: list[Any] = []
+    results: list[str] = []
 
     def worker(request: CompletionRequest) -> Completion:
+        if request.messages[-1]["role"] == "tool":
+            results.extend(each["content"] for each in request.messages if each["role"] == "tool")
+            return Completion("They spoke of tabs.")
         called = ({"content": ""}, {"content": "Use tabs", "memory_type": "preference"}, {"content": 3})
         saves = tuple(ToolCall("memory_save", each) for each in called)
-        return Completion("They spoke of tabs.", tool_calls=(*saves, ToolCall("another", {"content": ""})))
+        return Completion("Saving.", tool_calls=(*saves, ToolCall("another", {"content": ""})))
 
     with session_of(tmp_path, "spacebot", 16_000, worker, hooks=[told.append]) as session:
         for number in range(34):
@@ -263,6 +268,9 @@ def test_a_memory_that_cannot_be_saved_fails_no_compaction(tmp_path: Path) -> No
         assert [fact.content for fact in session.facts()] == ["Use tabs"]
     [failed] = [event for event in told if isinstance(event, ExtractionFailed)]
     assert (failed.failed, failed.calls) == (2, 3)
+    assert "'content'" in results[0]
+    assert json.loads(results[1])["saved"] == "Use tabs"
+    assert "there is no tool 'another'" in results[3]
 
 
 def test_openclaw(recorded: Messages, tmp_path: Path) -> None:

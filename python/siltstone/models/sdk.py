@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 from siltstone.errors import ConfigError, ModelError, requires
@@ -24,6 +25,18 @@ def arguments_of(text: str) -> dict[str, Any]:
     if not isinstance(arguments, dict):
         raise ModelError(f"the model called a tool with {type(arguments).__name__}, not with an object")
     return arguments
+
+
+def _sent(request: CompletionRequest, result: Callable[[Any], dict[str, Any]]) -> list[Any]:
+    """The messages of *request*; *result* writes the result of a tool, which has the form of a chat.
+
+    The earlier answers of the model are as the provider gave them.
+    """
+    each_said = (
+        each.get("said") or ([result(each)] if each.get("role") == "tool" else [each])
+        for each in request.messages
+    )
+    return [message for said in each_said for message in said]
 
 
 def _in_time(client: Any, request: CompletionRequest) -> Any:
@@ -117,7 +130,7 @@ class AsyncOpenAIModel(_NamedOpenAI):
 def _chat(model: str, request: CompletionRequest) -> dict[str, Any]:
     asked: dict[str, Any] = {
         "model": model,
-        "messages": list(request.messages),
+        "messages": _sent(request, dict),
         "max_completion_tokens": request.max_tokens,
     }
     if request.stop:
@@ -127,7 +140,8 @@ def _chat(model: str, request: CompletionRequest) -> dict[str, Any]:
 
 def _responses(model: str, request: CompletionRequest) -> dict[str, Any]:
     most = max(request.max_tokens, LEAST_RESPONSE)
-    asked = {"model": model, "input": list(request.messages), "max_output_tokens": most, "store": False}
+    messages = _sent(request, _output)
+    asked = {"model": model, "input": messages, "max_output_tokens": most, "store": False}
     asked |= _common(request)  # this API cannot end at a text
     if request.tools:
         asked["tools"] = [
@@ -135,6 +149,10 @@ def _responses(model: str, request: CompletionRequest) -> dict[str, Any]:
             for tool, function in _functions(request)
         ]
     return asked
+
+
+def _output(result: Any) -> dict[str, Any]:
+    return {"type": "function_call_output", "call_id": result["tool_call_id"], "output": result["content"]}
 
 
 def _functions(request: CompletionRequest) -> list[tuple[Any, Any]]:
@@ -164,7 +182,8 @@ def _read_chat(answer: Any, model: str, request: CompletionRequest) -> Completio
         if call.type == "function"
     )
     said = choice.message
-    return Completion(said.content or said.refusal or "", record, choice.finish_reason, calls)
+    sent_back = (said.model_dump(exclude_none=True, exclude_unset=True),) if calls else ()
+    return Completion(said.content or said.refusal or "", record, choice.finish_reason, calls, sent_back)
 
 
 def _read_response(answer: Any, model: str, request: CompletionRequest) -> Completion:
@@ -180,7 +199,10 @@ def _read_response(answer: Any, model: str, request: CompletionRequest) -> Compl
     parts = (part for item in answer.output if item.type == "message" for part in item.content)
     text = "".join(part.text if part.type == "output_text" else part.refusal for part in parts)
     details = answer.incomplete_details
-    return Completion(text, record, details.reason if details else answer.status, calls)
+    items = (item.model_dump(exclude_none=True, exclude={"id", "status"}) for item in answer.output)
+    said = (item for item in items if item["type"] != "reasoning")  # nothing of it was stored
+    reason = details.reason if details else answer.status
+    return Completion(text, record, reason, calls, tuple(said) if calls else ())
 
 
 def _checked(api: OpenAIApi) -> OpenAIApi:
@@ -259,7 +281,7 @@ def _asked(model: str, request: CompletionRequest, settings: dict[str, Any]) -> 
     systems = [each["content"] for each in request.messages if each.get("role") == "system"]
     asked: dict[str, Any] = {
         "model": model,
-        "messages": [each for each in request.messages if each.get("role") != "system"],
+        "messages": [each for each in _sent(request, _tool_result) if each.get("role") != "system"],
         "max_tokens": request.max_tokens,
     }
     if request.stop:
@@ -292,4 +314,11 @@ def _read(answer: Any, model: str, request: CompletionRequest) -> Completion:
         for block in answer.content
         if block.type == "tool_use"
     )
-    return Completion(text, record, answer.stop_reason, calls)
+    blocks = [block.model_dump(exclude_none=True) for block in answer.content]
+    said = ({"role": "assistant", "content": blocks},) if calls else ()
+    return Completion(text, record, answer.stop_reason, calls, said)
+
+
+def _tool_result(result: Any) -> dict[str, Any]:
+    block = {"type": "tool_result", "tool_use_id": result["tool_call_id"], "content": result["content"]}
+    return {"role": "user", "content": [block]}

@@ -50,7 +50,7 @@ from siltstone.session.state import (
     minus,
     union,
 )
-from siltstone.tools.memory import MAX_SAVES, SAVE_NAME as MEMORY_SAVE, read_memory
+from siltstone.tools.memory import SAVE_NAME as MEMORY_SAVE, read_memory
 
 _log = logging.getLogger("siltstone")
 
@@ -278,13 +278,13 @@ def save(
 
 
 def save_called(core: SessionCore, called: Sequence[ToolCall]) -> None:
-    """Runs the calls of ``memory_save`` that a model made while it summarised, at most ``MAX_SAVES``.
+    """Runs the calls of ``memory_save`` that a model made while it summarised.
 
     This never fails a compaction: memories that cannot be saved are told to hooks.
     """
     failures = 0
     reason = ""
-    saves = [each for each in called if each.name == MEMORY_SAVE][:MAX_SAVES]
+    saves = [each for each in called if each.name == MEMORY_SAVE]
     for call in saves:
         try:
             memory = read_memory(call.arguments)

@@ -249,7 +249,6 @@ def _text(arguments: Mapping[str, Any], name: str) -> str | None:
 
 SAVE_NAME: Final = "memory_save"
 MAX_BYTES: Final = 50_000  #: bytes of one memory, as UTF-8
-MAX_SAVES: Final = 20  #: saves of one job
 _DEFAULT_TYPE: Final = "fact"
 
 SAVE_DESCRIPTION: Final = (

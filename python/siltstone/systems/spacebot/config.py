@@ -166,6 +166,7 @@ class TieredConfig:
             the oldest summaries become one summary.
         emergency_marker: The text that replaces messages in an emergency; ``{n}`` is their number.
         attempts: Calls of one model for one answer.
+        max_turns: The maximum answers of a worker with tools, for one summary.
         summary_timeout: Seconds for the whole of a summary, with all calls and pauses; None for no limit.
         retry_delay: Seconds before the second call for one answer; each further call waits twice as long.
         on_model_failure: As in :class:`CompactionConfig`. A checkpoint waits for a model.
@@ -210,6 +211,7 @@ class TieredConfig:
     summary_stack_fraction: float = 0.15
     emergency_marker: str = EMERGENCY_MARKER
     attempts: int = 2
+    max_turns: int = 8
     summary_timeout: float | None = 30.0
     retry_delay: float = 0.5
     on_model_failure: Literal["fail", "fallback_summary"] = "fallback_summary"
@@ -240,8 +242,8 @@ class TieredConfig:
         fractions = "background_fraction aggressive_fraction emergency_fraction fork_reserve fork_fraction"
         checks.each(self, f"{fractions} overflow_fraction worker_fraction", checks.fraction)
         checks.each(self, "fork_usage_threshold worker_threshold", checks.share, above_zero=True)
-        counts = "retain_floor max_summary_tokens fork_floor worker_turns_per_segment worker_max_segments"
-        checks.each(self, counts, checks.positive)
+        counts = "retain_floor max_turns max_summary_tokens fork_floor worker_turns_per_segment"
+        checks.each(self, f"{counts} worker_max_segments", checks.positive)
         checks.each(self, "retry_after_turns overflow_retries", checks.at_least, 0)
         _check_template("summary_heading", self.summary_heading, {"n": "1", "first": 1, "last": 2})
         checks.between("summary_stack_fraction", self.summary_stack_fraction, 0.01, 0.5)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from inspect import iscoroutinefunction
-from itertools import accumulate
+from itertools import accumulate, chain
+from math import inf
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from siltstone.compaction.base import Checkpoint, Compaction, Skip, State, Trigger
@@ -24,10 +28,11 @@ from siltstone.compaction.rewrite import (
     superseded,
 )
 from siltstone.compaction.summarise import Brief, Calls, SummarizerOverflow, summarise
-from siltstone.errors import ModelError
-from siltstone.llm import CompletionRequest, Flow
+from siltstone.errors import ModelError, SiltstoneError
+from siltstone.llm import LAST_RESORT, Completion, CompletionRequest, Flow, ToolCall, relayed
 from siltstone.messages import History, Message, RawMessage, as_history, groups, opens_turn, unmarked
 from siltstone.systems.spacebot.config import CHECKPOINT_PROMPT, FORK_MARKER, OVERFLOW_MARKER, SUMMARY_PROMPT
+from siltstone.tools.memory import SAVE_NAME, read_memory
 
 if TYPE_CHECKING:
     from siltstone.systems.spacebot.tiered import TieredCompactor
@@ -328,7 +333,31 @@ Extract = Callable[[Sequence[RawMessage]], Any]
 
 EMERGENCY: Final = "emergency"
 FORK: Final = "fork"
+TURN_BYTES: Final = 8  # for each token of an answer: the room of a worker's earlier calls and their results
 LEAST_OF_OVERFLOW: Final = 4  # live messages: with no more than this an overflow discards nothing
+
+
+def _turn(completion: Completion, called: int) -> list[dict[str, Any]]:
+    """An answer with calls, and their results, in the form of Chat Completions; *called* counts all calls."""
+    first = called - len(completion.tool_calls)
+    calls, results = list[dict[str, Any]](), list[dict[str, Any]]()
+    for at, each in enumerate(completion.tool_calls, first):
+        name, function = each.id or f"call_{at}", {"name": each.name, "arguments": json.dumps(each.arguments)}
+        calls.append({"id": name, "type": "function", "function": function})
+        results.append({"role": "tool", "tool_call_id": name, "content": _result(each)})
+    answer = {"role": "assistant", "content": completion.text or None, "tool_calls": calls}
+    return [{**answer, **({"said": completion.said} if completion.said else {})}, *results]
+
+
+def _result(call: ToolCall) -> str:
+    """What the worker is told of *call*. A memory is saved when the summary is committed."""
+    if call.name != SAVE_NAME:
+        return f"there is no tool {call.name!r}; the only one is {SAVE_NAME}"
+    try:
+        memory = read_memory(call.arguments)
+    except SiltstoneError as error:
+        return str(error)
+    return json.dumps({"saved": memory.content, "memory_type": memory.memory_type})
 
 
 class TieredRun(ABC):
@@ -371,17 +400,56 @@ class TieredRun(ABC):
             prompt=self.policy.prompt,
             focus=self.trigger.focus,
             cap=most if cap is None else min(cap, most),
-            window=self.config.summarizer_window or self.trigger.context_window,
+            window=self._reading_window(most if cap is None else min(cap, most)),
             summary_prefix="",
             token_rule=self.rule,
             offered=self.policy.tools if offers_tools else (),
             more="\n\n".join(filter(None, (note, more, self.trigger.instructions))),
             is_ours=self.policy.prompt in (SUMMARY_PROMPT, CHECKPOINT_PROMPT),
         )
+        flow = summarise(told, brief, calls)
         try:
-            return (yield from summarise(told, brief, calls))
+            return (yield from relayed(flow, partial(self._worked, calls)) if self.policy.tools else flow)
         except SummarizerOverflow as error:
             raise calls.too_large(error) from error.__cause__
+
+    def _reading_window(self, cap: int) -> int | None:
+        """The window of a request without the room for the turns of a worker, which has tools."""
+        window = self.config.summarizer_window or self.trigger.context_window
+        room = 2 * cap if self.policy.tools else 0
+        return None if window is None else max(window // 2, window - room)
+
+    def _worked(self, calls: Calls, request: CompletionRequest) -> Flow[Completion]:
+        """The last answer of the worker to *request*, with the tools that all its answers have called.
+
+        The prompt is a system prompt. The worker gets a result for each of its calls, and answers again, up
+        to ``max_turns`` answers. A text beside calls is no summary. If the last answer that is allowed still
+        has calls, there is none.
+        """
+        if request.rank == LAST_RESORT:
+            return (yield request)
+        *material, instruction = request.messages
+        head = [{"role": "system", "content": instruction["content"]}, *material]
+        end = inf if request.deadline is None else monotonic() + request.delay + request.deadline
+        asked, turns, called = replace(request, messages=head), list[list[dict[str, Any]]](), list[ToolCall]()
+        for left in reversed(range(self.config.max_turns)):
+            completion = yield asked
+            seconds = end - monotonic()
+            called += completion.tool_calls if request.tools else ()
+            if not (request.tools and completion.tool_calls):
+                break
+            if left == 0 or seconds <= 0 or calls.left == 1:
+                completion = replace(completion, text="")
+                break
+            if completion.usage:
+                calls.usage.append(completion.usage)
+            calls.left = None if calls.left is None else calls.left - 1
+            turns.append(_turn(completion, len(called)))
+            while len(turns) > 1 and len(json.dumps(turns, default=str)) > TURN_BYTES * request.max_tokens:
+                del turns[0]  # so that no request outgrows the window
+            deadline = None if request.deadline is None else seconds
+            asked = replace(request, messages=[*head, *chain(*turns)], delay=0.0, deadline=deadline)
+        return replace(completion, tool_calls=tuple(called))
 
     def extracted(self, told: Sequence[Message]) -> Flow[None]:
         """Hands *told* to the caller's extraction. The driver of the flow reports a failure to the hooks."""
