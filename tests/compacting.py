@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from conversations import Raw, assistant, user
 from siltstone import llm
 from siltstone.compaction import Compaction, Compactor, Skip, Trigger
 from siltstone.llm import CompletionRequest
@@ -13,17 +14,7 @@ from siltstone.messages import Message, SubstituteMessage, groups, read_history
 from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 from siltstone.tokens import rule
 
-Raw = dict[str, Any]
-
 SHORT = "What was said."  # a summary smaller than anything it replaces in these tests
-
-
-def user(text: str) -> Raw:
-    return {"role": "user", "content": text}
-
-
-def assistant(text: str) -> Raw:
-    return {"role": "assistant", "content": text}
 
 
 def system(text: str) -> Raw:

@@ -14,7 +14,6 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,19 +22,7 @@ from siltstone.errors import StoreBusyError, StoreConflictError, StoreError, Sto
 from siltstone.memory import Entry
 from siltstone.memory.log import NewCompaction, NewMessage
 
-__all__ = [
-    "MUTANTS",
-    "Writer",
-    "context",
-    "hurry",
-    "mutated",
-    "opened",
-    "problems",
-    "said",
-    "seen",
-    "until",
-    "work",
-]
+__all__ = ["Writer", "context", "hurry", "opened", "problems", "said", "seen", "until", "work"]
 
 SESSION = "tortured"
 PATIENCE = 300  # seconds, in place of the 10 and the 30 of who waits for a user
@@ -65,10 +52,10 @@ class Writer:
 
     running: ClassVar[list[Writer]] = []
 
-    def __init__(self, dsn: str, words: Path, number: int, *, mutant: str = "", shared: bool = False) -> None:
+    def __init__(self, dsn: str, words: Path, number: int, *, shared: bool = False) -> None:
         self.words = words
         self.process: ForkServerProcess = context().Process(
-            target=work, args=(dsn, str(words), number, mutant, shared), daemon=True
+            target=work, args=(dsn, str(words), number, shared), daemon=True
         )
         self.process.start()
         self.running.append(self)
@@ -94,7 +81,7 @@ class Writer:
         assert not self.process.is_alive(), said(self.words)[-1:]
 
 
-def work(dsn: str, words: str, number: int, mutant: str = "", shared: bool = False) -> None:
+def work(dsn: str, words: str, number: int, shared: bool = False) -> None:
     """Writes until it is stopped."""
     out = os.open(words, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
     stop = Path(words).with_suffix(".stop")
@@ -103,35 +90,32 @@ def work(dsn: str, words: str, number: int, mutant: str = "", shared: bool = Fal
     def say(what: str, **more: Any) -> None:
         os.write(out, json.dumps({"is": what, **more}).encode() + b"\n")
 
-    with mutated(mutant):
-        try:
-            with opened(dsn) as store:
-                session = SESSION if shared else f"{SESSION}-{number}"
-                log = store.open_log(session)
-                log.open("")
-                for step in range(10**9):
-                    if stop.exists():
-                        break
-                    uid = f"w{number}-{os.getpid()}-{step}"
-                    does = chance.choice(["append", "append", "index", "commit"])
-                    say("begins", uid=uid, does=does)
-                    try:
-                        while True:
-                            try:
-                                _write(store, log, session, does, uid)
-                                break
-                            except (StoreConflictError, StoreBusyError) as error:
-                                # Neither wrote anything; who is alone meets neither.
-                                if not shared:
-                                    say("error", error=repr(error))
-                                    return
-                        say("did", uid=uid)
-                    except StoreUnavailableError as error:
-                        say(
-                            "unknown" if error.outcome == "unknown" else "refused", uid=uid, error=repr(error)
-                        )
-        except Exception as error:  # whatever it is, it is told
-            say("error", error=repr(error))
+    try:
+        with opened(dsn) as store:
+            session = SESSION if shared else f"{SESSION}-{number}"
+            log = store.open_log(session)
+            log.open("")
+            for step in range(10**9):
+                if stop.exists():
+                    break
+                uid = f"w{number}-{os.getpid()}-{step}"
+                does = chance.choice(["append", "append", "index", "commit"])
+                say("begins", uid=uid, does=does)
+                try:
+                    while True:
+                        try:
+                            _write(store, log, session, does, uid)
+                            break
+                        except (StoreConflictError, StoreBusyError) as error:
+                            # Neither wrote anything; who is alone meets neither.
+                            if not shared:
+                                say("error", error=repr(error))
+                                return
+                    say("did", uid=uid)
+                except StoreUnavailableError as error:
+                    say("unknown" if error.outcome == "unknown" else "refused", uid=uid, error=repr(error))
+    except Exception as error:  # whatever it is, it is told
+        say("error", error=repr(error))
 
 
 def _write(store: Any, log: Any, session: str, does: str, uid: str) -> None:
@@ -226,38 +210,6 @@ def _entries(store: Any, session: str) -> Iterator[Any]:
         page = store.entries(session, offset=offset, limit=1_000)
         yield from page.entries
         offset = page.next_offset
-
-
-def _no_uuid() -> None:
-    """A fault: the outcome of a lost write is not looked up, and it is written again."""
-    from siltstone.postgres.database import Database
-
-    Database._settle = lambda self, write, until: "again"  # type: ignore[method-assign]
-
-
-def _bare_sequence() -> None:
-    """A fault: a write takes its number from a sequence, in any order of commits, and compares no version."""
-    from siltstone.postgres.schema import Statements
-
-    whole = Statements.write
-
-    def write(self: Any, write: Any) -> Any:
-        sql, values = whole(self, write)
-        sql = sql.replace("SET n = n + 1", f"SET n = nextval('{self.schema}.arrivals')")
-        return sql.replace("AND n = %(n)s::bigint AND mark = %(was)s::uuid", ""), values
-
-    Statements.write = write  # type: ignore[method-assign]
-
-
-MUTANTS: dict[str, Callable[[], None]] = {"no uuid": _no_uuid, "bare sequence": _bare_sequence}
-
-
-@contextmanager
-def mutated(mutant: str) -> Iterator[None]:
-    """Breaks the store on purpose, in a process of its own."""
-    if mutant:
-        MUTANTS[mutant]()
-    yield
 
 
 def seen(store: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from hypothesis import strategies as st
@@ -228,7 +229,8 @@ def _history(
     return writer.messages
 
 
-def openai_histories(
+def histories_of(
+    dialect: str,
     *,
     min_turns: int = 0,
     max_turns: int = 4,
@@ -236,54 +238,29 @@ def openai_histories(
     delayed: bool = True,
     legal: bool = False,
 ) -> st.SearchStrategy[list[Raw]]:
-    """Well-formed OpenAI chat histories: every result after its call, and every call answered but for
-    those of the last group of one that ends ``pending``.
+    """Well-formed histories of a dialect: every result after its call, and every call answered but for
+    those of the last group of one that ends ``pending``. System texts are plain messages.
 
     Args:
+        dialect: ``openai.chat``, ``openai.responses`` or ``anthropic``.
         min_turns: A history of no turns has nothing but system messages, if any.
         max_turns: At most this many turns.
         ending: How the last turn ends.
         delayed: Some results come only after the assistant has spoken again.
         legal: Nothing but what the provider itself takes: no delays, no blank text, no unknown block.
     """
-    return _history("openai.chat", min_turns, max_turns, ending, delayed, legal)
+    return _history(dialect, min_turns, max_turns, ending, delayed, legal)
 
 
-def anthropic_histories(
-    *,
-    min_turns: int = 0,
-    max_turns: int = 4,
-    ending: Ending = "any",
-    delayed: bool = True,
-    legal: bool = False,
-) -> st.SearchStrategy[list[Raw]]:
-    """Like :func:`openai_histories`, as Anthropic messages; system texts are plain messages."""
-    return _history("anthropic", min_turns, max_turns, ending, delayed, legal)
+openai_histories = partial(histories_of, "openai.chat")
+anthropic_histories = partial(histories_of, "anthropic")
+responses_histories = partial(histories_of, "openai.responses")
 
 
-def responses_histories(
-    *,
-    min_turns: int = 0,
-    max_turns: int = 4,
-    ending: Ending = "any",
-    delayed: bool = True,
-    legal: bool = False,
-) -> st.SearchStrategy[list[Raw]]:
-    """Like :func:`openai_histories`, as items of the Responses API."""
-    return _history("openai.responses", min_turns, max_turns, ending, delayed, legal)
-
-
-def histories(
-    *,
-    min_turns: int = 0,
-    max_turns: int = 4,
-    ending: Ending = "any",
-    delayed: bool = True,
-    legal: bool = False,
-) -> st.SearchStrategy[list[Raw]]:
+def histories(**options: Any) -> st.SearchStrategy[list[Raw]]:
     """Histories of any one dialect."""
     dialects = st.sampled_from(["openai.chat", "openai.responses", "anthropic"])
-    return dialects.flatmap(lambda dialect: _history(dialect, min_turns, max_turns, ending, delayed, legal))
+    return dialects.flatmap(lambda dialect: histories_of(dialect, **options))
 
 
 HISTORIES: dict[str, Callable[..., st.SearchStrategy[list[Any]]]] = {

@@ -14,33 +14,18 @@ from siltstone.errors import StoreConflictError
 from siltstone.memory import log as store_log
 from siltstone.memory.base import Store
 from siltstone.memory.entry import Entry
-from siltstone.memory.log import LogRow, NewMessage, SessionVersion
+from siltstone.memory.log import CommitReceipt, LogRow, NewMessage, SessionVersion, UndoReceipt
 
-__all__ = [
-    "CommitReceipt",
-    "CompactionRow",
-    "LogRow",
-    "LogState",
-    "NewCompaction",
-    "NewMessage",
-    "SummaryLog",
-    "UndoReceipt",
-    "ViewItem",
-]
+__all__ = ["CompactionRow", "LogRow", "LogState", "NewCompaction", "NewMessage", "SummaryLog", "summary_log"]
 
 _T = TypeVar("_T")
 
-ViewItem: TypeAlias = tuple[int, int] | None
-"""A piece of a view: a half-open range of sequence numbers that are retained, or None: the summary."""
+ViewItem: TypeAlias = tuple[int, int] | None  #: messages that are retained, or None: the summary
 
 
 @dataclass(frozen=True, slots=True)
 class NewCompaction:
-    """A compaction as a store takes it, with its summary in its own row.
-
-    ``view`` has None where the summary stands. The other fields are those of
-    :class:`siltstone.memory.log.NewCompaction`.
-    """
+    """A compaction as a store takes it, with its summary in its own row, which is None in the view."""
 
     policy: str
     reason: str
@@ -70,24 +55,8 @@ class CompactionRow:
 
 
 @dataclass(frozen=True, slots=True)
-class UndoReceipt:
-    """The result of an undo: the compaction that is current now, and the number of deleted entries."""
-
-    head: int | None
-    withdrawn: int
-
-
-@dataclass(frozen=True, slots=True)
 class LogState:
-    """Where a log stands.
-
-    Attributes:
-        next_seq: The sequence number that the next message gets.
-        head: The compaction whose view is current; None before the first.
-        clock: The clock of the session as of its last write, as JSON text; empty at first.
-        redactions: How often messages were forgotten, or a past was rewritten.
-        dropped: The session was dropped: what is written to it is accepted as nothing.
-    """
+    """Where a log stands, with the compaction whose view is current."""
 
     next_seq: int
     head: CompactionRow | None
@@ -96,71 +65,35 @@ class LogState:
     dropped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CommitReceipt:
-    """What a commit wrote: the compaction's id, and an entry's id for each entry handed over."""
-
-    compaction_id: int
-    entry_ids: tuple[int | None, ...]
-
-
-_NEW = SessionVersion(0, None, 0, 0)
 _OWN = ("summary", "level", "degraded", "view")
-
-
-def new_write_id() -> int:
-    """An id for a write: 63 random bits, so that no two writes of anybody have the same one."""
-    return secrets.randbits(63)
 
 
 class SummaryLog:
     """The log of one session: what is expected of it is a number, and each compaction has one summary."""
 
-    def __init__(self, log: store_log.SessionLog, session_id: str) -> None:
+    def __init__(self, log: store_log.SessionLog) -> None:
         self._log = log
-        self._session_id = session_id
 
     def state(self) -> LogState:
-        """Where the log stands."""
         state = self._log.state()
         head = None if state.head is None else self._rows([state.head])[0]
         return LogState(state.next_seq, head, state.clock, state.redactions, state.deleted)
 
-    def redactions(self) -> int | None:
-        """How often something was forgotten or rewritten; None for a session that was dropped."""
-        version = self._log.version()
-        return None if version is None else version.redactions
-
     def renew(self, compaction_id: int, summary: str, *, expected_redactions: int) -> bool:
         """Gives a compaction whose summary was forgotten a new one. Whether it is such a one."""
         row = self._log.compaction(compaction_id)
-        derived_id = None if row is None else _shown(row)
-
-        def write(expected: SessionVersion) -> bool:
-            if expected.redactions != expected_redactions:
-                raise StoreConflictError(
-                    f"something of session {self._session_id!r} was forgotten meanwhile: its summaries are "
-                    "to be made again"
-                )
-            if derived_id is None:
-                return False
-            renewed = self._log.renew(derived_id, summary, expected=expected, write_id=new_write_id())
-            return renewed is not None
-
-        return self._write(write)
+        shown = None if row is None else _shown(row)
+        if shown is None:
+            return False
+        renewed = self._write(
+            lambda **place: self._log.renew(shown, summary, **place), redactions=expected_redactions
+        )
+        return renewed is not None
 
     def append(self, messages: Sequence[NewMessage], *, expected_next: int, clock: str) -> None:
-        """Writes *messages* as ``expected_next`` and onward: durable, and all of them, when it returns."""
-
-        def write(expected: SessionVersion) -> None:
-            if self._log.version() is not None:
-                self._ends_at(expected, expected_next)
-            self._log.append(messages, expected=expected, clock=clock, write_id=new_write_id())
-
-        self._write(write)
+        self._write(lambda **place: self._log.append(messages, clock=clock, **place), next_seq=expected_next)
 
     def read(self, start: int, end: int) -> list[LogRow]:
-        """The messages of a half-open range of sequence numbers, in order."""
         return self._log.read(start, end)
 
     def commit(
@@ -172,17 +105,12 @@ class SummaryLog:
         clock: str,
         expected_redactions: int | None = None,
     ) -> CommitReceipt:
-        """Indexes *entries* and writes *compaction* in one transaction: both, or nothing."""
-
-        def write(expected: SessionVersion) -> CommitReceipt:
-            if self._log.version() is not None:
-                self._stands_on(expected, expected_head, expected_redactions)
-            receipt = self._log.commit(
-                self._new(compaction), entries, expected=expected, clock=clock, write_id=new_write_id()
-            )
-            return CommitReceipt(receipt.compaction_id, receipt.entry_ids)
-
-        return self._write(write)
+        known = {} if expected_redactions is None else {"redactions": expected_redactions}
+        return self._write(
+            lambda **place: self._log.commit(_new(compaction), entries, clock=clock, **place),
+            head=expected_head,
+            **known,
+        )
 
     def rewrite(
         self,
@@ -193,56 +121,36 @@ class SummaryLog:
         expected_head: int | None,
         expected_next: int,
         expected_redactions: int,
-        withdrawn: Sequence[int],
-        parent: int | None,
-        clock: str,
+        **more: Any,
     ) -> CommitReceipt:
-        """Makes *row* the current view and appends *messages* after it, in one transaction."""
-
-        def write(expected: SessionVersion) -> CommitReceipt:
-            if self._log.version() is not None:
-                self._stands_on(expected, expected_head, expected_redactions)
-                self._ends_at(expected, expected_next)
-            receipt = self._log.rewrite(
-                self._new(row),
-                messages,
-                entries,
-                expected=expected,
-                withdrawn=withdrawn,
-                parent=parent,
-                clock=clock,
-                write_id=new_write_id(),
-            )
-            return CommitReceipt(receipt.compaction_id, receipt.entry_ids)
-
-        return self._write(write)
+        return self._write(
+            lambda **place: self._log.rewrite(_new(row), messages, entries, **more, **place),
+            head=expected_head,
+            next_seq=expected_next,
+            redactions=expected_redactions,
+        )
 
     def undo(self, *, expected_head: int, clock: str) -> UndoReceipt:
-        """Makes the view before *expected_head* current again, and takes back the entries it brought."""
-
-        def write(expected: SessionVersion) -> UndoReceipt:
-            self._stands_on(expected, expected_head, None)
-            receipt = self._log.undo(expected=expected, clock=clock, write_id=new_write_id())
-            return UndoReceipt(receipt.head, receipt.withdrawn)
-
-        return self._write(write)
+        return self._write(lambda **place: self._log.undo(clock=clock, **place), head=expected_head)
 
     def save_clock(self, clock: str) -> None:
-        """Writes the session's clock alone."""
-        self._write(lambda expected: self._log.save_clock(clock, expected=expected, write_id=new_write_id()))
+        self._write(lambda **place: self._log.save_clock(clock, **place))
 
     def compactions(self) -> list[CompactionRow]:
-        """Every compaction ever committed, in order."""
         return self._rows(self._log.compactions())
 
-    def _write(self, work: Callable[[SessionVersion], _T]) -> _T:
-        """Does *work* on the version that the session has, until nobody else was faster."""
+    def _write(self, work: Callable[..., _T], **expected: Any) -> _T:
+        """Does *work* on the version that the session has, but for what is *expected* of it.
+
+        It is tried again where somebody else was faster, and what is expected may still hold.
+        """
         while True:
-            expected = self._log.version() or _NEW
+            version = self._log.version()
+            place = SessionVersion(0, None, 0, 0) if version is None else version._replace(**expected)
             try:
-                return work(expected)
+                return work(expected=place, write_id=secrets.randbits(63))
             except StoreConflictError:
-                if (self._log.version() or _NEW) == expected:
+                if self._log.version() == version:
                     raise
 
     def _rows(self, rows: Sequence[store_log.CompactionRow]) -> list[CompactionRow]:
@@ -262,35 +170,14 @@ class SummaryLog:
             found.append(CompactionRow(row.compaction_id, row.parent, compaction, redacted))
         return found
 
-    def _new(self, row: NewCompaction) -> store_log.NewCompaction:
-        """*row* with its summary as a derived text of its own."""
-        derived: tuple[store_log.NewDerived, ...] = ()
-        reference: store_log.ViewItem = store_log.NewRef(0)
-        if row.summary or None in row.view:
-            derived = (
-                store_log.NewDerived("summary", row.summary, row.covers, None, row.level, row.degraded),
-            )
-        view = tuple(reference if item is None else item for item in row.view)
-        return store_log.NewCompaction(**_shared(row), view=view, state="", derived=derived)
 
-    def _stands_on(self, found: SessionVersion, head: int | None, redactions: int | None) -> None:
-        if found.head != head:
-            raise StoreConflictError(
-                f"the head of session {self._session_id!r} is {found.head}, not {head}: "
-                "another writer compacted it, or undid a compaction"
-            )
-        if redactions not in (None, found.redactions):
-            raise StoreConflictError(
-                f"something of session {self._session_id!r} was forgotten or rewritten meanwhile: "
-                "open it again"
-            )
-
-    def _ends_at(self, found: SessionVersion, expected: int) -> None:
-        if found.next_seq != expected:
-            raise StoreConflictError(
-                f"the log of session {self._session_id!r} ends at {found.next_seq}, "
-                f"not at {expected}: another writer appended to it"
-            )
+def _new(row: NewCompaction) -> store_log.NewCompaction:
+    """*row* with its summary as a derived text of its own."""
+    derived: tuple[store_log.NewDerived, ...] = ()
+    if row.summary or None in row.view:
+        derived = (store_log.NewDerived("summary", row.summary, row.covers, None, row.level, row.degraded),)
+    view = tuple(store_log.NewRef(0) if item is None else item for item in row.view)
+    return store_log.NewCompaction(**_shared(row), view=view, state="", derived=derived)
 
 
 def _shared(row: NewCompaction | store_log.NewCompaction) -> dict[str, Any]:
@@ -306,4 +193,4 @@ def _shown(row: store_log.CompactionRow) -> int | None:
 
 def summary_log(store: Store, session_id: str) -> SummaryLog:
     """The log of a session of *store* in its short form."""
-    return SummaryLog(store.open_log(session_id), session_id)
+    return SummaryLog(store.open_log(session_id))

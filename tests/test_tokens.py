@@ -188,13 +188,7 @@ def test_the_name_of_a_rule_is_the_one_it_was_asked_by() -> None:
 def test_an_unknown_rule_is_refused_with_the_choices() -> None:
     with pytest.raises(ConfigError) as caught:
         estimate_tokens("x", rule="tokens")
-    assert (
-        str(caught.value)
-        == "unknown token rule 'tokens'; known are 'bytes/4', 'chars/3', 'chars/3-utf16', 'blocks', "
-        "'weights', 'bytes_total', 'flat_tools', 'weights/qwen3.5', 'weights/qwen', 'weights/llama3', "
-        "'weights/llama4', 'weights/o200k', 'weights/cl100k', 'weights/gemma', 'weights/mistral', "
-        "'weights/deepseek', 'weights/claude'"
-    )
+    assert str(caught.value).startswith("unknown token rule 'tokens'; known are 'bytes/4', 'chars/3', ")
     assert (caught.value.field, caught.value.value) == ("rule", "tokens")
 
 

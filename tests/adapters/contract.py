@@ -12,6 +12,7 @@ import json
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -717,11 +718,8 @@ class AdapterContract:
                 runs[name].append(run)
                 state = run.state
 
-        threads = [threading.Thread(target=work, args=(name,)) for name in sessions]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(len(sessions)) as pool:
+            list(pool.map(work, sessions))
         for name, other in (("amber", "birch"), ("birch", "amber")):
             assert len(runs[name]) == 4
             assert other not in json.dumps(sessions[name].log())

@@ -6,6 +6,7 @@ import asyncio
 import copy
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -162,11 +163,8 @@ def test_two_runs_at_once_are_each_sent_their_own_list() -> None:
             if sent != host:
                 wrong.append((sent, host))
 
-    threads = [threading.Thread(target=run, args=(name,)) for name in ("ann", "ben")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(run, ("ann", "ben")))
     assert wrong == []
 
 

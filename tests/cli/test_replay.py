@@ -1,24 +1,14 @@
-"""``siltstone replay``: real sessions through small windows, in a real process."""
+"""``siltstone replay``: real sessions through small windows."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-
-def siltstone(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "siltstone", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+from cli.test_stores import siltstone
 
 
 def write(path: Path, *lines: object) -> Path:
@@ -57,13 +47,13 @@ def test_two_real_sessions_lose_nothing(data_dir: Path, window: int) -> None:
     assert report["total"]["messages"] == 642
 
 
-def test_the_address_of_a_database_is_refused_by_name_and_makes_no_directory(tmp_path: Path) -> None:
+def test_the_address_of_a_database_is_refused_by_name_and_makes_no_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     transcript = write(tmp_path / "chat.jsonl", *chat(1))
+    monkeypatch.chdir(tmp_path)
     address = "postgresql://app:not-to-be-told@127.0.0.1/app"
-    result = subprocess.run(
-        [sys.executable, "-m", "siltstone", "replay", transcript, "--window", "8000", "--store", address],
-        capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path,
-    )  # fmt: skip
+    result = siltstone("replay", transcript, "--window", 8000, "--store", address)
     assert result.returncode == 2
     assert "database" in result.stderr
     assert "not-to-be-told" not in result.stderr + result.stdout

@@ -7,36 +7,8 @@ from typing import Any
 import pytest
 
 from siltstone import TieredConfig, WaterfallConfig, WindowConfig
-from siltstone.compaction.prompts import SUMMARY_PREFIX
 from siltstone.errors import ConfigError
 from siltstone.systems.meerkat import CompactionConfig
-
-
-def test_the_defaults():
-    config = CompactionConfig()
-    assert config.auto_compact_threshold == "auto"
-    assert config.recent_turn_budget is None
-    assert config.max_summary_tokens == 4096
-    assert config.min_turns_between_compactions == 3
-    assert config.retained_token_budget == "auto"
-    assert config.strict_guard is False
-    assert config.max_request_bytes == "auto"
-    assert config.min_reduction == 0.0
-    assert config.estimator == "blocks"
-    assert config.summary_prefix == SUMMARY_PREFIX
-    assert SUMMARY_PREFIX.startswith("[Context compacted]")
-    assert config.summarizer_window is None
-    assert config.summary_timeout == 30.0
-    assert config.attempts == 2
-    assert config.min_summary_tokens == 16
-    assert config.on_model_failure == "fallback_summary"
-    assert config.on_summarizer_overflow == "mechanical"
-    assert config.curator is None
-    assert config.prefix_preserving is False
-    assert config.trigger_fraction is None
-    assert config.max_messages is None
-    assert config.keep_user_messages is False
-    assert config.retry_delay == 0.5
 
 
 @pytest.mark.parametrize("kind", [CompactionConfig, TieredConfig, WaterfallConfig, WindowConfig])

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from compacting import assistant, exchange, system, user
-from siltstone import CompactionConfig, Emergency, Session, ThresholdCompactor, compact
+from siltstone import CompactionConfig, Session, ThresholdCompactor, compact
 from siltstone.engine import Compacted, Failed
 from siltstone.llm import CompletionRequest
-from siltstone.messages import broken_tool_groups, read_history, repair, validate_history
+from siltstone.messages import broken_tool_groups, repair, validate_history
 from siltstone.testing import RecordingHook, ScriptedModel
 
 
@@ -112,15 +112,3 @@ def test_a_summariser_that_fails_does_not_end_the_run(tmp_path: Path, error: Exc
         assert session.history() == session.log()
     assert hook.names[:2] == ["CompactionStarted", "CompactionFailed"]
     assert str(error) in hook.events[1].message  # type: ignore[union-attr]
-
-
-def test_what_no_model_has_written_says_so() -> None:
-    """The one text that stands in for a summary is marked, and says where the rest is."""
-    history = [m for n in range(9) for m in (user(f"question {n} " * 20), assistant("answer " * 30))]
-    outcome = compact(history, Emergency(), context_window=400)
-    assert isinstance(outcome, Compacted)
-    assert outcome.degraded
-    assert f"no longer shown: {len(outcome.discarded)}" in outcome.summary
-    kept = {message.seq for message in read_history(outcome.messages) if not message.covers}
-    covered = {number for start, end in outcome.covers for number in range(start, end)}
-    assert kept | covered == set(range(len(history)))

@@ -3,25 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
 
-from compacting import (
-    SHORT,
-    assert_lawful,
-    assistant,
-    exchange,
-    filler,
-    long,
-    outcome,
-    policy,
-    run,
-    shape,
-    turn,
-    user,
-)
+from compacting import SHORT, assistant, exchange, filler, long, policy, run, shape, turn, user
 from siltstone import llm
 from siltstone.compaction import Compaction, Compactor, Skip, Trigger
 from siltstone.compaction.base import CompactionError
@@ -31,9 +16,8 @@ from siltstone.compaction.validate import validate
 from siltstone.engine import Failed, attempt
 from siltstone.errors import ContextOverflowError
 from siltstone.llm import Flow
-from siltstone.messages import Message, broken_tool_groups, read_history
+from siltstone.messages import Message, read_history
 from siltstone.tokens import TokenRule, rule
-from strategies import histories
 
 
 def pinning(*seqs: int, window: int | None = None) -> Trigger:
@@ -111,30 +95,3 @@ def test_a_policy_that_discards_a_pin_is_refused_by_the_engine():
     assert isinstance(result, Failed)
     assert result.reason == "rewrite_invalid"
     assert "message 1 is pinned" in result.message
-
-
-@pytest.mark.parametrize("kind", ["threshold", "emergency"])
-@given(data=st.data())
-def test_pinned_messages_survive_every_compaction(kind: str, data: st.DataObject):
-    raws: list[Any] = []
-    pins: set[int] = set()
-    for _ in range(data.draw(st.integers(1, 4))):
-        raws += data.draw(histories(min_turns=1))
-        history = read_history(raws)
-        originals = [message for message in history if message.provenance == "original"]
-        pins |= data.draw(st.sets(st.sampled_from([m.seq for m in originals]), max_size=3))
-        held = [message.raw for message in originals if message.seq in pins]
-        compacting: Compactor = policy() if kind == "threshold" else Emergency(200)
-        try:
-            _, result = outcome(history, compacting, trigger=pinning(*pins))
-        except (CompactionError, ContextOverflowError) as error:
-            if getattr(error, "reason", "") == "rewrite_invalid":
-                raise
-            continue
-        if isinstance(result, Skip):
-            continue
-        assert_lawful(history, result)
-        assert broken_tool_groups(result.messages) <= broken_tool_groups(history)
-        stay = {id(message.raw) for message in result.retained}
-        assert all(id(raw) in stay for raw in held)
-        raws = [message.raw for message in result.messages]

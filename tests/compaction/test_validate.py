@@ -7,15 +7,12 @@ from dataclasses import replace
 import pytest
 
 from compacting import Raw, assistant, exchange, filler, run, system, turn, user
-from siltstone import compact
 from siltstone.compaction import Compaction, CompactionError
 from siltstone.compaction.prompts import SUMMARY_PREFIX, framed
 from siltstone.compaction.rewrite import covered, summary_message
 from siltstone.compaction.validate import validate
-from siltstone.engine import Compacted
 from siltstone.llm import UsageRecord
-from siltstone.messages import Message, outline
-from siltstone.messages.read import read_message
+from siltstone.messages import Message
 from siltstone.systems.meerkat import CompactionConfig, ThresholdCompactor
 
 RAWS: list[Raw] = [
@@ -194,22 +191,3 @@ def test_mk_37_equal_messages_are_told_apart(rewritten: tuple[list[Message], Com
     right = moved(history, compaction, retain={0, 1, 7, 8, 9, 10})
     swapped = (*right.retained[:3], history[6], *right.retained[4:])
     refused(history, replace(right, retained=swapped, usage=usage), "follows position|is both")
-
-
-def test_a_compaction_that_cuts_no_message_reads_few_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[int] = []
-
-    def counted(raw: object, position: int) -> Message:
-        read.append(position)
-        return read_message(raw, position)
-
-    monkeypatch.setattr(outline, "read_message", counted)
-    history = [
-        {"role": role, "content": f"{role} {number}, at some length"}
-        for number in range(500)
-        for role in ("user", "assistant")
-    ]
-    policy = ThresholdCompactor(CompactionConfig(auto_compact_threshold=1_000))
-    outcome = compact(history, policy, model=lambda _: "They counted.")
-    assert isinstance(outcome, Compacted)
-    assert len(outcome.discarded) > 900 > len(read) * 10, len(read)

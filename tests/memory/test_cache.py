@@ -43,16 +43,6 @@ for ranker in ("lexical", "cosine"):
     store.search("a", "silt 17", ranker=ranker)  # reads the rows, and writes a cache
 store.close()
 """
-READER = """
-import sys
-from siltstone.memory import Entry
-from siltstone.stores import MemoryStore
-with MemoryStore.open(sys.argv[1]) as store:
-    store.index("a", [Entry(f"the river of process {sys.argv[2]}")])
-    for _ in range(5):
-        hits = store.search("a", "river of process", limit=1_000)
-        assert any(hit.content.endswith(f"process {sys.argv[2]}") for hit in hits)
-"""
 
 
 def texts(count: int, first: int = 0) -> list[Entry]:
@@ -133,17 +123,3 @@ def test_whoever_is_killed_while_a_cache_is_written_leaves_the_right_answers(tmp
             assert not [file for file in files(store_path) if file.suffix == ".saving"]
             assert answers(store) == wanted
             assert store.check() == []
-
-
-def test_processes_that_write_caches_of_one_session_find_everything(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        store.index("a", texts(MANY))
-    children = [
-        subprocess.Popen([sys.executable, "-c", READER, tmp_path, str(number)]) for number in range(3)
-    ]
-    assert [child.wait(timeout=600) for child in children] == [0, 0, 0]
-    with MemoryStore.open(tmp_path) as store:
-        found = store.search("a", "river of process", limit=1_000)
-        assert {hit.content[-1] for hit in found if "of process" in hit.content} == {"0", "1", "2"}
-        assert store.check() == []
-    assert len(files(tmp_path)) <= 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -190,25 +190,16 @@ def test_a_time_that_no_datetime_can_hold_is_refused(store: Store, wrong: float)
 
 
 def test_threads_index_and_search_at_once(store: Store) -> None:
-    failures: list[BaseException] = []
-
     def work(number: int) -> None:
-        try:
-            for n in range(10):
-                store.index(f"s{number}", entries(f"canary {number} {n}"))
-                store.index("shared", entries(f"canary {number} {n}"))
-                found = contents(store.search(f"s{number}", "canary", limit=100))
-                assert sorted(found) == [f"canary {number} {m}" for m in range(n + 1)]
-                assert len(store.search("shared", "canary", limit=100)) > n
-        except BaseException as error:
-            failures.append(error)
+        for n in range(10):
+            store.index(f"s{number}", entries(f"canary {number} {n}"))
+            store.index("shared", entries(f"canary {number} {n}"))
+            found = contents(store.search(f"s{number}", "canary", limit=100))
+            assert sorted(found) == [f"canary {number} {m}" for m in range(n + 1)]
+            assert len(store.search("shared", "canary", limit=100)) > n
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(300)
-    assert not failures
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
     ids = [entry.entry_id for n in (*range(4), "hared") for entry in store.entries(f"s{n}").entries]
     assert len(set(ids)) == len(ids) == 80
 
@@ -260,20 +251,3 @@ def test_stores_in_memory_are_apart_and_leave_no_file(
         assert one.forget(text="silt 599").erased
         assert one.stats().entries == 599
     assert list(tmp_path.iterdir()) == []
-
-
-def test_threads_that_read_and_write_a_store_in_memory_wait_for_one_another() -> None:
-    with SimpleMemoryStore() as store:
-
-        def work(name: str) -> None:
-            for n in range(40):
-                store.index("a", [Entry(f"{name} {n}", (n, n + 1), name=name)])
-                assert store.search("a", name, limit=100)
-
-        threads = [threading.Thread(target=work, args=(name,)) for name in ("silt", "mud", "clay", "sand")]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert store.stats("a").entries == 160
-        assert store.check() == []

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -256,32 +252,6 @@ def test_a_copy_that_was_stopped_before_any_write_goes_on(source: MemoryStore) -
         else:
             break
     assert writes > 20
-
-
-KILLED = """
-import sys
-from siltstone import MemoryStore
-from siltstone.stores.transfer import copy_store
-with MemoryStore.open(sys.argv[1], read_only=True) as source, MemoryStore.open(sys.argv[2]) as target:
-    print("begins", flush=True)
-    copy_store(source, target)
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-def test_a_copy_that_was_killed_goes_on(source: MemoryStore, tmp_path: Path) -> None:
-    expected = figures(source)
-    for run in range(3):
-        command = [sys.executable, "-c", KILLED, str(tmp_path / "from"), str(tmp_path / "to")]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
-            assert child.stdout is not None
-            child.stdout.readline()
-            time.sleep(0.01 * (run + 1))
-            os.kill(child.pid, signal.SIGKILL)
-    with MemoryStore.open(tmp_path / "to") as target:
-        copy_store(source, target)
-        assert figures(target) == expected
-        assert target.check() == []
 
 
 def test_another_session_of_the_same_name_is_refused_and_stays(source: MemoryStore) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -233,35 +232,6 @@ def test_nothing_forgotten_is_left_in_any_file(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path) as store:
         assert store.search("a", "Grünwald plan") == []
         assert summary_log(store, "b").state().next_seq == 4
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_bytes_are_gone_wherever_inserts_in_random_order_left_copies_of_them(
-    tmp_path: Path, seed: int
-) -> None:
-    """Rows of all sizes between one another split pages, and a split leaves copies behind."""
-    order = random.Random(seed)
-    told = [f"note {n} " + "silt " * order.randrange(400) for n in range(300)]
-    told += [f"{SECRET} {n} " + "mud " * order.randrange(400) for n in range(60)]
-    order.shuffle(told)
-    with MemoryStore.open(tmp_path) as store:
-        sessions = [Session.open(None, name, memory=store) for name in ("a", "b")]
-        for at in range(0, len(told), 20):
-            order.choice(sessions).append(*(user(each) for each in told[at : at + 20]))
-            batch = order.sample(told, 20)
-            store.index(order.choice("abc"), [Entry(each, (n, n + 1)) for n, each in enumerate(batch)])
-            store.search("a", "note")
-        for name in "abc":
-            store.search(name, "silt mud", ranker=order.choice(["lexical", "cosine"]))
-    with MemoryStore.open(tmp_path) as store:
-        store.search("b", SECRET)
-        assert_held(tmp_path, SECRET)
-        report = store.forget(text=SECRET)
-        assert (report.erased, report.remaining) == (True, ())
-        assert report.messages >= 60, "and those that the entries were said to come from"
-        assert_gone(tmp_path, SECRET)
-        assert all(store.search(name, SECRET) == [] for name in "abc")
-    assert_gone(tmp_path, SECRET)
 
 
 READER = """

@@ -64,24 +64,6 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
         yield opened
 
 
-def test_what_another_session_said_is_found_before_it_ever_compacts(store: Store) -> None:
-    speak(store, "monday", "the kettle is in the harbour office", "thank you")
-    speak(store, "tuesday", "where is the kettle?")
-    (hit, *_) = across(store, "tuesday", "kettle")
-    assert (hit.session_id, hit.content, hit.entry_id) == ("monday", "the kettle is in the harbour office", 0)
-    assert (hit.source_range, hit.role) == ((0, 1), "user")
-    assert store.search("tuesday", "kettle") == []
-
-
-def test_what_the_asking_session_has_in_its_context_is_left_out(store: Store) -> None:
-    speak(store, "a", "the kettle hums", "it is blue")
-    assert across(store, "a", "kettle") == []
-    discard(store, "a", 1, entries=[Entry("the kettle hums", (0, 1), created_at=1.0)])
-    (hit,) = [hit for hit in across(store, "a", "kettle") if "kettle" in hit.content]
-    assert hit.entry_id > 0
-    assert [hit.content for hit in across(store, "a", "blue")] != ["it is blue"]
-
-
 def test_a_message_that_leaves_a_context_is_found_once_by_its_entry(store: Store) -> None:
     speak(store, "a", "the kettle hums", "it is blue")
     speak(store, "b", "anything")
@@ -120,16 +102,6 @@ def test_two_namespaces_never_see_each_other(store: Store) -> None:
     for number in range(len(namespaces)):
         found = across(store, f"t{number}", "kettle number", 1_000)
         assert contents(found) == [f"kettle number {number}"], namespaces[number]
-
-
-def test_neighbours_never_cross_sessions(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        speak(store, "a", "nothing here", "the kettle")
-        speak(store, "b", "no word of it", "nor here")
-        speak(store, "c", "x")
-        hits = across(store, "c", "kettle", explain=True)
-        assert {hit.session_id for hit in hits} == {"a"}
-        assert contents(hits) == ["the kettle", "nothing here"]
 
 
 def test_calls_and_answers_of_our_own_tools_are_not_found(store: Store) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -118,40 +117,6 @@ with MemoryStore.open(sys.argv[1]) as store:
 
 
 # -- fork ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_a_store_is_refused_in_a_fork_and_unharmed_by_it(tmp_path: Path) -> None:
-    code = """
-import gc, os, sys
-from siltstone.errors import StoreClosedError
-from siltstone.memory import Entry
-from siltstone.stores import MemoryStore
-
-store = MemoryStore.open(sys.argv[1])
-store.index("a", [Entry("silt")])
-child = os.fork()
-if child == 0:
-    try:
-        store.search("a", "silt")
-    except StoreClosedError as error:
-        assert "fork" in str(error), error
-        again = MemoryStore.open(sys.argv[1])
-        again.index("a", [Entry("silt of the child")])
-        again.close()
-        store.close()
-        del store
-        gc.collect()
-        os._exit(0)
-    os._exit(1)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-store.index("a", [Entry("silt of the parent")])
-print(len(store.search("a", "silt")))
-store.close()
-"""
-    assert elsewhere(code, tmp_path).strip() == "3"
-    with MemoryStore.open(tmp_path) as store:
-        assert len(store.search("a", "silt")) == 3
 
 
 # -- reading only -------------------------------------------------------------------------------

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -121,22 +119,6 @@ def test_cosine_scores_lie_above_one_half(tmp_path: Path) -> None:
         assert all(0.5 < score <= 1.0 for score in scores)
         assert len(scores) == 2
         assert len(store.search("a", "silt clay", ranker="cosine", min_score=0.7)) == 1
-
-
-def test_a_query_of_unknown_words_scores_low(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        store.index("a", entries("silt settles", "the kettle is on", "nothing here"))
-        known = store.search("a", "silt settles")[0].score
-        mixed = store.search("a", "silt settles beneath glacial moraines")[0].score
-        assert mixed < known / 2
-
-
-def test_a_rare_word_weighs_more_than_a_common_one(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        store.index(
-            "a", entries("the river here", "the delta here", "the silt here", "the mud there", "silt here")
-        )
-        assert contents(store.search("a", "the delta", limit=1)) == ["the delta here"]
 
 
 def test_the_ranker_of_a_search_overrides_that_of_the_store(tmp_path: Path) -> None:
@@ -352,47 +334,10 @@ def test_a_word_with_a_typo_finds_what_was_meant(tmp_path: Path) -> None:
         assert store.search("a", "steep mountian", ranker="hybrid")[0].content == "The mountain is steep."
 
 
-def test_what_the_speaker_whom_a_query_names_said_comes_first(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        said = [
-            Entry("Ann paints the river, and paints it again, I heard.", (0, 1), name="Bob"),
-            Entry("Yes, the river is what I paint.", (9, 10), name="Ann"),
-        ]
-        store.index("chat", said)
-        (first, second) = store.search("chat", "What does Ann paint?", explain=True)
-        assert (first.content, second.content) == (said[1].content, said[0].content)
-        assert first.explain is not None
-        assert second.explain is not None
-        assert (first.explain["speaker"], second.explain["speaker"]) == (1.5, 1.0)
-        for hit in (first, second):
-            assert hit.explain is not None
-            beside = sum(neighbor["score"] for neighbor in hit.explain["neighbors"])
-            assert hit.explain["own"] + beside + hit.explain["day"] == pytest.approx(hit.score)
-        both = store.search("chat", "Do Ann and Bob paint?", explain=True)
-        assert [hit.explain and hit.explain["speaker"] for hit in both] == [1.0, 1.0]
-
-        calls = [
-            replace(each, name="Bash", role=role)
-            for each, role in zip(said, ("assistant", "user"), strict=True)
-        ]
-        store.index("agent", calls)
-        ran = store.search("agent", "What did bash paint?", explain=True)
-        assert [hit.explain and hit.explain["speaker"] for hit in ran] == [1.0, 1.0]
-
-
 def test_entries_that_came_from_no_message_have_no_neighbours(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path) as store:
         store.index("a", [Entry("a dog"), Entry("Rex"), Entry("a cat")])
         assert contents(store.search("a", "dog")) == ["a dog"]
-
-
-def test_names_and_dates_are_found(tmp_path: Path) -> None:
-    moment = datetime(2023, 5, 8, 12, tzinfo=UTC)
-    with MemoryStore.open(tmp_path) as store:
-        store.index("a", [Entry("nice", name="Caroline", created_at=moment), Entry("fine", role="Mel")])
-        for query in ("Caroline", "8 May", "what happened in 2023"):
-            assert contents(store.search("a", query))[0] == "nice", query
-        assert contents(store.search("a", "Mel")) == ["fine"]
 
 
 @pytest.mark.slow

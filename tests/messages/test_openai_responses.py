@@ -49,165 +49,112 @@ def grouped(*raws: dict[str, Any]) -> list[tuple[int, ...]]:
     return [group.positions for group in groups(read_history(raws))]
 
 
+def item(kind: str, **fields: Any) -> dict[str, Any]:
+    """An item about the call ``a``, unless its *fields* name another id."""
+    return {"type": kind, **({} if "id" in fields else {"call_id": "a"}), **fields}
+
+
+def asked(name: str, arguments: str, call_id: str = "a") -> Part:
+    return Part("tool_call", "", call_id, name, arguments)
+
+
+def told(text: str, name: str | None = None, call_id: str = "a", **more: Any) -> Part:
+    return Part("tool_result", text, call_id, name, **more)
+
+
+def picture(call_id: str) -> Part:
+    return Part("blob", "[image: image/png]", call_id, modality="image", size=len(PIXEL))
+
+
+RAN = {"stdout": "a.txt", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
+DOWN = {"type": "http_error", "code": 500, "message": "down"}
+LOGS = [{"type": "logs", "logs": "42"}]
+SCREENSHOT = {"type": "computer_screenshot", "image_url": PICTURE}
+SUMMARY = [{"type": "summary_text", "text": "hm"}]
+SAID = [{"type": "output_text", "text": "no", "annotations": []}, {"type": "refusal", "refusal": "never"}]
+MESSAGE = {"type": "message", "id": "msg_1", "status": "completed"}
+OF_THE_ASSISTANT = [
+    (call("a", id="fc_1"), asked("ls", "{}")),
+    (item("custom_tool_call", name="grep", input="x y"), asked("grep", "x y")),
+    (item("shell_call", action={"commands": ["ls"]}), asked("shell", '{"commands":["ls"]}')),
+    (
+        item("local_shell_call", id="l", call_id="a", action={"command": ["ls"]}),
+        asked("local_shell", '{"command":["ls"]}'),
+    ),
+    (item("computer_call", action={"type": "wait"}), asked("computer", '{"type":"wait"}')),
+    (item("mcp_approval_request", id="r", name="rm", arguments="{}"), asked("rm", "{}", "r")),
+    (
+        item("mcp_call", id="m", name="rm", arguments="{}", approval_request_id="r", error=DOWN),
+        asked("rm", "{}", "m"),
+        told("down", "rm", "m", is_error=True),
+        Part("other", call_id="r"),
+    ),
+    (
+        item("web_search_call", id="w", status="completed", action={"query": "x"}),
+        asked("web_search", '{"query":"x"}', "w"),
+        told("", "web_search", "w"),
+    ),
+    (
+        item("file_search_call", id="f", queries=["x"], results=[{"text": "found"}]),
+        asked("file_search", '["x"]', "f"),
+        told("found", "file_search", "f"),
+    ),
+    (
+        item("code_interpreter_call", id="c", code="6*7", outputs=LOGS),
+        asked("code_interpreter", "6*7", "c"),
+        told("42", "code_interpreter", "c"),
+    ),
+    (
+        item("image_generation_call", id="i", result=PIXEL, output_format="png"),
+        asked("image_generation", "{}", "i"),
+        told("", "image_generation", "i"),
+        picture("i"),
+    ),
+    ({"type": "reasoning", "id": "rs_1", "summary": SUMMARY}, Part("reasoning", "hm")),
+    (thought(), Part("reasoning", size=12)),
+    ({**MESSAGE, "role": "assistant", "content": SAID}, Part("text", "no"), Part("text", "never")),
+]
+OF_A_TOOL = [
+    (output("a"), told("ok")),
+    (item("shell_call_output", output=[RAN]), told("a.txt", "shell")),
+    ({"type": "local_shell_call_output", "id": "a", "output": "a.txt"}, told("a.txt", "local_shell")),
+    (item("computer_call_output", output=SCREENSHOT), told("", "computer"), picture("a")),
+    (
+        item("apply_patch_call_output", status="failed", output="no such file"),
+        told("no such file", "apply_patch", is_error=True),
+    ),
+    (
+        item("mcp_approval_response", id="x", approval_request_id="r", approve=False, reason="not here"),
+        told("refused: not here", call_id="r"),
+    ),
+]
+OF_A_DEVELOPER = [
+    ({"type": "compaction", "encrypted_content": "x"}, Part("compaction")),
+    ({"type": "item_reference", "id": "msg_1"}, Part("other", name="item_reference")),
+    ({"id": "msg_1"}, Part("other", name="item_reference")),
+]
+OF_A_USER = [
+    (
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]},
+        Part("text", "hi"),
+    ),
+    ({"type": "message", "role": "user", "content": "hi"}, Part("text", "hi")),
+]
+
+
 @pytest.mark.parametrize(
-    ("raw", "role", "parts"),
+    ("role", "row"),
     [
-        (call("a", id="fc_1"), "assistant", (Part("tool_call", "", "a", "ls", "{}"),)),
-        (output("a"), "tool", (Part("tool_result", "ok", "a"),)),
-        (
-            {"type": "custom_tool_call", "call_id": "a", "name": "grep", "input": "x y"},
-            "assistant",
-            (Part("tool_call", "", "a", "grep", "x y"),),
-        ),
-        (
-            {"type": "shell_call", "call_id": "a", "action": {"commands": ["ls"]}},
-            "assistant",
-            (Part("tool_call", "", "a", "shell", '{"commands":["ls"]}'),),
-        ),
-        (
-            {
-                "type": "shell_call_output",
-                "call_id": "a",
-                "output": [{"stdout": "a.txt", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}],
-            },
-            "tool",
-            (Part("tool_result", "a.txt", "a", "shell"),),
-        ),
-        (
-            {"type": "local_shell_call", "id": "l", "call_id": "a", "action": {"command": ["ls"]}},
-            "assistant",
-            (Part("tool_call", "", "a", "local_shell", '{"command":["ls"]}'),),
-        ),
-        (
-            {"type": "local_shell_call_output", "id": "a", "output": "a.txt"},
-            "tool",
-            (Part("tool_result", "a.txt", "a", "local_shell"),),
-        ),
-        (
-            {"type": "computer_call", "call_id": "a", "action": {"type": "wait"}},
-            "assistant",
-            (Part("tool_call", "", "a", "computer", '{"type":"wait"}'),),
-        ),
-        (
-            {
-                "type": "computer_call_output",
-                "call_id": "a",
-                "output": {"type": "computer_screenshot", "image_url": PICTURE},
-            },
-            "tool",
-            (
-                Part("tool_result", "", "a", "computer"),
-                Part("blob", "[image: image/png]", "a", modality="image", size=len(PIXEL)),
-            ),
-        ),
-        (
-            {"type": "apply_patch_call_output", "call_id": "a", "status": "failed", "output": "no such file"},
-            "tool",
-            (Part("tool_result", "no such file", "a", "apply_patch", is_error=True),),
-        ),
-        (
-            {"type": "mcp_approval_request", "id": "r", "name": "rm", "arguments": "{}"},
-            "assistant",
-            (Part("tool_call", "", "r", "rm", "{}"),),
-        ),
-        (
-            {
-                "type": "mcp_approval_response",
-                "approval_request_id": "r",
-                "approve": False,
-                "reason": "not here",
-            },
-            "tool",
-            (Part("tool_result", "refused: not here", "r"),),
-        ),
-        (
-            {
-                "type": "mcp_call",
-                "id": "m",
-                "name": "rm",
-                "arguments": "{}",
-                "approval_request_id": "r",
-                "error": {"type": "http_error", "code": 500, "message": "down"},
-            },
-            "assistant",
-            (
-                Part("tool_call", "", "m", "rm", "{}"),
-                Part("tool_result", "down", "m", "rm", is_error=True),
-                Part("other", call_id="r"),
-            ),
-        ),
-        (
-            {"type": "web_search_call", "id": "w", "status": "completed", "action": {"query": "x"}},
-            "assistant",
-            (
-                Part("tool_call", "", "w", "web_search", '{"query":"x"}'),
-                Part("tool_result", "", "w", "web_search"),
-            ),
-        ),
-        (
-            {"type": "file_search_call", "id": "f", "queries": ["x"], "results": [{"text": "found"}]},
-            "assistant",
-            (
-                Part("tool_call", "", "f", "file_search", '["x"]'),
-                Part("tool_result", "found", "f", "file_search"),
-            ),
-        ),
-        (
-            {
-                "type": "code_interpreter_call",
-                "id": "c",
-                "code": "6*7",
-                "outputs": [{"type": "logs", "logs": "42"}],
-            },
-            "assistant",
-            (
-                Part("tool_call", "", "c", "code_interpreter", "6*7"),
-                Part("tool_result", "42", "c", "code_interpreter"),
-            ),
-        ),
-        (
-            {"type": "image_generation_call", "id": "i", "result": PIXEL, "output_format": "png"},
-            "assistant",
-            (
-                Part("tool_call", "", "i", "image_generation", "{}"),
-                Part("tool_result", "", "i", "image_generation"),
-                Part("blob", "[image: image/png]", "i", modality="image", size=len(PIXEL)),
-            ),
-        ),
-        (
-            {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]},
-            "assistant",
-            (Part("reasoning", "hm"),),
-        ),
-        (thought(), "assistant", (Part("reasoning", size=12),)),
-        ({"type": "compaction", "encrypted_content": "x"}, "developer", (Part("compaction"),)),
-        ({"type": "item_reference", "id": "msg_1"}, "developer", (Part("other", name="item_reference"),)),
-        ({"id": "msg_1"}, "developer", (Part("other", name="item_reference"),)),
-        (
-            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]},
-            "user",
-            (Part("text", "hi"),),
-        ),
-        (
-            {
-                "type": "message",
-                "id": "msg_1",
-                "role": "assistant",
-                "status": "completed",
-                "content": [
-                    {"type": "output_text", "text": "no", "annotations": []},
-                    {"type": "refusal", "refusal": "never"},
-                ],
-            },
-            "assistant",
-            (Part("text", "no"), Part("text", "never")),
-        ),
-        ({"type": "message", "role": "user", "content": "hi"}, "user", (Part("text", "hi"),)),
+        *(("assistant", row) for row in OF_THE_ASSISTANT),
+        *(("tool", row) for row in OF_A_TOOL),
+        *(("developer", row) for row in OF_A_DEVELOPER),
+        *(("user", row) for row in OF_A_USER),
     ],
-    ids=lambda value: value.get("type", "") if isinstance(value, dict) else "",
+    ids=lambda value: value[0].get("type", "") if isinstance(value, tuple) else value,
 )
-def test_an_item_is_read_by_its_type(raw: dict[str, Any], role: str, parts: tuple[Part, ...]) -> None:
-    assert read(raw) == (role, parts)
+def test_an_item_is_read_by_its_type(role: str, row: tuple[Any, ...]) -> None:
+    raw, *parts = row
+    assert read(raw) == (role, tuple(parts))
 
 
 def test_an_unknown_item_is_kept_with_its_text_and_its_id() -> None:

@@ -17,12 +17,12 @@ from psycopg_pool import ConnectionPool
 
 from postgres_stores import PostgresPool
 from postgres_working import hurry
-from servers import Postgres, Proxy
+from servers import Postgres
 from siltstone import Entry
 from siltstone.errors import StoreUnavailableError
 from siltstone.memory.log import NewMessage
 from siltstone.postgres import PostgresStore
-from siltstone.postgres.protocol import PREPARED, LateError, ask
+from siltstone.postgres.protocol import LateError, ask
 
 ECHO = (
     "SELECT %(whole)s::bigint, %(said)s::text, %(raw)s::bytea, %(is_so)s::boolean, %(mark)s::uuid::text, "
@@ -72,26 +72,6 @@ def test_values_come_back_as_they_went_prepared_or_not(
         texts = values["raws"]
         assert raws == (texts and [each.encode() if isinstance(each, str) else each for each in texts])
     assert [name.encode() for name in known(connection)] == list(prepared)
-
-
-def test_the_name_of_a_prepared_statement_is_of_its_text_alone(
-    connection: psycopg.Connection[Any], newest_postgres: Postgres
-) -> None:
-    here: set[bytes] = set()
-    there: set[bytes] = set()
-    with newest_postgres.connect() as other:
-        ask(connection, "SELECT 1", {}, prepared=here)
-        ask(connection, "SELECT 2", {}, prepared=here)
-        assert ask(other, "SELECT 2", {}, prepared=there) == [(2,)]
-    assert len(here) == 2
-    assert there < here
-
-
-def test_so_many_statements_are_prepared_and_no_more(connection: psycopg.Connection[Any]) -> None:
-    prepared: set[bytes] = set()
-    for number in range(PREPARED + 3):
-        assert ask(connection, f"SELECT {number}", {}, prepared=prepared) == [(number,)]
-    assert len(known(connection)) == len(prepared) == PREPARED
 
 
 def test_a_statement_that_is_refused_leaves_the_connection_as_it_was(
@@ -295,19 +275,3 @@ def test_a_thread_gives_up_a_server_that_is_silent_and_says_what_it_knows(newest
             thread.join(300)
             assert not thread.is_alive()
     assert [error.outcome for error in caught] == ["unknown", "not written"]
-
-
-def test_a_statement_is_prepared_and_run_in_one_round_trip(
-    newest_postgres: Postgres, newest_pool: PostgresPool
-) -> None:
-    newest_pool.empty()
-    with (
-        Proxy(newest_postgres.port) as proxy,
-        PostgresStore.open(proxy.address(database=newest_pool.name)) as store,
-    ):
-        for _ in range(2):
-            store.index("a", [Entry("silt")])
-        before = proxy.exchanges
-        for _ in range(2):
-            store.index("a", [Entry("mud"), Entry("clay")])  # the first time a statement of a new form
-        assert proxy.exchanges - before == 2

@@ -19,7 +19,6 @@ from siltstone.postgres import setup
 from siltstone.postgres.schema import SCHEMA_VERSION, version_of
 
 LONG = os.environ.get("SILTSTONE_TORTURE_POSTGRES") == "long"
-KILLS = 100 if LONG else 6
 
 
 class Empty:
@@ -119,20 +118,6 @@ def test_a_set_up_that_is_killed_at_any_statement_is_ended_by_the_next(
             empty.begin()
             assert killed(empty.dsn, at, is_after) == -signal.SIGKILL
             empty.judge(after)
-
-
-def test_a_set_up_that_is_killed_at_any_moment_is_ended_by_the_next(
-    empty: Empty, after: list[tuple[Any, ...]]
-) -> None:
-    chance = random.Random(7)
-    for _ in range(KILLS):
-        empty.begin()
-        process = context().Process(target=set_up, args=(empty.dsn, 0, False), daemon=True)
-        process.start()
-        time.sleep(chance.uniform(0, 0.1))
-        process.kill()
-        process.join()
-        empty.judge(after)
 
 
 def test_a_server_that_is_killed_in_a_set_up_has_it_whole_or_not_at_all(after: list[tuple[Any, ...]]) -> None:

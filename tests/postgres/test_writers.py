@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from operator import length_hint
 
 import pytest
@@ -160,17 +161,14 @@ def test_stores_that_write_the_same_entries_at_once_have_each_once_and_give_the_
     rounds, given = 10, [Entry(f"silt {n}", (n, n + 1)) for n in range(5)]
     begin, ids = threading.Barrier(4), []
 
-    def work() -> None:
+    def work(_: int) -> None:
         with PostgresStore.open(newest_pool.pool) as store:
             for number in range(rounds):
                 begin.wait(60)
                 ids.append((number, store.index("a", [*given, Entry(f"mud {number}", (9, 10))]).entry_ids))
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
     assert len(ids) == 4 * rounds
     assert len(set(ids)) == rounds
     with newest_pool.connection() as connection:  # as they are in the table, whoever reads it
@@ -182,22 +180,14 @@ def test_writers_whose_role_has_a_stricter_isolation_lose_nothing(newest_pool: P
     """The server takes such a statement back where another one was faster; it is made again."""
     newest_pool.empty()
     address = f"{newest_pool.pool.conninfo} options='-c default_transaction_isolation=serializable'"
-    failures: list[BaseException] = []
 
     def work(name: int) -> None:
-        try:
-            with PostgresStore.open(address) as store:
-                for n in range(10):
-                    store.index("a", [Entry(f"silt {name} {n}")])
-        except BaseException as error:
-            failures.append(error)
+        with PostgresStore.open(address) as store:
+            for n in range(10):
+                store.index("a", [Entry(f"silt {name} {n}")])
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
     with PostgresStore.open(newest_pool.pool) as store:
         assert store.stats("a").entries == 40
         assert store.check() == []

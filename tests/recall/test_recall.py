@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, strategies as st
 from jinja2 import Template
 
+from conversations import assistant, user
 from hostile_texts import DOCUMENTED, TAGS, hostile
 from siltstone import ConfigError, compact
 from siltstone.engine import Compacted
@@ -66,14 +67,6 @@ def thirds(text: str) -> int:
 
 def history(*raws: dict[str, Any]) -> Sequence[Message]:
     return read_history(list(raws))
-
-
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
-
-
-def assistant(text: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": text}
 
 
 def test_oc_32_the_block_has_the_documented_form_to_the_byte() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from conversations import assistant, user
 from siltstone import (
     CompactionConfig,
     ConfigError,
@@ -23,14 +24,6 @@ ACROSS = (
     "turns that were compacted away to save context space. Use this to recall information from earlier in "
     "the conversation or from previous sessions."
 )
-
-
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
-
-
-def assistant(text: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": text}
 
 
 @pytest.fixture(params=["durable", "simple"])

@@ -7,6 +7,7 @@ import json
 import re
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,6 @@ from siltstone import (
     MemoryStore,
     RecallConfig,
     Session,
-    SimpleMemoryStore,
 )
 from siltstone.engine import Compacted
 from siltstone.errors import InvalidArgumentsError, StoreIoError
@@ -402,11 +402,8 @@ def test_threads_that_save_at_once_lose_nothing(tmp_path: Path) -> None:
             for number in range(10):
                 session.save(f"thread {thread} says {number}")
 
-        threads = [threading.Thread(target=save, args=(thread,)) for thread in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(save, range(8)))
         kept = contents(session)
         assert len(kept) == 100
         assert sum(text.startswith("thread") for text in kept) == 80
@@ -585,9 +582,3 @@ def test_an_async_session_that_is_closed_waits_for_the_model_that_reads(tmp_path
     asynchronously(play, tmp_path, model)
     with opened(tmp_path) as session:
         assert contents(session) == [FACT["content"]]
-
-
-def test_facts_live_in_a_store_of_the_process_too() -> None:
-    with opened(None, memory=SimpleMemoryStore()) as session:
-        fact = session.save("Here and now")
-        assert session.facts() == [fact]

@@ -64,16 +64,6 @@ def summary_of(session: Session) -> str:
     return text
 
 
-def test_a_fact_that_is_corrected_later_stands_corrected_after_every_compaction(tmp_path: Path) -> None:
-    model = Forgetful()
-    with Session.open(tmp_path, "s", policy=policy(), model=model) as session:
-        talk(session, "The port is old.")
-        talk(session, "The port is new.")
-        assert UPDATE_NOTE in model.asked[-1][1]
-        assert "The port is new." in summary_of(session)
-        assert "The port is old." not in summary_of(session)
-
-
 def test_however_long_a_session_is_a_model_reads_each_message_once(tmp_path: Path) -> None:
     """Beside the new messages it reads the earlier summary, which has the same size at any length."""
     read: list[int] = []

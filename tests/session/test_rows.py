@@ -185,21 +185,6 @@ def test_mk_58_tool_results_left_out_of_memory_keep_everybody_s_offsets(tmp_path
         assert session.search("walrus condor") == []
 
 
-def test_mk_33_media_of_retained_turns_survive_verbatim_and_through_json(tmp_path: Path) -> None:
-    inline = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}}
-    remote = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
-    seen = {"role": "user", "content": [{"type": "text", "text": "Look."}, inline, remote]}
-    policy = ThresholdCompactor(
-        CompactionConfig(auto_compact_threshold=20_000, recent_turn_budget=4, max_summary_tokens=50)
-    )
-    with Session.open(tmp_path, "s", policy=policy, model=ScriptedModel()) as session:
-        session.append(*conversation(), seen, assistant("I see."))
-        assert isinstance(session.compact(), Compacted)
-        assert session.history()[-2] is seen
-    with Session.open(tmp_path, "s") as session:
-        assert session.history()[-2] == seen
-
-
 class Hostile(Compactor):
     """A policy whose rewrite is spoilt before it is handed over."""
 
