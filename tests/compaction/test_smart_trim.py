@@ -268,9 +268,12 @@ def test_oc_64_the_documented_estimate():
     assert estimate_tokens("\U0001f600" * 3, "chars/3-utf16") == 2, "two UTF-16 units each"
 
 
-@pytest.mark.parametrize(("window", "limit"), [(16_000, 10_400), (200_000, 192_000)])
-def test_oc_70_the_safe_limit(window: int, limit: int):
+@pytest.mark.parametrize(
+    ("window", "limit", "documented"), [(16_000, 10_400, 8_000), (200_000, 192_000, 192_000)]
+)
+def test_oc_70_the_safe_limit(window: int, limit: int, documented: int):
     assert SmartTrimConfig().safe_limit(window) == limit
+    assert SmartTrim.documented().config.safe_limit(window) == documented
 
 
 def test_oc_70_a_share_gives_the_reserve_and_an_explicit_reserve_wins():

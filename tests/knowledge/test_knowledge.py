@@ -86,8 +86,12 @@ def test_oc_44_overlap_is_jaccard_of_lower_cased_words() -> None:
         ("API is written in Rust", "CLI is written in Rust", "ADD"),
         ("Use PostgreSQL for storage", "The cache is warmed at start", "ADD"),
         # Three words of five are the same; two of four are not, and the subject is: it has changed.
-        ("granite basalt chalk marble", "granite basalt chalk flint", "NONE"),
+        ("granite basalt chalk marble", "granite basalt chalk flint", "SUPERSEDE"),
         ("granite basalt chalk", "granite basalt flint", "SUPERSEDE"),
+        ("Ship to depot Kiel by rail", "Ship to depot Lund by rail", "SUPERSEDE"),
+        ("Use oak for the doors of the hall", "Use ash for the doors of the hall", "SUPERSEDE"),
+        ("Use oak for the doors", "Never use oak for the doors", "SUPERSEDE"),
+        ("Use oak for the doors", "We switched from oak to ash for the doors", "SUPERSEDE"),
         # One word of four is near; one of five is not.
         ("granite basalt", "granite chalk flint", "SUPERSEDE"),
         ("granite basalt chalk", "granite marble slate", "ADD"),

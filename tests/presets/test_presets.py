@@ -276,7 +276,7 @@ def test_the_documented_json_of_openclaw_loads_and_its_nine_defaults_are_these()
     assert (recall.max_segments, recall.eviction_days, recall.cross_session) == (20_000, 90, False)
     assert (recall.score_filter, recall.placement) == ("documented", "head")
     assert presets.openclaw.from_config('{"enabled": false}').options["recall"] is False
-    assert policy_config(made).safe_limit(16_000) == 16_000 - 4_000 - 1_600
+    assert policy_config(made).safe_limit(16_000) == 16_000 - 4_000 - 4_000
 
 
 def test_the_documented_toml_of_meerkat_loads() -> None:

@@ -319,7 +319,7 @@ def test_openclaw(recorded: Messages, tmp_path: Path) -> None:
         for number, part in enumerate(asked):
             session.append({"role": "user", "content": f"What was that about: {part}"})
             prepared = session.prepare()
-            # what is protected fills the safe limit of 10,400 tokens, of 16,000 less 4,000 less a tenth
+            # what is protected fills the safe limit of 8,000 tokens, of 16,000 less 4,000 less 4,000
             later = [
                 {"role": "user", "content": f"What was that about: {part}"} for part in asked[number + 1 :]
             ]
@@ -328,7 +328,7 @@ def test_openclaw(recorded: Messages, tmp_path: Path) -> None:
                 1,
                 SmartTrim.documented().config,
             )
-            filler = "x" * (3 * max(0, 10_380 - rest.tokens) // max(1, len(later)))
+            filler = "x" * (3 * max(0, 7_980 - rest.tokens) // max(1, len(later)))
             session.append({"role": "assistant", "content": wait + filler})
         [block] = [raw for raw in prepared.messages if isinstance(raw, RecalledMessage)]
         assert gone in str(block["content"]), "what was trimmed comes back"
@@ -461,6 +461,39 @@ def test_a_changed_fact_supersedes_the_old_one(tmp_path: Path) -> None:
         assert len(session.facts(history=True)) == 2
     lines = (tmp_path / "memory" / "context" / "knowledge.jsonl").read_text("utf-8").splitlines()
     assert any(json.loads(line).get("supersededBy") for line in lines)
+
+
+def test_openclaw_switched_off_only_keeps_the_history(tmp_path: Path) -> None:
+    made = presets.openclaw.from_config('{"agents": {"defaults": {"memoryContext": {"enabled": false}}}}')
+    asked = Scripted()
+    with session_of(tmp_path, made, 16_000, asked) as session:
+        for number in range(40):
+            role = "assistant" if number % 2 else "user"
+            session.append({"role": role, "content": f"{number} of tides " + "filler " * 100})
+        prepared = session.prepare()
+        assert (prepared.trimmed, prepared.recalled, prepared.outcomes) == ((), "", ())
+        assert session.facts() == []
+    assert asked.requests == []
+    assert not (tmp_path / "memory" / "context").exists()
+
+
+def test_facts_of_a_documented_file_are_known_and_a_trim_asks_no_model_for_more(tmp_path: Path) -> None:
+    """The documented lines of ``knowledge.jsonl`` name no session."""
+    folder = tmp_path / "memory" / "context"
+    folder.mkdir(parents=True)
+    line = {"id": "f-1", "type": "config", "content": "Staging runs on host Falkenburg", "timestamp": 1}
+    (folder / "knowledge.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    asked = Scripted()
+    with session_of(tmp_path, "openclaw", 16_000, asked) as session:
+        for number in range(40):
+            role = "assistant" if number % 2 else "user"
+            session.append({"role": role, "content": f"{number} of tides " + "filler " * 200})
+            trimmed = session.prepare().trimmed
+        session.append({"role": "user", "content": "Which host has staging? Falkenburg?"})
+        assert "host Falkenburg" in session.prepare().recalled
+        assert [fact.session_id for fact in session.facts()] == [session.session_id]
+    assert trimmed
+    assert asked.requests == [], "only a compaction, an opening, or a call of learn asks"
 
 
 def test_no_system_shows_what_it_recalled_as_said(tmp_path: Path) -> None:

@@ -121,14 +121,14 @@ def test_rustant_keeps_ten_of_twenty_one_and_asks_seldom(tmp_path: Path) -> None
     assert {request.temperature for request in asked.requests} == {None}
 
 
-@pytest.mark.parametrize(("tokens", "trims"), [(10_400, False), (10_401, True)])
+@pytest.mark.parametrize(("tokens", "trims"), [(8_000, False), (8_001, True)])
 def test_openclaw_trims_above_its_safe_limit(tmp_path: Path, tokens: int, trims: bool) -> None:
-    """16,000 less 4,000 and less a tenth; a token is three UTF-16 units, rounded up in each message."""
+    """16,000 less 4,000 and less 4,000; a token is three UTF-16 units, rounded up in each message."""
     with session_of(tmp_path, "openclaw", 16_000, Scripted()) as session:
-        for number in range(12):
+        for number in range(8):
             text = f"note {number} about tides".ljust(2_400, "x")
             session.append((assistant if number % 2 else user)(text))
-        session.append(assistant("x" * 3 * (tokens - 12 * 800 - 100)), user("y" * 300))
+        session.append(assistant("x" * 3 * (tokens - 8 * 800 - 100)), user("y" * 300))
         assert session._core.view.tokens == tokens
         prepared = session.prepare()
         assert bool(prepared.outcomes) == trims
@@ -162,7 +162,7 @@ def test_the_block_of_openclaw_byte_for_byte(tmp_path: Path) -> None:
 def test_oc_83_openclaw_places_nothing_above_its_safe_limit_and_its_cap(
     tmp_path: Path, tokens: int, is_placed: bool
 ) -> None:
-    """10,400 and 1,600 are 12,000, though the window has 16,000: the rest is for the answer.
+    """8,000 and 4,000 are 12,000, though the window has 16,000: the rest is for the answer.
 
     Three requests of 3, 4 and 2 tokens; the last six messages are protected, so no trim makes room.
     """
@@ -180,7 +180,7 @@ def test_oc_83_openclaw_places_nothing_above_its_safe_limit_and_its_cap(
 
 
 def test_a_window_without_a_safe_limit_is_refused_with_its_numbers(tmp_path: Path) -> None:
-    """4,400 less 4,000 and less 440 is below 0."""
+    """7,960 less 4,000 and less 4,000 is below 0."""
     with pytest.raises(ConfigError, match="-40"):
-        session_of(tmp_path, presets.openclaw(), 4_400, Scripted())
+        session_of(tmp_path, presets.openclaw(), 7_960, Scripted())
     assert not any(tmp_path.iterdir())

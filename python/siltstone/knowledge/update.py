@@ -28,6 +28,9 @@ _CHANGE: Final = re.compile(
     r"migrated|renamed|not anymore|any more|anymore|rather than|deprecated)\b|改为|换成|不再|改用|现在|替换",
     re.IGNORECASE,
 )
+_DENIES: Final = re.compile(
+    r"\b(?:not|never|no longer|don't|doesn't|won't|isn't|cannot|can't)\b|不|别", re.IGNORECASE
+)
 _GIVEN_UP: Final = re.compile(
     r"\b(?:instead of|rather than|no longer|not|moved from|switched from|away from|replac(?:ed|es|ing))\s+"
     r"(?:use |using |the |on |in )*([^\W_]+)",
@@ -598,11 +601,11 @@ def _by_overlap(new: Fact, ranked: Sequence[tuple[Fact, float]]) -> tuple[Action
     for fact, overlap in ranked:
         longer = len(new.content) > _LONGER * len(fact.content)
         says_it = overlap > _SAME or (longer and contains_half(new.content, fact.content))
-        same_values = not conflicting(new.content, fact.content)
+        same_values = not conflicting(new.content, fact.content) and not _contradicts(new, fact)
         if says_it and same_values and not _other_subject(new, fact) and not _gives_up(new, fact):
             return ("UPDATE" if longer else "NONE"), fact, ""
     for fact, overlap in ranked:
-        if overlap > _NEAR and _changes(new, fact):
+        if overlap > _NEAR and (_changes(new, fact) or (overlap > _SAME and _is_other_object(new, fact))):
             return "SUPERSEDE", fact, "the same subject, by the overlap of words"
     return "ADD", None, ""
 
@@ -618,6 +621,27 @@ def _changes(new: Fact, old: Fact) -> bool:
         return True
     is_named = _names(new, subject(old.content)) or bool(values(old.content) & values(new.content))
     return is_named and _CHANGE.search(new.content) is not None
+
+
+def _contradicts(new: Fact, old: Fact) -> bool:
+    """Whether *new* is no better wording of *old*: each has a word that the other lacks, or one denies it.
+
+    A word of change says the same.
+    """
+    mine, theirs = _content_words(new), _content_words(old)
+    denies = [_DENIES.search(each.content) is not None for each in (new, old)]
+    changes = _CHANGE.search(new.content) and not _CHANGE.search(old.content)
+    return bool(changes) or denies[0] != denies[1] or not (mine <= theirs or theirs <= mine)
+
+
+def _is_other_object(new: Fact, old: Fact) -> bool:
+    """Whether both begin with the same verb, "use" for example, so that its object has changed."""
+    first, before = (each.content.lower().split()[:1] for each in (new, old))
+    return first == before != [] and first[0] in _STOP
+
+
+def _content_words(fact: Fact) -> frozenset[str]:
+    return words(fact.content.translate(_POINTS)) - _STOP
 
 
 def _other_subject(new: Fact, old: Fact) -> bool:

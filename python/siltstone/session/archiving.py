@@ -135,7 +135,11 @@ def _take_over(core: SessionCore, archive: ContextArchive) -> None:
     from siltstone.archive.records import read_knowledge
 
     facts, _ = read_knowledge(archive.folder / "knowledge.jsonl")
-    own = [each for each in facts if each.session_id == core.session_id]
+    own = [
+        replace(each, session_id=core.session_id, content=clean(each.content), context=clean(each.context))
+        for each in facts
+        if each.session_id in ("", core.session_id)  # the documented form names no session
+    ]
     core.knowing.facts.put_all(own, core.knowing.progress.kept)
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("siltstone")
 
-CLOSING_SECONDS: Final = 10.0  #: seconds that ``close`` waits for a reader of facts
+CLOSING_SECONDS: Final = 0.9  #: seconds that ``close`` waits for a reader of facts
 OFFLOAD_TOKENS = 1_000  #: tokens of an offloaded result that stay in view, by default
 WISH_SPACING = 3  # boundaries between the last attempt and an attempt that the model asks for
 

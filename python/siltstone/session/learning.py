@@ -70,13 +70,16 @@ class _Batch:
     said_at: dict[int, int]
 
 
-def learn_patterns(core: SessionCore) -> None:
-    """Learns, by patterns, from the messages that have left the view. It never fails a compaction."""
+def learn_patterns(core: SessionCore, *, schedules: bool = True) -> None:
+    """Learns, by patterns, from the messages that have left the view. It never fails a compaction.
+
+    With *schedules* a model reads them next. A trim of one request schedules nothing.
+    """
     if not core.knowing.is_learning:
         return
     learn_results(core)
     try:
-        _learn_patterns(core)
+        _learn_patterns(core, schedules)
     except StoreError as error:
         _log.exception("what session %r has discarded was not read for facts", core.session_id)
         notify(core.hooks, ExtractionFailed(core.session_id, str(error), will_retry=True))
@@ -390,7 +393,7 @@ def forget_progress(core: SessionCore, before: Sequence[knowledge.Fact]) -> None
         check_due(core)
 
 
-def _learn_patterns(core: SessionCore) -> None:
+def _learn_patterns(core: SessionCore, schedules: bool) -> None:
     config, progress = core.knowing.config, core.knowing.progress
     discarded = _discarded(core)
     reads = config.patterns or config.tool_facts or not config.knowledge_extraction
@@ -403,7 +406,8 @@ def _learn_patterns(core: SessionCore) -> None:
         progress = replace(progress, patterns=union(progress.patterns, batch.read), model=model)
         facts = _stamped(core, _facts_of(core, batch, {}), batch)
         _learned(core, facts, "patterns", partial(_passed, progress))
-    core.knowing.is_due = config.knowledge_extraction and bool(minus(discarded, progress.model))
+    if schedules:
+        core.knowing.is_due = config.knowledge_extraction and bool(minus(discarded, progress.model))
 
 
 def _learned(

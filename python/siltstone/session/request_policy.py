@@ -211,7 +211,7 @@ def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> Non
     if count:
         notify(core.hooks, MemoryIndexed(core.session_id, indexed, count))
         core.retain()
-        learn_patterns(core)
+        learn_patterns(core, schedules=False)
         write_new(core)
     core.catch_up()
 

@@ -769,7 +769,7 @@ class Session(BaseSession):
     def close(self) -> None:
         """Writes pending changes, and closes the store if the session opened it.
 
-        Waits up to 10 seconds for a model that reads for facts. The next opening of the session reads the
+        Waits up to a second for a model that reads for facts. The next opening of the session reads the
         rest. A background compaction is given up, and its messages stay in the view. In a forked child
         process the call does nothing, because the session belongs to the parent.
         """

@@ -95,6 +95,10 @@ class SmartTrimConfig:
         """The maximum tokens of recalled context in a window."""
         return min(self.hard_cap_tokens, context_window // HARD_CAP_TENTHS)
 
+    def subtracted(self, context_window: int) -> int:
+        """The tokens that the safe limit leaves free for recalled context; documented: the whole hard cap."""
+        return self.hard_cap_tokens if self.documented else self.hard_cap(context_window)
+
     def safe_limit(self, context_window: int) -> int:
         """The maximum tokens of a history: the window minus the reserve and minus the hard cap.
 
@@ -109,7 +113,7 @@ class SmartTrimConfig:
 
                 share = 1 - Fraction(str(self.max_history_share))
                 reserve = int(context_window * share + Fraction(1, 2))  # a half is rounded up
-        cap = self.hard_cap(context_window)
+        cap = self.subtracted(context_window)
         limit = context_window - reserve - cap
         if limit <= 0:
             raise ConfigError(
@@ -218,7 +222,7 @@ class SmartTrim(Configured[SmartTrimConfig]):
     def most_tokens(self, context_window: int) -> int:
         """The safe limit and the cap of recalled context: the window without the reserve."""
         limit = self._limit(context_window)
-        return context_window if limit is None else limit + self.config.hard_cap(context_window)
+        return context_window if limit is None else limit + self.config.subtracted(context_window)
 
     def should_compact(self, context: CompactionContext) -> Trigger | None:
         """The trigger if the history is over the safe limit, at any boundary."""
@@ -463,6 +467,10 @@ class Openclaw(System):
 
     def _made(self, settings: Mapping[str, Any], *, documented: bool) -> Preset:
         said = {"enabled": True, **chosen(settings, RecallConfig)}
+        if said["enabled"] is False:  # switched off: the session keeps its history, and nothing else
+            RecallConfig(**said)
+            off: dict[str, Any] = {"policy": None, "recall": False, "knowledge": False, "redaction": False}
+            return Preset(self.name, documented, off, settings)
         recall = RecallConfig.documented(**said) if documented else RecallConfig(**said)
         trim = chosen(settings, SmartTrimConfig)
         form = SmartTrim.documented().config if documented else SmartTrimConfig()
@@ -473,7 +481,7 @@ class Openclaw(System):
         )
         options: dict[str, Any] = {
             "policy": SmartTrim(replace(form, **trim)),
-            "recall": recall if recall.enabled else False,
+            "recall": recall,
             "knowledge": learns,
             "redaction": recall.redaction,
         }
