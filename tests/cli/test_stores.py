@@ -243,6 +243,10 @@ def test_facts_are_listed_found_and_told_as_they_were(tmp_path: Path) -> None:
     assert len(answer("facts", tmp_path, "work", "--history")["facts"]) == 2
     assert answer("facts", tmp_path, "work", "nothing like it")["facts"] == []
     assert answer("facts", tmp_path, "work", "--as-of", "2020-01-01")["facts"] == []
+    assert answer("facts", tmp_path, "work", "--standing")["facts"] == []
+    assert answer("facts", tmp_path, "work", "--retract", fact["id"])["facts"] == []
+    assert answer("facts", tmp_path, "work", "--restore", fact["id"])["facts"] == [fact]
+    assert siltstone("facts", tmp_path, "work", "--retract", "none").returncode == 2
     told = siltstone("facts", tmp_path, "work", "tabs").stdout
     assert "Use tabs for indentation" in told
     assert told.endswith("1 facts\n")

@@ -171,6 +171,22 @@ def test_a_message_is_pinned_and_unpinned(tmp_path: Path) -> None:
         assert 'class="chip pinned"' not in client.get(f"/message?session=work&seq={seq}").text
 
 
+def test_a_fact_is_taken_back_and_holds_again(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "work") as session:
+        session.append({"role": "user", "content": "hello"})
+        fact = session.save("Never push to main", "preference", tags=["standing"])
+    with inspected(tmp_path, write=True) as (client, _):
+        assert client.get("/change?session=work&do=retract&fact=none").status_code == 404
+        for deed, holds in (("retract", False), ("restore", True)):
+            page = client.get("/facts?session=work&history=1").text
+            [address] = re.findall(rf'href="(/change[^"]*do={deed}[^"]*)"', page)
+            preview = client.get(address.replace("&amp;", "&")).text
+            assert fact.content in preview
+            answer = client.post("/change", data={**fields_of(preview), "name": "work"}, headers=ORIGIN)
+            assert answer.status_code == 200
+            assert bool(told("facts", tmp_path, "work", "--standing")["facts"]) is holds
+
+
 def test_a_running_agent_goes_on_beside_every_change(tmp_path: Path) -> None:
     agent = subprocess.Popen(
         [sys.executable, "-c", AGENT, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -656,9 +656,12 @@ def facts(
     why: Annotated[
         str | None, typer.Option(help="The id of a fact: from which messages it is, and what it replaced.")
     ] = None,
+    standing: Annotated[bool, typer.Option("--standing", help="The user's standing wishes alone.")] = False,
+    retract: Annotated[str | None, typer.Option(help="The id of a fact that holds no more.")] = None,
+    restore: Annotated[str | None, typer.Option(help="The id of a past fact that holds again.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the facts of a session that hold now.
+    """List the facts of a session that hold now, or take one back.
 
     The newest facts come first; with a query, the best matches.
 
@@ -666,16 +669,23 @@ def facts(
     """
     with (
         refusals(),
-        opened(store, read_only=True) as held,
+        opened(store, read_only=not (retract or restore)) as held,
         Session.open(None, session, memory=held, preset=None) as known,
     ):
-        found = known.facts(
-            query,
-            limit if why is None else MAX_FACTS,
-            as_of=None if as_of is None else as_of.astimezone(),
-            topic=topic,
-            entity=entity,
-            history=history or why is not None,
+        for fact_id, change in ((retract, known.retract), (restore, known.restore)):
+            if fact_id is not None and not change(fact_id):
+                raise typer.BadParameter(f"session {session!r} has no such fact to change: {fact_id}")
+        found = (
+            known.standing()
+            if standing
+            else known.facts(
+                query,
+                limit if why is None else MAX_FACTS,
+                as_of=None if as_of is None else as_of.astimezone(),
+                topic=topic,
+                entity=entity,
+                history=history or why is not None,
+            )
         )
         if why is not None:
             found = [fact for fact in found if why in (fact.id, fact.superseded_by)]

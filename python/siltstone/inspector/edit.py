@@ -1,4 +1,4 @@
-"""The changes that pages make if the inspector was started with ``--write``: undo, forget, pin, unpin."""
+"""The changes that pages make with ``--write``: undo, forget, pin, unpin, and facts taken back or restored."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Literal, cast, get_args
 
 from siltstone.errors import ConfigError, StoreConflictError
 from siltstone.figures import difference, require_session
+from siltstone.inspector.knowledge import MOST
 from siltstone.inspector.sessions import Subject
 from siltstone.inspector.transcript import Shown, one_message, places
 from siltstone.memory import ForgetReport
 from siltstone.session import Session
 from siltstone.session.compactions import CompactionRecord
 
-Deed = Literal["undo", "forget", "pin", "unpin"]
+Deed = Literal["undo", "forget", "pin", "unpin", "retract", "restore"]
 
 
 class StaleError(Exception):
@@ -31,6 +32,7 @@ class Asked:
         start: The first message; for a pin, the message.
         end: The number after the last message.
         compaction: The compaction that an undo would take back; None before the preview.
+        fact: The id of the fact that would be taken back, or would hold again.
     """
 
     session_id: str
@@ -38,6 +40,7 @@ class Asked:
     start: int = 0
     end: int = 0
     compaction: int | None = None
+    fact: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class Preview:
         returns: How many messages would be in context again.
         report: The number of things that a forget would delete.
         messages: The first of the messages that it changes.
+        fact: The text of the fact that it changes.
     """
 
     asked: Asked
@@ -57,6 +61,7 @@ class Preview:
     returns: int = 0
     report: ForgetReport | None = None
     messages: tuple[Shown, ...] = ()
+    fact: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,7 @@ def asked_of(values: Mapping[str, str]) -> Asked:
     start = end = 0
     if deed == "forget":
         start, end = _number(values, "start"), _number(values, "end")
-    elif deed != "undo":
+    elif deed in ("pin", "unpin"):
         start = _number(values, "seq")
         end = start + 1
     if deed == "forget" and end <= start:
@@ -93,7 +98,8 @@ def asked_of(values: Mapping[str, str]) -> Asked:
             f"a range of messages ends after its first one: {start} to {end}", field="end", value=end
         )
     compaction = _number(values, "id") if values.get("id") else None
-    return Asked(values.get("session", ""), cast("Deed", deed), start, end, compaction)
+    fact = values.get("fact", "")
+    return Asked(values.get("session", ""), cast("Deed", deed), start, end, compaction, fact)
 
 
 def preview(subject: Subject, asked: Asked) -> Preview:
@@ -111,6 +117,13 @@ def preview(subject: Subject, asked: Asked) -> Preview:
         change = difference(session, subject.store, record.id)
         about = Asked(asked.session_id, "undo", compaction=record.id)
         return Preview(about, record, len(change.gone))
+    if asked.deed in ("retract", "restore"):
+        texts = [each.content for each in session.facts(None, MOST, history=True) if each.id == asked.fact]
+        if not texts:
+            raise ConfigError(
+                f"session {asked.session_id!r} has no fact {asked.fact!r}", field="fact", value=asked.fact
+            )
+        return Preview(asked, fact=texts[0])
     log = subject.store.open_log(asked.session_id)
     found = [one_message(log, seq) for seq in range(asked.start, min(asked.end, asked.start + _MOST))]
     messages = tuple(each[0] for each in found if each is not None)
@@ -158,7 +171,9 @@ def done(subject: Subject, asked: Asked, typed: str) -> Done:
         with Session.open(None, asked.session_id, memory=store) as session:
             if asked.deed == "undo":
                 return Done(asked, _undone(session, asked.compaction))
-            if asked.deed == "pin":
+            if asked.fact:
+                (session.retract if asked.deed == "retract" else session.restore)(asked.fact)
+            elif asked.deed == "pin":
                 session.pin(asked.start)
             else:
                 session.unpin(asked.start)

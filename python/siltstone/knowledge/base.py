@@ -14,6 +14,7 @@ __all__ = [
     "IMPORTANCE",
     "KINDS",
     "MAX_CONTENT_BYTES",
+    "STANDING",
     "Correction",
     "Fact",
     "FactStore",
@@ -42,6 +43,7 @@ IMPORTANCE: Final[dict[str, float]] = {
 }  # fmt: skip
 """The importance of a fact by its type, 0..1, unless it is given."""
 
+STANDING: Final = "standing"  #: the tag of a fact that is a wish which holds until it is taken back
 KINDS: Final[frozenset[str]] = frozenset({*FACT_TYPES, *IMPORTANCE})
 MAX_CONTENT_BYTES: Final = 50_000
 
@@ -67,7 +69,7 @@ class Fact:
         topics: Its topics, of the documented table.
         entities: Names, addresses, dates and amounts in it.
         source: Its origin: ``model``, ``pattern``, ``memory_save``, ``tool:<name>``.
-        tags: The caller's own words.
+        tags: The caller's own words; ``standing`` marks a wish that each request has.
         support: How often it was said.
         deleted_at: The time when it was deleted; None if it was not.
         speaker: Who said it: the role, and the name if the message has one; empty if that is not known.

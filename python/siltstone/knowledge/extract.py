@@ -12,8 +12,9 @@ from typing import Any, Final, Literal
 
 from siltstone.documented import tokens
 from siltstone.errors import ConfigError, ModelError
-from siltstone.knowledge.base import KINDS, Fact, InMemoryFacts, new_fact
+from siltstone.knowledge.base import KINDS, STANDING, Fact, InMemoryFacts, new_fact
 from siltstone.knowledge.search import HybridFacts, entities_of, named, topics_of
+from siltstone.knowledge.standing import is_standing
 from siltstone.knowledge.stored import MAX_CORRECTIONS, MAX_FACTS
 from siltstone.knowledge.update import ACTS
 from siltstone.limits import is_context_overflow
@@ -143,6 +144,7 @@ PIECE: Final = 8_000  #: characters of a conversation in one call
 MOST: Final = 15  #: facts of one call
 _MESSAGES, _CHARS = 5, 50  #: below either a model is not asked
 _LONGEST: Final = 300  #: characters of a fact
+_END: Final = 2_000  #: characters at either end of a message that are looked through for wishes
 _ANSWER_TOKENS: Final = 2_000  #: of an answer at most, and a quarter of the model's window
 _LEAST_PIECE: Final = 400  #: characters
 _TOLD: Final = 0.4  #: the share of a fact's words that the conversation has
@@ -429,8 +431,8 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 _STATED: Final = tuple((kind, _compiled(pattern)) for kind, pattern in _EXPLICIT)
 _SPECULATION: Final = re.compile(
-    r"\b(?:maybe|perhaps|might|could we|should we|what if|i think|i guess|not sure|wonder|if (?:we|i|my|"
-    r"our)|suppose|imagine|assume|pretend|let's say)\b|也许|可能|要不要|是否|如果|假设|假如|想象|吗$",
+    r"\b(?:maybe|perhaps|might|could we|should we|what if|i think(?! in )|i guess|not sure|wonder|"
+    r"if (?:we|i|my|our)|suppose|imagine|assume|pretend|let's say)\b|也许|可能|要不要|是否|如果|假设|假如|想象|吗$",
     re.IGNORECASE,
 )
 _CLASSES: Final = (
@@ -463,7 +465,8 @@ _OTHERS: Final = re.compile(
 _MATERIAL: Final = re.compile(
     r"^(?:\s*>|\s{4}|\t|\s*(?:[|#$%@/{}\[<*=~+]|\.\. |//|--|\d+[.)]\s|[\d\[][\d:./\- ,T]{6,}|(?:DEBUG|"
     r"INFO|WARN\w*|ERROR)\b))|``|::|\]\(|[{}<>]|\w\(|^\s*\w+\s?=|\w=\S+ \w+=|\w\[|[;{,]$|^\s*(?:def|import|"
-    r"from|return|class|const|let|var|raise)\s\w|\b(?:raises?|returns|parameters?|arguments?|kwargs|"
+    r"from(?! (?:now|here|today|this)\b)|return|class|const|let|var|raise)\s\w|"
+    r"\b(?:raises?|returns|parameters?|arguments?|kwargs|"
     r"deprecated|https?:)\b|^.{50,}[^.!?:;。！？\s]\n(?=(?-i:[a-z(]))",
     re.MULTILINE | re.IGNORECASE,
 )
@@ -476,10 +479,13 @@ _POLITE: Final = re.compile(
     r"顺便(?:说一下|说一句)?|对了)[，,！!：:]\s*",
     re.IGNORECASE,
 )
-_SENTENCE: Final = re.compile(r"(?<=\.)\s+(?=[A-Z\"'`(])|(?<=[!?])[\"')]*\s+|(?<=[。！？])|\n+|(?<=;)\s+")
+_SENTENCE: Final = re.compile(
+    r"(?<=\.)\s+(?=[A-ZÀ-Þ¿¡«\"'`(])|(?<=[!?])[\"')]*\s+|(?<=[。！？])|\n+|(?<=;)\s+"
+)
 _ASKS: Final = re.compile(
     r",\s(?:so |and |but )?(?:can|could|would|will|what|which|how|where|when|should|do|does|"
-    r"any)\b[^,]*\?$|[，,][^，,]*(?:吗|呢|什么|怎么|哪|吧)[^，,]*$",
+    r"any)\b[^,]*\?$|,\s(?:ok(?:ay)?|yeah|right|please|got it|vale|sí|ja|ne|oder)\?$|"
+    r"[，,][^，,]*(?:吗|呢|什么|怎么|哪|吧)[^，,]*$",
     re.IGNORECASE,
 )
 
@@ -500,31 +506,57 @@ def pattern_facts(messages: Sequence[Message], *, session_id: str = "", redact: 
         text = redact(spoken_text(message))
         named = message.raw.get("name") if isinstance(message.raw, Mapping) else None
         speaker = f"user {named}" if isinstance(named, str) and named else "user"
-        for kind, content in _stated(_CODE.sub("\n\n", text)):
+        for kind, content, tags in _stated(text):
             place = ((message.seq, message.seq + 1),)
-            facts.append(_fact(kind, content, session_id, place, "pattern", speaker=speaker))
+            facts.append(_fact(kind, content, session_id, place, "pattern", speaker=speaker, tags=tags))
     return facts
 
 
-def _stated(text: str) -> Iterator[tuple[str, str]]:
+def has_wish(message: Message) -> bool:
+    """Whether a user states a standing wish in *message*."""
+    if message.role != "user":
+        return False
+    text = spoken_text(message)
+    if len(text) > 2 * _END:  # what is pasted stands between the user's own words
+        text = f"{text[:_END]}\n\n{text[-_END:]}"
+    return any(tags for _, _, tags in _stated(text))
+
+
+def _stated(text: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """The type, the content and the tags of each statement in *text*."""
     seen = set()
-    for paragraph in () if _OTHERS.search(text) else text.split("\n\n"):
+    for said in sentences(text):
+        tags = (STANDING,) if is_standing(said) else ()
+        kind, content = _stated_fact(said) or ("preference", said if tags else "")
+        content = content.strip().rstrip(".;。!！")
+        if len(content) >= 4 and content.lower() not in seen:
+            seen.add(content.lower())
+            yield kind or _class_of(content), content[0].upper() + content[1:], tags
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of *text* that state something, without code, logs, stories, quotations and questions."""
+    for paragraph in () if _OTHERS.search(text) else _CODE.sub("\n\n", text).split("\n\n"):
         if _MATERIAL.search(paragraph):
             continue
         for sentence in _SENTENCE.split(_QUOTED.sub("\u2026", paragraph)):
             asked = _POLITE.sub("", sentence.strip(" \t-*•"))
             said = _ASKS.sub("", asked)
-            if not 5 <= len(said) <= _LONGEST or said.endswith(("?", "？")) or _SPECULATION.search(asked):
-                continue
-            for kind, pattern in _STATED:
-                found = pattern.search(said)
-                if found is None or (kind == "fact" and _TALK.search(said)):
-                    continue
-                content = found["c"].strip().rstrip(".;。!！")
-                if len(content) >= 4 and content.lower() not in seen:
-                    seen.add(content.lower())
-                    yield kind or _class_of(content), content[0].upper() + content[1:]
-                break
+            if (
+                5 <= len(said) <= _LONGEST
+                and not said.endswith(("?", "？"))
+                and not _SPECULATION.search(asked)
+            ):
+                yield said
+
+
+def _stated_fact(said: str) -> tuple[str, str] | None:
+    """The type and the content of a sentence that states a fact."""
+    for kind, pattern in _STATED:
+        found = pattern.search(said)
+        if found is not None and not (kind == "fact" and _TALK.search(said)):
+            return kind, found["c"]
+    return None
 
 
 def _class_of(content: str) -> str:

@@ -662,6 +662,7 @@ def _names(fact: Fact, word: str) -> bool:
 
 def _said_again(old: Fact, new: Fact) -> Fact:
     """*old* with the source ranges of *new*; unchanged if it has them already."""
+    old = replace(old, tags=tuple(dict.fromkeys((*old.tags, *new.tags))))
     if old.session_id != new.session_id:
         return replace(old, support=old.support + 1)
     places = tuple(each for each in new.source_ranges if each not in old.source_ranges)

@@ -30,6 +30,7 @@ _DOCUMENTED = {
     "enabled": False,
     "cross_session": False,
     "share": 0.1,
+    "standing": False,
     "auto_recall_min_score": 0.7,
     "score_filter": "documented",
     "placement": "head",
@@ -53,6 +54,8 @@ class RecallConfig:
         hard_cap_tokens: The most tokens of a block.
         share: The most that a block takes of the context window, 0..1. A tenth of the window is always kept
             for it. It takes more only of what the request leaves free, less a tenth for the answer.
+        standing: Whether each request has the user's standing wishes that have left the context, in a block
+            of their own with at most a twentieth of the window. See ``session.standing()``.
         embedding_model: The embedder of the archive's files, in the preset ``openclaw``: ``hash``;
             ``transformer``, the model of the extra ``minilm``, or a warning and hashed vectors where it is
             not installed; ``auto``, that model where it is installed. A folder keeps what its vectors began
@@ -84,6 +87,7 @@ class RecallConfig:
     enabled: bool = True
     hard_cap_tokens: int = 4000
     share: float = 0.3
+    standing: bool = True
     embedding_model: Literal["hash", "transformer", "auto"] = "hash"
     redaction: bool = True
     knowledge_extraction: bool = True
@@ -98,7 +102,15 @@ class RecallConfig:
     cut: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("enabled", "redaction", "knowledge_extraction", "cross_session", "recall_frame", "cut"):
+        for name in (
+            "enabled",
+            "redaction",
+            "knowledge_extraction",
+            "cross_session",
+            "recall_frame",
+            "cut",
+            "standing",
+        ):
             value = getattr(self, name)
             if not isinstance(value, bool) and (name != "cross_session" or value is not None):
                 raise _wrong(name, "true or false", value)

@@ -29,6 +29,7 @@ from siltstone.messages.own_messages import (
     is_recalled as is_recalled,
     may_be_recalled as may_be_recalled,
     parse_block as parse_block,
+    standing_frame,
 )
 from siltstone.messages.text import without_control, without_prefixes
 from siltstone.recall.base import Detail, FactLine, RecallBlock, RecallConfig
@@ -185,6 +186,30 @@ def build_block(
     return written(facts, details, "", options)
 
 
+def standing_block(
+    wishes: Sequence[FactLine], cap: int, count: Callable[[str], int], measure: TextMeasure | None = None
+) -> str:
+    """The block of standing *wishes*, in their order, with at most *cap* tokens by *count*.
+
+    Where they do not all fit, those with the lowest scores leave. Empty if none fits.
+    """
+    options = BlockOptions(cap, cap, count, measure, None, True, False)
+    ranked = sorted(range(len(wishes)), key=lambda place: -wishes[place].score)
+    written_lines = {place: _fact(wishes[place]) for place in ranked}
+    left, chosen = cap, list[int]()
+    for place in ranked:
+        left -= count(written_lines[place])
+        if left < 0:
+            break
+        chosen.append(place)
+    while chosen:
+        text, _, known, _, _ = _STANDING.write("", [written_lines[at] for at in sorted(chosen)], [], options)
+        if known == len(chosen):
+            return text
+        chosen.pop()
+    return ""
+
+
 def block_options(
     cap: int,
     count: Callable[[str], int],
@@ -283,6 +308,7 @@ def _row(detail: Detail) -> tuple[str, float, str, int, int]:
 
 
 WRITER: Final = BlockWriter(_SPECIAL, safe, _word, frame)
+_STANDING: Final = BlockWriter(_SPECIAL, safe, _word, standing_frame)
 
 
 # Finds the place of the block in a history, and the blocks of earlier calls.

@@ -113,6 +113,7 @@ class AsyncSession(BaseSession):
     search = _twin(Session.search, _aside)
     forget = _twin(Session.forget, _driven)
     facts = _twin(Session.facts, _aside)
+    standing = _twin(Session.standing, _aside)
     fact_history = _twin(Session.fact_history)
     save = _twin(Session.save)
     retract = _twin(Session.retract)

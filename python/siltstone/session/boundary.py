@@ -73,6 +73,7 @@ class Prepared(_LentSlot):
         outcomes: The attempts at this boundary: the policy's compaction if one was due, then the emergency
             compactions if the window was still exceeded.
         recalled: The content of the recalled message; empty if there is none.
+        standing: The content of the message with the user's standing wishes; empty if there is none.
         told: Events of this boundary that belong to no attempt: the results of recall.
         is_noted: Whether the request passed one of the session's ``warn_at`` shares of the window. The
             request then ends with a note that says how full it is, if there is room for the note.
@@ -88,6 +89,7 @@ class Prepared(_LentSlot):
     told: tuple[Event, ...] = ()
     is_noted: bool = False
     trimmed: RangeSet = ()
+    standing: str = ""
 
     if not TYPE_CHECKING:
 
@@ -147,7 +149,8 @@ _SETTERS = {name: getattr(Prepared, name).__set__ for name in Prepared.__annotat
 _SET_LENT = getattr(_LentSlot, "lent").__set__  # noqa: B009 - type checkers take ``_LentSlot.lent`` for a value
 _COPIED = [(getattr(Prepared, name).__get__, put) for name, put in _SETTERS.items() if name not in _LISTS]
 _PUT_DEFAULTS = [
-    (_SETTERS[name], default) for name, default in (("recalled", ""), ("told", ()), ("trimmed", ()))
+    (_SETTERS[name], default)
+    for name, default in (("recalled", ""), ("told", ()), ("trimmed", ()), ("standing", ""))
 ]
 
 

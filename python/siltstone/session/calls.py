@@ -108,9 +108,11 @@ class SessionCalls:
         if (answer := self.known(policy, recall)) is not None:  # this call waited for an equal one
             return answer
         if self.core.knowing.is_learning:
-            from siltstone.session.learning import learn_results  # of what a host's list has brought
+            from siltstone.session.learning import learn_results, learn_standing
 
-            learn_results(self.core)
+            learn_results(self.core)  # of what a host's list has brought
+            if self.recalling is not None:
+                learn_standing(self.core)
         own = isinstance(policy, OwnPolicy)
         chosen = self.policy if isinstance(policy, OwnPolicy) else policy
         if not own and chosen is not None:  # the session's own was checked when it was opened
@@ -210,7 +212,11 @@ class SessionCalls:
         return (yield from compaction(self.core, self.policy, self._trigger("manual", focus), at))
 
     def end_background(self) -> None:
-        """Ends the background compaction, and counts its usage."""
+        """Ends the background compaction, and counts its usage. Reads what is left of the user's wishes."""
+        if self.recalling is not None and not self.core.is_closed:
+            from siltstone.session.learning import learn_standing
+
+            learn_standing(self.core, least=1)
         job = self.core.background.cancel()
         outcome = None if job is None else job.outcome([], 0)
         if outcome is not None:

@@ -102,6 +102,7 @@ class Knowing:
         self.slot: Final = Slot()  # held by the call that asks a model for facts
         self.is_due = False  # whether there are messages for a model to read
         self.results_to = 0  # the messages before this one were looked through for results of tools
+        self.wishes_to = 0  # the messages before this one were read for standing wishes
         self.is_late = False  # whether a model took too long: it may have one slot for us and for the host
         self.is_shared: Final = namespace != ""
         self._namespace = namespace

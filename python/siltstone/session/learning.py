@@ -56,6 +56,9 @@ _log = logging.getLogger("siltstone")
 
 
 MOST: Final = 2_000  #: messages that patterns read after one commit: bounds the cost for a long old session
+_NEWEST: Final = (
+    200  #: messages that are read for wishes before a request; older ones when they leave the view
+)
 BATCH: Final = 8 * PIECE  #: characters that a model reads before the progress is stored
 
 Redact = Callable[[str], str]
@@ -104,6 +107,50 @@ def learn_results(core: SessionCore) -> None:
         _learned(core, facts, "patterns", lambda done: replace(done, patterns=union(done.patterns, unread)))
     except StoreError:
         _log.exception("the results in session %r become facts when they leave its view", core.session_id)
+
+
+def learn_standing(core: SessionCore, least: int = 2) -> None:
+    """Learns standing wishes from the newest messages, before they leave. It never fails a request.
+
+    With fewer messages than *least* it does nothing: the first request of a session does not wait for the
+    tables, and has its only message anyway.
+    """
+    knowing, state = core.knowing, core.state
+    if not (knowing.is_learning and knowing.config.patterns) or knowing.wishes_to == state.end:
+        return
+    if state.end < least:
+        return
+    begun, knowing.wishes_to = knowing.wishes_to, state.end
+    newest = [item.message for item in state.view.items(max(0, len(state.view) - _NEWEST))]
+    said = union(
+        (each.seq, each.seq + 1) for each in newest if each.seq >= begun and knowledge.has_wish(each)
+    )
+    if not said:
+        return
+    try:
+        batch = _batch(core, said)
+        wishes = [fact for fact in _pattern_facts(core, batch) if knowledge.STANDING in fact.tags]
+        if wishes:
+            _learned(core, _stamped(core, wishes, batch), "patterns", lambda progress: progress)
+    except StoreError as error:
+        _log.warning("the wishes in session %r are learned when they leave it: %s", core.session_id, error)
+
+
+def _pattern_facts(core: SessionCore, batch: _Batch) -> list[knowledge.Fact]:
+    """The facts that users state in *batch*.
+
+    A message that gave a wish once gives it no second time: the wish may have been taken back since.
+    """
+    given = {
+        place
+        for fact in core.knowing.facts.facts()
+        if fact.session_id == core.session_id and knowledge.STANDING in fact.tags
+        for place in fact.source_ranges
+    }
+    found = knowledge.pattern_facts(batch.messages, session_id=core.session_id, redact=core.redact_text)
+    return [
+        fact for fact in found if knowledge.STANDING not in fact.tags or given.isdisjoint(fact.source_ranges)
+    ]
 
 
 def extraction(core: SessionCore) -> Steps[knowledge.Learned]:
@@ -191,6 +238,13 @@ def find(
         return [fact for fact in facts if fits(fact)][:limit]
     chosen = [fact for fact in store.facts() if (everything or fact.holds_at(moment)) and fits(fact)]
     return sorted(chosen, key=lambda fact: -fact.created_at)[:limit]
+
+
+def standing(core: SessionCore) -> list[knowledge.Fact]:
+    """The standing wishes that hold, the newest first."""
+    moment = core.milliseconds()
+    held = [each for each in known(core).facts() if knowledge.STANDING in each.tags and each.holds_at(moment)]
+    return sorted(held, key=lambda fact: -fact.created_at)
 
 
 def saved_hits(
@@ -518,7 +572,7 @@ def _facts_of(
     config = core.knowing.config
     facts: list[knowledge.Fact] = []
     if config.patterns:
-        facts += knowledge.pattern_facts(batch.messages, session_id=core.session_id, redact=core.redact_text)
+        facts += _pattern_facts(core, batch)
     return facts + (_tool_facts(core, batch.messages, called) if config.tool_facts else [])
 
 

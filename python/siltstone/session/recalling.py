@@ -13,7 +13,7 @@ from siltstone.documented import bm25, cosine, hash_vector, hybrid_scores, passe
 from siltstone.errors import EntryNotFoundError, StoreCorruptError, refuse
 from siltstone.events import RecallFailed, RecallInjected
 from siltstone.hooks import notify
-from siltstone.knowledge import Fact, find_facts
+from siltstone.knowledge import STANDING, Fact, find_facts
 from siltstone.memory.base import Store, entries_of
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.database_log import RecallRecord, record_of
@@ -21,6 +21,7 @@ from siltstone.memory.entry import SearchScope, SourceRange, StoredEntry
 from siltstone.memory.log import NewRecall
 from siltstone.messages import Message, Part, RawMessage, RecalledMessage, indexable_texts, read_history
 from siltstone.recall import Detail, FactLine, Recall, RecallBlock, RecallConfig, position, turn
+from siltstone.recall.turn import lines, standing_block
 from siltstone.session.boundary import Prepared
 from siltstone.session.core import InContext, Outside, SessionCore
 from siltstone.session.learning import known
@@ -139,6 +140,7 @@ def _best(scores: dict[int, float], count: int) -> dict[int, float]:
 
 _log = logging.getLogger("siltstone")
 
+_OFTEN: Final = 3  #: times that a wish was said, from which on it counts no more
 MOST_QUERY = 4_000  #: last characters of a query that are used: the question mostly follows a pasted text
 
 
@@ -172,11 +174,11 @@ class Recalling:
 
         self._core, self._config = core, config
         self._policy = policy
-        self._recall = Recall(
-            config, _Source(core, config, in_context), count, excerpt, core.view.rule.text_measure
-        )
+        self._source = _Source(core, config, in_context)
+        self._recall = Recall(config, self._source, count, excerpt, core.view.rule.text_measure)
         self._told: RecallBlock | None = None
         self._written: tuple[RecallBlock, RecalledMessage, int] | None = None
+        self._standing: tuple[object, RecalledMessage | None, int] | None = None
         # One token more, because the block is estimated apart from its message, and both are rounded.
         self._around = _size(core.view, RecalledMessage("")) + 1
         core.recall = config
@@ -184,6 +186,7 @@ class Recalling:
     def forget(self) -> None:
         """Makes the next request compute its block again, because the memory has changed."""
         self._recall.forget()
+        self._standing = None
 
     def leave_out(self, state: SessionState) -> None:
         """Leaves the block out for the rest of the turn, since the request was refused as too large."""
@@ -232,19 +235,44 @@ class Recalling:
         if window is not None:
             most = window if self._policy is None else self._policy.most_tokens(window)
             room = most - core.reserved_tokens - core.unreserved(state) - prepared.tokens - self._around
+        standing, added = self._pinned(state, window, room)
+        if standing is not None and room is not None:
+            room -= added
         block = self._recall.block(
             history, context_window=window, room=room, version=state.version.redactions
         )
-        if not block.text:
+        if not block.text and standing is None:
             return block, {}
-        if self._written is None or self._written[0] is not block:
-            raw = RecalledMessage(block.text)
-            self._written = block, raw, _size(state.view, raw)
-        _, raw, tokens = self._written
         messages = list(prepared.messages)
-        messages.insert(position(history, self._config.placement), raw)
-        tokens += prepared.tokens
-        return block, {"messages": messages, "tokens": tokens, "recalled": block.text}
+        if block.text:
+            if self._written is None or self._written[0] is not block:
+                raw = RecalledMessage(block.text)
+                self._written = block, raw, _size(state.view, raw)
+            messages.insert(position(history, self._config.placement), self._written[1])
+            added += self._written[2]
+        if standing is not None:  # where it breaks no cached prefix: it changes with the summary before it
+            messages.insert(position(history, "head"), standing)
+        return block, {
+            "messages": messages,
+            "tokens": prepared.tokens + added,
+            "recalled": block.text,
+            "standing": "" if standing is None else standing["content"],
+        }
+
+    def _pinned(
+        self, state: SessionState, window: int | None, room: int | None
+    ) -> tuple[RecalledMessage | None, int]:
+        """The message with the standing wishes that are not in context, and its tokens."""
+        cap = self._config.hard_cap_tokens // 10 if window is None else window // 20
+        cap = cap if room is None else max(0, min(cap, room))
+        made_for = state.end, self._source.outside(), cap
+        if self._standing is None or self._standing[0] != made_for:
+            wishes, rule = self._source.standing(state), state.view.rule
+            text = standing_block(wishes, cap, rule.count_text, rule.text_measure) if wishes else ""
+            raw = RecalledMessage(text) if text else None
+            self._standing = made_for, raw, 0 if raw is None else _size(state.view, raw)
+            self._source.pinned = text
+        return self._standing[1:]
 
 
 def _said(fact: Fact) -> str:
@@ -290,6 +318,7 @@ class _Source:
         self._session_of: dict[int, str] = {}  # entry id to session id, for the hits of the last search
         self._context: tuple[Outside, turn.RecallContext] | None = None
         self._recaller = core.store if isinstance(core.store, BlockStore) else None
+        self.pinned = ""  # the block of standing wishes in the request
 
     def details(self, query: str, limit: int) -> list[Detail]:
         """The entries that match *query* and are not in context, best first."""
@@ -395,7 +424,35 @@ class _Source:
         if not held.facts():
             return []
         found = find_facts(held, query[-MOST_QUERY:], limit, as_of=self._core.milliseconds())
-        is_plain = self._documented is not None
-        return [
-            FactLine(fact.type, fact.content if is_plain else _said(fact), score) for fact, score in found
+        if self._documented is not None:
+            return [FactLine(fact.type, fact.content, score) for fact, score in found]
+        told = [
+            # A wish for which the block of wishes has no room comes before all other facts.
+            FactLine(fact.type, _said(fact), score + (STANDING in fact.tags))
+            for fact, score in found
+            if not (STANDING in fact.tags and self._is_shown(fact))
         ]
+        return [each for each in told if lines([each])[0] not in self.pinned]
+
+    def outside(self) -> Outside:
+        """The messages that are not in context."""
+        return self._in_context.outside()
+
+    def standing(self, state: SessionState) -> list[FactLine]:
+        """The standing wishes that are not in context, oldest first; what was said often scores most."""
+        if not self._config.standing or not self._core.knowing.keeps_facts:
+            return []
+        moment = self._core.milliseconds()
+        wishes = [
+            fact
+            for fact in known(self._core, state).facts()
+            if STANDING in fact.tags and fact.holds_at(moment) and not self._is_shown(fact)
+        ]
+        wishes.sort(key=lambda fact: (min(fact.support, _OFTEN), fact.created_at))
+        ranked = sorted(enumerate(wishes), key=lambda each: each[1].created_at)
+        return [FactLine(fact.type, _said(fact), rank) for rank, fact in ranked]
+
+    def _is_shown(self, fact: Fact) -> bool:
+        """Whether the context has the messages of *fact*."""
+        shows = self._in_context.shows
+        return any(shows(fact.session_id, SourceRange(*place)) for place in fact.source_ranges)

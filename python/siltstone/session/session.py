@@ -565,6 +565,21 @@ class Session(BaseSession):
             scope=scope,
         )
 
+    def standing(self) -> list[Fact]:
+        """The user's wishes that stay in force: rules, limits, likes, names; the newest first.
+
+        They are learned from the user's own words without a model, and each request has those whose messages
+        have left the context, as far as a twentieth of the window holds them. :meth:`retract` takes one back;
+        ``save(text, tags=["standing"])`` adds one.
+
+        Raises:
+            ConfigError: the session has ``memory=False``.
+        """
+        from siltstone.session.learning import standing
+
+        self._calls.check_facts()
+        return standing(self._core)
+
     def fact_history(self, fact_id: str) -> list[Fact]:
         """The versions of a fact, each in place of the one before, oldest first; [] for an unknown id."""
         from siltstone.session import learning
