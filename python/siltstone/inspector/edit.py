@@ -1,4 +1,4 @@
-"""The changes that pages make with ``--write``: undo, forget, pin, unpin, and facts taken back or restored."""
+"""The changes that pages make with ``--write``: undo, forget, pin, unpin, and facts that hold or not."""
 
 from __future__ import annotations
 

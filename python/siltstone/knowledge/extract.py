@@ -432,7 +432,8 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 _STATED: Final = tuple((kind, _compiled(pattern)) for kind, pattern in _EXPLICIT)
 _SPECULATION: Final = re.compile(
     r"\b(?:maybe|perhaps|might|could we|should we|what if|i think(?! in )|i guess|not sure|wonder|"
-    r"if (?:we|i|my|our)|suppose|imagine|assume|pretend|let's say)\b|也许|可能|要不要|是否|如果|假设|假如|想象|吗$",
+    r"if (?:we|i|my|our)|suppose|imagine|assume|pretend|let's say)\b|"
+    r"也许|可能|要不要|是否|如果|假设|假如|想象|吗$",
     re.IGNORECASE,
 )
 _CLASSES: Final = (
