@@ -21,7 +21,7 @@ FLOORS = {  # lowest first: a room imports rooms of earlier lines, and itself
         "systems",
         "config engine presets",
         "session",
-        "figures stores",
+        "figures stores transcripts",
         "postgres",
         "__init__",
         "adapters inspector mcp telemetry",

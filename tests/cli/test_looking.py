@@ -1,4 +1,4 @@
-"""The pictures and figures of the commands for a session, and the transcripts of other tools."""
+"""The pictures and figures of the commands for a session."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from conversations import assistant, exchange, small, turns, user
 from siltstone import Session
 from siltstone.cli.app import app
 from siltstone.cli.show import hit_text
-from siltstone.cli.transcripts import read_transcripts
 from siltstone.engine import Compacted
 from siltstone.messages.text import is_hidden
 from siltstone.testing import ScriptedModel
@@ -128,62 +127,3 @@ def test_a_terminal_shows_the_part_of_a_long_hit_that_says_most_of_the_query() -
     assert f"a part of {len(long):,} characters" in shown
     assert hit_text(long, "door code", is_terminal=False) == long
     assert hit_text("short", "door code", is_terminal=True) == "short"
-
-
-def claude(kind: str, content: Any, **more: Any) -> dict[str, Any]:
-    message = {"role": kind, "content": content, **({"id": more.pop("id")} if "id" in more else {})}
-    return {"type": kind, "sessionId": "s-1", "uuid": "u", "message": message, **more}
-
-
-def test_a_transcript_of_claude_code_is_a_session_of_whole_answers(tmp_path: Path) -> None:
-    call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
-    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "README.md"}
-    lines = [
-        {"type": "summary", "summary": "Listing", "leafUuid": "u"},
-        claude("user", "What is there?"),
-        claude("user", "<caveat>", isMeta=True),
-        claude("assistant", [{"type": "text", "text": "I look."}], id="msg_1"),
-        claude("assistant", [call], id="msg_1"),
-        claude("user", [{"type": "text", "text": "of a sub-agent"}], isSidechain=True),
-        claude("user", [result]),
-        claude("assistant", [{"type": "text", "text": "A README."}], id="msg_2"),
-    ]
-    file = tmp_path / "session.jsonl"
-    file.write_text("\n".join(map(json.dumps, lines)), "utf-8")
-    (session,) = read_transcripts(file, whole=True)
-    assert session.name == "s-1"
-    assert session.messages == [
-        {"role": "user", "content": "What is there?"},
-        {"role": "assistant", "content": [{"type": "text", "text": "I look."}, call]},
-        {"role": "user", "content": [result]},
-        {"role": "assistant", "content": [{"type": "text", "text": "A README."}]},
-    ]
-    assert answer("import", file, tmp_path / "store")["sessions"] == [{"session": "s-1", "messages": 4}]
-
-
-def test_an_export_of_chatgpt_is_read_along_the_branch_that_was_open_last(tmp_path: Path) -> None:
-    def node(parent: str | None, role: str, text: str) -> dict[str, Any]:
-        content = {"content_type": "text", "parts": [text]}
-        return {"parent": parent, "message": {"author": {"role": role}, "content": content}}
-
-    mapping = {
-        "root": {"parent": None, "message": None},
-        "a": node("root", "user", "Hello"),
-        "b": node("a", "assistant", "An answer that was made anew"),
-        "c": node("a", "assistant", "Hello, Ann"),
-    }
-    file = tmp_path / "conversations.json"
-    file.write_text(
-        json.dumps([{"conversation_id": "c-1", "mapping": mapping, "current_node": "c"}], indent=1), "utf-8"
-    )
-    (session,) = read_transcripts(file)
-    assert (session.name, [each["content"] for each in session.messages]) == ("c-1", ["Hello", "Hello, Ann"])
-
-
-def test_a_request_of_openai_over_several_lines_is_one_session(tmp_path: Path) -> None:
-    file = tmp_path / "request.json"
-    file.write_text(
-        json.dumps({"id": "r", "messages": [{"role": "user", "content": "Hi"}]}, indent=2), "utf-8"
-    )
-    (session,) = read_transcripts(file)
-    assert (session.name, session.messages) == ("r", [{"role": "user", "content": "Hi"}])

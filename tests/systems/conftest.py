@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from siltstone.cli.transcripts import read_transcripts
+from siltstone.cli.replay import read_transcripts
 
 NAME = "agent-messages-dev.jsonl"
 RECORDED = Path(os.environ.get("SILTSTONE_DATA", "../shared/data")) / NAME

@@ -20,7 +20,16 @@ from siltstone.cli import demo as demonstration, edit, show
 from siltstone.cli.bench import bench
 from siltstone.cli.doctor import Diagnosis, SecretsFound, examine, scan
 from siltstone.cli.postgres import postgres
-from siltstone.cli.replay import MODELS, Replay, check_plot, named_policy, plot, replay, summed
+from siltstone.cli.replay import (
+    MODELS,
+    Replay,
+    check_plot,
+    named_policy,
+    plot,
+    read_transcripts,
+    replay,
+    summed,
+)
 from siltstone.cli.serve import inspect, mcp
 from siltstone.cli.stores import (
     AsJson,
@@ -34,7 +43,6 @@ from siltstone.cli.stores import (
     shown,
     working,
 )
-from siltstone.cli.transcripts import read_transcripts
 from siltstone.compaction import Compactor
 from siltstone.config import policy_names
 from siltstone.memory.opening import is_database
@@ -62,7 +70,7 @@ app.command(name="recalls")(show.recalls)
 app.command(name="expand")(show.expand)
 app.command(name="undo")(edit.undo)
 app.command(name="forget")(edit.forget)
-app.command(name="import")(edit.import_transcript)
+app.command(name="import")(edit.import_transcripts)
 app.command(name="export")(show.export)
 app.command(name="copy")(edit.copy)
 app.command(name="memory-status")(show.memory_status)
@@ -135,7 +143,9 @@ def demo_command(
 
 @app.command(name="replay")
 def replay_command(
-    transcript: Annotated[Path, typer.Argument(help="JSON lines: a message, or a session, each.")],
+    transcript: Annotated[
+        str, typer.Argument(help="A file, directory or zip of any format that import knows.")
+    ],
     window: Annotated[int, typer.Option(min=1, help="The model's window in tokens.")],
     policy: Annotated[
         list[str] | None,

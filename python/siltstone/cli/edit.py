@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ import typer
 
 from siltstone.cli.show import SessionId, StorePath, heading
 from siltstone.cli.stores import (
+    STORE_FILE,
     AnyStore,
     AsJson,
     Place,
@@ -29,15 +31,17 @@ from siltstone.cli.stores import (
     shown,
     working,
 )
-from siltstone.cli.transcripts import read_transcripts
 from siltstone.figures import plain, require_session
 from siltstone.memory import ForgetReport
 from siltstone.memory.limits import Limits
-from siltstone.session import Session
-from siltstone.session.opening import preset_of_store
+from siltstone.memory.opening import is_database
 from siltstone.session.transfer import import_everything, import_knowledge, import_segments, kind_of
 from siltstone.stores import MemoryStore
 from siltstone.stores.transfer import Copied, copy_store
+from siltstone.transcripts import Told, Transcripts
+from siltstone.transcripts.intake import Intake, Taken, take_back
+
+_MOST_SESSIONS = 10  #: sessions that the report of an import names
 
 # Commands that change a store: ``undo``, ``forget``, ``import``.
 
@@ -118,61 +122,116 @@ def forget(
     raise typer.Exit(0 if report.erased or report.dry_run else 1)
 
 
-def import_transcript(
-    transcript: Annotated[Path, typer.Argument(help="JSON lines: a message, or a session, each.")],
+def import_transcripts(
+    transcripts: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Files, directories, zip files; - is the input.")
+    ],
     store: Annotated[
         str,
         typer.Argument(
             metavar="STORE", help="The directory of a store; a new one is made. Or postgresql://..."
         ),
     ],
-    session: Annotated[str | None, typer.Option(help="The new session's id; of one session alone.")] = None,
+    session: Annotated[str | None, typer.Option(help="The session's id; of one session alone.")] = None,
+    namespace: Annotated[str | None, typer.Option(help="The namespace of new sessions.")] = None,
+    by_project: Annotated[
+        bool, typer.Option("--by-project", help="The project's folder is the namespace.")
+    ] = False,
+    redact: Annotated[bool, typer.Option("--redact", help="Write no secrets.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse files with a broken line.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would be.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Take back what came from these files.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Append recorded messages to new sessions of a store.
+    """Take transcripts of other programs into a store.
 
-    Messages keep all of their keys. Transcripts of Claude Code and exports of ChatGPT are recognised by their
-    content.
+    Their messages are found by every search, with their times, and are in nobody's context. The format of a
+    file is known by its content. The same or a grown file adds only what is new.
 
-    Example: siltstone import ~/.claude/projects/my-project/session.jsonl agent-data
+    Example: siltstone import ~/.claude/projects agent-data --namespace mine
 
-    If a session already has messages, the whole transcript is refused, and nothing is written. A file of
-    `siltstone export` with everything, a segments.jsonl or a knowledge.jsonl (with --session) is recognised
-    by its first line; bad lines are counted.
+    Broken lines are skipped and counted. A file of `siltstone export` with everything, a segments.jsonl or a
+    knowledge.jsonl (with --session) is recognised by its first line.
+
+    Exit code 1: a session of the store did not come from these files, and got none of their messages.
     """
     with refusals():
-        kind = kind_of(transcript)
-    if kind != "transcript":
-        _import_archive(transcript, store, session, kind, as_json=as_json)
-        return
-    with refusals():
-        transcripts = read_transcripts(transcript, whole=True)
-        if session is not None and len(transcripts) > 1:
-            refuse(f"--session names one session, and {transcript} has {len(transcripts)}")
-        names = [each.name if session is None else session for each in transcripts]
-        if len(set(names)) < len(names):
-            refuse(f"{transcript} has two sessions of the same id: {_twice(names)!r}")
-        with working(f"importing {transcript.name}", hidden=as_json), _written(store) as held:
-            for session_id in names:
-                if held.stats(session_id).messages:
-                    refuse(f"the store {shown(store)!r} has messages of session {session_id!r} already")
-            own = preset_of_store(held)
-            for session_id, each in zip(names, transcripts, strict=True):
-                with Session.open(None, session_id, memory=held, preset=own) as new:
-                    new.append(*each.messages)
-    written = [
-        {"session": session_id, "messages": len(each.messages)}
-        for session_id, each in zip(names, transcripts, strict=True)
-    ]
+        kind = kind_of(transcripts[0]) if len(transcripts) == 1 and Path(transcripts[0]).is_file() else ""
+        if kind in ("everything", "segments", "knowledge"):
+            if namespace or by_project or redact or strict or dry_run or undo:
+                refuse(f"{transcripts[0]} is an archive of siltstone: --session is its only option")
+            _import_archive(Path(transcripts[0]), store, session, kind, as_json=as_json)
+            return
+        if undo:
+            with opened(store, read_only=False) as held:
+                done = take_back(held, transcripts)
+            if as_json:
+                print_json({"store": shown(store), "undone": done})
+            else:
+                line(f"{sum(done.values()):,} messages of {len(done):,} sessions were taken back")
+            return
+        found = Transcripts(transcripts, strict=strict)
+        if strict or session is not None:
+            names = {record.session for record in found}
+            if session is not None and len(names) > 1:
+                refuse(f"--session names one session, and {', '.join(transcripts)} has {len(names)}")
+        elif not is_database(store) and not Path(store).exists():
+            next(iter(found), None)  # files that nobody knows make no store
+        found.told = Told(strict=strict)
+        options: dict[str, Any] = {"redaction": True} if redact else {}
+        if namespace is not None:
+            options["namespace"] = namespace
+        with _taking(store, dry_run=dry_run) as maybe, progress(hidden=as_json) as bar:
+            whole = sum(each.size for each in found.sources)
+            task = bar.add_task("importing", total=whole)
+            intake = Intake(
+                maybe, options=options, session=session, by_project=by_project, writes=not dry_run
+            )
+            taken = intake.run(found, lambda read: bar.update(task, completed=read))
+        if taken.refused and not taken.new and not taken.known:
+            refuse(next(iter(taken.refused.values())))
+    _tell_taken(taken, found.told, store, as_json=as_json, dry_run=dry_run)
+    raise typer.Exit(1 if taken.refused else 0)
+
+
+def _tell_taken(taken: Taken, told: Told, store: Place, *, as_json: bool, dry_run: bool) -> None:
     if as_json:
-        print_json({"store": shown(store), "sessions": written})
+        sessions = [{"session": name, "messages": count} for name, count in taken.sessions.items()]
+        counts = {"new": taken.new, "known": taken.known, "unchanged": taken.unchanged}
+        left = {"left_out": dict(told.left_out), "broken": dict(told.broken), "places": told.places}
+        print_json(
+            {"store": shown(store), "dry_run": dry_run, "sessions": sessions, **counts, **left}
+            | {"refused": taken.refused}
+        )
         return
-    for done in written:
-        line(f"{done['messages']} messages are in session {done['session']!r}")
+    said = "would be new" if dry_run else "are new"
+    line(
+        f"{taken.new:,} messages {said}, in {len(taken.sessions):,} sessions; {taken.known:,} were known; "
+        f"{taken.unchanged:,} files are unchanged"
+    )
+    for name, count in list(taken.sessions.items())[:_MOST_SESSIONS]:
+        line(f"{count:,} messages {'would be' if dry_run else 'are'} in session {name!r}")
+    if len(taken.sessions) > _MOST_SESSIONS:
+        line(f"and so on: siltstone sessions {shown(store)}")
+    for kinds, what in ((told.left_out, "left out"), (told.broken, "broken")):
+        if kinds:
+            line(f"{what}: {', '.join(f'{count:,} {kind}' for kind, count in kinds.most_common())}")
+    for place in [*told.places, *taken.refused.values()]:
+        line(place, "yellow")
+
+
+@contextmanager
+def _taking(store: Place, *, dry_run: bool) -> Iterator[AnyStore | None]:
+    """The store of an import; None for a dry run into a new store."""
+    if dry_run and not is_database(store) and not Path(store, *STORE_FILE.parts).exists():
+        yield None
+    else:
+        with opened(store, read_only=dry_run, make=True) as held:
+            yield held
 
 
 def _import_archive(path: Path, store: Place, session: str | None, kind: str, *, as_json: bool) -> None:
-    with refusals(), working(f"importing {path.name}", hidden=as_json), _written(store) as held:
+    with working(f"importing {path.name}", hidden=as_json), opened(store, read_only=False, make=True) as held:
         if kind == "everything":
             done = import_everything(held, path, session_id=session)
         elif kind == "segments":
@@ -191,10 +250,6 @@ def _import_archive(path: Path, store: Place, session: str | None, kind: str, *,
     )
     if done.duplicates or done.skipped:
         line(f"{done.duplicates} were there already; {done.skipped} lines could not be read")
-
-
-def _written(store: Place) -> AbstractContextManager[AnyStore]:
-    return opened(store, read_only=False, make=True)
 
 
 def _ask(path: Place, report: ForgetReport) -> None:
@@ -227,10 +282,6 @@ def _figures(path: Place, report: ForgetReport) -> str:
         f"{shown(path)}: {report.messages} messages, {report.entries} entries and "
         f"{report.summaries} summaries of {report.sessions} sessions {done}"
     )
-
-
-def _twice(names: list[str]) -> str:
-    return next(name for name in names if names.count(name) > 1)
 
 
 # The command ``copy``: copies a whole store into another store.

@@ -13,10 +13,10 @@ from typing import Any, Final
 import typer
 
 from siltstone.cli.bench import Stopwatch
-from siltstone.cli.transcripts import Transcript
 from siltstone.compaction import Compactor
 from siltstone.config import Settings, find_settings, read_settings
 from siltstone.engine import Compacted, Failed
+from siltstone.errors import InvalidMessageError
 from siltstone.evaluation.report import percentile
 from siltstone.events import CompactionCompleted
 from siltstone.llm import Model
@@ -26,6 +26,7 @@ from siltstone.messages import (
     RawMessage,
     RecalledMessage,
     broken_tool_groups,
+    detect,
     encode,
     indexable_texts,
     read_message,
@@ -34,6 +35,41 @@ from siltstone.models import ExtractiveModel
 from siltstone.session import Prepared, Session
 from siltstone.stores import MemoryStore
 from siltstone.systems.base import Preset
+from siltstone.transcripts import read
+
+# The keys of a message. A recorded line may also have times, ids and costs, which do not belong to it. The
+# keys of an item of the Responses API depend on its type, so all of them are kept.
+MESSAGE_KEYS: Final = frozenset({
+    "role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio",
+    "reasoning_content",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A recorded session."""
+
+    name: str
+    messages: list[dict[str, Any]]
+
+
+def read_transcripts(path: str | Path) -> list[Transcript]:
+    """The sessions of *path*, at least one, without what does not belong to a message.
+
+    Raises:
+        InvalidMessageError: a line is broken, or there is no message.
+        OSError: the file cannot be read.
+    """
+    sessions: dict[str, list[dict[str, Any]]] = {}
+    for record in read(path, strict=True):
+        message = record.message
+        if detect(message) != "openai.responses":
+            message = {key: value for key, value in message.items() if key in MESSAGE_KEYS}
+        sessions.setdefault(record.session, []).append(message)
+    if not sessions:
+        raise InvalidMessageError(f"{path}: there is no message in it", where=str(path))
+    return [Transcript(name, messages) for name, messages in sessions.items()]
+
 
 # Checks whether facts in messages that left the context are still in context, found by a search, or lost.
 #

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Place: TypeAlias = str | Path  #: a path, or the address of a database
 AnyStore: TypeAlias = "MemoryStore | PostgresStore"
 
-_FILE = Path("memory", "memory.sqlite3")  #: the file of a store, inside its directory
+STORE_FILE = Path("memory", "memory.sqlite3")  #: the file of a store, inside its directory
 _DEEPEST = 4  #: the maximum levels of directories that are searched below a path
 _MOST_SHOWN = 5  #: the maximum number of stores that an error names
 
@@ -58,7 +58,7 @@ def find_store(place: Place) -> Place:
     if not path.exists():
         raise StoreOpenError(f"there is nothing at {str(path)!r}", path=str(path))
     for directory in (path, *path.absolute().parents):
-        if (directory / _FILE).is_file():
+        if (directory / STORE_FILE).is_file():
             return directory
     below = list(_below(path)) if path.is_dir() else []
     if len(below) == 1:
@@ -76,9 +76,9 @@ def _below(path: Path) -> Iterator[Path]:
     deepest = len(path.parts) + _DEEPEST
     for directory, inner, _ in os.walk(path):
         here = Path(directory)
-        if (here / _FILE).is_file():
+        if (here / STORE_FILE).is_file():
             yield here
-            inner.remove(_FILE.parts[0])
+            inner.remove(STORE_FILE.parts[0])
         inner.sort()
         if len(here.parts) >= deepest:
             inner.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -43,12 +43,15 @@ from siltstone.memory import log as logs
 from siltstone.memory.base import Store, entries_of, rows_of
 from siltstone.memory.convert import new_entry
 from siltstone.memory.entry import Entry, StoredEntry
-from siltstone.messages import groups
+from siltstone.messages import RawMessage, groups, read_message
 from siltstone.messages.json_text import dump
+from siltstone.session import rows
+from siltstone.session.archiving import write_new
 from siltstone.session.boundary import compaction
+from siltstone.session.concurrency import retried
 from siltstone.session.core import SessionCore
 from siltstone.session.opening import Opened, open_session
-from siltstone.session.state import RangeSet, minus, union
+from siltstone.session.state import Item, RangeSet, content_of, minus, union
 
 # Copies sessions between stores and files: whole sessions, or the documented files of an archive.
 
@@ -142,7 +145,7 @@ def export_vectors(store: Store, session_ids: Iterable[str], path: str | os.Path
 def kind_of(path: str | os.PathLike[str]) -> str:
     """The kind of a file by its first line: ``everything``, ``segments``, ``knowledge`` or ``transcript``."""
     with Path(path).open("rb") as file:
-        line = next((each for each in file if each.strip()), b"")
+        line = next((each for each in iter(lambda: file.readline(1 << 20), b"") if each.strip()), b"")
     try:
         first = json.loads(line)
     except ValueError:
@@ -478,6 +481,61 @@ def _facts(store: Store, session_id: str) -> StoredFacts:
     if not isinstance(store, FactRows):
         raise ConfigError("the store keeps no facts", field="store", value=store)
     return StoredFacts(store, session_id)
+
+
+# Messages of other programs: they go to the log and to the search, and into nobody's context.
+
+IMPORT: Final = "import"  #: the reason of rows that an import wrote
+
+
+def take_in(core: SessionCore, said: Sequence[tuple[RawMessage, int]], notes: str) -> None:
+    """Appends messages with their times (ms since 1970), and takes them out of the view in the same step.
+
+    *notes*, a JSON text, stay with the row that does so.
+
+    Raises:
+        SecretRefusedError: a rule of the session refuses one of the messages.
+    """
+
+    def step() -> None:
+        state = core.followed()
+        rule, seq = state.view.rule, state.end
+        read = [(read_message(raw, at), time) for at, (raw, time) in enumerate(said, seq)]
+        items = [Item(message, rule.units(message), time) for message, time in read]
+        before = content_of(state.head)
+        shown, since = ((), 0) if before is None else (before.view, before.next_seq)
+        row = logs.NewCompaction(
+            policy="",
+            reason=IMPORT,
+            covers=union(() if before is None else before.covers, [(seq, seq + len(items))]),
+            view=(*shown, *union([(since, seq)])),
+            derived=(),
+            next_seq=seq + len(items),
+            model="",
+            usage="[]",
+            state="" if before is None else before.state,
+            tokens_before=state.view.tokens,
+            tokens_after=state.view.tokens,
+            messages_before=len(state.view),
+            messages_after=len(state.view),
+            created_at=core.milliseconds(),
+            notes=notes,
+        )
+        core.rows.commit(
+            row,
+            rows.entries(items, index_tools=core.index_tools, redacting=core.redacting),
+            expected=state.version,
+            clock=state.clock.to_json(),
+            write_id=core.pend(),
+            messages=core.message_rows(items, state.view),
+        )
+        core.pending = None
+        core.followed()
+
+    core.locked(lambda: retried(step))
+    core.tell_secrets()
+    write_new(core)
+    core.catch_up()
 
 
 # A fork: a session that begins as a copy of another one, to try another way or to brief a helper agent.

@@ -1,0 +1,103 @@
+"""Reads transcripts that other programs wrote, as records of one kind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from siltstone.errors import InvalidMessageError
+from siltstone.transcripts.files import Source, Told, sources, values
+from siltstone.transcripts.formats import FORMATS, Record, seen
+
+__all__ = ["Record", "Told", "Transcripts", "read"]
+
+_SAMPLE = 200  #: values of a file by which its format is known
+_SMALL = 8 << 20  #: bytes of a file whose values are kept for a second reading
+
+
+class Transcripts:
+    """The records of some files, read when they are iterated.
+
+    Attributes:
+        told: What was left out or broken, complete after an iteration.
+        formats: The names of the formats that were found.
+    """
+
+    def __init__(self, paths: Iterable[str | os.PathLike[str]], *, strict: bool = False) -> None:
+        self.paths = [os.fspath(path) for path in paths]
+        self.told, self.formats = Told(strict=strict), list[str]()
+        self.sources = sources(self.paths)
+
+    def __iter__(self) -> Iterator[Record]:
+        self.told, self.formats = Told(strict=self.told.strict), []
+        for source in self.sources:
+            yield from self.records(source)
+        self.check()
+
+    def records(self, source: Source) -> Iterator[Record]:
+        """The records of one of the files."""
+        found = values(source, self.told)
+        sample = list(islice(found, _SAMPLE))
+        known = next((each for each in FORMATS if any(each.knows(value) for _, value in sample)), None)
+        if known is None:
+            if sample or self.told.broken:
+                said = f"none of the formats that are known ({', '.join(each.name for each in FORMATS)})"
+                self.told.bad(source.name, said, f"it has {seen(sample)}" if sample else self.told.places[-1])
+            return
+        if known.name not in self.formats:
+            self.formats.append(known.name)
+        yield from known.read(_Values(source, self.told, chain(sample, found)), self.told, source.stem)
+
+    def check(self) -> None:
+        """Refuses files of which none has a format that is known, or none has a message."""
+        if self.formats:
+            return
+        what = (
+            "Is a directory without a transcript, and "
+            if any(Path(path).is_dir() for path in self.paths)
+            else ""
+        )
+        first = self.told.places[0] if self.told.places else ""
+        if len(self.sources) == 1 and first:
+            first = self.told.places[-1] if "none of the formats" in self.told.places[-1] else first
+        raise InvalidMessageError(
+            first or f"{', '.join(self.paths)}: {what}there is no message in it", where=self.paths[0]
+        )
+
+
+class _Values:
+    """The values of a file, for a reader that may go over them twice. Those of a small file are kept."""
+
+    def __init__(self, source: Source, told: Told, found: Iterable[tuple[str, Any]]) -> None:
+        self._source, self._told, self._found = source, told, found
+        self._kept: list[tuple[str, Any]] | None = None
+        self._is_read = False
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        if self._is_read:
+            return iter(values(self._source, Told()) if self._kept is None else self._kept)
+        self._is_read = True
+        if (self._source.state() or [_SMALL])[0] < _SMALL and not self._source.member:
+            self._found = self._kept = list(self._found)
+        return iter(self._found)
+
+
+def read(*paths: str | os.PathLike[str], strict: bool = False) -> Transcripts:
+    """The records of transcripts in *paths*.
+
+    A path is a file, a directory, a zip file, or ``-`` for standard input. The format of each file is known
+    by its content: Claude Code, Codex, the exports of ChatGPT and claude.ai, ShareGPT, LangChain, lists and
+    JSON lines of messages of OpenAI and Anthropic.
+
+    Args:
+        paths: The files.
+        strict: Whether the first broken line is an error. It is else skipped and counted.
+
+    Raises:
+        InvalidMessageError: while reading: no file has a known format; or with *strict*, a line is broken.
+        OSError: a file cannot be read.
+    """
+    return Transcripts(paths, strict=strict)
