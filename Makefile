@@ -104,7 +104,7 @@ faults: ## Cut power in 20,000 states, refuse every call to the disk in turn, da
 	SILTSTONE_POWER_CUTS=$(POWER_CUTS) SILTSTONE_REFUSALS=all \
 	  cargo test --release -p siltstone-faults $(CARGO_FLAGS) -- --nocapture --test-threads=1
 
-load: install ## Eight processes on one store for a minute; prints throughput and p99
+load: install ## Eight processes on one store for a minute; prints their calls and busy errors
 	SILTSTONE_LOAD_SECONDS=$(LOAD_SECONDS) $(PY) -m pytest -q -s tests/memory/test_load.py
 
 # The sanitizers come with the stable compiler, and are switched on by flags that it keeps for itself.

@@ -106,6 +106,24 @@ def newest_pool(newest_postgres: Postgres) -> Iterator[PostgresPool]:
         yield pool
 
 
+@pytest.fixture
+def pool(newest_pool: PostgresPool) -> PostgresPool:
+    """The empty tables of a store in PostgreSQL 18."""
+    newest_pool.empty()
+    return newest_pool
+
+
+@pytest.fixture
+def dsn(newest_postgres: Postgres) -> Iterator[str]:
+    """The address of a database of a test's own, with the tables of a store."""
+    from postgres_working import opened  # as above
+
+    with newest_postgres.database() as database:
+        address = newest_postgres.address(database=database)
+        opened(address, setup=True).close()
+        yield address
+
+
 @pytest.fixture(scope="session")
 def pooled_pool(oldest_postgres: Postgres, pgbouncer: PgBouncer) -> Iterator[PostgresPool]:
     """The same for PostgreSQL 15 through pgbouncer, where each statement may use another connection."""

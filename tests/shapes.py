@@ -1,14 +1,14 @@
 """Short functions that make messages, one for each shape, for tests that write a history by hand.
 
 ``call`` and ``result`` are of the OpenAI chat dialect, ``use``, ``results`` and ``thought`` of Anthropic's
-dialect; ``ask`` and ``say`` have the same form in both.
+dialect, ``fc``, ``out`` and ``rs`` of the Responses API; ``ask`` and ``say`` have the same form in all.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["ask", "call", "result", "results", "say", "thought", "use"]
+__all__ = ["ask", "blocks", "call", "fc", "out", "result", "results", "rs", "say", "thought", "use"]
 
 
 def ask(text: str = "go") -> dict[str, Any]:
@@ -19,6 +19,11 @@ def ask(text: str = "go") -> dict[str, Any]:
 def say(text: str = "done") -> dict[str, Any]:
     """An assistant message without calls."""
     return {"role": "assistant", "content": text}
+
+
+def blocks(role: str, *content: dict[str, Any]) -> dict[str, Any]:
+    """A message of content blocks."""
+    return {"role": role, "content": [*content]}
 
 
 def call(*ids: str, text: str | None = None) -> dict[str, Any]:
@@ -48,3 +53,18 @@ def results(*ids: str, text: str | None = None) -> dict[str, Any]:
 def thought() -> dict[str, Any]:
     """An assistant message that has only signed reasoning."""
     return {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}]}
+
+
+def fc(call_id: str, **more: Any) -> dict[str, Any]:
+    """An item that calls a function."""
+    return {"type": "function_call", "call_id": call_id, "name": "ls", "arguments": "{}", **more}
+
+
+def out(call_id: str, **more: Any) -> dict[str, Any]:
+    """The item with the output of a call."""
+    return {"type": "function_call_output", "call_id": call_id, "output": "ok", **more}
+
+
+def rs(item_id: str = "rs_1") -> dict[str, Any]:
+    """An item of reasoning."""
+    return {"type": "reasoning", "id": item_id, "summary": []}

@@ -27,21 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
-    "HISTORIES",
-    "PIXEL",
-    "Ending",
-    "anthropic_histories",
-    "anthropic_messages",
-    "histories",
-    "json_objects",
-    "json_values",
-    "openai_histories",
-    "openai_messages",
-    "plain_messages",
-    "responses_histories",
-    "responses_items",
-    "texts",
-]
+    "HISTORIES", "PIXEL", "Ending", "anthropic_histories", "anthropic_messages", "histories",
+    "json_objects", "json_values", "openai_histories", "openai_messages", "plain_messages",
+    "responses_histories", "responses_items", "texts",
+]  # fmt: skip
 
 Ending: TypeAlias = Literal["any", "answered", "asked", "pending"]
 """How a history ends: with an assistant's last word, with a request or results that wait for the

@@ -30,23 +30,9 @@ DECLARED = 16_000  #: tokens of the window, as the session is told
 RESERVED = 2_850  #: of them, for the definitions of tools, the system prompt, and 2,048 of an answer
 STATIONS = [f"{first}{last}" for first in ("Alder", "Birch", "Cedar", "Ember") for last in ("dale", "ford")]
 WORDS = [
-    "weir",
-    "sluice",
-    "gate",
-    "pump",
-    "gauge",
-    "bank",
-    "ditch",
-    "reed",
-    "silt",
-    "level",
-    "flow",
-    "crest",
-    "apron",
-    "pier",
-    "wing",
-    "wall",
-]
+    "weir", "sluice", "gate", "pump", "gauge", "bank", "ditch", "reed", "silt", "level", "flow", "crest",
+    "apron", "pier", "wing", "wall",
+]  # fmt: skip
 
 
 @dataclass

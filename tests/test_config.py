@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,13 +16,18 @@ from siltstone import (
     DropDuplicateReads,
     Emergency,
     SmartTrim,
+    SmartTrimConfig,
     ThresholdCompactor,
     TieredCompactor,
+    TieredConfig,
     WaterfallCompactor,
     WindowCompactor,
+    WindowConfig,
     WorkerCompactor,
 )
 from siltstone.config import IN_CODE, find_settings, make_policy, policy_names, read_settings, settings_of
+from siltstone.systems.meerkat import CompactionConfig
+from siltstone.systems.spacebot.config import ChronicleConfig
 from siltstone.systems.waterfall.config import WaterfallConfig
 
 
@@ -167,3 +173,131 @@ def test_every_setting_of_every_policy_is_checked(name: str):
             make_policy(name, {key: {"no": "such value"}})
         assert caught.value.field == key, key  # type: ignore[attr-defined]
     assert not IN_CODE & set(settings_of(name))
+
+
+BOUNDS: dict[type[Any], dict[str, list[Any]]] = {
+    CompactionConfig: {
+        "auto_compact_threshold": [1.5, True, "100"],
+        "recent_turn_budget": [-1, False, 4.0],
+        "max_summary_tokens": [None],
+        "min_turns_between_compactions": [True],
+        "retained_token_budget": ["half", True],
+        "strict_guard": [1],
+        "max_request_bytes": [1e6],
+        "min_reduction": [-0.1, 1.1, float("nan"), True, "0"],
+        "estimator": ["words", None],
+        "summary_prefix": [" ", None],
+        "summarizer_window": [0, 1_023, 8e3],
+        "summary_timeout": [0, -1.0, float("nan"), float("inf"), True],
+        "attempts": [2.0],
+        "min_summary_tokens": [-1],
+        "on_model_failure": ["retry", None],
+        "on_summarizer_overflow": [["fail"]],
+        "curator": ["me"],
+        "prefix_preserving": [1],
+        "trigger_fraction": [0, 1, float("nan"), True],
+        "max_messages": [2.5],
+        "keep_user_messages": [None],
+    },
+    TieredConfig: {
+        "context_window": [0],
+        "background_fraction": [0],
+        "aggressive_fraction": [1],
+        "emergency_fraction": ["half"],
+        "retain_floor": [0],
+        "estimator": ["xyzzy"],
+        "max_summary_tokens": [0],
+        "summary_heading": ["[Summary {x}]", "two\nlines"],
+        "summary_stack_fraction": [0.6],
+        "emergency_marker": [""],
+        "attempts": [0],
+        "summary_timeout": [0],
+        "retry_delay": [-1],
+        "summarizer_window": [12],
+        "retry_after_turns": [-1],
+        "fork_preflight": ["always"],
+        "fork_reserve": [1],
+        "fork_floor": [0],
+        "fork_usage_threshold": [0],
+        "overflow_retries": [-1],
+        "overflow_fraction": [2],
+        "worker_turns_per_segment": [0],
+        "worker_max_segments": [0],
+        "worker_threshold": [0],
+        "superseding_tools": ["screenshot"],
+    },
+    ChronicleConfig: {
+        "interval_messages": [0],
+        "interval_token_fraction": [0.009, 0.91],
+        "recent_window_hours": [0, 8_761],
+        "max_recent": [101],
+        "max_older": [-1],
+        "context_token_budget": [199, 32_001],
+        "expand_message_limit": [501],
+        "max_messages_per_checkpoint": [5_001],
+        "rollup_threshold": [0],
+        "rollup_batch": [13],
+        "whole_turns": [1],
+    },
+    WindowConfig: {
+        "working_limit": [0],
+        "short_term_limit": [0],
+        "auto_summarize": [1],
+        "working_slack": [-1],
+        "working_target": [21, 0],
+        "auto_summarize_threshold": [0, 1.1],
+        "auto_summarize_target": [0.7],
+        "summary_max_tokens": [0],
+        "summary_temperature": [2],
+        "summary_budget_tokens": [0],
+        "fallback_bytes": [0],
+        "attempts": [0],
+        "summary_timeout": [-1],
+        "retry_delay": [-1],
+        "summarizer_window": [1],
+        "estimator": ["x"],
+    },
+    WaterfallConfig: {
+        "immediate_window": [0],
+        "recent_window": [0],
+        "step": [0],
+        "prompt_style": ["chat"],
+        "stop": ["\n", ("",)],
+        "temperature": [1.5],
+        "max_tokens": [0],
+        "attempts": [0],
+        "summary_timeout": [0],
+        "retry_delay": [-1],
+        "longterm_budget_tokens": [0],
+        "longterm_refresh": [-1],
+        "cap_share": [0],
+        "ram_cap": [127],
+        "summarizer_window": [1_023],
+        "estimator": ["words"],
+    },
+    SmartTrimConfig: {
+        "reserve_tokens": [-1],
+        "hard_cap_tokens": [-1],
+        "max_history_share": [1.5],
+        "protected_recent": [-1],
+        "query": [5],
+        "shortest_query": [-1],
+        "is_summary": ["x"],
+        "target_share": [0],
+        "documented": [1],
+        "estimator": ["x"],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"), [(kind, field) for kind, fields in BOUNDS.items() for field in fields]
+)
+def test_a_setting_out_of_its_bounds_is_refused_with_its_name_and_its_value(kind: type[Any], field: str):
+    for value in BOUNDS[kind][field]:
+        with pytest.raises(ConfigError) as caught:
+            kind(**{field: value})
+        assert caught.value.field == field  # type: ignore[attr-defined]
+        assert caught.value.value == value or value != value  # type: ignore[attr-defined]
+        assert field in str(caught.value)
+        assert repr(value) in str(caught.value)

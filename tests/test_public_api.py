@@ -32,10 +32,6 @@ PROMISED = {
 LATE = {"asyncio", "numpy", "onnxruntime", "tokenizers", "pydantic", "rich", "sqlite3", "typer"}
 
 
-def test_all_is_sorted_and_names_nothing_twice():
-    assert siltstone.__all__ == sorted(set(siltstone.__all__))
-
-
 def test_what_is_promised_is_exported_and_nothing_else():
     assert set(siltstone.__all__) == PROMISED
 

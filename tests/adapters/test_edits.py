@@ -100,16 +100,10 @@ def edits_without_ids(request: list[Item]) -> list[Item]:
 @pytest.mark.parametrize(
     "change",
     [
-        appends,
-        copies_all,
-        prepends,
-        moves_the_first,
-        moves_a_result,
-        repeats_a_result,
-        edits_each,
+        appends, copies_all, prepends, moves_the_first, moves_a_result, repeats_a_result, edits_each,
         edits_without_ids,
     ],
-)
+)  # fmt: skip
 def test_whatever_others_change_no_cut_result_comes_back_whole(dialect: Any, change: Any) -> None:
     host = [{**each, "name": f"m-{place}"} for place, each in enumerate(asked(6))]
     if dialect is Dicts:

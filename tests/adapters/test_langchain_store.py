@@ -79,30 +79,6 @@ def test_a_search_finds_by_words_and_says_how_well(store: SiltstoneStore) -> Non
     assert len(store.search(("cargo",))) == 3
 
 
-def test_a_search_reads_the_facts_of_a_namespace_once(
-    store: SiltstoneStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("ann", "ben", "cid"):
-        store.put((name, "notes"), "a", {"text": "salt"})
-    store.put(("ann", "notes"), "a", None)
-    read: list[str] = []
-    facts = store._store.facts
-
-    def noted(session: str, state: str | None = None) -> Any:
-        read.append(session)
-        return facts(session, state)
-
-    monkeypatch.setattr(store._store, "facts", noted)
-    assert [item.namespace[0] for item in store.search(())] == ["ben", "cid"]
-    assert len(read) == len(set(read)) == 3
-    read.clear()
-    assert [item.namespace[0] for item in store.search(("ben",))] == ["ben"]
-    assert len(read) == 1, "of other namespaces nothing is read"
-    read.clear()
-    assert store.list_namespaces() == [("ben", "notes"), ("cid", "notes")]
-    assert len(read) == len(set(read)) == 3
-
-
 def test_a_put_and_a_get_read_their_own_row_alone(
     store: SiltstoneStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ from adapters.contract import (
     signature,
     through_the_log,
 )
+from shapes import blocks
 from siltstone.adapters.strands import SiltstonePlugin, StrandsDialect, summariser
 from siltstone.messages import decode, encode, read_message
 
@@ -345,54 +346,31 @@ def test_a_model_of_strands_writes_summaries_in_nobodys_stream() -> None:
     assert SUMMARY_USAGE.input_tokens != INPUT_TOKENS
 
 
+IMAGE = {"format": "png", "source": {"bytes": b"\x00\xff"}}
+BILL = {"format": "pdf", "name": "bill", "source": {"location": {"type": "s3", "uri": "s3://a/b"}}}
+REASONING = {"reasoningText": {"text": "Hm.", "signature": "s"}}
+USE = {"toolUseId": "1", "name": "look_up", "input": {"topic": "é"}}
+RESULT = {"toolUseId": "1", "status": "error", "content": [{"json": {"a": [1, None]}}, {"text": "No."}]}
+GUARDED = {"text": {"text": "Fine.", "qualifiers": ["query"]}}
+FORMULA = {
+    **blocks("assistant", {"text": "=1 is a formula."}, {"cachePoint": {"type": "default"}}),
+    "metadata": {"usage": {"inputTokens": 7, "outputTokens": 1, "totalTokens": 8}},
+    "tracking_id": "0199-t",
+}
+
+
 @pytest.mark.parametrize(
     "message",
     [
-        {"role": "user", "content": [{"text": "Where?"}]},
-        {"role": "user", "content": [{"text": "One."}, {"text": "Two."}]},
-        {
-            "role": "user",
-            "content": [{"text": "Look"}, {"image": {"format": "png", "source": {"bytes": b"\x00\xff"}}}],
-        },
-        {
-            "role": "user",
-            "content": [
-                {
-                    "document": {
-                        "format": "pdf",
-                        "name": "bill",
-                        "source": {"location": {"type": "s3", "uri": "s3://a/b"}},
-                    }
-                }
-            ],
-        },
-        {
-            "role": "assistant",
-            "content": [
-                {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "s"}}},
-                {"toolUse": {"toolUseId": "1", "name": "look_up", "input": {"topic": "é"}}},
-            ],
-        },
-        {"role": "assistant", "content": [{"reasoningContent": {"redactedContent": b"\x01"}}]},
-        {
-            "role": "user",
-            "content": [
-                {
-                    "toolResult": {
-                        "toolUseId": "1",
-                        "status": "error",
-                        "content": [{"json": {"a": [1, None]}}, {"text": "No."}],
-                    }
-                }
-            ],
-        },
-        {"role": "user", "content": [{"guardContent": {"text": {"text": "Fine.", "qualifiers": ["query"]}}}]},
-        {
-            "role": "assistant",
-            "content": [{"text": "=1 is a formula."}, {"cachePoint": {"type": "default"}}],
-            "metadata": {"usage": {"inputTokens": 7, "outputTokens": 1, "totalTokens": 8}},
-            "tracking_id": "0199-t",
-        },
+        blocks("user", {"text": "Where?"}),
+        blocks("user", {"text": "One."}, {"text": "Two."}),
+        blocks("user", {"text": "Look"}, {"image": IMAGE}),
+        blocks("user", {"document": BILL}),
+        blocks("assistant", {"reasoningContent": REASONING}, {"toolUse": USE}),
+        blocks("assistant", {"reasoningContent": {"redactedContent": b"\x01"}}),
+        blocks("user", {"toolResult": RESULT}),
+        blocks("user", {"guardContent": GUARDED}),
+        FORMULA,
     ],
     ids=lambda message: "-".join(key for block in message["content"] for key in block),
 )

@@ -43,62 +43,6 @@ def test_mk_16_the_message_is_the_documented_one():
     assert str(caught.value) == "auto_compact_threshold must be > 0, got 0"
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("auto_compact_threshold", 1.5),
-        ("auto_compact_threshold", True),
-        ("auto_compact_threshold", "100"),
-        ("recent_turn_budget", -1),
-        ("recent_turn_budget", False),
-        ("recent_turn_budget", 4.0),
-        ("max_summary_tokens", None),
-        ("min_turns_between_compactions", True),
-        ("retained_token_budget", "half"),
-        ("retained_token_budget", True),
-        ("strict_guard", 1),
-        ("max_request_bytes", 1e6),
-        ("min_reduction", -0.1),
-        ("min_reduction", 1.1),
-        ("min_reduction", float("nan")),
-        ("min_reduction", True),
-        ("min_reduction", "0"),
-        ("estimator", "words"),
-        ("estimator", None),
-        ("summary_prefix", " "),
-        ("summary_prefix", None),
-        ("summarizer_window", 0),
-        ("summarizer_window", 1_023),
-        ("summarizer_window", 8e3),
-        ("summary_timeout", 0),
-        ("summary_timeout", -1.0),
-        ("summary_timeout", float("nan")),
-        ("summary_timeout", float("inf")),
-        ("summary_timeout", True),
-        ("attempts", 2.0),
-        ("min_summary_tokens", -1),
-        ("on_model_failure", "retry"),
-        ("on_model_failure", None),
-        ("on_summarizer_overflow", ["fail"]),
-        ("curator", "me"),
-        ("prefix_preserving", 1),
-        ("trigger_fraction", 0),
-        ("trigger_fraction", 1),
-        ("trigger_fraction", float("nan")),
-        ("trigger_fraction", True),
-        ("max_messages", 2.5),
-        ("keep_user_messages", None),
-    ],
-)
-def test_a_setting_out_of_its_bounds_names_field_and_value(field: str, value: Any):
-    with pytest.raises(ConfigError) as caught:
-        CompactionConfig(**{field: value})
-    assert caught.value.field == field
-    assert caught.value.value == value or value != value
-    assert field in str(caught.value)
-    assert repr(value) in str(caught.value)
-
-
 def test_no_turns_and_no_token_bound_are_legal():
     config = CompactionConfig(recent_turn_budget=0, retained_token_budget=None, min_reduction=1)
     assert config.retained_tokens(100) is None

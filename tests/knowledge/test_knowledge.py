@@ -250,25 +250,13 @@ def test_ru_30_the_fallback_finds_the_whole_query_in_a_text_or_a_tag() -> None:
 contents = st.lists(
     st.sampled_from(
         [
-            "use",
-            "api",
-            "metrics",
-            "on",
-            "port",
-            "3000",
-            "9090",
-            "postgres",
-            "mysql",
-            "instead",
-            "of",
-            "now",
-            "runs",
-            "/etc/app",
+            "use", "api", "metrics", "on", "port", "3000", "9090", "postgres", "mysql", "instead", "of",
+            "now", "runs", "/etc/app",
         ]
     ),
     min_size=1,
     max_size=7,
-).map(" ".join)
+).map(" ".join)  # fmt: skip
 
 
 @given(st.lists(st.tuples(st.sampled_from(["config", "decision"]), contents), max_size=12), st.integers(1, 5))

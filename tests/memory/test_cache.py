@@ -20,19 +20,9 @@ NOW = 2_000_000_000.0
 MANY = 600  # more than the fewest that are worth a cache
 QUERIES = ("silt 17", "the river at noon", "number 599", "copper kettle")
 WORDS = [
-    "silt",
-    "river",
-    "kettle",
-    "copper",
-    "noon",
-    "bridge",
-    "window",
-    "paper",
-    "garden",
-    "moon",
-    "walked",
+    "silt", "river", "kettle", "copper", "noon", "bridge", "window", "paper", "garden", "moon", "walked",
     "settles",
-]
+]  # fmt: skip
 
 SAVER = """
 import sys

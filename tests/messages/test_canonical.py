@@ -1,16 +1,19 @@
-"""The bytes of a message are the same however it is written, and others for another message."""
+"""The bytes of a message are the same however it is written or made, and others for another message."""
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from siltstone.errors import InvalidMessageError
-from siltstone.messages import canonical_bytes, canonical_digest, decode, encode
+from siltstone.messages import Message, Part, canonical_bytes, canonical_digest, decode, encode, read_message
 from strategies import histories
 
 
@@ -125,3 +128,24 @@ def test_a_digest_is_the_same_in_every_process_and_of_one_length() -> None:
 def test_what_json_cannot_carry_is_refused() -> None:
     with pytest.raises(InvalidMessageError, match="content"):
         canonical_bytes({"role": "user", "content": float("nan")})
+
+
+def test_a_message_of_one_text_is_the_one_that_was_made_from_its_part():
+    raw = {"role": "user", "content": "one text"}
+    made = read_message(raw, 7)
+    other = Message(7, "user", (Part("text", "one text"),), raw)
+    assert made.said == made.text == "one text"
+    assert other.said is None
+    for like in (made, copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert like == other
+        assert repr(like) == repr(other)
+        assert like.parts == other.parts
+    assert made.numbered(8) == other.numbered(8) == replace(made, seq=8)
+    assert made.parts is made.parts
+    with pytest.raises(AttributeError, match="no 'content'"):
+        made.content  # noqa: B018
+    raw["content"] = "changed"
+    assert read_message({"role": "user", "content": ""}, 0).parts == (Part("text", ""),)
+    late = read_message({"role": "user", "content": "said"}, 0)
+    late.raw["content"] = "changed"
+    assert (late.text, late.parts[0].text) == ("said", "said")

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, strategies as st
 
-from shapes import ask, call, result, results, say, thought, use
+from shapes import ask, blocks, call, fc, out, result, results, rs, say, thought, use
 from siltstone.errors import ConversionLossError, InvalidMessageError
 from siltstone.messages import Dialect, SummaryMessage, broken_tool_groups, read_history, validate_history
 from siltstone.messages.conversion import convert
@@ -103,10 +103,7 @@ def test_plain_messages_and_summaries_stay_the_objects_they_are(source: Dialect,
     summary = SummaryMessage("[Context compacted] so", ((0, 3),))
     exchange: dict[str, list[Any]] = {
         "openai.chat": [call("a"), result("a")],
-        "openai.responses": [
-            {"type": "function_call", "call_id": "a", "name": "ls", "arguments": "{}"},
-            {"type": "function_call_output", "call_id": "a", "output": "ok"},
-        ],
+        "openai.responses": [fc("a"), out("a")],
         "anthropic": [use("a"), results("a")],
     }
     raws = [summary, ask(), *exchange[source], say()]
@@ -125,68 +122,32 @@ def lost(raws: list[Any], target: Dialect) -> list[tuple[int, str]]:
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
 
 
+GREP = {"type": "custom_tool_call", "call_id": "a", "name": "grep", "input": "x y"}
+FAILED = {"type": "tool_result", "tool_use_id": "a", "content": [IMAGE], "is_error": True}
+CACHED = {"type": "text", "text": "a", "cache_control": {"type": "x"}}
+FILED = {"type": "input_image", "file_id": "file_1", "detail": "auto"}
+
+
 @pytest.mark.parametrize(
     ("raws", "target", "losses"),
     [
         ([ask(), thought(), say()], "openai.chat", [(1, "content[0] (thinking)")]),
+        ([ask(), {**say(), "reasoning_content": "hm"}], "anthropic", [(1, "reasoning_content")]),
+        ([ask(), rs(), say()], "anthropic", [(1, "reasoning")]),
+        ([{"type": "web_search_call", "id": "w"}], "openai.chat", [(0, "web_search_call")]),
         (
-            [ask(), {"role": "assistant", "content": "a", "reasoning_content": "hm"}],
+            [ask(), call("a"), result("a"), {"role": "developer", "content": "x"}],
             "anthropic",
-            [(1, "reasoning_content")],
+            [(3, "role"), (3, "place")],
         ),
-        (
-            [ask(), {"type": "reasoning", "id": "rs_1", "summary": []}, say()],
-            "anthropic",
-            [(1, "reasoning")],
-        ),
-        (
-            [{"type": "web_search_call", "id": "w", "status": "completed"}],
-            "openai.chat",
-            [(0, "web_search_call")],
-        ),
-        ([ask(), call("a"), result("a"), {"role": "developer", "content": "x"}], "anthropic",
-         [(3, "role"), (3, "place")]),
         ([{**ask(), "name": "ann"}, call("a"), result("a")], "anthropic", [(0, "name")]),
-        (
-            [
-                ask(), use("a"),
-                {"role": "user", "content": [
-                    {"type": "tool_result", "tool_use_id": "a", "content": [IMAGE], "is_error": True}
-                ]},
-            ],
-            "openai.chat",
-            [(2, "is_error"), (2, "image")],
-        ),
-        (
-            [ask(), {"type": "custom_tool_call", "call_id": "a", "name": "grep", "input": "x y"},
-             {"type": "custom_tool_call_output", "call_id": "a", "output": "ok"}],
-            "anthropic",
-            [(1, "arguments of grep")],
-        ),
-        (
-            [{"role": "user", "content": [
-                {"type": "text", "text": "a", "cache_control": {"type": "x"}}, IMAGE
-            ]}],
-            "openai.chat",
-            [(0, "content[0].cache_control")],
-        ),
-        (
-            [
-                ask(),
-                {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"},
-                say("wait"),
-                {"type": "function_call_output", "call_id": "a", "output": "late"},
-            ],
-            "openai.chat",
-            [(3, "place")],
-        ),
-        (
-            [{"role": "user", "content": [{"type": "input_image", "file_id": "file_1", "detail": "auto"}]}],
-            "anthropic",
-            [(0, "image")],
-        ),
+        ([ask(), use("a"), blocks("user", FAILED)], "openai.chat", [(2, "is_error"), (2, "image")]),
+        ([ask(), GREP, out("a", type="custom_tool_call_output")], "anthropic", [(1, "arguments of grep")]),
+        ([blocks("user", CACHED, IMAGE)], "openai.chat", [(0, "content[0].cache_control")]),
+        ([ask(), fc("a"), say("wait"), out("a", output="late")], "openai.chat", [(3, "place")]),
+        ([blocks("user", FILED)], "anthropic", [(0, "image")]),
     ],
-)  # fmt: skip
+)
 def test_what_has_no_place_there_is_named(raws: list[Any], target: Dialect, losses: list[Any]) -> None:
     assert lost(raws, target) == losses
     with pytest.raises(ConversionLossError) as caught:
@@ -198,15 +159,13 @@ def test_media_keep_their_data_in_every_dialect() -> None:
     png = f"data:image/png;base64,{PIXEL}"
     pdf = f"data:application/pdf;base64,{PIXEL}"
     chat = [
-        {
-            "role": "user",
-            "content": [
-                {"type": "text", "text": "look"},
-                {"type": "image_url", "image_url": {"url": png}},
-                {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
-                {"type": "file", "file": {"file_data": pdf, "filename": "a.pdf"}},
-            ],
-        }
+        blocks(
+            "user",
+            {"type": "text", "text": "look"},
+            {"type": "image_url", "image_url": {"url": png}},
+            {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
+            {"type": "file", "file": {"file_data": pdf, "filename": "a.pdf"}},
+        )
     ]
     items = convert(chat, "openai.responses")
     claude = convert(items.messages, "anthropic")
@@ -222,9 +181,7 @@ def test_media_keep_their_data_in_every_dialect() -> None:
 
 
 def test_parallel_items_become_one_message_with_its_results_behind_it() -> None:
-    items: list[Any] = [ask(), say("I look.")]
-    items += [{"type": "function_call", "call_id": n, "name": "ls", "arguments": "{}"} for n in "ab"]
-    items += [{"type": "function_call_output", "call_id": n, "output": "ok"} for n in "ba"]
+    items = [ask(), say("I look."), fc("a"), fc("b"), out("b"), out("a")]
     converted = convert(items, "openai.chat")
     assert converted.messages == [ask(), say("I look."), call("a", "b"), result("b"), result("a")]
     assert converted.losses == ()

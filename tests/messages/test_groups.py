@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given, strategies as st
 
-from shapes import ask, call, result, results, say, thought, use
+from shapes import ask, blocks, call, result, results, say, thought, use
 from siltstone.messages import Group, broken_tool_groups, groups, read_history
 from strategies import histories
-
-
-def grouped(*raws: dict[str, Any]) -> list[tuple[int, ...]]:
-    return [group.positions for group in groups(read_history(raws))]
 
 
 @given(raws=histories())
@@ -63,92 +60,65 @@ def test_nothing_is_pending_once_all_is_answered(raws: list[dict[str, Any]]) -> 
     assert not any(group.pending for group in groups(read_history(raws)))
 
 
-def test_parallel_calls_and_all_their_results_are_one_group() -> None:
-    assert grouped(ask(), call("a", "b"), result("b"), result("a"), say()) == [(0,), (1, 2, 3), (4,)]
-    assert grouped(ask(), use("a", "b"), results("a"), results("b"), say()) == [(0,), (1, 2, 3), (4,)]
+HM = {"role": "assistant", "content": "", "reasoning_content": "hm"}
+LEGACY = [
+    {"role": "assistant", "content": None, "function_call": {"name": "ls", "arguments": "{}"}},
+    {"role": "function", "name": "ls", "content": "a.txt"},
+]
+BARE = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "ls", "arguments": {}}}] * 2}
+ANSWER = {"role": "tool", "tool_name": "ls", "content": "ok"}
+SEARCH = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}}
+FOUND = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
+GROUPED: dict[str, tuple[list[Any], list[tuple[int, ...]]]] = {
+    "parallel calls and their results": (
+        [ask(), call("a", "b"), result("b"), result("a"), say()],
+        [(0,), (1, 2, 3), (4,)],
+    ),
+    "results of parallel calls in two messages": (
+        [ask(), use("a", "b"), results("a"), results("b"), say()],
+        [(0,), (1, 2, 3), (4,)],
+    ),
+    "a delayed result": (
+        [ask(), call("a"), say("meanwhile"), ask("still?"), result("a")],
+        [(0,), (1, 4), (2,), (3,)],
+    ),
+    "an id that is used again": (
+        [ask(), call("a"), result("a"), call("a"), result("a"), say()],
+        [(0,), (1, 2), (3, 4), (5,)],
+    ),
+    "one message with results of several calls": (
+        [ask(), use("a"), use("b"), results("a", "b"), say()],
+        [(0,), (1, 2, 3), (4,)],
+    ),
+    "text beside a result": ([ask(), use("a"), results("a", text="and hurry"), say()], [(0,), (1, 2), (3,)]),
+    "reasoning before a call": ([ask(), thought(), use("a"), results("a")], [(0,), (1, 2, 3)]),
+    "reasoning before words and a call": (
+        [ask(), thought(), say("I look"), use("a"), results("a")],
+        [(0,), (1, 2, 3, 4)],
+    ),
+    "reasoning alone": ([ask(), thought(), ask()], [(0,), (1,), (2,)]),
+    "answers without reasoning": (
+        [ask(), say("one"), say("two"), call("a"), result("a")],
+        [(0,), (1,), (2,), (3, 4)],
+    ),
+    "reasoning of servers of OpenAI's API": ([ask(), HM, call("a"), result("a")], [(0,), (1, 2, 3)]),
+    "legacy functions by their names": ([ask(), *LEGACY, *LEGACY], [(0,), (1, 2), (3, 4)]),
+    "parallel calls without ids in their order": ([ask(), BARE, ANSWER, ANSWER], [(0,), (1, 2, 3)]),
+    "a tool of the provider": ([ask(), blocks("assistant", SEARCH, FOUND)], [(0,), (1,)]),
+    "nothing": ([], []),
+}
 
 
-def test_a_delayed_result_belongs_to_its_call_and_not_to_its_neighbours() -> None:
-    assert grouped(ask(), call("a"), say("meanwhile"), ask("still?"), result("a")) == [
-        (0,),
-        (1, 4),
-        (2,),
-        (3,),
-    ]
-
-
-def test_a_result_binds_to_the_latest_call_of_a_reused_id() -> None:
-    raws = [ask(), call("call_0"), result("call_0"), call("call_0"), result("call_0"), say()]
-    assert grouped(*raws) == [(0,), (1, 2), (3, 4), (5,)]
+@pytest.mark.parametrize("what", GROUPED)
+def test_what_belongs_together_is_one_group_and_nothing_is_broken_or_pending(what: str) -> None:
+    raws, expected = GROUPED[what]
+    assert groups(read_history(raws)) == [Group(positions) for positions in expected]
     assert broken_tool_groups(raws) == 0
-
-
-def test_one_message_with_results_of_several_calls_joins_their_groups() -> None:
-    raws = [ask(), use("a"), use("b"), results("a", "b"), say()]
-    assert grouped(*raws) == [(0,), (1, 2, 3), (4,)]
-
-
-def test_text_beside_a_result_goes_with_its_group() -> None:
-    assert grouped(ask(), use("a"), results("a", text="and hurry"), say()) == [(0,), (1, 2), (3,)]
-
-
-def test_reasoning_alone_is_bound_to_the_rest_of_the_same_answer() -> None:
-    assert grouped(ask(), thought(), use("a"), results("a"), say()) == [(0,), (1, 2, 3), (4,)]
-    assert grouped(ask(), thought(), say("I look"), use("a"), results("a")) == [(0,), (1, 2, 3, 4)]
-    assert grouped(ask(), thought(), ask()) == [(0,), (1,), (2,)]
-
-
-def test_consecutive_assistants_without_reasoning_are_groups_of_their_own() -> None:
-    assert grouped(ask(), say("one"), say("two"), call("a"), result("a")) == [(0,), (1,), (2,), (3, 4)]
-
-
-def test_reasoning_of_openai_servers_is_bound_too() -> None:
-    hm = {"role": "assistant", "content": "", "reasoning_content": "hm"}
-    assert grouped(ask(), hm, call("a"), result("a")) == [(0,), (1, 2, 3)]
-
-
-def test_legacy_functions_bind_by_name() -> None:
-    raws = [
-        ask(),
-        {"role": "assistant", "content": None, "function_call": {"name": "ls", "arguments": "{}"}},
-        {"role": "function", "name": "ls", "content": "a.txt"},
-        {"role": "assistant", "content": None, "function_call": {"name": "ls", "arguments": "{}"}},
-        {"role": "function", "name": "ls", "content": "b.txt"},
-    ]
-    assert grouped(*raws) == [(0,), (1, 2), (3, 4)]
-    assert broken_tool_groups(raws) == 0
-
-
-def test_parallel_calls_without_ids_are_answered_in_their_order() -> None:
-    bare = {"function": {"name": "ls", "arguments": {}}}
-    answer = {"role": "tool", "tool_name": "ls", "content": "ok"}
-    both = [ask(), {"role": "assistant", "content": "", "tool_calls": [bare, bare]}, answer, answer]
-    assert groups(read_history(both)) == [Group((0,)), Group((1, 2, 3))]
-    assert groups(read_history(both[:3])) == [Group((0,)), Group((1, 2), pending=True)]
-
-
-def test_a_server_tool_is_answered_inside_its_own_message() -> None:
-    searched = {
-        "role": "assistant",
-        "content": [
-            {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}},
-            {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []},
-            {"type": "text", "text": "found"},
-        ],
-    }
-    assert groups(read_history([ask(), searched])) == [Group((0,)), Group((1,))]
 
 
 def test_a_partly_answered_group_is_pending() -> None:
-    assert groups(read_history([ask(), call("a", "b"), result("a")])) == [
-        Group((0,)),
-        Group((1, 2), pending=True),
-    ]
-
-
-def test_an_empty_history_has_no_groups() -> None:
-    assert groups([]) == []
-    assert broken_tool_groups([]) == 0
+    for called in ([call("a", "b"), result("a")], [BARE, ANSWER]):
+        assert groups(read_history([ask(), *called])) == [Group((0,)), Group((1, 2), pending=True)]
 
 
 def test_broken_counts_results_without_a_call_before_them() -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import gc
-import json
 import sys
 from collections import OrderedDict, UserDict
 from collections.abc import Callable, Sequence
+from itertools import count
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, strategies as st
 
-from compacting import exchange, user
-from siltstone._native import Outline, render_messages, rendered_tokens
+from compacting import Raw, assistant, exchange, user
+from siltstone import CompactionConfig, ThresholdCompactor, compact, plan
+from siltstone._native import render_messages, rendered_tokens
 from siltstone.compaction.material import render
 from siltstone.compaction.prompts import SUMMARY_PREFIX
 from siltstone.compaction.rewrite import covered, joined
@@ -29,7 +30,9 @@ from siltstone.messages import (
     in_flight,
     opens_turn,
     read_history,
+    repair,
     turns,
+    validate_history,
 )
 from siltstone.messages.message import SAID
 from siltstone.tokens import rule
@@ -247,37 +250,6 @@ def test_the_lines_of_messages_are_those_of_the_slow_rendering(raws: list[Any]):
             assert lines == render([message], SUMMARY_PREFIX)
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        user("Hello."),
-        {"role": "developer", "content": [{"type": "text", "text": "naïve"}]},
-        *exchange("a", "done"),
-        {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}], "refusal": "No."},
-        {"role": "assistant", "content": None, "reasoning_content": "Hm.", "tool_calls": None, "audio": None},
-        {"role": "function", "name": "f", "content": None},
-        {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm.", "signature": "x"}]},
-        {
-            "role": "assistant",
-            "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {"x": [1.5]}}],
-        },
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "done"}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "is_error": True}]},
-        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hello."}]},
-        {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"},
-        {"type": "function_call_output", "call_id": "a", "output": "done"},
-        {"type": "custom_tool_call", "call_id": "a", "name": "f", "input": "x"},
-        {"type": "custom_tool_call_output", "call_id": "a", "output": "done"},
-        {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "Hm."}]},
-    ],
-    ids=lambda raw: json.dumps(raw)[:60],
-)
-def test_the_core_reads_what_nearly_every_message_is_made_of(raw: dict[str, Any]):
-    """Python is asked for none of these, so that the speed of a plan is that of the core."""
-    assert History([raw]).outline.others == []
-    assert render_messages([raw], 0, 1)[1] == 1
-
-
 def test_messages_are_made_when_they_are_looked_at_and_once():
     history = History([user("Hello."), *exchange("a", "done")])
     assert history[1] is history[-2] is history[0:2][1]
@@ -293,27 +265,6 @@ def test_an_error_has_the_place_of_its_message():
     with pytest.raises(InvalidMessageError, match="message 2: unknown role 'nobody'") as caught:
         History([user("a"), user("b"), {"role": "nobody", "content": "x"}, 7])
     assert caught.value.index == 2
-
-
-def unasked(position: int) -> Any:
-    pytest.fail(f"the core knows of message {position} itself")
-
-
-def test_what_describes_an_odd_message_is_checked():
-    tied: Any = ("user", "original", False, False, True, 1, [("x", None, None)])
-    for line in (("nobody", *tied[1:6], []), tied):
-        with pytest.raises(TypeError, match="is unknown"):
-            Outline([7], lambda position, line=line: line, unasked)
-    with pytest.raises(ValueError, match="length 7"):
-        Outline([7], lambda position: (), unasked)  # type: ignore[arg-type,return-value]
-    outline = Outline([user("Hello.")], unasked, unasked)
-    with pytest.raises(ValueError, match="measure must be"):
-        outline.sums("words", [])
-    with pytest.raises(ValueError, match="each of the 0 other messages, got 1"):
-        outline.sums("bytes", [1])
-    with pytest.raises(ValueError, match="turn must be < 1, got 1"):
-        outline.turn(1)
-    assert outline.parts(5, 2) == outline.parts(2, 5) == 0
 
 
 def test_a_message_nested_deeper_than_the_core_walks_is_read_all_the_same():
@@ -354,3 +305,108 @@ def test_an_outline_holds_nothing_of_the_messages():
     del history
     gc.collect()
     assert ([sys.getrefcount(raw) for raw in raws], sys.getrefcount(raws[0]["content"])) == before
+
+
+SMALL, FACTOR = 300, 10
+SLACK = 1.25  # of proportional growth: a sort has a logarithm, and so has a bisection
+
+
+def calls(work: Callable[[], object]) -> int:
+    """How many functions *work* calls."""
+    numbers = count()
+    before = sys.getprofile()
+    gc.disable()  # what is collected may be another test's, and would be counted here
+    sys.setprofile(lambda frame, event, arg: next(numbers) if event in ("call", "c_call") else None)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+        gc.enable()
+    return next(numbers)
+
+
+def chat(size: int) -> list[Any]:
+    """Short turns with a call in each."""
+    raws: list[Any] = []
+    for number in range(size // 4):
+        raws += [user(f"Request {number}?"), *exchange(f"call_{number}", "done " * 9), assistant("Yes.")]
+    return raws
+
+
+def one_turn(size: int) -> list[Any]:
+    """An agent that works for long at one request."""
+    raws: list[Any] = [user("Do it all.")]
+    for number in range(size // 2):
+        raws += exchange(f"call_{number}", "done " * 9)
+    return raws
+
+
+def nameless(size: int) -> list[Any]:
+    """Calls without ids, all of one name, and only then their results."""
+    call: Raw = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}
+    result: Raw = {"role": "function", "name": "f", "content": "done"}
+    return [user("Do it."), *[call] * (size // 2), *[result] * (size // 2), assistant("Done."), user("Now?")]
+
+
+def pictures(size: int) -> list[Any]:
+    """Messages that the core leaves to Python."""
+    picture = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
+    return [
+        {"role": role, "content": [picture, {"type": "text", "text": "look"}]}
+        for _ in range(size // 2)
+        for role in ("user", "assistant")
+    ]
+
+
+def summaries(size: int) -> list[Any]:
+    """Summaries, each with a message of its own between them."""
+    raws: list[Any] = []
+    for number in range(size // 2):
+        raws += [SummaryMessage("[Context compacted]\n\nSome of it.", ((2 * number, 2 * number + 1),))]
+        raws += [user(f"Request {number}: " + "word " * 9)]
+    return raws
+
+
+HISTORIES = [chat, one_turn, nameless, pictures, summaries]
+SETTINGS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "requests": {"keep_user_messages": True, "recent_turn_budget": 4},
+    "unbounded": {"retained_token_budget": None, "recent_turn_budget": 10_000},
+    "pieces": {"summarizer_window": 2_000, "recent_turn_budget": 4},
+}
+
+
+def answer(_: object) -> str:
+    return "What was said."
+
+
+def grows(work: Callable[[list[Any]], object], make: Callable[[int], list[Any]]) -> float:
+    """How many times the calls of *work* there are for ten times the messages."""
+    few, many = make(SMALL), make(SMALL * FACTOR)
+    work(make(SMALL))  # what is done once has been done
+    return calls(lambda: work(many)) / calls(lambda: work(few))
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("make", HISTORIES, ids=lambda make: make.__name__)
+def test_a_plan_and_a_compaction_grow_with_the_list(make: Callable[[int], list[Any]], setting: str):
+    settings = {"auto_compact_threshold": 4_000, "max_summary_tokens": 64, **SETTINGS[setting]}
+    policy = ThresholdCompactor(CompactionConfig(**settings))
+    assert grows(lambda raws: plan(raws, policy), make) <= SLACK * FACTOR
+    assert grows(lambda raws: compact(raws, policy, model=answer), make) <= SLACK * FACTOR
+
+
+@pytest.mark.parametrize("make", HISTORIES, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("work", [read_history, validate_history, repair], ids=lambda work: work.__name__)
+def test_reading_validating_and_repairing_grow_with_the_list(
+    work: Callable[[list[Any]], object], make: Callable[[int], list[Any]]
+):
+    assert grows(work, make) <= SLACK * FACTOR
+
+
+def test_a_plan_makes_no_message():
+    """Each call of a plan is made once and not once a message, so that its cost is the core's."""
+    policy = ThresholdCompactor()
+    raws = chat(SMALL * FACTOR)
+    plan(raws, policy)
+    assert calls(lambda: plan(raws, policy)) < len(raws)

@@ -37,72 +37,57 @@ def strings(value: Any) -> Iterator[str]:
             yield from strings(inner)
 
 
-ITEMS: list[tuple[dict[str, Any], dict[str, Any]]] = [
-    (
-        {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
-         "content": [{"type": "output_text", "text": SAID, "annotations": []}]},
-        {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
-         "content": [{"type": "output_text", "text": FORGOTTEN, "annotations": []}]},
-    ),
-    (
-        {"role": "user", "content": [{"type": "input_text", "text": SAID}]},
-        {"role": "user", "content": [{"type": "input_text", "text": FORGOTTEN}]},
-    ),
-    (
-        {"type": "message", "role": "user", "content": SAID},
-        {"type": "message", "role": "user", "content": FORGOTTEN},
-    ),
-    (
-        {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "vault", "arguments": SAID},
-        {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "vault", "arguments": "{}"},
-    ),
-    (
-        {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_text", "text": SAID}]},
-        {"type": "function_call_output", "call_id": "c1", "output": FORGOTTEN},
-    ),
-    (
-        {"type": "computer_call", "id": "cu_1", "call_id": "c1", "actions": [{"type": "type", "text": SAID}]},
-        {"type": "computer_call", "id": "cu_1", "call_id": "c1", "actions": [{"type": "screenshot"}],
-         "pending_safety_checks": []},
-    ),
-    (
-        {"type": "apply_patch_call", "call_id": "c1", "operation": {"type": "update_file", "diff": SAID}},
-        {"type": "apply_patch_call", "call_id": "c1",
-         "operation": {"type": "delete_file", "path": FORGOTTEN}},
-    ),
-    (
-        {"type": "mcp_call", "id": "mcp_1", "name": "ls", "server_label": "files", "arguments": SAID,
-         "output": SAID, "error": None, "approval_request_id": "mcpr_1"},
-        {"type": "mcp_call", "id": "mcp_1", "name": "ls", "server_label": "files", "arguments": "{}",
-         "output": FORGOTTEN, "approval_request_id": "mcpr_1"},
-    ),
-    (
-        {"type": "mcp_approval_response", "approval_request_id": "r", "approve": True, "reason": SAID},
-        {"type": "mcp_approval_response", "approval_request_id": "r", "approve": True},
-    ),
-    (
-        {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": SAID}],
-         "encrypted_content": "Z3VhcmRlZA=="},
-        {"type": "reasoning", "id": "rs_1", "summary": []},
-    ),
-    (
-        {"type": "function_call_output", "call_id": "c", "output": SAID,
-         "caller": {"type": "program", "caller_id": "p"}},
-        {"type": "function_call_output", "call_id": "c", "output": FORGOTTEN,
-         "caller": {"type": "program", "caller_id": "p"}},
-    ),
-    (
-        {"type": "item_of_tomorrow", "id": "x", "call_id": "c", "status": SAID, "extra": {"said": SAID}},
-        {"type": "item_of_tomorrow", "id": "x", "call_id": "c"},
-    ),
-]  # fmt: skip
+OUTPUT = {"type": "function_call_output", "call_id": "c1"}
+MCP = {"type": "mcp_call", "id": "mcp_1", "name": "ls", "server_label": "files", "approval_request_id": "r"}
+APPROVED = {"type": "mcp_approval_response", "approval_request_id": "r", "approve": True}
+COMPUTER = {"type": "computer_call", "id": "cu_1", "call_id": "c1"}
+SCREENSHOT = {"actions": [{"type": "screenshot"}], "pending_safety_checks": []}
+DELETED = {"type": "delete_file", "path": FORGOTTEN}
+THOUGHT = {"summary": [{"type": "summary_text", "text": SAID}], "encrypted_content": "Z3VhcmRlZA=="}
 
 
-@pytest.mark.parametrize(("item", "left"), ITEMS, ids=lambda item: item.get("type", "message"))
+def answer(text: str) -> dict[str, Any]:
+    return {"content": [{"type": "output_text", "text": text, "annotations": []}]}
+
+
+#: What stays of an item, what it said, and what stands there instead.
+ITEMS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
+    (
+        {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"},
+        answer(SAID),
+        answer(FORGOTTEN),
+    ),
+    (
+        {"role": "user"},
+        {"content": [{"type": "input_text", "text": SAID}]},
+        {"content": [{"type": "input_text", "text": FORGOTTEN}]},
+    ),
+    ({"type": "message", "role": "user"}, {"content": SAID}, {"content": FORGOTTEN}),
+    (
+        {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "vault"},
+        {"arguments": SAID},
+        {"arguments": "{}"},
+    ),
+    (OUTPUT, {"output": [{"type": "input_text", "text": SAID}]}, {"output": FORGOTTEN}),
+    ({**OUTPUT, "caller": {"type": "program", "caller_id": "p"}}, {"output": SAID}, {"output": FORGOTTEN}),
+    (COMPUTER, {"actions": [{"type": "type", "text": SAID}]}, SCREENSHOT),
+    (
+        {"type": "apply_patch_call", "call_id": "c1"},
+        {"operation": {"type": "update_file", "diff": SAID}},
+        {"operation": DELETED},
+    ),
+    (MCP, {"arguments": SAID, "output": SAID, "error": None}, {"arguments": "{}", "output": FORGOTTEN}),
+    (APPROVED, {"reason": SAID}, {}),
+    ({"type": "reasoning", "id": "rs_1"}, THOUGHT, {"summary": []}),
+    ({"type": "item_of_tomorrow", "id": "x", "call_id": "c"}, {"status": SAID, "extra": {"said": SAID}}, {}),
+]
+
+
+@pytest.mark.parametrize(("kept", "said", "left"), ITEMS)
 def test_an_item_keeps_its_type_its_ids_and_what_the_provider_demands(
-    item: dict[str, Any], left: dict[str, Any]
+    kept: dict[str, Any], said: dict[str, Any], left: dict[str, Any]
 ) -> None:
-    assert tombstone(item) == left
+    assert tombstone({**kept, **said}) == {**kept, **left}
 
 
 def test_a_block_keeps_its_type_and_its_ids() -> None:

@@ -24,14 +24,6 @@ SECRET = "Grünewald-7-gate"
 
 
 @pytest.fixture
-def dsn(newest_postgres: Postgres) -> Iterator[str]:
-    with newest_postgres.database() as database:
-        address = newest_postgres.address(database=database)
-        opened(address, setup=True).close()
-        yield address
-
-
-@pytest.fixture
 def pair(dsn: str) -> Iterator[tuple[Any, Any]]:
     """Two stores, as two processes have them: nothing is shared but the database."""
     with opened(dsn) as here, opened(dsn) as there:

@@ -99,18 +99,17 @@ def test_a_large_value_goes_out_while_an_answer_comes_in(connection: psycopg.Con
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files have no such numbers there")
-def test_a_process_with_more_than_a_thousand_files_reaches_the_server(newest_pool: PostgresPool) -> None:
+def test_a_process_with_more_than_a_thousand_files_reaches_the_server(pool: PostgresPool) -> None:
     resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     if before[1] != resource.RLIM_INFINITY and before[1] < 2_048:
         pytest.skip("a process may have fewer files here")
-    newest_pool.empty()
     resource.setrlimit(resource.RLIMIT_NOFILE, (2_048, before[1]))
     taken: list[int] = []
     try:
         while not taken or taken[-1] < 1_100:
             taken.append(os.open(os.devnull, os.O_RDONLY))
-        with through_one(newest_pool) as pool, PostgresStore.open(pool) as store:
+        with through_one(pool) as one, PostgresStore.open(one) as store:
             store.index("a", [Entry("silt")])
             assert len(store.search("a", "silt")) == 1
     finally:
@@ -125,29 +124,27 @@ def use(store: PostgresStore, number: int) -> None:
 
 
 def test_a_store_prepares_its_statements_where_the_server_itself_is_at_the_other_end(
-    newest_pool: PostgresPool,
+    pool: PostgresPool,
 ) -> None:
-    newest_pool.empty()
     for prepare in (None, True, False):
-        newest_pool.empty()
-        with through_one(newest_pool) as pool:
-            with PostgresStore.open(pool, prepare=prepare) as store:
+        pool.empty()
+        with through_one(pool) as one:
+            with PostgresStore.open(one, prepare=prepare) as store:
                 for number in range(3):
                     use(store, number)
-            with pool.connection() as connection:
+            with one.connection() as connection:
                 assert bool(known(connection)) is (prepare is not False)
 
 
 def test_a_store_prepares_nothing_with_a_libpq_that_has_no_pipelines(
-    newest_pool: PostgresPool, monkeypatch: pytest.MonkeyPatch
+    pool: PostgresPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    newest_pool.empty()
     monkeypatch.setattr(psycopg.Pipeline, "is_supported", lambda: False)
-    with through_one(newest_pool) as pool:
-        with PostgresStore.open(pool, prepare=True) as store:
+    with through_one(pool) as one:
+        with PostgresStore.open(one, prepare=True) as store:
             for number in range(3):
                 use(store, number)
-        with pool.connection() as connection:
+        with one.connection() as connection:
             assert known(connection) == []
 
 
@@ -185,43 +182,37 @@ def test_prepared_statements_that_a_pooler_loses_are_done_without(pooled_pool: P
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_prepared_statements_that_were_taken_away_are_done_without(
-    newest_pool: PostgresPool, count: int
-) -> None:
-    newest_pool.empty()
-    with through_one(newest_pool) as pool, PostgresStore.open(pool) as store:
+def test_prepared_statements_that_were_taken_away_are_done_without(pool: PostgresPool, count: int) -> None:
+    with through_one(pool) as one, PostgresStore.open(one) as store:
         store.index("a", [Entry("silt and a secret")])
         store.index("b", [Entry("silt and a secret")])
         store.forget(text="nothing", session_id="a")
         store.index("a", [Entry("silt")])
         store.index("b", [Entry("silt")])
-        with pool.connection() as connection:
+        with one.connection() as connection:
             assert known(connection)
             connection.execute("DEALLOCATE ALL", prepare=False)
         if count == 1:
             store.index("a", [Entry("more silt")])
         else:  # several statements in one transaction
             assert store.forget(text="secret").entries == 2
-        with pool.connection() as connection:
+        with one.connection() as connection:
             assert known(connection) == []
-    with PostgresStore.open(newest_pool.pool) as store:
+    with PostgresStore.open(pool.pool) as store:
         assert len(store.entries("a").entries) == (3 if count == 1 else 1)
         assert store.check() == []
 
 
-def test_tables_that_change_under_a_prepared_statement_are_asked_without_it(
-    newest_pool: PostgresPool,
-) -> None:
-    newest_pool.empty()
-    with through_one(newest_pool) as pool, PostgresStore.open(pool) as store:
+def test_tables_that_change_under_a_prepared_statement_are_asked_without_it(pool: PostgresPool) -> None:
+    with through_one(pool) as one, PostgresStore.open(one) as store:
         for number in range(8):
             use(store, number)
-        with newest_pool.connection() as connection:
+        with pool.connection() as connection:
             connection.execute("ALTER TABLE siltstone.version ALTER version TYPE bigint")
         try:
             use(store, 8)
         finally:
-            with newest_pool.connection() as connection:
+            with pool.connection() as connection:
                 connection.execute("ALTER TABLE siltstone.version ALTER version TYPE integer")
         use(store, 9)
 
@@ -237,13 +228,12 @@ def append(store: PostgresStore, said: str) -> None:
     )
 
 
-def test_a_connection_may_have_another_encoding(newest_pool: PostgresPool) -> None:
-    newest_pool.empty()
-    with PostgresStore.open(f"{newest_pool.pool.conninfo} client_encoding=latin1") as store:
+def test_a_connection_may_have_another_encoding(pool: PostgresPool) -> None:
+    with PostgresStore.open(f"{pool.pool.conninfo} client_encoding=latin1") as store:
         append(store, "Größe")
         store.index("a", [Entry("Größe 🪨")])
         append(store, "Stein 🪨")  # texts are bytes, in every encoding
-    with PostgresStore.open(newest_pool.pool) as store:
+    with PostgresStore.open(pool.pool) as store:
         assert [json.loads(row.raw)["content"] for row in store.open_log("a").read(0, 9)] == [
             "Größe",
             "Stein 🪨",
@@ -252,11 +242,10 @@ def test_a_connection_may_have_another_encoding(newest_pool: PostgresPool) -> No
         assert store.check() == []
 
 
-def test_a_thread_gives_up_a_server_that_is_silent_and_says_what_it_knows(newest_pool: PostgresPool) -> None:
-    newest_pool.empty()
+def test_a_thread_gives_up_a_server_that_is_silent_and_says_what_it_knows(pool: PostgresPool) -> None:
     caught: list[StoreUnavailableError] = []
 
-    with PostgresStore.open(newest_pool.pool) as store:
+    with PostgresStore.open(pool.pool) as store:
         store.index("a", [Entry("silt")])
         store.search("a", "silt")  # from here on the store knows where the session is
         hurry(store)
@@ -268,7 +257,7 @@ def test_a_thread_gives_up_a_server_that_is_silent_and_says_what_it_knows(newest
                 except StoreUnavailableError as error:
                     caught.append(error)
 
-        with newest_pool.connection() as held, held.transaction():
+        with pool.connection() as held, held.transaction():
             held.execute("LOCK TABLE siltstone.root IN ACCESS EXCLUSIVE MODE")
             thread = threading.Thread(target=work)
             thread.start()

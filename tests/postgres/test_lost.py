@@ -46,32 +46,30 @@ def through(proxy: Proxy, pool: PostgresPool, **options: Any) -> Iterator[Postgr
 
 
 @pytest.fixture
-def proxy(newest_postgres: Postgres, newest_pool: PostgresPool) -> Iterator[Proxy]:
-    newest_pool.empty()
+def proxy(newest_postgres: Postgres, pool: PostgresPool) -> Iterator[Proxy]:
     with Proxy(newest_postgres.port) as proxy:
         yield proxy
 
 
 @pytest.mark.parametrize("moment", Moment)
 def test_a_write_whose_connection_is_cut_is_done_once(
-    proxy: Proxy, newest_pool: PostgresPool, moment: Moment
+    proxy: Proxy, pool: PostgresPool, moment: Moment
 ) -> None:
-    with through(proxy, newest_pool) as store:
+    with through(proxy, pool) as store:
         for n in range(6):
             proxy.cut_next(moment, is_write)
             assert store.index("a", [Entry(f"silt {n}")]).indexed == 1  # of no message: twice would be two
         assert proxy.cuts == 6
         assert [each.content for each in store.entries("a").entries] == [f"silt {n}" for n in range(6)]
-        with PostgresStore.open(newest_pool.pool) as other:
+        with PostgresStore.open(pool.pool) as other:
             assert other.entries("a") == store.entries("a")
             assert other.check() == store.check() == []
 
 
 def test_a_dead_line_that_only_the_client_has_noticed_is_a_lost_connection(
-    newest_pool: PostgresPool, monkeypatch: pytest.MonkeyPatch
+    pool: PostgresPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An error of the client's own, while libpq still takes the connection for a good one."""
-    newest_pool.empty()
     answers = exchange._results
     armed: list[Any] = []
 
@@ -84,7 +82,7 @@ def test_a_dead_line_that_only_the_client_has_noticed_is_a_lost_connection(
         return answer
 
     monkeypatch.setattr(exchange, "_results", noticed)
-    with PostgresStore.open(newest_pool.pool) as store:
+    with PostgresStore.open(pool.pool) as store:
         for n in range(3):
             armed.append(n)
             assert store.index("a", [Entry(f"silt {n}")]).indexed == 1
@@ -97,18 +95,18 @@ def test_a_dead_line_that_only_the_client_has_noticed_is_a_lost_connection(
 
 @pytest.mark.parametrize("moment", Moment)
 def test_a_store_whose_connection_is_cut_while_it_opens_is_not_opened(
-    proxy: Proxy, newest_pool: PostgresPool, moment: Moment
+    proxy: Proxy, pool: PostgresPool, moment: Moment
 ) -> None:
     proxy.cut_next(moment, lambda request: b"pg_is_in_recovery" in request)
     with pytest.raises(StoreOpenError, match="cannot open the store in schema 'siltstone'"):
-        through(proxy, newest_pool).__enter__()
+        through(proxy, pool).__enter__()
     assert proxy.cuts == 1
 
 
 @pytest.mark.parametrize("second", Moment)
 @pytest.mark.parametrize("first", Moment)
 def test_finding_out_may_be_cut_as_well(
-    proxy: Proxy, newest_pool: PostgresPool, monkeypatch: pytest.MonkeyPatch, first: Moment, second: Moment
+    proxy: Proxy, pool: PostgresPool, monkeypatch: pytest.MonkeyPatch, first: Moment, second: Moment
 ) -> None:
     settle = database.Database._settle
     asked: list[Any] = []
@@ -120,7 +118,7 @@ def test_finding_out_may_be_cut_as_well(
         return settle(self, write, until)
 
     monkeypatch.setattr(database.Database, "_settle", cut)
-    with through(proxy, newest_pool) as store:
+    with through(proxy, pool) as store:
         store.index("a", [Entry("first")])
         proxy.cut_next(first, is_write)
         store.index("a", [Entry("silt")])
@@ -128,12 +126,10 @@ def test_finding_out_may_be_cut_as_well(
     assert (len(asked), proxy.cuts) == (2, 2)
 
 
-def test_a_session_goes_on_over_a_wire_that_is_cut_again_and_again(
-    proxy: Proxy, newest_pool: PostgresPool
-) -> None:
+def test_a_session_goes_on_over_a_wire_that_is_cut_again_and_again(proxy: Proxy, pool: PostgresPool) -> None:
     moments = itertools.cycle(Moment)
     said = [message for turn in turns(10) for message in turn]
-    with through(proxy, newest_pool) as store:
+    with through(proxy, pool) as store:
         options: dict[str, Any] = {"policy": small(), "model": ScriptedModel(), "memory": store}
         with Session.open(None, "a", **options) as session:
             for message in said:
@@ -145,8 +141,8 @@ def test_a_session_goes_on_over_a_wire_that_is_cut_again_and_again(
     assert proxy.cuts >= len(said)
 
 
-def test_reads_are_asked_again(proxy: Proxy, newest_pool: PostgresPool) -> None:
-    with through(proxy, newest_pool) as store:
+def test_reads_are_asked_again(proxy: Proxy, pool: PostgresPool) -> None:
+    with through(proxy, pool) as store:
         store.index("a", [Entry("silt")])
         for moment in Moment:
             proxy.cut_next(moment)
@@ -155,8 +151,8 @@ def test_reads_are_asked_again(proxy: Proxy, newest_pool: PostgresPool) -> None:
         assert len(store.search("a", "silt")) == 1
 
 
-def test_where_nobody_answers_any_more_the_outcome_is_told(proxy: Proxy, newest_pool: PostgresPool) -> None:
-    with through(proxy, newest_pool) as store:
+def test_where_nobody_answers_any_more_the_outcome_is_told(proxy: Proxy, pool: PostgresPool) -> None:
+    with through(proxy, pool) as store:
         store.index("a", [Entry("silt")])
         hurry(store)
         proxy.target = 1  # nobody listens there
@@ -168,10 +164,10 @@ def test_where_nobody_answers_any_more_the_outcome_is_told(proxy: Proxy, newest_
 
 @pytest.mark.parametrize("moment", Moment)
 def test_a_write_that_is_cut_where_nobody_answers_any_more_is_unknown(
-    proxy: Proxy, newest_postgres: Postgres, newest_pool: PostgresPool, moment: Moment
+    proxy: Proxy, newest_postgres: Postgres, pool: PostgresPool, moment: Moment
 ) -> None:
     with (
-        ConnectionPool(proxy.address(database=newest_pool.name), min_size=1, max_size=1, open=True) as one,
+        ConnectionPool(proxy.address(database=pool.name), min_size=1, max_size=1, open=True) as one,
         PostgresStore.open(one) as store,
     ):
         store.index("a", [Entry("silt")])
@@ -182,7 +178,7 @@ def test_a_write_that_is_cut_where_nobody_answers_any_more_is_unknown(
             store.index("a", [Entry("mud")])
         assert vars(caught.value)["outcome"] == "unknown"
         proxy.target = newest_postgres.port
-    with PostgresStore.open(newest_pool.pool) as store:
+    with PostgresStore.open(pool.pool) as store:
         found = [each.content for each in store.entries("a").entries]
         assert found in (["silt"], ["silt", "mud"])
         assert moment is not Moment.AFTER or found == ["silt", "mud"]
@@ -194,7 +190,7 @@ def test_a_write_that_is_cut_where_nobody_answers_any_more_is_unknown(
     [ReadOnlyStoreError("a standby"), StoreIoError("too many clients"), StoreBusyError("a full pool")],
 )
 def test_a_question_about_a_write_that_is_refused_tells_nothing_of_it(
-    proxy: Proxy, newest_pool: PostgresPool, monkeypatch: pytest.MonkeyPatch, refusal: StoreError
+    proxy: Proxy, pool: PostgresPool, monkeypatch: pytest.MonkeyPatch, refusal: StoreError
 ) -> None:
     settle = database.Database._settle
     asked: list[Any] = []
@@ -206,7 +202,7 @@ def test_a_question_about_a_write_that_is_refused_tells_nothing_of_it(
         return settle(self, write, until)
 
     monkeypatch.setattr(database.Database, "_settle", refused)
-    with through(proxy, newest_pool) as store:
+    with through(proxy, pool) as store:
         store.index("a", [Entry("silt")])
         proxy.cut_next(Moment.AFTER, is_write)
         store.index("a", [Entry("mud")])
@@ -215,29 +211,27 @@ def test_a_question_about_a_write_that_is_refused_tells_nothing_of_it(
 
 
 def test_a_write_that_waits_longer_than_the_deadline_is_unknown_and_seen_afterwards(
-    newest_pool: PostgresPool,
+    pool: PostgresPool,
 ) -> None:
-    newest_pool.empty()
-    with PostgresStore.open(newest_pool.pool) as store:
+    with PostgresStore.open(pool.pool) as store:
         store.index("a", [Entry("silt")])
         hurry(store)
-        with newest_pool.connection() as held, held.transaction():
+        with pool.connection() as held, held.transaction():
             held.execute("SELECT * FROM siltstone.root FOR UPDATE")  # as a backend that waits for its standby
             with pytest.raises(StoreUnavailableError) as caught:
                 store.index("a", [Entry("mud")])
             assert vars(caught.value)["outcome"] == "unknown"
         store.close()
-    with PostgresStore.open(newest_pool.pool) as store:
+    with PostgresStore.open(pool.pool) as store:
         found = {each.content for each in store.entries("a").entries}
         assert found in ({"silt"}, {"silt", "mud"})
         assert store.check() == []
 
 
-def test_a_warning_of_a_cancelled_wait_makes_the_outcome_unknown(newest_pool: PostgresPool) -> None:
-    newest_pool.empty()
-    with PostgresStore.open(newest_pool.pool) as store:
+def test_a_warning_of_a_cancelled_wait_makes_the_outcome_unknown(pool: PostgresPool) -> None:
+    with PostgresStore.open(pool.pool) as store:
         store.index("a", [Entry("silt")])
-        with newest_pool.connection() as connection:
+        with pool.connection() as connection:
             connection.execute(
                 """CREATE FUNCTION siltstone.warned() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
                    RAISE WARNING USING ERRCODE = '01000',
@@ -253,15 +247,12 @@ def test_a_warning_of_a_cancelled_wait_makes_the_outcome_unknown(newest_pool: Po
                 store.index("a", [Entry("mud")])
             assert vars(caught.value)["outcome"] == "unknown"
         finally:
-            with newest_pool.connection() as connection:
+            with pool.connection() as connection:
                 connection.execute("DROP FUNCTION siltstone.warned CASCADE")
         assert [each.content for each in store.entries("a").entries] == ["silt", "mud"]
 
 
-def test_an_interrupt_does_not_cancel_a_write(
-    newest_pool: PostgresPool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    newest_pool.empty()
+def test_an_interrupt_does_not_cancel_a_write(pool: PostgresPool, monkeypatch: pytest.MonkeyPatch) -> None:
     done = threading.Event()
     write = database.Database._write_once
 
@@ -271,15 +262,15 @@ def test_an_interrupt_does_not_cancel_a_write(
         finally:
             done.set()
 
-    with PostgresStore.open(newest_pool.pool) as store:
+    with PostgresStore.open(pool.pool) as store:
         store.index("a", [Entry("silt")])
         monkeypatch.setattr(database.Database, "_write_once", slow)
-        with psycopg.connect(newest_pool.pool.conninfo) as held:
+        with psycopg.connect(pool.pool.conninfo) as held:
             held.execute("SELECT * FROM siltstone.root FOR UPDATE")
             main = threading.main_thread().ident or 0
 
             def interrupt() -> None:
-                with newest_pool.connection() as connection:
+                with pool.connection() as connection:
                     waiting = (
                         "SELECT 1 FROM pg_stat_activity "
                         "WHERE datname = current_database() AND wait_event_type = 'Lock'"

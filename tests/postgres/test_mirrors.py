@@ -24,12 +24,6 @@ ROOM = 8
 
 
 @pytest.fixture
-def pool(newest_pool: PostgresPool) -> PostgresPool:
-    newest_pool.empty()
-    return newest_pool
-
-
-@pytest.fixture
 def store(pool: PostgresPool) -> Iterator[PostgresStore]:
     with PostgresStore.open(pool.pool, mirrored=ROOM * EMPTY) as store:
         yield store
@@ -115,8 +109,8 @@ def test_threads_use_more_keys_than_there_is_room_for(pool: PostgresPool) -> Non
                 store.index(name, [Entry(f"silt {number} {turn}")])
                 assert store.search(name, "silt")
 
-        with ThreadPoolExecutor(4) as pool:
-            list(pool.map(work, range(4)))
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(work, range(4)))
         assert sum(len(store.entries(f"s{n}", limit=100).entries) for n in range(6)) == 120
         assert store.check() == []
 

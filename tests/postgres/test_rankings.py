@@ -20,33 +20,10 @@ from siltstone.stores import MemoryStore
 from siltstone.testing import ScriptedModel
 
 WORDS = [
-    "silt",
-    "river",
-    "delta",
-    "mud",
-    "clay",
-    "sand",
-    "gravel",
-    "bank",
-    "water",
-    "slow",
-    "flood",
-    "plain",
-    "sediment",
-    "layer",
-    "drift",
-    "stone",
-    "Anna",
-    "Bernd",
-    "Paris",
-    "Kyoto",
-    "1999",
-    "naïve",
-    "Fluß",
-    "été",
-    "漢字",
-    "русский",
-]
+    "silt", "river", "delta", "mud", "clay", "sand", "gravel", "bank", "water",
+    "slow", "flood", "plain", "sediment", "layer", "drift", "stone", "Anna", "Bernd",
+    "Paris", "Kyoto", "1999", "naïve", "Fluß", "été", "漢字", "русский",
+]  # fmt: skip
 RANKERS = ["lexical", "cosine", "hybrid"]
 DENSE = [*RANKERS, "dense", "fused"]
 
@@ -77,18 +54,17 @@ def shown(store: Store, session_id: str, query: str, **options: Any) -> list[tup
 
 
 @pytest.fixture
-def pair(newest_pool: PostgresPool, tmp_path: Path) -> Iterator[tuple[MemoryStore, PostgresStore]]:
-    newest_pool.empty()
+def pair(pool: PostgresPool, tmp_path: Path) -> Iterator[tuple[MemoryStore, PostgresStore]]:
     embedder = Counting()
     with (
         MemoryStore.open(tmp_path, embedder=embedder) as file,
-        PostgresStore.open(newest_pool.pool, embedder=embedder) as database,
+        PostgresStore.open(pool.pool, embedder=embedder) as database,
     ):
         yield file, database
 
 
 def test_every_ranker_gives_the_same_hits_scores_and_explanations(
-    pair: tuple[MemoryStore, PostgresStore], newest_pool: PostgresPool
+    pair: tuple[MemoryStore, PostgresStore], pool: PostgresPool
 ) -> None:
     texts = corpus(300, seed=7)
     for store in pair:
@@ -97,7 +73,7 @@ def test_every_ranker_gives_the_same_hits_scores_and_explanations(
             store.search("a", "silt")
         assert store.flush(60)
     file, database = pair
-    with PostgresStore.open(newest_pool.pool, embedder=Counting()) as cold:
+    with PostgresStore.open(pool.pool, embedder=Counting()) as cold:
         for query in queries(40, seed=11):
             for ranker in DENSE:
                 expected = shown(file, "a", query, ranker=ranker, now=1_700_100_000.0, explain=True)

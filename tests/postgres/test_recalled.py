@@ -23,12 +23,6 @@ QUESTION = "what was said of topic1 and of the question?"
 
 
 @pytest.fixture
-def pool(newest_pool: PostgresPool) -> PostgresPool:
-    newest_pool.empty()
-    return newest_pool
-
-
-@pytest.fixture
 def pair(pool: PostgresPool, tmp_path: Path) -> Iterator[tuple[Store, Store]]:
     with MemoryStore.open(tmp_path) as file, PostgresStore.open(pool.pool) as database:
         yield file, database

@@ -19,12 +19,6 @@ NAMES = ("one", "two", "three")
 
 
 @pytest.fixture
-def pool(newest_pool: PostgresPool) -> PostgresPool:
-    newest_pool.empty()
-    return newest_pool
-
-
-@pytest.fixture
 def store(pool: PostgresPool) -> Iterator[PostgresStore]:
     with PostgresStore.open(pool.pool) as store:
         fill(store)

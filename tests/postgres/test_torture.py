@@ -30,14 +30,6 @@ CUTS = 300 if LONG else 24
 FAILOVERS = 5 if LONG else 1
 
 
-@pytest.fixture
-def dsn(newest_postgres: Postgres) -> Iterator[str]:
-    with newest_postgres.database() as database:
-        address = newest_postgres.address(database=database)
-        opened(address, setup=True).close()
-        yield address
-
-
 @pytest.fixture(autouse=True)
 def nobody_is_left() -> Iterator[None]:
     """Writers that a test that failed, or broke them, has left."""

@@ -24,9 +24,8 @@ from summary_log import summary_log
 
 
 @pytest.fixture
-def pair(newest_pool: PostgresPool) -> Iterator[tuple[PostgresStore, PostgresStore]]:
-    newest_pool.empty()
-    with PostgresStore.open(newest_pool.pool) as one, PostgresStore.open(newest_pool.pool) as other:
+def pair(pool: PostgresPool) -> Iterator[tuple[PostgresStore, PostgresStore]]:
+    with PostgresStore.open(pool.pool) as one, PostgresStore.open(pool.pool) as other:
         yield one, other
 
 
@@ -78,7 +77,7 @@ def test_compacting_undoing_and_forgetting_elsewhere_are_seen_at_the_next_bounda
 
 
 def test_a_store_that_is_further_behind_than_the_last_writes_begins_anew(
-    pair: tuple[PostgresStore, PostgresStore], newest_pool: PostgresPool, monkeypatch: pytest.MonkeyPatch
+    pair: tuple[PostgresStore, PostgresStore], pool: PostgresPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(statements, "KEPT_STEPS", 3)
     monkeypatch.setattr(statements, "AGED", 4)
@@ -88,7 +87,7 @@ def test_a_store_that_is_further_behind_than_the_last_writes_begins_anew(
     steps = []
     for n in range(9):
         one.index("a", [Entry(f"clay {n}", (10 + n, 11 + n))])
-        with newest_pool.connection() as connection:
+        with pool.connection() as connection:
             steps += [many for (many,) in connection.execute("SELECT count(*) FROM siltstone.step")]
     assert max(steps) <= 3 + 4
     assert min(steps[-4:]) < max(steps), "the oldest are deleted, several at once"
@@ -100,9 +99,8 @@ def test_a_store_that_is_further_behind_than_the_last_writes_begins_anew(
 
 @pytest.mark.parametrize("many", [3, 100, 3_000])
 def test_a_call_with_many_new_entries_is_made_once(
-    newest_pool: PostgresPool, monkeypatch: pytest.MonkeyPatch, many: int
+    pool: PostgresPool, monkeypatch: pytest.MonkeyPatch, many: int
 ) -> None:
-    newest_pool.empty()
     made = []
     index = MemoryStore.index
 
@@ -111,7 +109,7 @@ def test_a_call_with_many_new_entries_is_made_once(
         return index(store, session_id, given)
 
     monkeypatch.setattr(MemoryStore, "index", counted)
-    with PostgresStore.open(newest_pool.pool) as store:
+    with PostgresStore.open(pool.pool) as store:
         for turn in range(3):
             store.index("a", [Entry(f"silt {n}", (n, n + 1)) for n in range(turn, turn + many)])
             assert store.stats("a").entries == many + turn
@@ -155,40 +153,38 @@ def test_threads_of_several_stores_write_one_session_without_a_loss(
 
 
 def test_stores_that_write_the_same_entries_at_once_have_each_once_and_give_the_same_ids(
-    newest_pool: PostgresPool,
+    pool: PostgresPool,
 ) -> None:
-    newest_pool.empty()
     rounds, given = 10, [Entry(f"silt {n}", (n, n + 1)) for n in range(5)]
     begin, ids = threading.Barrier(4), []
 
     def work(_: int) -> None:
-        with PostgresStore.open(newest_pool.pool) as store:
+        with PostgresStore.open(pool.pool) as store:
             for number in range(rounds):
                 begin.wait(60)
                 ids.append((number, store.index("a", [*given, Entry(f"mud {number}", (9, 10))]).entry_ids))
 
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(work, range(4)))
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))
     assert len(ids) == 4 * rounds
     assert len(set(ids)) == rounds
-    with newest_pool.connection() as connection:  # as they are in the table, whoever reads it
+    with pool.connection() as connection:  # as they are in the table, whoever reads it
         texts = [bytes(text) for (text,) in connection.execute("SELECT text FROM siltstone.entry")]
     assert len(texts) == len(set(texts)) == 5 + rounds
 
 
-def test_writers_whose_role_has_a_stricter_isolation_lose_nothing(newest_pool: PostgresPool) -> None:
+def test_writers_whose_role_has_a_stricter_isolation_lose_nothing(pool: PostgresPool) -> None:
     """The server takes such a statement back where another one was faster; it is made again."""
-    newest_pool.empty()
-    address = f"{newest_pool.pool.conninfo} options='-c default_transaction_isolation=serializable'"
+    address = f"{pool.pool.conninfo} options='-c default_transaction_isolation=serializable'"
 
     def work(name: int) -> None:
         with PostgresStore.open(address) as store:
             for n in range(10):
                 store.index("a", [Entry(f"silt {name} {n}")])
 
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(work, range(4)))
-    with PostgresStore.open(newest_pool.pool) as store:
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))
+    with PostgresStore.open(pool.pool) as store:
         assert store.stats("a").entries == 40
         assert store.check() == []
 
@@ -203,24 +199,23 @@ with PostgresStore.open(sys.argv[1]) as store:
 """
 
 
-def test_processes_write_one_session_without_a_loss(newest_pool: PostgresPool) -> None:
-    newest_pool.empty()
-    address = newest_pool.pool.conninfo
+def test_processes_write_one_session_without_a_loss(pool: PostgresPool) -> None:
+    address = pool.pool.conninfo
     command = [sys.executable, "-c", CHILD, address]
     running = [subprocess.Popen([*command, str(n)], stderr=subprocess.PIPE, text=True) for n in range(4)]
     ended = [process.communicate(timeout=600)[1] for process in running]
     assert [process.returncode for process in running] == [0] * 4, ended
-    with PostgresStore.open(newest_pool.pool) as store:
+    with PostgresStore.open(pool.pool) as store:
         assert store.stats("a").entries == 80
         assert store.check() == []
 
 
 def test_a_backup_that_is_put_back_under_an_open_store_gives_no_old_answers(
-    newest_pool: PostgresPool, pair: tuple[PostgresStore, PostgresStore]
+    pool: PostgresPool, pair: tuple[PostgresStore, PostgresStore]
 ) -> None:
     one, other = pair
     one.index("a", entries("silt", "mud"))
-    with newest_pool.saved() as put_back:
+    with pool.saved() as put_back:
         one.index("a", [Entry("a secret of before", (5, 6))])
         assert contents(one.search("a", "secret")) == ["a secret of before"]
         put_back()

@@ -11,14 +11,5 @@ from servers.postgres import DURABLE, QUICK, Postgres, running
 from servers.proxy import Moment, Proxy
 
 __all__ = [
-    "DURABLE",
-    "QUICK",
-    "Moment",
-    "PgBouncer",
-    "Postgres",
-    "Proxy",
-    "absent",
-    "newest",
-    "oldest",
-    "running",
-]
+    "DURABLE", "QUICK", "Moment", "PgBouncer", "Postgres", "Proxy", "absent", "newest", "oldest", "running",
+]  # fmt: skip

@@ -20,13 +20,7 @@ from siltstone import (
     ThresholdCompactor,
 )
 from siltstone.engine import Compacted, Failed
-from siltstone.errors import (
-    InvalidMessageError,
-    MessageTooLargeError,
-    ReadOnlyStoreError,
-    StoreClosedError,
-    StoreIoError,
-)
+from siltstone.errors import InvalidMessageError, ReadOnlyStoreError, StoreClosedError, StoreIoError
 from siltstone.llm import UsageRecord
 from siltstone.memory.entry import Entry
 from siltstone.memory.log import CommitReceipt, NewCompaction, SessionLog
@@ -142,14 +136,6 @@ def test_what_is_not_a_message_is_refused_and_its_batch_with_it(tmp_path: Path, 
         with pytest.raises(InvalidMessageError):
             session.append(user("second"), message)
         assert session.history() == session.log() == [user("first")]
-
-
-def test_a_message_of_50_megabytes_is_over_the_limit(tmp_path: Path) -> None:
-    with Session.open(tmp_path, "s") as session:
-        with pytest.raises(MessageTooLargeError) as caught:
-            session.append(user("x" * 50_000_000))
-        assert caught.value.size > caught.value.limit
-        assert session.log() == []
 
 
 @pytest.mark.parametrize("text", ["", " ", "\x00", "\ud83d alone", "a\x00b", "\udc00\ud800"])

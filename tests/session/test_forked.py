@@ -73,17 +73,9 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 }
 #: Properties of a session that need no store and no lock; ``close`` leaves the session to the parent.
 TOLD = {
-    "agent_model",
-    "close",
-    "context_window",
-    "estimate_error",
-    "limits",
-    "open",
-    "session_id",
-    "store",
-    "usage",
-    "withhold_tools",
-}
+    "agent_model", "close", "context_window", "estimate_error", "limits", "open", "session_id", "store",
+    "usage", "withhold_tools",
+}  # fmt: skip
 
 
 def said(count: int) -> list[dict[str, Any]]:

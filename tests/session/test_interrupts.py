@@ -31,14 +31,9 @@ from siltstone.testing import ScriptedModel
 POLICY = ThresholdCompactor(CompactionConfig(auto_compact_threshold=300, max_summary_tokens=60))
 PACKAGE = str(Path(siltstone.__file__).parent)
 TRACED = (
-    "session/",
-    "engine.py",
-    "llm.py",
-    "memory/log.py",
-    "memory/database_log.py",
-    "stores/memory.py",
+    "session/", "engine.py", "llm.py", "memory/log.py", "memory/database_log.py", "stores/memory.py",
     "postgres/",
-)
+)  # fmt: skip
 
 
 class Interrupter:

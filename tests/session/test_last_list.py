@@ -14,7 +14,6 @@ from hypothesis import given, strategies as st
 
 from siltstone import HistoryConflictError, Session, SimpleMemoryStore, ThresholdCompactor
 from siltstone.errors import StoreConflictError
-from siltstone.session.host_list import LastList
 from siltstone.session.observing import _continued
 
 Raw = dict[str, Any]
@@ -195,13 +194,3 @@ def test_a_message_that_was_changed_and_logged_anew_is_in_step_again() -> None:
     assert session.observe(json.loads(json.dumps(raws))) == 0
     assert [each.reason for each in session.compactions(undone=True)] == ["branch"]
     assert session.log()[2:] == raws
-
-
-def test_an_object_keeps_the_digest_of_what_it_said_when_it_was_logged() -> None:
-    raws: list[Any] = [asked(0), asked(1)]
-    before = LastList.of(raws, 0, None, [], None, 2)
-    raws[0]["content"] = "changed"
-    after = LastList.of([*raws, asked(2)], 2, before, [], None, 3)
-    assert after.begins([asked(0), raws[1], asked(2)], None, 3)
-    assert not after.begins([copy.deepcopy(raws[0]), raws[1], asked(2)], None, 3)
-    assert after.begins([*raws, asked(2)], None, 3), "the object is still itself"

@@ -128,18 +128,6 @@ def _turn(number: int, size: int) -> list[Raw]:
     ]
 
 
-def test_after_an_undo_messages_that_stayed_are_the_same_objects(tmp_path: Path) -> None:
-    said = [message for turn in turns(8) for message in turn]
-    with Session.open(tmp_path, "s", policy=POLICIES[0], model=ScriptedModel()) as session:
-        session.append(*said)
-        compact(session, POLICIES[0])
-        stayed = session.history()[1:]
-        session.undo_compaction()
-        assert session.history() == said
-        assert [id(m) for m in session.history()[-len(stayed) :]] == [id(m) for m in stayed]
-        assert session.prepare(policy=None).messages == said
-
-
 def test_records_tell_what_happened(reopen: Opener) -> None:
     session = reopen()
     session.append(*(message for turn in turns(8) for message in turn))

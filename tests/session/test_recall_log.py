@@ -13,6 +13,7 @@ import pytest
 from conversations import assistant, small, turns, user
 from siltstone import ConfigError, Entry, MemoryStore, RecallConfig, Session, SimpleMemoryStore
 from siltstone.errors import EntryNotFoundError
+from siltstone.memory import Store
 from siltstone.memory.database_log import MOST_RECALLS
 from siltstone.memory.log import NewRecall, SessionLog
 from siltstone.session import rows
@@ -219,22 +220,25 @@ def test_undoing_keeps_what_was_recalled_and_a_fork_begins_without(tmp_path: Pat
         assert session.compactions(undone=True)[0].seconds is not None
 
 
-def test_a_recall_goes_with_the_next_write_and_costs_no_sync_of_its_own(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        filled(store)
-        with opened(store) as session:
-            session.append(user(QUESTION))
-            counter = store.open_log("s").state().counter
-            session.prepare()
-            assert store.open_log("s").recalls(9) == [], "nothing is written before the next message"
-            assert store.open_log("s").state().counter == counter
-            session.append(assistant("basalt"))
-            assert len(store.open_log("s").recalls(9)) == 1
-            assert store.open_log("s").state().counter == counter + 1
-            asked(session, "where was the walrus seen?")
-            session.append(user("and the password of the quarry?"))
-            session.prepare()
-        assert len(store.open_log("s").recalls(9)) == 3, "a session that is closed writes the last one"
+def test_a_recall_goes_with_the_next_write_and_costs_no_sync_of_its_own(store: Store) -> None:
+    filled(store)
+    log = store.open_log("s")
+    with opened(store) as session:
+        session.append(user(QUESTION))
+        counter = log.state().counter
+        session.prepare()
+        assert log.recalls(9) == [], "nothing is written before the next message"
+        assert log.state().counter == counter
+        session.append(assistant("basalt"))
+        assert len(log.recalls(9)) == 1
+        assert log.state().counter == counter + 1
+        asked(session, "where was the walrus seen?")
+        session.append(user("and the password of the quarry?"))
+        session.prepare()
+    assert len(log.recalls(9)) == 3, "a session that is closed writes the last one"
+    assert store.check() == []
+    store.delete_session("s")
+    assert store.open_log("s").recalls(9) == []
 
 
 DIE = """
@@ -261,8 +265,9 @@ def test_a_process_that_is_killed_loses_the_last_recall_alone(tmp_path: Path) ->
         assert store.check() == []
 
 
-def test_a_copy_tells_the_recalls_by_the_ids_of_its_own_entries(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path / "one") as source, MemoryStore.open(tmp_path / "two") as target:
+def test_a_copy_tells_the_recalls_by_the_ids_of_its_own_entries(store: Store, tmp_path: Path) -> None:
+    target = store
+    with MemoryStore.open(tmp_path / "one") as source:
         target.index("elsewhere", [Entry("so that ids differ", created_at=1.0)])
         filled(source)
         with opened(source) as session:
@@ -287,15 +292,14 @@ def test_a_copy_tells_the_recalls_by_the_ids_of_its_own_entries(tmp_path: Path) 
         assert target.check() == []
 
 
-def test_two_workers_write_the_recalls_of_each(tmp_path: Path) -> None:
-    with MemoryStore.open(tmp_path) as store:
-        filled(store)
-        with opened(store) as one, opened(store) as two:
-            asked(one)
-            two.reload()
-            asked(two, "where was the walrus seen?")
-            assert [told.position for told in one.recalls()] == [3, 1]
-            assert one.recalls() == two.recalls()
+def test_two_workers_write_the_recalls_of_each(store: Store) -> None:
+    filled(store)
+    with opened(store) as one, opened(store) as two:
+        asked(one)
+        two.reload()
+        asked(two, "where was the walrus seen?")
+        assert [told.position for told in one.recalls()] == [3, 1]
+        assert one.recalls() == two.recalls()
 
 
 def test_a_session_that_is_read_only_tells_its_own_recall_and_writes_none(tmp_path: Path) -> None:

@@ -188,19 +188,6 @@ async def test_equal_appends_of_two_tasks_after_a_cancelled_one_are_two(store: S
 
 
 @pytest.mark.anyio
-async def test_async_calls_are_served_in_the_order_they_were_made(store: Store) -> None:
-    async with AsyncSession.open(None, "s", memory=store, policy=POLICY, context_window=WINDOW) as session:
-        calls = []
-        for number in range(40):
-            calls.append(session.append(user(f"message {number}")))
-            calls.append(session.prepare())
-        answers = await asyncio.gather(*calls)
-        for number, prepared in enumerate(answers[1::2]):
-            assert prepared.messages[-1]["content"] == f"message {number}"
-        assert [each["content"] for each in await session.log()] == [f"message {n}" for n in range(40)]
-
-
-@pytest.mark.anyio
 async def test_a_sync_model_never_holds_the_event_loop(store: Store) -> None:
     go_on, threads = threading.Event(), set[int]()
 

@@ -129,16 +129,6 @@ async def test_what_another_worker_does_is_seen_by_the_next_prepare(tmp_path: Pa
             assert (await session.prepare()).messages[-1] == assistant("four")
 
 
-async def test_a_prepare_goes_after_the_calls_before_it(tmp_path: Path) -> None:
-    async with AsyncSession.open(tmp_path, "s", policy=ThresholdCompactor(), context_window=9_000) as session:
-        await session.append(user("one"))
-        await session.prepare()
-        appended = asyncio.create_task(session.append(assistant("two")))
-        await asyncio.sleep(0)  # it is under way
-        assert (await session.prepare()).messages[-1] == assistant("two")
-        await appended
-
-
 def test_the_end_of_a_process_waits_for_the_step_under_way(tmp_path: Path) -> None:
     """Nobody awaits it any more: its loop has ended."""
     program = """

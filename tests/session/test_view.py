@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given, strategies as st
 
 from siltstone.messages import read_message
@@ -32,23 +31,3 @@ def test_a_view_that_grows_counts_as_one_that_is_counted_whole(grown: list[list[
         pinned = sum(item.message.seq in pins and item.message.role in ("user", "assistant") for item in view)
         assert view.fixed(pins) == fixed + pinned
         assert view.fixed(()) == fixed
-
-
-def test_messages_are_read_where_they_lie_while_the_view_grows() -> None:
-    view = View(rule("blocks"))
-    views = [view]
-    for seq in range(5):
-        message = read_message({"role": "user", "content": f"text {seq}"}, seq)
-        views.append(view := view.extended([view.measured(message, 0)]))
-    for view in views:
-        whole, read = view.messages(), view.read()
-        assert len(read) == len(whole)
-        assert list(read) == whole
-        assert list(reversed(read)) == whole[::-1]
-        for place in range(-len(whole), len(whole)):
-            assert read[place] is whole[place]
-        for span in (slice(None), slice(2, None), slice(-2, None), slice(1, 4), slice(None, None, -1)):
-            assert read[span] == whole[span]
-        for place in (len(whole), -len(whole) - 1):
-            with pytest.raises(IndexError):
-                read[place]
