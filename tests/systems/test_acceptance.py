@@ -69,7 +69,8 @@ def test_rustant(recorded: Messages, tmp_path: Path) -> None:
         told_apart = tiers(read_history(session.history()), len(recorded))
         assert sum(end - start for start, end in told_apart.short_term) == 100
         assert told_apart.long_term, "and all that is older"
-        session.record_denial("shell", "rm -rf build", "use make clean", "tidy up")
+        for _ in range(3):  # as many new entries as a rule needs
+            session.record_denial("shell", "rm -rf build", "use make clean", "tidy up")
         assert len(session.facts(limit=10)) == 10, "results of tools, by their bounds"
 
     later = {"preset": preset("rustant"), "context_window": 16_000, "namespace": "team"}

@@ -40,7 +40,8 @@ def test_meerkat_compacts_at_four_fifths_of_the_window_and_keeps_four_turns(
         session.append(user("hello"))
         session.prepare()  # boundary 0 never compacts
         session.append(assistant("hi"))
-        with_these = session.prepare().tokens
+        with_these = session._core.view.tokens
+        session.prepare()
         for _ in range(6):
             session.append(in_json(1_000), in_json(1_000, "assistant"))
         session.append(in_json(last - with_these))
@@ -96,6 +97,41 @@ def test_meerkat_scores_by_hashed_words_and_half_the_distance(tmp_path: Path) ->
             assert hit.score == pytest.approx(score(counts("cat"), counts(text)), abs=1e-6)
         answer = json.loads(session.memory_search.call({"query": "red fox", "limit": 1}))
         assert answer == [{"content": "red fox", "score": 1.0, "source_range": {"start": 0, "end": 1}}]
+
+
+@pytest.mark.parametrize(("limit", "is_whole"), [(5, True), (20, False)])
+def test_meerkat_answers_with_one_array_of_whole_texts(tmp_path: Path, limit: int, is_whole: bool) -> None:
+    """Each text has some 800 tokens, and an answer at most half of the window: 8,000."""
+    with session_of(tmp_path, "meerkat", 16_000, lambda _: "They deployed.") as session:
+        for number in range(24):
+            session.append(user(f"deploy {number:02} " * 240), assistant("Done."))
+        session.compact()
+        tool = session.memory_search
+        found = json.loads(tool.call({"query": "deploy", "limit": limit}))
+        assert len(found) == limit
+        assert ({each["content"] for each in found} <= {raw["content"] for raw in session.log()}) == is_whole
+        assert set(tool.parameters["properties"]) == {"query", "limit"}
+
+
+@pytest.mark.parametrize("prompt", ["Be brief.", ""])
+def test_what_a_preset_has_to_say_to_the_model_is_in_the_next_request(tmp_path: Path, prompt: str) -> None:
+    """At the end of the system prompt, or before all messages; never in the history."""
+    head = [{"role": "system", "content": prompt}] if prompt else []
+    for name, told in (("rustant", "prefer: use make clean"), ("meerkat", "call memory_search")):
+        with session_of(tmp_path / name, name, 16_000, Scripted()) as session:
+            session.append(*head, user("hello"))
+            before = session.prepare()
+            for number in range(3):
+                session.record_denial("shell", f"rm -rf build{number}", "use make clean", "tidy up")
+            for _ in range(2):
+                after = session.prepare()
+                first, *rest = after.messages
+                assert rest == [user("hello")]
+                assert told in first["content"]
+                assert first["content"].startswith(prompt or "## ")
+                assert (first["role"] == "system") == bool(prompt)
+            assert after.history == before.history == [*head, user("hello")]
+            assert (after.tokens > before.tokens) == (name == "rustant")
 
 
 def test_rustant_keeps_ten_of_twenty_one_and_asks_seldom(tmp_path: Path) -> None:

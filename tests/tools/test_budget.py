@@ -22,14 +22,12 @@ def hit(content: str, seq: int = 7) -> SearchHit:
     return SearchHit(content, 0.5, SourceRange(seq, seq + 1), seq, "user", NOW)
 
 
-def answer(
-    hits: list[SearchHit], budget: int | None = None, query: str = "vault code"
-) -> tuple[list[Any], str]:
-    """The array that the tool gives, and what stands after it; the answer is within its budget."""
+def answer(hits: list[SearchHit], budget: int | None = None) -> tuple[list[Any], int]:
+    """The results, one JSON array, and how many were left out; the answer is within its budget."""
     text = memory_search(lambda *_: hits, budget=budget).call({"query": "vault code", "limit": 20})
     assert estimate_tokens(text) <= (budget or 2_000)
-    array, _, note = text.partition("\n")
-    return json.loads(array), note
+    found = json.loads(text)
+    return found, found[-1].pop("left_out", 0) if found else 0
 
 
 @pytest.mark.parametrize(
@@ -41,20 +39,20 @@ def test_the_default_is_a_twentieth_of_the_window_between_two_bounds(window: Any
 
 def test_what_fits_is_whole() -> None:
     hits = [hit(f"short {number}", number) for number in range(5)]
-    found, note = answer(hits)
+    found, left_out = answer(hits)
     assert [each["content"] for each in found] == [each.content for each in hits]
-    assert note == ""
+    assert left_out == 0
 
 
 def test_a_long_hit_is_cut_to_the_passage_that_answers() -> None:
     for before in (0, 900, 5_000):
         text = "It rained all day. " * before + NEEDLE + " Nobody came." * 4_000
-        (found,), note = answer([hit(text)], 600)
+        (found,), left_out = answer([hit(text)], 600)
         assert NEEDLE in found["content"]
         assert found["content"].endswith("…")
         assert found["content"].startswith("…") == (before > 100)
         assert (found["score"], found["source_range"]) == (0.5, {"start": 7, "end": 8})
-        assert note == ""
+        assert left_out == 0
 
 
 def test_short_hits_stay_whole_beside_a_long_one() -> None:
@@ -66,14 +64,14 @@ def test_short_hits_stay_whole_beside_a_long_one() -> None:
 
 def test_hits_are_left_out_only_below_the_floor_and_their_number_is_told() -> None:
     hits = [hit(f"{NEEDLE} Number {number}. " + "hay " * 900, number) for number in range(20)]
-    found, note = answer(hits, 600)
+    found, left_out = answer(hits, 600)
     assert 3 <= len(found) < 20
     assert [each["source_range"]["start"] for each in found] == list(range(len(found)))
-    assert note == f"({20 - len(found)} more hits were found and left out for their length.)"
+    assert left_out == 20 - len(found)
     assert all(NEEDLE in each["content"] for each in found)
     assert all(estimate_tokens(each["content"]) >= FLOOR // 2 for each in found)
     everything, none = answer(hits, 20 * 120)
-    assert (len(everything), none) == (20, "")
+    assert (len(everything), none) == (20, 0)
 
 
 @given(
@@ -83,8 +81,8 @@ def test_hits_are_left_out_only_below_the_floor_and_their_number_is_told() -> No
 )
 def test_an_answer_keeps_to_its_budget_whatever_the_hits_are(sizes: Any, budget: int, char: str) -> None:
     hits = [hit(char * size, number) for number, size in enumerate(sizes)]
-    found, note = answer(hits, budget)
-    assert len(found) == len(hits) or note.startswith(f"({len(hits) - len(found)} more hit")
+    found, left_out = answer(hits, budget)
+    assert left_out == len(hits) - len(found)
     assert bool(found) == bool(hits)
 
 

@@ -55,7 +55,7 @@ def test_mk_70_one_tool_with_a_required_query_and_an_optional_limit(tool: Tool) 
         "type": "integer",
         "minimum": 0,
         "default": 5,
-        "description": "The most results to return; at most 20.",
+        "description": "Maximum number of results to return. Capped at 20.",
     }
 
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from siltstone.errors import ContextOverflowError, IllegalHistoryError, StoreCon
 from siltstone.hooks import NO_COMPACTION_HOOKS, notify
 from siltstone.llm import Steps
 from siltstone.messages import InjectedMessage, Message, as_history, opens_turn, read_message
+from siltstone.messages.message import RULE_ROLES
 from siltstone.session.background import Job
 from siltstone.session.core import SessionCore
 from siltstone.session.policy_history import written
@@ -174,6 +176,24 @@ def noted(prepared: Prepared, window: int | None, reserved_tokens: int, rule: To
     if tokens + size > window:
         return prepared
     return replace(prepared, messages=[*prepared.messages, note], tokens=prepared.tokens + size)
+
+
+def instructed(core: SessionCore, text: str, prepared: Prepared) -> Prepared:
+    """*prepared* with *text* at the end of its system prompt; where it has none, before the other messages.
+
+    Without room in the window it stays as it is.
+    """
+    messages, window = list(prepared.messages), core.context_window
+    heads = list(takewhile(lambda raw: raw.get("role") in RULE_ROLES, messages))
+    prompt = heads[-1].get("content") if heads else None
+    note = InjectedMessage(role="user", content=text)
+    tokens = prepared.tokens + core.view.rule.count([read_message(note, 0)])
+    if not text or (window is not None and tokens + core.reserved_tokens > window):
+        return prepared
+    if is_text := isinstance(prompt, str):
+        note = InjectedMessage({**heads[-1], "content": f"{prompt}\n\n{text}"})
+    messages[len(heads) - is_text : len(heads)] = [note]
+    return replace(prepared, messages=messages, tokens=tokens)
 
 
 _log = logging.getLogger("siltstone")

@@ -42,6 +42,7 @@ _log = logging.getLogger("siltstone")
 
 CLOSING_SECONDS: Final = 0.9  #: seconds that ``close`` waits for a reader of facts
 OFFLOAD_TOKENS = 1_000  #: tokens of an offloaded result that stay in view, by default
+_WHOLE: Final = 1 << 30  #: tokens: no answer is larger
 WISH_SPACING = 3  # boundaries between the last attempt and an attempt that the model asks for
 
 
@@ -66,7 +67,11 @@ class SessionCalls:
         self.core = opened.core
         self.policy = opened.policy
         self.has_model = opened.model is not None
-        self._answer_budget, self._most_hits = opened.answer_budget, opened.most_hits
+        self._answer_budget, preset = opened.answer_budget, opened.preset
+        self._most_hits = None if preset is None else preset.most_hits
+        self._is_plain, self._instructs = (
+            (False, "") if preset is None else (preset.is_plain, preset.instructs)
+        )
         self._time_zone = opened.time_zone
         if opened.policy is not None and opened.policy.shapes_request:
             opened.core.requests.last = Request()
@@ -74,6 +79,7 @@ class SessionCalls:
         self.recalling = self._recalling(opened)
         self._allow_forget = opened.allow_forget
         self._last: tuple[SessionState, Prepared] | None = None
+        self._told_rules: tuple[int | None, str] | None = None  # for which request they were made
         self.asked: Trigger | None = None
         self._retried = (0, 0)  # the end of the log at the last recovery, and the recoveries at that end
 
@@ -139,6 +145,10 @@ class SessionCalls:
         answer = copied(prepared)
         if self.recalling and recall:
             answer = self.recalling.placed(state, answer)
+        if self._instructs:
+            from siltstone.session.boundary import instructed
+
+            answer = instructed(self.core, self._instructions(), answer)
         self.core.recalled_tokens = answer.tokens - prepared.tokens
         if not answer.is_noted:
             return answer
@@ -175,7 +185,8 @@ class SessionCalls:
         return report
 
     def recall_anew(self) -> None:
-        """Drops the last recalled block, because the memory has changed."""
+        """Drops the last recalled block and the rules, because the memory has changed."""
+        self._told_rules = None
         if self.recalling is not None:
             self.recalling.forget()
 
@@ -280,11 +291,34 @@ class SessionCalls:
         from siltstone.session.tools import search_tool
 
         self.check_memory()
-        budget = self._budget()
+        budget, window = self._budget(), self.core.context_window
+        if self._is_plain and self._answer_budget is None:
+            budget = _WHOLE if window is None else max(budget, window // 2)
         made_for = budget, self.core.view.rule
         if known is not None and known[0] == made_for:
             return known
-        return made_for, search_tool(self._search_all, self.core, budget, self._most_hits, self._now)
+        tool = search_tool(
+            self._search_all, self.core, budget, self._most_hits, self._now, is_plain=self._is_plain
+        )
+        return made_for, tool
+
+    def _instructions(self) -> str:
+        """The text of the preset for the system prompt."""
+        if self._instructs == "rules":
+            return self._rules()
+        from siltstone.tools import skill
+
+        return skill([self.memory_search()[1]]) if self.core.indexed and self.core.offers_tools else ""
+
+    def _rules(self) -> str:
+        """The rules for the system prompt, made again for each request of the user, and after a denial."""
+        from siltstone.session.learning import rules
+
+        core, request = self.core, self.core.view.newest_request()
+        at = None if request is None else request[0].seq
+        if self._told_rules is None or self._told_rules[0] != at:
+            self._told_rules = at, rules(core)[1] if core.knowing.keeps_facts else ""
+        return self._told_rules[1]
 
     def memory_get(self) -> Tool:
         """The tool ``memory_get``, over the log of this session."""

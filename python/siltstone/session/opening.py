@@ -88,6 +88,8 @@ def preset_options(options: Any, path: str | os.PathLike[str] | None) -> tuple[P
         own["archive"] = chosen.archive(path)
     if options.get("context_window") is not None:
         own.pop("context_window", None)  # a policy takes the smaller one
+    if "policy" in options and options["policy"] is None:
+        own.pop("policy")  # its memory alone
     for name in own:
         if name in options:
             raise ConfigError(
@@ -337,7 +339,7 @@ class Opened(NamedTuple):
     answer_budget: int | None
     recall: RecallConfig | None
     allow_forget: bool = False
-    most_hits: int | None = None
+    preset: Preset | None = None
     time_zone: tzinfo | None = None
     path: Path | None = None
     options: Any = None
@@ -460,9 +462,8 @@ def open_session(
         if owned:
             store.close()
         raise
-    hits = None if preset is None else preset.most_hits
     return Opened(
-        core, policy, model, owned, timeout, budget, recall, allow_forget, hits, time_zone, path, given
+        core, policy, model, owned, timeout, budget, recall, allow_forget, preset, time_zone, path, given
     )
 
 

@@ -680,7 +680,10 @@ class Session(BaseSession):
         self._calls.check_facts()
         given = tool, arguments, reason, goal
         record = partial(learning.record_denial, self._core)
-        return self._once("record_denial", given, lambda call: self._step(partial(record, call, *given)))
+        try:
+            return self._once("record_denial", given, lambda call: self._step(partial(record, call, *given)))
+        finally:
+            self._calls.recall_anew()
 
     def learn(self) -> Learned:
         """Asks the model now for facts in discarded messages that it has not read yet.

@@ -68,7 +68,13 @@ class Answering:
 
 
 def search_tool(
-    search: Search, core: SessionCore, budget: int, most_hits: int | None, now: Callable[[], datetime]
+    search: Search,
+    core: SessionCore,
+    budget: int,
+    most_hits: int | None,
+    now: Callable[[], datetime],
+    *,
+    is_plain: bool,
 ) -> Tool:
     """The tool of the session over *search*, whose answers have at most *budget* tokens.
 
@@ -78,7 +84,13 @@ def search_tool(
     if not core.cross_session and rule.text_measure is not None and isinstance(core.store, AnswerStore):
         direct = Answering(core, core.store, AnswerLimit(budget, rule.text_measure), most_hits)
     return searching_tool(
-        search, budget=budget, count=rule.count_text, cross_session=core.cross_session, now=now, direct=direct
+        search,
+        budget=budget,
+        count=rule.count_text,
+        cross_session=core.cross_session,
+        now=now,
+        direct=direct,
+        is_plain=is_plain,
     )
 
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from siltstone.compaction import checks
 from siltstone.compaction.base import Compactor
@@ -51,6 +51,9 @@ class Preset:
         settings: The settings that were given.
         most_hits: The maximum hits of a search, 0 if a search finds nothing; None if the system has no bound.
         most_entries: The number of newest entries that a search can find; None for all.
+        is_plain: Whether the model's search is the documented one: a query and a limit, and whole contents as
+            far as half of the window holds them.
+        instructs: The text that each request has in its system prompt: how to ``search``, or the ``rules``.
         open_store: A function that opens the store for the system's searches, in a directory.
         archive: A function that opens the documented archive of a store; None if the system has none.
         live: A function of the directory, the session's id and its log, which gives the files beside the
@@ -63,6 +66,8 @@ class Preset:
     settings: Mapping[str, Any] = field(default_factory=dict)
     most_hits: int | None = None
     most_entries: int | None = None
+    is_plain: bool = False
+    instructs: Literal["", "search", "rules"] = ""
     open_store: Callable[[str | os.PathLike[str]], Store] = open_store
     archive: Callable[[str | os.PathLike[str]], ContextArchive] | None = None
     live: Callable[[Path, str, SessionLog], Live] | None = None

@@ -590,7 +590,15 @@ class Meerkat(System):
         prompt = PROMPT if documented else None
         policy = ThresholdCompactor(CompactionConfig(**{**form, **given}), prompt=prompt)
         store = open_documented_store if documented else open_store
-        return Preset(self.name, documented, {"policy": policy}, settings, open_store=store)
+        return Preset(
+            self.name,
+            documented,
+            {"policy": policy},
+            settings,
+            is_plain=documented,
+            instructs="search" if documented else "",
+            open_store=store,
+        )
 
 
 meerkat: Final = Meerkat()

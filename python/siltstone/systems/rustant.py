@@ -398,6 +398,7 @@ class Rustant(System):
             settings,
             most_hits=most if said["search_enabled"] else 0,
             most_entries=None if is_long else window.short_term_limit,
+            instructs="rules" if is_long else "",
             open_store=ranked if documented else open_store,
         )
 

@@ -432,30 +432,30 @@ CROSS_SESSION_DESCRIPTION = f"{SEARCH_DESCRIPTION[:-1]} or from previous session
 
 _Result: TypeAlias = Callable[[SearchHit, str], str]  # the JSON text of a hit with that content
 
-SEARCH_PARAMETERS: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "query": {"type": "string", "description": "Natural language: what to recall."},
-        "limit": {
-            "type": "integer",
-            "minimum": 0,
-            "default": DEFAULT_LIMIT,
-            "description": f"The most results to return; at most {MAX_LIMIT}.",
-        },
-        "since": {"type": "string", "description": f"Only what was said then or later: {FORMS}."},
-        "until": {"type": "string", "description": "Only what was said then or before, in the same forms."},
-        "order": {
-            "type": "string",
-            "enum": ["score", "time"],
-            "default": "score",
-            "description": (
-                "'score': the best match first. 'time': mentions of a topic in the order in which they were "
-                "said, spread over the conversation; for what came first, what changed, or all of a topic."
-            ),
-        },
+_PROPERTIES: dict[str, Any] = {
+    "query": {
+        "type": "string",
+        "description": "Natural language search query describing what you want to recall.",
     },
-    "required": ["query"],
+    "limit": {
+        "type": "integer",
+        "minimum": 0,
+        "default": DEFAULT_LIMIT,
+        "description": f"Maximum number of results to return. Capped at {MAX_LIMIT}.",
+    },
+    "since": {"type": "string", "description": f"Only what was said then or later: {FORMS}."},
+    "until": {"type": "string", "description": "Only what was said then or before, in the same forms."},
+    "order": {
+        "type": "string",
+        "enum": ["score", "time"],
+        "default": "score",
+        "description": (
+            "'score': the best match first. 'time': mentions of a topic in the order in which they were "
+            "said, spread over the conversation; for what came first, what changed, or all of a topic."
+        ),
+    },
 }
+SEARCH_PARAMETERS: dict[str, Any] = {"type": "object", "properties": _PROPERTIES, "required": ["query"]}
 
 
 class Search(Protocol):
@@ -491,7 +491,7 @@ def memory_search(
     Its result is a JSON array of ``{"content", "score", "source_range": {"start", "end"}}`` in one line, best
     first, or with ``order="time"`` in the order in which they were said. Where it would have more than
     *budget* tokens, long contents are cut to their best passages, each with 60 tokens at least; only where
-    that is too much, too, the last hits are left out, and a second line says how many.
+    that is too much, too, the last hits are left out, and the last result has their number as ``left_out``.
 
     The model may say from when on and until when. Both take a time as ISO 8601 has it, or in the English
     words of ``siltstone.tools.periods``; *since* is from the first moment of a period that words name,
@@ -519,8 +519,13 @@ def searching_tool(
     cross_session: bool,
     now: Callable[[], datetime],
     direct: Direct | None = None,
+    is_plain: bool = False,
 ) -> Tool:
-    """As :func:`memory_search`; *direct* answers calls with a query and a limit alone."""
+    """As :func:`memory_search`; *direct* answers calls with a query and a limit alone.
+
+    The model of a tool that *is_plain* is told of these two arguments alone.
+    """
+    properties = {name: told for name, told in _PROPERTIES.items() if not is_plain or name in _PLAIN}
     most = answer_budget(None) if budget is None else check_budget(budget)
 
     def run(arguments: Mapping[str, Any]) -> str:
@@ -542,7 +547,7 @@ def searching_tool(
     return Tool(
         SEARCH_NAME,
         CROSS_SESSION_DESCRIPTION if cross_session else SEARCH_DESCRIPTION,
-        SEARCH_PARAMETERS,
+        {**SEARCH_PARAMETERS, "properties": properties},
         run,
     )
 
@@ -558,29 +563,24 @@ def _answer(hits: list[SearchHit], query: str, budget: int, count: Count, result
         return count(as_json(text))  # escapes are sent, too
 
     contents = [best_part(hit.content, query, share, written) for hit in hits[:kept]]
-    answer = _array(contents, hits, result)
-    left_out = len(hits) - kept
-    return f"{answer}\n{_left_out(left_out)}" if left_out else answer
+    return _array(contents, hits, result)
 
 
 def _kept(hits: list[SearchHit], budget: int, count: Count, result: _Result) -> tuple[int, int]:
     """How many hits fit *budget* with their contents cut to the floor, one at least; the room for those."""
     for kept in range(len(hits), 0, -1):
-        note = count(_left_out(len(hits) - kept)) + 1 if kept < len(hits) else 0
-        room = budget - note - count(_array([""] * kept, hits, result)) - kept  # roundings
+        room = budget - count(_array([""] * kept, hits, result)) - kept  # roundings
         least = sum(min(count(as_json(hit.content)), FLOOR) for hit in hits[:kept])
         if least <= room:
             return kept, room
     return 1, max(room, 1)
 
 
-def _left_out(number: int) -> str:
-    hits = "hit was" if number == 1 else "hits were"
-    return f"({number} more {hits} found and left out for their length.)"
-
-
 def _array(contents: list[str], hits: list[SearchHit], result: _Result) -> str:
-    return f"[{', '.join(map(result, hits, contents))}]"
+    """The results for the first *hits*, as many as *contents*; the last one has the number of the others."""
+    results = ", ".join(map(result, hits, contents))
+    left_out = len(hits) - len(contents)
+    return f'[{results[:-1]}, "left_out": {left_out}}}]' if left_out else f"[{results}]"
 
 
 def _query(arguments: Mapping[str, Any]) -> str:
