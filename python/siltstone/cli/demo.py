@@ -374,7 +374,7 @@ def run(
         demo.turns, demo.turns_now = max(done, len(script)), max(len(script) - done, 0)
         prepared = session.prepare()
         demo.tokens_in_context, demo.messages_in_context = prepared.tokens, len(prepared.messages)
-        demo.answers = [_ask(session, question) for question in _questions(session)]
+        demo.answers = [_ask(session, question) for question in _questions(session, prepared.messages)]
         history = read_history(session.log())
         demo.messages = len(history)
         demo.tokens_seen = policy.token_rule.count(history)
@@ -427,9 +427,9 @@ def _play(
     watch.lap()
 
 
-def _questions(session: Session) -> list[Question]:
-    """The questions whose evidence was read and has left the context."""
-    visible = {id(question) for question in answerable(read_history(session.history()))}
+def _questions(session: Session, sent: Sequence[Any]) -> list[Question]:
+    """The questions whose evidence was read, and is not in the request *sent*."""
+    visible = {id(question) for question in answerable(read_history(sent))}
     log = [read_message(raw, seq) for seq, raw in enumerate(session.log())]
     return [question for question in answerable(log) if id(question) not in visible]
 

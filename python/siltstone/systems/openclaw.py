@@ -7,7 +7,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
@@ -142,6 +142,7 @@ def recent_query(read: History, most: int = REQUESTS) -> str:
 
 FIRST_PLACES = 3  # where a host's own summary may stand
 
+_tokens = lru_cache(4_096)(tokens)  # each request of a session reads the same texts again
 _K1, _B = 1.2, 0.75  # the parameters of BM25, as in the searches
 
 
@@ -354,7 +355,7 @@ class _Trim:
         recalled = OPEN, lambda at: is_recalled(read[at])
         loose = Loose(read.outline, read.raws, list(self._protected()), self._rendered, recalled)
         if self._config.documented:
-            return loose.by_scores(bm25(self._query, [tokens(text) for text in loose.texts()]))
+            return loose.by_scores(bm25(self._query, [_tokens(text) for text in loose.texts()]))
         return loose.by_relevance(self._query, _K1, _B)
 
     def _left_out(self, ranked: Leaving, target: int, spared: int | None = None) -> tuple[list[int], int]:
