@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import threading
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,6 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-import siltstone
 from adapters.contract import opened
 from siltstone.adapters.base import Door
 from siltstone.adapters.host import HostDialect, HostHistory
@@ -166,22 +164,6 @@ def test_two_runs_at_once_are_each_sent_their_own_list() -> None:
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(run, ("ann", "ben")))
     assert wrong == []
-
-
-def test_two_tasks_at_once_are_each_sent_their_own_list() -> None:
-    async def main() -> None:
-        async with opened(policy=None, model=None, kind=siltstone.AsyncSession) as session:
-            door = Door(session, Dicts())
-
-            async def run(name: str) -> None:
-                host = [user("Who is there?")]
-                for number in range(20):
-                    host += [assistant(f"{name} {number}"), user(f"Go on, {name} {number}.")]
-                    assert (await door.aprepare(host)).messages == host
-
-            await asyncio.gather(run("ann"), run("ben"))
-
-    asyncio.run(main())
 
 
 class Noted(Dicts):

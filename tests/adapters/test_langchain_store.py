@@ -119,21 +119,6 @@ def test_what_two_processes_put_at_once_is_one_item_after_the_next_put(store: Si
     assert store.get(("a",), "k") is None
 
 
-def test_rows_that_were_written_without_the_digest_of_their_key_are_items_too(store: SiltstoneStore) -> None:
-    bodies = [(None, key, "item", '{"value": {"n": 1}, "index": null}') for key in ("kept", "put", "gone")]
-    store._store.put_facts('langgraph:["a"]', [*bodies, (None, "before", "deleted item", "{}")])
-    assert [item.key for item in store.search(("a",))] == ["kept", "put", "gone"]
-    store.put(("a",), "put", {"n": 2})
-    store.put(("a",), "before", {"n": 3})
-    store.delete(("a",), "gone")
-    assert {item.key: item.value["n"] for item in store.search(("a",))} == {"kept": 1, "put": 2, "before": 3}
-    item = store.get(("a",), "kept")
-    assert item is not None
-    assert item.value == {"n": 1}
-    assert store.get(("a",), "gone") is None
-    assert store.list_namespaces() == [("a",)]
-
-
 def test_namespaces_are_listed_by_their_labels(store: SiltstoneStore) -> None:
     for name in (("a", "x", "v1"), ("a", "y", "v1"), ("a", "y", "v2"), ("ab", "x"), ("gone",)):
         store.put(name, "k", {"n": 1})

@@ -216,11 +216,3 @@ def test_with_check_a_request_that_no_repair_makes_legal_is_not_handed_out(tmp_p
         assert session.history() == before
     with opened(tmp_path) as session:
         assert session.prepare().history == before
-
-
-def test_with_check_a_long_conversation_goes_on_as_without(tmp_path: Path) -> None:
-    views = []
-    for check in (False, True):
-        with opened(tmp_path / str(check), check=check, context_window=1_000) as session:
-            views.append([each.messages for each in play(session, conversation(20))])
-    assert views[0] == views[1]

@@ -534,7 +534,7 @@ with requires("langchain"):
 Namespace = tuple[str, ...]
 
 PREFIX: Final = "langgraph:"  #: the prefix of the ids of namespace sessions; the namespace as JSON follows
-CURRENT: Final = "item"  #: the state of a kept item; the digest of its key follows, except in older rows
+CURRENT: Final = "item"  #: the state of a kept item; the digest of its key follows
 DELETED: Final = "deleted item"  #: that of a deleted one, with the digest as well
 
 _COMPARED: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
@@ -615,10 +615,9 @@ class SiltstoneStore(BaseStore):
     def _current(self, session: str, key: str) -> list[FactRow]:
         """The rows of the item *key*, oldest first. The last one counts.
 
-        The store finds rows by their state, so no row of another key is read. Older rows have no key there.
+        The store finds rows by their state, so no row of another key is read.
         """
-        states = _state(CURRENT, key), CURRENT
-        return sorted(row for state in states for row in self._store.facts(session, state) if row[3] == key)
+        return sorted(row for row in self._store.facts(session, _state(CURRENT, key)) if row[3] == key)
 
     def _items(self, namespace: Namespace) -> list[tuple[Item, Any]]:
         """The items of *namespace*, each with the fields that are searched."""
