@@ -548,6 +548,16 @@ def test_wf_42_status_and_a_forced_run_are_calls_and_commands(tmp_path: Path) ->
     assert again.exit_code == 1
     assert runner.invoke(app, ["memory-status", str(place), "nobody"]).exit_code == 2
 
+    with Session.open(place, "told", preset="waterfall", model=lambda _: "It rose, and fell.") as session:
+        for number in range(140):
+            session.append({"role": "user", "content": f"Entry {number}: the river rose to {number} cm."})
+            session.prepare()
+    for model, code in ((["--model", "extractive"], 0), ([], 2)):
+        ran = runner.invoke(app, ["compact-memories", str(place), "told", *model])
+        assert ran.exit_code == code, (
+            "lines are quoted beside what a model wrote only where that is asked for"
+        )
+
     waterfall_of(tmp_path / "small", 9)
     ran = runner.invoke(app, ["memory-status", str(tmp_path / "small"), "chat"])
     assert "5 entries (0 to 4)" in ran.stdout, "by its own windows of four"

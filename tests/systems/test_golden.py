@@ -113,6 +113,20 @@ def test_meerkat_answers_with_one_array_of_whole_texts(tmp_path: Path, limit: in
         assert set(tool.parameters["properties"]) == {"query", "limit"}
 
 
+def test_a_temperature_that_a_model_refuses_fails_no_summary(tmp_path: Path) -> None:
+    def model(request: Any) -> str:
+        if request.temperature is not None:
+            raise ValueError(f"Unsupported value: 'temperature' does not support {request.temperature}")
+        return "They counted messages."
+
+    with session_of(tmp_path, presets.rustant(summary_temperature=0.3), 64_000, model) as session:
+        for number in range(21):
+            session.append((assistant if number % 2 else user)(f"message {number}"))
+        session.prepare()
+        [done] = session.compactions()
+        assert (done.degraded, "They counted messages." in done.summary) == (False, True)
+
+
 @pytest.mark.parametrize("prompt", ["Be brief.", ""])
 def test_what_a_preset_has_to_say_to_the_model_is_in_the_next_request(tmp_path: Path, prompt: str) -> None:
     """At the end of the system prompt, or before all messages; never in the history."""

@@ -14,7 +14,7 @@ from typing import Annotated, Any, get_args
 import typer
 from rich.cells import cell_len, set_cell_size
 
-from siltstone import tokens
+from siltstone import models, tokens
 from siltstone.cli.stores import (
     AsJson,
     Place,
@@ -51,6 +51,7 @@ from siltstone.figures import (
     why,
 )
 from siltstone.knowledge import MAX_FACTS, Fact
+from siltstone.llm import EXTRACTIVE
 from siltstone.memory import Ranker, RecallRecord, SearchOrder
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import LogRow
@@ -741,14 +742,26 @@ def memory_status(store: StorePath, session: SessionId, as_json: AsJson = False)
     raise typer.Exit(1 if report.errors else 0)
 
 
-def compact_memories(store: StorePath, session: SessionId, as_json: AsJson = False) -> None:
+def compact_memories(
+    store: StorePath,
+    session: SessionId,
+    model: Annotated[
+        str | None, typer.Option(help="Who writes: gpt-5-mini, claude-sonnet-5; extractive quotes lines.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Summarise a waterfall session now, even if no run is due.
 
     Example: siltstone compact-memories agent-data chat-1
 
-    Exit code 1: nothing was compacted; the reason is printed.
+    If a model has written the summaries so far, name it with --model. Exit code 1: nothing was compacted; the
+    reason is printed.
     """
-    with refusals(), _session(store, session) as held, working("summarising", hidden=as_json):
+    with refusals(), _session(store, session, model) as held, working("summarising", hidden=as_json):
+        writers = [{use.model for use in each.usage} for each in held.compactions()]
+        if model is None and any(writer != {EXTRACTIVE} for writer in writers):
+            refuse("a model wrote the summaries of this session: name it with --model, or say "
+                   "--model extractive to quote lines")  # fmt: skip
         outcome = held.compact_memories()
     done = isinstance(outcome, Compacted)
     reason = "" if isinstance(outcome, Compacted) else f"{outcome.reason}: {outcome.message}"
@@ -762,10 +775,14 @@ def compact_memories(store: StorePath, session: SessionId, as_json: AsJson = Fal
 
 
 @contextmanager
-def _session(store: Place, session_id: str) -> Iterator[Session]:
-    """The session, with the preset that it was begun with."""
+def _session(store: Place, session_id: str, model: str | None = None) -> Iterator[Session]:
+    """The session, with the preset that it was begun with, and with the named *model*."""
     path = find_store(store)
     with opened(path, read_only=True) as held:
         require_session(held, session_id)
-    with Session.open(path, session_id) as session:
+    options: Any = {}
+    if model is not None:
+        maker = models.anthropic if "claude" in model else models.openai
+        options["model"] = models.ExtractiveModel() if model == EXTRACTIVE else maker(model)
+    with Session.open(path, session_id, **options) as session:
         yield session

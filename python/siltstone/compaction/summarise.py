@@ -147,6 +147,9 @@ class Calls:
                     request, rank=rank, deadline=seconds, delay=delay, temperature=self._temperature
                 )
             except ModelError as error:
+                if self._temperature is not None and "temperature" in str(error):
+                    self._temperature = None  # some models refuse one, whatever it is
+                    continue
                 if getattr(error, "exhausted", False):
                     failure = failure or _model_failure(error, self.usage)
                     self._models = rank
