@@ -229,7 +229,7 @@ class SessionMemory:
         full = breakdown(
             read_history(self.session.history()),
             self.session.context_window,
-            estimator="blocks",
+            estimator="weights",
             messages_seen=self.session.store.stats(self.session.session_id).messages,
         )
         return {
