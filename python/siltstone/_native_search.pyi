@@ -3,6 +3,7 @@
 The other names of the compiled module are in ``_native.pyi``, which exports these as well.
 """
 
+from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeAlias, final
 
 from siltstone._native_store import Store
@@ -11,8 +12,12 @@ from siltstone.tokens import TextMeasure
 
 __all__ = ["AnswerLimit", "Found", "SearchOptions", "answer"]
 
-# content, score, messages, entry_id, role, created_at (ms), explain, session_id where several were searched
-_Hit: TypeAlias = tuple[str, float, tuple[int, int], int, str, int, dict[str, Any] | None, str | None]
+# content, score, messages, entry_id, role, created_at (ms), explain, session_id where several were searched,
+# and where it was said more than once: how often, the first and the last time (ms)
+_Repeated: TypeAlias = tuple[int, int, int] | None
+_Hit: TypeAlias = tuple[
+    str, float, tuple[int, int], int, str, int, dict[str, Any] | None, str | None, _Repeated
+]
 
 class _Decay(Protocol):
     @property
@@ -108,9 +113,9 @@ class Found:
 
 @final
 class AnswerLimit:
-    """The most tokens of an answer of ``memory_search``, and the rule that counts them."""
+    """The most tokens of an answer of ``memory_search``, their rule, and what writes a time (ms)."""
 
-    def __new__(cls, tokens: int, measure: TextMeasure) -> AnswerLimit: ...
+    def __new__(cls, tokens: int, measure: TextMeasure, when: Callable[[int], str]) -> AnswerLimit: ...
 
 def answer(
     store: Store, session: str, query: str, base: SearchOptions, limit: int, now: int, most: AnswerLimit

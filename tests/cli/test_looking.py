@@ -54,6 +54,17 @@ def test_the_context_is_told_by_category_and_the_sum_is_the_whole(path: Path) ->
     assert "free" in piped
 
 
+def test_what_is_in_context_is_found_and_marked_and_the_log_is_searched(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "work") as session:
+        session.append(user("The sluice key hangs\nbehind the clock."), assistant("Noted."))
+    said = told("search", tmp_path, "work", "sluice key")
+    assert "in context" in said
+    assert "behind the clock" in said
+    (found,) = answer("log", tmp_path, "work", "--grep", "(?i)BEHIND")["messages"]
+    assert (found["message"], found["lines"]) == (0, ["behind the clock."])
+    assert told("log", tmp_path, "work", "--grep", "no such").splitlines() == ["0 messages"]
+
+
 STEERING = "\x1b]52;c;cm0=\x07\x1b[2J\x9b31m\x7f\r\u202e\ud83d"  #: fills a clipboard, clears a screen, ...
 
 

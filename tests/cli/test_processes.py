@@ -42,6 +42,7 @@ CASES = [
     Case("search STORE work question --explain", "session query hits"),
     Case("facts STORE work", "session facts"),
     Case("show STORE work", "session messages"),
+    Case("log STORE work --grep question", "session messages"),
     Case("compactions STORE work", "session compactions"),
     Case("compactions STORE work --diff 1", "session compaction summarised kept archived"),
     Case("context STORE work --window 100000", "session total_tokens categories percent"),

@@ -91,8 +91,8 @@ def test_a_text_without_words_is_stored_and_not_found(store: Store) -> None:
 
 
 def test_of_equal_scores_the_newer_comes_first_and_then_the_smaller_id(store: Store) -> None:
-    times = [10.0, 30.0, 20.0, 30.0]
-    ids = store.index("a", [Entry("silt", created_at=at) for at in times]).entry_ids
+    said = {"silt mud": 10.0, "silt sand": 30.0, "silt clay": 20.0, "silt loam": 30.0}
+    ids = store.index("a", [Entry(text, created_at=at) for text, at in said.items()]).entry_ids
     assert [hit.entry_id for hit in store.search("a", "silt")] == [ids[1], ids[3], ids[2], ids[0]]
 
 

@@ -29,7 +29,7 @@ def test_a_moment_is_exact_to_the_millisecond(stamp: int) -> None:
 
 def test_a_hit_is_one_as_its_class_makes_it() -> None:
     moment = 1_683_504_000_123
-    found = ("silt", 0.5, (3, 4), 7, "user", moment, {"own": 0.5}, None)
+    found = ("silt", 0.5, (3, 4), 7, "user", moment, {"own": 0.5}, None, (3, moment - 5, moment))
     hit = search_hit(found, "s", _native.Asked.of("silt"))
     expected = SearchHit(
         content="silt",
@@ -40,6 +40,9 @@ def test_a_hit_is_one_as_its_class_makes_it() -> None:
         created_at=datetime_from(moment),
         explain={"own": 0.5},
         session_id="s",
+        times=3,
+        first_at=datetime_from(moment - 5),
+        last_at=datetime_from(moment),
     )
     assert hit == expected
     assert repr(hit) == repr(expected)

@@ -335,9 +335,10 @@ class Expiring(RuleBasedStateMachine):
             everywhere += live
             assert sorted(listed(self.store, session)) == live
             for ranker in RANKERS:
-                assert sorted(contents(self.store.search(session, "silt", limit=99, ranker=ranker))) == live
+                found = contents(self.store.search(session, "silt", limit=99, ranker=ranker))
+                assert sorted(found) == sorted(set(live))  # equal texts are one hit
         found = self.store.search("a", "silt", limit=99, ranker="lexical", scope="namespace")
-        assert sorted(contents(found)) == sorted(everywhere)
+        assert sorted(contents(found)) == sorted(set(everywhere))
 
     def teardown(self) -> None:
         if hasattr(self, "store"):

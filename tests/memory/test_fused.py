@@ -70,7 +70,7 @@ def test_vectors_alone_and_with_words_rank_as_the_twin_ranks_them(tmp_path: Path
             row = embed([query])[0].tolist()
             for found, expected in (
                 (store.search(session, query, 100), fusion.fused(query, row, twins, vectors)),
-                (store.search(session, query, 100, ranker="dense"), fusion.dense(row, twins, vectors)),
+                (store.search(session, query, 100, ranker="dense"), fusion.dense(query, row, twins, vectors)),
                 (by_ranks.search(session, query, 100), fusion.reciprocal(query, row, twins, vectors)),
             ):
                 assert [(hit.entry_id, hit.score) for hit in found] == [
@@ -90,7 +90,8 @@ def test_no_ranker_with_vectors_has_a_best_that_depends_on_the_limit(tmp_path: P
         @given(texts=st.lists(generated(), min_size=8, max_size=30), query=generated())
         def check(texts: list[str], query: str) -> None:
             session = str(next(sessions))
-            store.index(session, [Entry(text, (n, n + 1), created_at=n) for n, text in enumerate(texts)])
+            said = [Entry(f"{text} x{n}", (n, n + 1), created_at=n) for n, text in enumerate(texts)]
+            store.index(session, said)
             assert store.flush(60)
             for searched, ranker in ((store, "dense"), (store, "fused"), (by_ranks, "fused")):
                 whole = searched.search(session, query, 100, ranker=ranker)
@@ -181,7 +182,7 @@ def test_a_dense_hit_explains_its_distance_and_which_piece_of_a_long_text_is_nea
 
 def test_ranks_are_explained_where_they_decide(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path, embedder=Counting(), fusion="rrf") as store:
-        store.index("a", entries("silt settles", "the kettle is on"))
+        store.index("a", entries("silt settles here", "the kettle is on"))
         assert store.flush(60)
         hits = store.search("a", "silt settles", explain=True)
         assert [hit.explain["ranks"] for hit in hits if hit.explain] == [
@@ -193,8 +194,8 @@ def test_ranks_are_explained_where_they_decide(tmp_path: Path) -> None:
 
 def test_of_equal_scores_the_newer_comes_first_and_then_the_smaller_id(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path, embedder=Counting()) as store:
-        times = [10.0, 30.0, 20.0, 30.0]
-        ids = store.index("a", [Entry("silt", created_at=at) for at in times]).entry_ids
+        said = {"silt": 10.0, "silt -": 30.0, "silt +": 20.0, "silt =": 30.0}
+        ids = store.index("a", [Entry(text, created_at=at) for text, at in said.items()]).entry_ids
         assert store.flush(60)
         for ranker in ("dense", "fused"):
             found = [hit.entry_id for hit in store.search("a", "silt", ranker=ranker)]  # type: ignore[arg-type]

@@ -94,7 +94,8 @@ def test_age_takes_nothing_where_nobody_asks_for_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ranker", ["lexical", "cosine", "hybrid"])
 def test_age_takes_by_the_day_down_to_a_floor(tmp_path: Path, ranker: str) -> None:
     with MemoryStore.open(tmp_path, decay=Decay(per_day=0.9, floor=0.5)) as store:
-        store.index("a", [Entry("silt", created_at=days_ago(days)) for days in (-3, 0, 1, 2.5, 900)])
+        said = {"silt mud": -3, "silt sand": 0, "silt loam": 1, "silt peat": 2.5, "silt clay": 900}
+        store.index("a", [Entry(text, created_at=days_ago(days)) for text, days in said.items()])
         hits = store.search("a", "silt", ranker=ranker, now=NOW, explain=True)  # type: ignore[arg-type]
         factors = [hit.explain["decay"] for hit in hits if hit.explain]
         assert factors == pytest.approx([1.0, 1.0, 0.9, 0.9**2.5, 0.5])
@@ -105,7 +106,7 @@ def test_age_takes_by_the_day_down_to_a_floor(tmp_path: Path, ranker: str) -> No
 
 def test_min_score_is_held_against_what_age_left(tmp_path: Path) -> None:
     with MemoryStore.open(tmp_path, decay=Decay(0.5, 0.0)) as store:
-        store.index("a", [Entry("silt", created_at=NOW), Entry("silt", created_at=days_ago(3))])
+        store.index("a", [Entry("silt mud", created_at=NOW), Entry("silt sand", created_at=days_ago(3))])
         assert len(store.search("a", "silt", now=NOW)) == 2
         assert len(store.search("a", "silt", now=NOW, min_score=0.2)) == 1
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from conftest import SEQUENCES
-from reference import lexical
+from reference import analyse, lexical
 from siltstone.errors import ConfigError, InvalidEntryError
 from siltstone.memory import Entry, SearchHit, Store
 from siltstone.memory.log import NewCompaction, NewMessage, SessionVersion
@@ -322,14 +322,17 @@ class NamespaceMachine(RuleBasedStateMachine):
                 moved = (base + start, base + end) if start < end else (0, 0)
                 at = int(float(entry.created_at) * 1000)  # type: ignore[arg-type]
                 points.append((session, entry_id, lexical.Entry(entry.content, moved, created_at=at)))
-        (ranked,) = lexical.search([query], [twin for _, _, twin in points])
+        twins = [twin for _, _, twin in points]
+        (scored,) = lexical.scores([query], twins)
+        ranked = [lexical.each_once([each], twins, query)[0] for each in scored]
         found = [(points[place][0], points[place][2], points[place][1], score) for place, score in ranked]
         found.sort(key=lambda each: (-each[3], -each[1].created_at, each[2]))
-        return [
-            (session, twin.content, max(0, label), score)
-            for session, twin, label, score in found
-            if label >= 0 or session != asking
-        ]
+        once: dict[str, tuple[str, str, int, float]] = {}
+        for session, twin, label, score in found:
+            if label >= 0 or session != asking:
+                hit = session, twin.content, max(0, label), score
+                once.setdefault(analyse.whole(twin.content), hit)
+        return list(once.values())
 
     @invariant()
     def what_is_found_is_what_the_twin_finds(self) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
-from reference import lexical, search
+from reference import analyse, lexical, search
 from siltstone import _native
-from siltstone.memory import Entry
+from siltstone.memory import Entry, Ranker
 from siltstone.stores import MemoryStore
 from storing import contents, entries
 
@@ -52,7 +53,7 @@ def found_by_twin(query: str, texts: Sequence[str], ranker: str, rule: Rule) -> 
     if ranker == "lexical":
         (found,) = lexical.search([query], [lexical.Entry(text) for text in kept])
     else:
-        near = search.search(query, kept, len(kept), rule)
+        near = analyse.each_once(search.search(query, kept, len(kept), rule), kept, query)
         found = [(place, search.similarity(far)) for place, far in near]
     return [(kept[place], score) for place, score in sorted(found, key=lambda hit: (-hit[1], hit[0]))]
 
@@ -366,3 +367,92 @@ def test_a_question_finds_what_was_said_in_a_script_without_spaces(
     with MemoryStore.open(tmp_path) as store:
         store.index("a", [Entry(said, (0, 1)), Entry("the kettle is on", (9, 10))])
         assert [hit.content for hit in store.search("a", asked)] == [said]
+
+
+@pytest.mark.parametrize("ranker", ["lexical", "cosine", "hybrid"])
+def test_equal_texts_are_one_hit_that_tells_how_often(tmp_path: Path, ranker: Ranker) -> None:
+    beats = [Entry("The weir gate is shut.", (n, n + 1), created_at=float(n)) for n in range(40)]
+    others = [Entry(f"the {word} of the weir gate", (50, 51)) for word in ("height", "colour", "maker")]
+    with MemoryStore.open(tmp_path, ranker) as store:
+        store.index("a", [*beats, *others])
+        hits = store.search("a", "weir gate", limit=10)
+        assert len(hits) == 4
+        (beat,) = [hit for hit in hits if hit.times > 1]
+        assert beat.times == 40
+        assert beat.first_at == datetime.fromtimestamp(0, UTC)
+        assert beat.last_at == datetime.fromtimestamp(39, UTC)
+        (beat,) = [hit for hit in store.search("a", "weir gate", since=30.0, until=35.0) if hit.times > 1]
+        assert beat.times == 5
+
+
+def test_equal_texts_of_a_namespace_are_one_hit(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        for session in ("a", "b", "c"):
+            store.open_log(session).open("kiln")
+            store.index(session, [Entry("the weir gate is shut", (0, 1))])
+        (hit,) = store.search("a", "weir", scope="namespace")
+        assert hit.times == 3
+
+
+def test_lines_that_differ_in_numbers_are_one_hit_unless_a_number_is_asked_for(tmp_path: Path) -> None:
+    lines = [f"2026-05-0{n % 9 + 1} 0{n % 7}:1{n % 9} pump {n}: pressure {n * 3} bar" for n in range(1, 60)]
+    with MemoryStore.open(tmp_path) as store:
+        store.index("a", [Entry(text, (n, n + 1)) for n, text in enumerate(lines)])
+        store.index("a", [Entry("the pump pressure was measured by Ann", (99, 100))])
+        assert len(store.search("a", "pump pressure", limit=100)) == 60
+        hits = store.search("a", "pump pressure", limit=10)
+        assert sorted(hit.times for hit in hits) == [1, 59]
+        assert store.search("a", "pressure of pump 47", limit=1)[0].content == lines[46]
+        few = [Entry(f"valve {n} holds {n * 3} bar", (n, n + 1)) for n in range(9)]
+        store.index("b", few)
+        assert len(store.search("b", "what a valve holds", limit=20)) == 9
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What is the colour of the weir?", "The weir has the colour of slate."),
+        ("what is the colour of the weir", "Slate is the colour of the weir."),
+    ],
+)
+def test_an_answer_comes_before_the_question(tmp_path: Path, question: str, answer: str) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        texts = [question, "I was at the market.", "It rained.", "The bread was good.", "So it was.", answer]
+        store.index("a", [Entry(text, (n * 9, n * 9 + 1)) for n, text in enumerate(texts)])
+        found = contents(store.search("a", "colour of the weir"))
+        assert found.index(answer) < found.index(question)
+        (asked,) = [hit for hit in store.search("a", question, explain=True) if hit.content == question]
+        assert asked.explain is not None
+        assert asked.explain["asks"] == 0.7
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("Grüße aus der Weißstraße", "weissstrasse"),
+        ("the Gdańsk and Wałbrzych line", "walbrzych"),
+        ("ferry to Tromsø", "tromso"),
+        ("room ۴۵۶ is free", "456"),
+        ("the pass\u200bword hint", "password"),
+        ("reverted 0a1b2c3d4e5f60718293a4b5c6d7e8f901234567", "0a1b2c3d4"),
+        ("reverted 0a1b2c3", "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"),
+        ("deployed \U0001f680", "\U0001f680"),
+        ("Now That is a record label", "That"),
+        ("signed on 2026-09-30", "September 30"),
+    ],
+)
+def test_a_text_is_found_by_other_spellings(tmp_path: Path, text: str, query: str) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        others = ["the barge was late", "clay is dear", "nothing more was said"]
+        store.index("a", [Entry(each, (n * 9, n * 9 + 1)) for n, each in enumerate([*others, text])])
+        assert contents(store.search("a", query, limit=1)) == [text]
+
+
+def test_a_few_lines_of_code_bring_no_other_language(tmp_path: Path) -> None:
+    code = ["os.walk(os.sep, os.curdir)", "deg = deg % 90; io.sin(deg)", "os.remove(os.path)"]
+    with MemoryStore.open(tmp_path) as store:
+        prose = [f"the {word} in the list is to be sorted" for word in ("row", "key", "name", "page", "cell")]
+        store.index("a", [Entry(text, (n * 9, n * 9 + 1)) for n, text in enumerate([*code, *prose])])
+        hits = store.search("a", "how is the page in the list to be sorted", explain=True)
+        assert {hit.explain["language"] for hit in hits if hit.explain} == {"en"}
+        assert hits[0].content == prose[3]

@@ -1,4 +1,4 @@
-"""Text to terms, by the analyser ``lexical-4``."""
+"""Text to terms, by the analyser ``lexical-5``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import string
 import unicodedata
 from collections import Counter
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -19,21 +20,31 @@ from reference.scripts import STOP_WORDS as STOP_WORDS_OF_SCRIPTS, stem
 from reference.tokenize import kind, lower, repaired
 
 __all__ = [
+    "LINES",
     "alternatives",
     "asking",
     "characters",
     "date_words",
+    "each_once",
     "is_about_asker",
+    "is_long_hash",
     "is_person",
     "is_stop_word",
     "language_of",
     "name_of",
     "normal",
+    "only_asks",
     "passages",
     "telling_words",
     "terms",
+    "whole",
     "words",
 ]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split(" "))
+
 
 PASSAGE = 160  # terms of a passage
 OVERLAP = 40  # terms that it has in common with the next
@@ -52,6 +63,17 @@ ROLES = frozenset(
     ["agent", "ai", "assistant", "bot", "developer", "function", "human", "model", "system", "tool", "user"]
 )
 
+#: What people write for letters that are no letters with an accent.
+PLAINLY = {
+    "ß": "ss", "æ": "ae", "œ": "oe", "þ": "th", "ł": "l", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ŧ": "t",
+    "\u0131": "i",
+}  # fmt: skip
+#: Signs without width, and the points of Hebrew.
+UNSEEN = "[\u00ad\u200b-\u200f\u2060\ufeff\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7]"
+EMOJI = [(0x2600, 0x27BF), (0x2B50, 0x2B50), (0x2B55, 0x2B55), (0x1F000, 0x1F3FA), (0x1F400, 0x1FAFF)]
+MONTHS = tuple(
+    "January February March April May June July August September October November December".lower().split(" ")
+)
 LETTER_OF = {"de": "\u00df", "tr": "\u0131"}  # which no other of the languages has
 # A text is of a language that leads English by two of its words, and has a word in six of it.
 LEAD = 2
@@ -63,6 +85,16 @@ POLITE = frozenset(["can", "could", "do", "please", "will", "would"])
 GIVES = frozenset(["give", "help", "let", "remind", "show", "tell"])
 # Words that say what is to be done with what is found.
 ASKING = "ask conversation discuss mention overview say speak summarise summarize summary talk tell"
+WHITE = "".join(c for c in map(chr, range(0x3001)) if c.isspace() and c not in "\x1c\x1d\x1e\x1f")
+LINES = 20  # nearly equal texts are one hit from so many on
+# Words that begin a question without a mark, and those that follow them.
+QUESTION_WORDS = _words("how what when where which who whom whose why")
+THEN = _words(
+    "am are can could did do does had has have is long many might much of often old should was were will "
+    "would"
+)
+OPENS = _words("am are can could did do does is was were will would")
+AFTER = _words("a an any anybody anyone he i it my our she that the there they this we you your")
 EDGES = string.punctuation + "\u201c\u201d\u2018\u2019"
 _stem = snowballstemmer.stemmer("english").stemWord
 _stems = {code: snowballstemmer.stemmer(name).stemWord for code, name in STEMMERS.items()}
@@ -77,12 +109,18 @@ def language_of(text: str, among: str = "auto") -> str:
     """The language of *text*: the first of *among* where no other is certain; ``en`` for Vietnamese."""
     usual, *others = ["en", *FUNCTION_WORDS] if among == "auto" else among.split(",")
     found = words(text)
-    votes = Counter(code for word in found for code in _speaks_for(word))
-    votes["en"] = sum(word in STOP_WORDS for word in found)
+    votes, different = (_votes(each) for each in (found, set(found)))
     best = min(others, key=lambda code: (-votes[code], code != "en", code), default=usual)
-    leads = votes[best] - votes[usual] >= LEAD
+    leads = all(each[best] - each[usual] >= LEAD for each in (votes, different))
     told = best if leads and votes[best] * SHARE >= len(found) else usual
     return "en" if told == "vi" else told
+
+
+def _votes(found: Collection[str]) -> Counter[str]:
+    """How many of the words each language has."""
+    votes = Counter(code for word in found for code in _speaks_for(word))
+    votes["en"] = sum(word in STOP_WORDS for word in found)
+    return votes
 
 
 @lru_cache(maxsize=1 << 16)
@@ -97,6 +135,9 @@ def _speaks_for(word: str) -> list[str]:
 
 def normal(word: str, language: str = "en") -> str:
     """Its stem; in English of the base of an irregular form, with an ``s`` or not."""
+    for letter, plain in PLAINLY.items():
+        if letter != "\u0131" or language != "tr":
+            word = word.replace(letter, plain)
     if language == "en":
         word = IRREGULAR.get(word) or IRREGULAR.get(word.removesuffix("s"), word)
     if len(word) > LONGEST:
@@ -115,13 +156,13 @@ def telling_words(text: str, language: str = "en") -> list[str]:
 
 
 def characters(text: str, language: str = "en") -> list[tuple[int, str]]:
-    """The characters of CJK runs, each with the number of terms before it."""
+    """What is found inside of words and beside them, as terms, each with the number of terms before it."""
     found = _read_all(text, language)
     is_any = any(says for _, says in found)
     at, inside = 0, []
     for word, says in found:
         if says is None:
-            inside.append((at, word))
+            inside.append((at, normal(word, language)))
         else:
             at += says or not is_any
     return inside
@@ -173,7 +214,13 @@ def _read_all(text: str, language: str) -> list[tuple[str, bool | None]]:
 def fold(piece: str) -> str:
     """Without accents: compatible composition without combining diacritical marks; ``й`` is no ``и``."""
     bare = re.sub("(?<![иИ])\u0306|[\u0300-\u0305\u0307-\u036f]", "", unicodedata.normalize("NFKD", piece))
-    return unicodedata.normalize("NFC", bare)
+    bare = re.sub(UNSEEN, "", bare).replace("\u06a9", "\u0643").replace("\u06cc", "\u064a")
+    digits = (str(unicodedata.digit(c)) if _is_digit(c) else c for c in bare)
+    return unicodedata.normalize("NFC", "".join(digits))
+
+
+def _is_digit(c: str) -> bool:
+    return unicodedata.category(c) == "Nd" and ord(c) <= 0x104A9
 
 
 def passages(found: list[str]) -> list[tuple[int, list[str]]]:
@@ -213,6 +260,71 @@ def asking(text: str) -> frozenset[str]:
     return frozenset(terms(ASKING)) if language_of(text) == "en" else frozenset()
 
 
+def only_asks(text: str) -> bool:
+    """Whether a text has a question, and beside questions only sentences of two words or fewer."""
+    asked, rest = False, text.strip()
+    while rest:
+        end = re.search(r"[\n。？！؟]|[.?!](?=\s|$)", rest)
+        sentence, mark = (rest, "\n") if end is None else (rest[: end.start()], end[0])
+        rest = "" if end is None else rest[end.end() :].lstrip()
+        if mark in "?？؟" or (mark == "\n" and _opens_question(sentence)):
+            asked = True
+        elif len(sentence.split()) > 2 or len(sentence.encode()) > 40:
+            return False
+    return asked
+
+
+def _opens_question(sentence: str) -> bool:
+    found = sentence.split()
+    while found and _ascii_lower(found[0]) == "please":
+        found = found[1:]
+    if len(found) < 2:
+        return False
+    first, second = map(_ascii_lower, found[:2])
+    return (
+        (first in QUESTION_WORDS and second in THEN)
+        or (first in OPENS and second in AFTER)
+        or (first in GIVES and second in ("me", "us"))
+    )
+
+
+def _ascii_lower(word: str) -> str:
+    return "".join(c.lower() if c.isascii() else c for c in word)
+
+
+def whole(text: str) -> str:
+    """What equal texts have in common: lower case, single spaces, nothing around it."""
+    bare = repaired(text).strip(f"{WHITE}.?!。？！")
+    return re.sub(f"[{WHITE}]+", " ", bare).lower()
+
+
+def _shape(text: str) -> str:
+    """What nearly equal texts have in common: a sign for each number, time and id."""
+    shown, numbers = "", 0
+    for piece in whole(text).split(" "):
+        is_number = False
+        for run in re.findall(r"[^\W_]*[\W_]|[^\W_]+", piece):
+            word = run if run[-1].isalnum() else run[:-1]
+            is_hex = re.fullmatch("[0-9a-f]{4,}", word) is not None
+            is_number = any(c.isnumeric() for c in word) or (is_number and is_hex)
+            numbers += is_number
+            shown += ("0" if is_number else word) + run[len(word) :]
+        shown += " "
+    return shown if numbers > 1 else whole(text)
+
+
+def each_once(found: list[tuple[int, float]], texts: Sequence[str], query: str) -> list[tuple[int, float]]:
+    """*found* without what is one hit with a better one: equal texts, and lines that differ in numbers."""
+    shapes = [_shape(text) for text in texts]
+    counts = Counter(shapes)
+    exact = any(c.isnumeric() for c in query)
+    best: dict[str, tuple[int, float]] = {}
+    for place, score in found:
+        is_line = not exact and counts[shapes[place]] >= LINES
+        best.setdefault(f"~{shapes[place]}" if is_line else whole(texts[place]), (place, score))
+    return list(best.values())
+
+
 def date_words(milliseconds: int) -> list[str]:
     """Month, year and day of a moment, in UTC."""
     day = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
@@ -221,6 +333,9 @@ def date_words(milliseconds: int) -> list[str]:
 
 def _read(rest: str, found: list[tuple[str, bool | None]], language: str) -> str:
     """Adds what *rest* begins with to *found*, and gives what follows it."""
+    if any(first <= ord(rest[0]) <= last for first, last in EMOJI):
+        found.append((rest[0], True))
+        return rest[1:]
     if _kind(rest[0]) == "letter":
         return _read_compound(rest, found, language)
     if _kind(rest[0]) == "unspaced":
@@ -253,6 +368,7 @@ def _read_unspaced(rest: str, found: list[tuple[str, bool | None]]) -> str:
 def _read_compound(rest: str, found: list[tuple[str, bool | None]], language: str) -> str:
     """Reads words that a hyphen, underscores, or a dot between digits join: the parts, then the whole."""
     parts: list[str] = []
+    first = rest
     whole, next_rest = "", rest
     joint: str | None = ""
     while joint is not None:
@@ -261,10 +377,38 @@ def _read_compound(rest: str, found: list[tuple[str, bool | None]], language: st
         parts += cut
         whole += joint + "".join(cut)
         joint, next_rest = _joint(last, rest)
+    if date := _date(parts, whole):
+        found += [(word, True) for word in (*date, whole)]
+        return rest
+    for at, part in enumerate(parts):
+        says = not is_stop_word(part, language)
+        found.append((part, says))
+        if at == 0 and not says and language == "en" and len(part.encode()) > 1 and re.match("[A-Z]", first):
+            found.append((part, None))
+        if is_long_hash(part):
+            found.append((part[:7], None))
     if len(parts) > 1:
-        parts.append(whole[1:] if re.match(r"v[0-9].*\.", whole, re.DOTALL) else whole)
-    found += [(part, not is_stop_word(part, language)) for part in parts]
+        whole = whole[1:] if re.match(r"v[0-9].*\.", whole, re.DOTALL) else whole
+        found.append((whole, not is_stop_word(whole, language)))
     return rest
+
+
+def is_long_hash(word: str) -> bool:
+    """Whether a word is a hexadecimal number of 8 to 64 digits, with letters and digits."""
+    return re.fullmatch("(?=.*[a-f])(?=.*[0-9])[0-9a-f]{8,64}", word) is not None
+
+
+def _date(parts: list[str], whole: str) -> list[str]:
+    """Year, month and day of a date in digits, as people say them; empty where it is none."""
+    if len(parts) != 3 or not all(re.fullmatch("[0-9]+", part) for part in parts):
+        return []
+    dotted = "." in whole
+    year, month, day = reversed(parts) if dotted else parts
+    least = 1 if dotted else 2
+    if len(year) != 4 or year[0] == "0" or not least <= len(month) <= 2 or not least <= len(day) <= 2:
+        return []
+    fits = 1 <= int(month) <= 12 and 1 <= int(day) <= 31
+    return [year, MONTHS[int(month) - 1], str(int(day))] if fits else []
 
 
 def _joint(last: str, rest: str) -> tuple[str | None, str]:

@@ -54,12 +54,16 @@ def corrections(
 
 
 def _is_correctable(word: str) -> bool:
+    if analyse.is_long_hash(word):
+        return True
     is_letters = all(any(c in letters for letters, _ in ALPHABETS) for c in word)
     return is_letters and len(word) in LETTERS and not analyse.is_stop_word(word)
 
 
 def _edits(word: str) -> set[str]:
     """Words with a letter left out, added, changed or swapped; the first one stays, or is swapped."""
+    if analyse.is_long_hash(word):
+        return {word[:7]}
     alphabet = next(map(chr, added) for letters, added in ALPHABETS if word[0] in letters)
     found = {word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1)}
     found |= {word[:at] + word[at + 1 :] for at in range(1, len(word))}

@@ -58,7 +58,8 @@ def hybrid(
         score = VECTOR * same + BM25 * (words / most)
         score = min(1.0, score) * decayed(entries[place].created_at, now, PER_DAY, FLOOR)
         found.append((-score, -entries[place].created_at, place))
-    return [(place, -score) for score, _, place in sorted(found)[:limit]]
+    best = [(place, -score) for score, _, place in sorted(found)]
+    return lexical.each_once(best, entries, query, asks=False)[:limit]
 
 
 def decayed(created_at: int, now: int, per_day: float, floor: float) -> float:
@@ -67,9 +68,15 @@ def decayed(created_at: int, now: int, per_day: float, floor: float) -> float:
 
 
 def dense(
-    query: Sequence[float], entries: Sequence[Entry], vectors: Sequence[Vectors]
+    terms: str, query: Sequence[float], entries: Sequence[Entry], vectors: Sequence[Vectors]
 ) -> list[tuple[int, float]]:
     """Places of the entries that have vectors, with their scores: best first, then newer, then by place."""
+    return lexical.each_once(_dense(query, entries, vectors), entries, terms)
+
+
+def _dense(
+    query: Sequence[float], entries: Sequence[Entry], vectors: Sequence[Vectors]
+) -> list[tuple[int, float]]:
     near = _near(query, vectors)
     return _ordered({place: 1 - (1 - far) / 2 for place, far in enumerate(near) if far is not None}, entries)
 
@@ -78,7 +85,7 @@ def fused(
     terms: str, query: Sequence[float], entries: Sequence[Entry], vectors: Sequence[Vectors]
 ) -> list[tuple[int, float]]:
     """The same by the terms of the query and by its vector, made one by z-scores."""
-    (ranked,) = lexical.search([terms], entries)
+    (ranked,) = lexical.scores([terms], entries)
     words = dict(ranked)
     said = [words.get(place, 0.0) for place in range(len(entries))]
     near = _near(query, vectors)
@@ -95,19 +102,20 @@ def fused(
             score += share * (before + after)
         if score > 0:
             found[place] = min(1.0, score)
-    return _ordered(found, entries)
+    return lexical.each_once(_ordered(found, entries), entries, terms)
 
 
 def reciprocal(
     terms: str, query: Sequence[float], entries: Sequence[Entry], vectors: Sequence[Vectors]
 ) -> list[tuple[int, float]]:
     """The same by reciprocal ranks."""
-    (said,) = lexical.search([terms], entries)
+    (said,) = lexical.scores([terms], entries)
     ranks: dict[int, list[float]] = {}
-    for side in (said, dense(query, entries, vectors)):
+    for side in (said, _dense(query, entries, vectors)):
         for rank, (place, _) in enumerate(side, 1):
             ranks.setdefault(place, []).append(1 / (RRF_K + rank))
-    return _ordered({place: sum(each) / (2 / (RRF_K + 1)) for place, each in ranks.items()}, entries)
+    scored = {place: sum(each) / (2 / (RRF_K + 1)) for place, each in ranks.items()}
+    return lexical.each_once(_ordered(scored, entries), entries, terms)
 
 
 def cosine(one: Sequence[float], other: Sequence[float]) -> float:

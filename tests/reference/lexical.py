@@ -35,7 +35,7 @@ from reference import analyse, bm25
 from reference.correct import corrections
 from reference.embed import word_hash
 
-__all__ = ["Entry", "neighbors", "own", "search"]
+__all__ = ["Entry", "each_once", "neighbors", "own", "scores", "search"]
 
 SQUARES = (0.1681, 0.16, 0.09, 0.04)  # of the shares of the nearest neighbour on either side, and of the next
 MAX_GAP = 2  # messages that may be missing between neighbours
@@ -43,6 +43,7 @@ K3 = 2.0  # how soon a repeated term of a query stops counting for more
 CEILING = 1.2  # what scores 1, in parts of the most that a passage can have of the query by itself
 K1_OF_DAYS = 2.0
 SPEAKER = 1.5
+ASKS = 0.7  # what is left of the score of a text that only asks what the query asks
 SHORT = 25  # terms of an entry in the mean, up to which a day weighs as much as what an entry has by itself
 LENDS = 100  # terms of the longest passage that lends its whole share
 NEAR = 0.8  # what a word near an unknown one weighs
@@ -65,7 +66,28 @@ class Entry:
 
 
 def search(queries: Sequence[str], entries: Sequence[Entry]) -> list[list[tuple[int, float]]]:
-    """For each query, places of the entries with their scores: best first, then newer, then by place."""
+    """For each query, places of the entries with their scores: best first, then newer, then by place.
+
+    A text that only asks what the query asks scores less. Of equal texts the best one is found.
+    """
+    found = scores(queries, entries)
+    return [each_once(of_query, entries, query) for query, of_query in zip(queries, found, strict=True)]
+
+
+def each_once(
+    found: Sequence[tuple[int, float]], entries: Sequence[Entry], query: str, *, asks: bool = True
+) -> list[tuple[int, float]]:
+    """What a store makes of scores. The documented rankers do not know what *asks*."""
+    scored = []
+    for place, score in found:
+        factor = ASKS if asks and _asks(entries[place].content, query) else 1.0
+        scored.append((-score * factor, -entries[place].created_at, place))
+    best = [(place, -score) for score, _, place in sorted(scored)]
+    return analyse.each_once(best, [entry.content for entry in entries], query)
+
+
+def scores(queries: Sequence[str], entries: Sequence[Entry]) -> list[list[tuple[int, float]]]:
+    """For each query the scores by the formula alone."""
     passages = [_passages(entry) for entry in entries]
     languages = _languages(entries)
     days = _days(entries, passages)
@@ -97,6 +119,12 @@ def search(queries: Sequence[str], entries: Sequence[Entry]) -> list[list[tuple[
         wanted = Wanted(_bag(terms), factors, spare)
         found.append(_search(wanted, entries, passages, beside, days, speakers))
     return found
+
+
+def _asks(text: str, query: str) -> bool:
+    """Whether a text only asks, and what the query asks: at most one word in four is of one of them alone."""
+    one, other = ({word_hash(term) % 64 for term in analyse.terms(each)} for each in (text, query))
+    return analyse.only_asks(text) and all(4 * len(a - b) <= len(a) for a, b in ((one, other), (other, one)))
 
 
 def terms_of(
@@ -201,8 +229,10 @@ def own(query: str, entries: Sequence[Entry]) -> tuple[list[float], float]:
 
 
 def _languages(entries: Sequence[Entry]) -> list[str]:
-    """The languages that entries are of, but English."""
-    return sorted({analyse.language_of(entry.content, entry.among) for entry in entries} - {"en"})
+    """The languages that enough entries are of, but English."""
+    counts = Counter(analyse.language_of(entry.content, entry.among) for entry in entries)
+    is_enough = {code for code, count in counts.items() if count >= 16 or count * 50 > len(entries)}
+    return sorted(is_enough - {"en"})
 
 
 def _frequencies(passages: Sequence[list[Passage]]) -> Counter[int]:

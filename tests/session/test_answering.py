@@ -189,3 +189,38 @@ def test_refusals_are_those_of_a_search(store: MemoryStore) -> None:
 def test_a_session_has_one_tool_until_its_budget_changes(store: MemoryStore) -> None:
     session = Session.open(None, "s", memory=store, policy=ThresholdCompactor(), model=lambda _: "x")
     assert session.memory_search is session.memory_search
+
+
+def test_what_is_kept_is_found_wherever_it_is(tmp_path: Path) -> None:
+    said = [{"role": "user", "content": f"Gauge {n} stands at {n * 7} cm, read by hand."} for n in range(30)]
+    with MemoryStore.open(tmp_path) as store:
+        with Session.open(None, "a", memory=store) as session:  # without a window nothing leaves
+            session.append(*said)
+            (hit,) = session.search("gauge 11", limit=1)
+            assert hit.content == said[11]["content"]
+            assert hit.in_context
+            assert hit.entry_id == 0
+            assert session.search("gauge 11", limit=1, role="assistant") == []
+            assert session.memory_search.call({"query": "gauge 11"}) == "[]"  # the model sees all of it
+        with Session.open(
+            None, "a", memory=store, context_window=400, policy=ThresholdCompactor()
+        ) as session:
+            session.append({"role": "user", "content": "Gauge 31 was sold."})
+            session.compact()
+            found = session.search("gauge", limit=40)
+            assert {hit.in_context for hit in found} == {True, False}
+            assert len({hit.content for hit in found}) == len(found)
+            assert any(hit.content == said[11]["content"] for hit in session.search("gauge 11"))
+
+
+def test_a_result_says_when_it_was_said_in_the_zone_of_the_session(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path) as store:
+        late = datetime(2026, 5, 8, 3, 30, tzinfo=UTC)
+        store.index("a", [Entry("the weir broke", (n, n + 1), created_at=late) for n in range(3)])
+        with Session.open(None, "a", memory=store, time_zone="America/New_York") as session:
+            for asked in ({"query": "weir"}, {"query": "weir", "since": "2026-05-07", "until": "2026-05-07"}):
+                (hit,) = json.loads(session.memory_search.call(asked))
+                assert hit["said"] == hit["first"] == hit["last"] == "2026-05-07 23:30"
+                assert hit["times"] == 3
+            session.append({"role": "user", "content": "and now?"})
+            assert json.loads(session.memory_get.call({"handle": "m0"}))["said"][:2] == "20"

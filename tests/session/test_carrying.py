@@ -85,9 +85,8 @@ def test_everything_comes_back_and_the_session_goes_on(tmp_path: Path) -> None:
             before = len(session.history())
             assert session.undo_compaction() is not None
             assert len(session.history()) > before
-            assert not [h for h in session.search("walrus25", 50) if "walrus25" in h.content], (
-                "in context again"
-            )
+            again = [hit for hit in session.search("walrus25", 50) if "walrus25" in hit.content]
+            assert all(hit.in_context for hit in again)
             session.append(user("And on it goes."))
             session.prepare()
         assert store.check() == []

@@ -59,7 +59,7 @@ def as_bytes(messages: list[Any]) -> list[str]:
 def found(session: Session) -> list[tuple[str, float, tuple[int, int]]]:
     """What a search for any topic gives: texts, scores, ranges."""
     query = " ".join(f"topic{n}" for n in range(40))
-    hits = session.search(query, limit=1_000)
+    hits = [hit for hit in session.search(query, limit=1_000) if not hit.in_context]
     return sorted((hit.content, hit.score, hit.source_range) for hit in hits)
 
 

@@ -547,7 +547,8 @@ class SessionMachine(RuleBasedStateMachine):
             assert any(self.words[seq] in hit.content for hit in self.other.search(self.words[seq]))
         alone = [seq for seq in sorted(shown) if Counter(self.words)[self.words[seq]] == 1]
         for seq in alone[-2:]:
-            assert not any(self.words[seq] in hit.content for hit in self.other.search(self.words[seq]))
+            found = [hit for hit in self.other.search(self.words[seq]) if self.words[seq] in hit.content]
+            assert all(hit.in_context for hit in found)
 
     def check_forgotten(self, history: list[Any], page: Any) -> None:
         gone = {self.words[seq] for seq in self.gone}

@@ -52,7 +52,9 @@ def numbers(prepared: Any) -> set[int]:
 
 
 def found(session: Session, number: int) -> bool:
-    return any(hit.source_range == (number, number + 1) for hit in session.search(f"note {number}", 20))
+    return any(
+        hit.source_range == (number, number + 1) for hit in session._calls._search_all(f"note {number}", 20)
+    )
 
 
 def test_the_history_stays_whole_and_the_next_request_begins_with_all_of_it(session: Session):

@@ -88,11 +88,11 @@ def test_a_definition_is_the_caller_s_to_change(tool: Tool) -> None:
     assert tool.parameters["properties"]
 
 
-def test_mk_71_results_have_content_score_and_source_range_alone(store: MemoryStore) -> None:
+def test_mk_71_results_have_content_score_source_range_and_time_alone(store: MemoryStore) -> None:
     store.index("t", [Entry("the only otter", (7, 8))])
     tool = Session.open(None, "t", memory=store).memory_search
     [hit] = json.loads(tool.call({"query": "otter"}))
-    assert list(hit) == ["content", "score", "source_range"]
+    assert list(hit) == ["content", "score", "source_range", "said"]
     assert hit["content"] == "the only otter"
     assert hit["source_range"] == {"start": 7, "end": 8}
     assert 0 < hit["score"] <= 1
@@ -247,12 +247,13 @@ def test_the_answer_is_json_as_an_encoder_writes_it(
         SearchHit(text, score, SourceRange(at, at + 1), 1, "user", said_at, session_id=text)
         for text, score, at in found
     ]
-    tool = memory_search(lambda *_, **__: hits, cross_session=cross_session)
+    tool = memory_search(lambda *_, **__: hits, cross_session=cross_session, now=lambda: said_at)
     told = [
         {
             "content": hit.content,
             "score": hit.score,
             "source_range": {"start": hit.source_range.start, "end": hit.source_range.end},
+            "said": "2026-03-05 00:00",
             **({"session_id": hit.session_id} if cross_session else {}),
         }
         for hit in hits

@@ -15,6 +15,7 @@ import typer
 from rich.cells import cell_len, set_cell_size
 
 from siltstone import models, tokens
+from siltstone._native import matching_lines
 from siltstone.cli.stores import (
     AsJson,
     Place,
@@ -280,22 +281,24 @@ def search(
 ) -> None:
     """Search the memory of a session.
 
-    The memory has the messages that compactions discarded, and entries that the host indexed.
+    It has the messages that compactions discarded, those that are still in context, and entries that the host
+    indexed.
 
     Example: siltstone search agent-data chat-1 "door code" --explain
     """
     choice("--ranker", ranker, _RANKERS)
     choice("--order", order, dict.fromkeys(get_args(SearchOrder)))
-    with refusals(), opened(store, read_only=True) as held:
-        require_session(held, session)
-        hits = held.search(session, query, limit, ranker=ranker, explain=explain, order=order)  # type: ignore[arg-type]
+    with refusals(), opened_session(store, session, read_only=True) as (_, held):
+        hits = held.search(query, limit, ranker=ranker, explain=explain, order=order)  # type: ignore[arg-type]
     if as_json:
         print_json({"session": session, "query": query, "hits": [plain(asdict(hit)) for hit in hits]})
         return
     for hit in hits:
         start, end = hit.source_range
         place = f"message {start}" if end == start + 1 else f"messages {start}-{end - 1}"
-        line(f"{hit.score:.3f}  {place}, {hit.role}, {moment(hit.created_at)}", "cyan")
+        said = ", in context" if hit.in_context else ""
+        said += f", {hit.times} times" if hit.times > 1 else ""
+        line(f"{hit.score:.3f}  {place}, {hit.role}, {moment(hit.created_at)}{said}", "cyan")
         line(hit_text(hit.content, query, is_terminal=output.is_terminal))
         for said in explained(hit.explain or {}):
             line(f"  {said}", "dim")
@@ -334,6 +337,39 @@ def show(
             said = f"{row.seq}  {row.role}, {row.tokens} tokens, {moment(_time(row))}"
             line(said if row.provenance == "original" else f"{said}, {row.provenance}", "dim")
             line(f"{_text(row)}\n")
+
+
+def log(
+    store: StorePath,
+    session: SessionId,
+    grep: Annotated[
+        str, typer.Option("--grep", help="A regular expression; (?i) at its beginning ignores case.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Search the log of a session for lines that match.
+
+    The log has every message ever appended, wherever it is now. Without --grep every line is shown.
+
+    Example: siltstone log agent-data chat-1 --grep "door code"
+    """
+    found: list[dict[str, Any]] = []
+    with refusals(), opened(store, read_only=True) as held:
+        require_session(held, session)
+        for row in log_rows(held.open_log(session), 0, None):
+            lines = _text(row).split("\n")
+            matched = [lines[number] for number in matching_lines("\n".join(lines), grep)]
+            if matched:
+                said = moment(_time(row))
+                found.append({"message": row.seq, "role": row.role, "said": said, "lines": matched})
+    if as_json:
+        print_json({"session": session, "messages": found})
+        return
+    for each in found:
+        line(f"{each['message']}  {each['role']}, {each['said']}", "dim")
+        for text in each["lines"]:
+            line(text)
+    line(f"{len(found)} messages")
 
 
 def compactions(

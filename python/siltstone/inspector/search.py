@@ -1,4 +1,4 @@
-"""The page of searches: the entries that a model would find, and the parts of each score."""
+"""The page of searches: what is found of a session, and the parts of each score."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def find(
     limit = max(1, min(limit, MOST_HITS))
     asked = well_formed(query)
     hits = (
-        subject.store.search(session_id, asked, limit, ranker=ranker, explain=True, scope=scope)  # type: ignore[arg-type]
+        subject.session(session_id).search(asked, limit, ranker=ranker, explain=True, scope=scope)  # type: ignore[arg-type]
         if asked.strip()
         else []
     )

@@ -39,6 +39,8 @@ class Hit(TypedDict):
     source_range: SourceMessages
     handle: str | None
     session_id: str
+    said: str
+    times: int
 
 
 class Found(TypedDict):
@@ -57,6 +59,7 @@ class MessageLines(TypedDict):
     matches: int | None
     content: str
     next: str | None
+    said: str
 
 
 class Stats(TypedDict):
@@ -166,7 +169,7 @@ class SessionMemory:
         self.session = session
         self.access = access or Access()
         self._log = session.store.open_log(session.session_id)
-        self._search = session.memory_search
+        self._search = session._calls.memory_search_of_all()  # a client does not see the context
         self._get = session.memory_get
 
     def search(
@@ -193,6 +196,8 @@ class SessionMemory:
                     "source_range": place,
                     "handle": handle,
                     "session_id": session_id,
+                    "said": hit["said"],
+                    "times": hit.get("times", 1),
                 }
             )
         left_out = int(rest[1:].split()[0]) if rest else 0
@@ -208,6 +213,7 @@ class SessionMemory:
             "matches": told.get("matches"),
             "content": told["content"],
             "next": told.get("next"),
+            "said": told["said"],
         }
 
     def stats(self) -> Stats:

@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     from siltstone.memory.entry import SessionInfo
 
 
-HitRow: TypeAlias = "tuple[str, float, tuple[int, int], int, str, int, dict[str, Any] | None, str | None]"
-"""Content, score, messages, id, role, time, explanation, and the session where several were searched."""
+_Repeated: TypeAlias = "tuple[int, int, int] | None"
+HitRow: TypeAlias = (
+    "tuple[str, float, tuple[int, int], int, str, int, dict[str, Any] | None, str | None, _Repeated]"
+)
+"""Content, score, messages, id, role, time, explanation, the session where several were searched, and how
+often, from when and until when it was said."""
 
 ShownMessage: TypeAlias = "tuple[int, Role, str, dict[str, Any], int]"
 """Number, role, text, message and time of a message that is a role and a text."""
@@ -32,6 +36,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 _FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // MILLISECOND
 LAST_TIME = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // MILLISECOND  #: milliseconds to the end of 9999
+_ONCE = 1, None, None
 _EXACT = 2**33 * 1000  # milliseconds up to the year 2242: until then float seconds are exact to 0.5 µs
 
 # A frozen class sets its fields by name, in a loop of its own; a search makes ten hits, and these are
@@ -45,6 +50,9 @@ _EXACT = 2**33 * 1000  # milliseconds up to the year 2242: until then float seco
     _SET_TIME,
     _SET_EXPLAIN,
     _SET_SESSION,
+    _SET_TIMES,
+    _SET_FIRST,
+    _SET_LAST,
     _SET_ASKED,
 ) = (
     getattr(SearchHit, field).__set__
@@ -57,6 +65,9 @@ _EXACT = 2**33 * 1000  # milliseconds up to the year 2242: until then float seco
         "created_at",
         "explain",
         "session_id",
+        "times",
+        "first_at",
+        "last_at",
         "_asked",
     )
 )
@@ -169,7 +180,8 @@ def stored_entry(entry: _native.StoredEntry) -> StoredEntry:
 
 def search_hit(found: HitRow, session_id: str, asked: _native.Asked) -> SearchHit:
     """*found* as users see it: a hit of a search in *session_id*, with the query *asked*."""
-    content, score, place, entry_id, role, created_at, explain, session = found
+    content, score, place, entry_id, role, created_at, explain, session, repeated = found
+    times, first, last = repeated or _ONCE
     hit = object.__new__(SearchHit)
     _SET_CONTENT(hit, content)
     _SET_SCORE(hit, score)
@@ -179,6 +191,9 @@ def search_hit(found: HitRow, session_id: str, asked: _native.Asked) -> SearchHi
     _SET_TIME(hit, datetime_from(created_at))
     _SET_EXPLAIN(hit, explain)
     _SET_SESSION(hit, session or session_id)
+    _SET_TIMES(hit, times)
+    _SET_FIRST(hit, None if first is None else datetime_from(first))
+    _SET_LAST(hit, None if last is None else datetime_from(last))
     _SET_ASKED(hit, asked)
     return hit
 

@@ -203,12 +203,15 @@ class SearchHit(_Asked):
         content: The entry's text.
         score: 0..1, higher is better. Each ranker has its own scale.
         source_range: The messages from which the entry came.
-        entry_id: Its id, never reused. 0 for a message that is still in the context of another session of the
-            namespace, since it has no entry yet.
+        entry_id: Its id, never reused. 0 for a message that is still in a context, since it has no entry yet.
         role: The role of the speaker.
         created_at: The time of the message, in UTC.
         explain: The parts of the score, with ``explain=True``; None otherwise.
         session_id: The session of the message.
+        times: How many equal texts this hit stands for. If hits take all places, 20 or more lines that
+            differ only in several numbers count as equal, unless the query has a number.
+        first_at: The time of the first of them; None if there is one.
+        last_at: The time of the last.
     """
 
     content: str
@@ -219,6 +222,9 @@ class SearchHit(_Asked):
     created_at: datetime
     explain: dict[str, Any] | None = None
     session_id: str = ""
+    times: int = 1
+    first_at: datetime | None = None
+    last_at: datetime | None = None
 
     @property
     def passage(self) -> Passage:
@@ -248,6 +254,12 @@ class SearchHit(_Asked):
         from siltstone.memory.hits import snippet  # most hits are used whole
 
         return snippet(self.content, self._looked_for())
+
+    @property
+    def in_context(self) -> bool:
+        """Whether it is a message that is still in the context of its session."""
+        start, end = self.source_range
+        return self.entry_id == 0 and start < end
 
     def _looked_for(self) -> Asked | None:
         return getattr(self, "_asked", None)

@@ -32,9 +32,11 @@ if TYPE_CHECKING:
     from siltstone.session.compactions import CompactionRecord
     from siltstone.session.counters import LearnedLimit
     from siltstone.session.recalling import Recalling
+    from siltstone.session.tools import ContextSearch
     from siltstone.tools.base import Tool
     from siltstone.tools.memory import SavedMemory
 
+    _Find: TypeAlias = Callable[[str, int, SearchOptions], list[SearchHit]]
     MadeTool: TypeAlias = tuple[object, Tool]  # for what it was made, and the tool
 
 
@@ -76,6 +78,8 @@ class SessionCalls:
         if opened.policy is not None and opened.policy.shapes_request:
             opened.core.requests.last = Request()
         self._in_context = InContext(opened.core)
+        self._context: ContextSearch | None = None
+        self._is_documented = opened.preset is not None and opened.preset.documented
         self.recalling = self._recalling(opened)
         self._allow_forget = opened.allow_forget
         self._last: tuple[SessionState, Prepared] | None = None
@@ -324,7 +328,13 @@ class SessionCalls:
         from siltstone.tools import memory_get
 
         self.core.check_open()
-        return memory_get(self.core.text_of, budget=self._budget(), count=self.core.view.rule.count_text)
+        count, core = self.core.view.rule.count_text, self.core
+        return memory_get(core.text_of, budget=self._budget(), count=count, said=self._said)
+
+    def _said(self, seq: int) -> datetime:
+        """When message *seq* was said, in the session's time zone."""
+        (row,) = self.core.rows.read(seq, seq + 1)
+        return datetime.fromtimestamp(row.created_at / 1000, UTC).astimezone(self._time_zone)
 
     def extraction_model(self, model: Any) -> Any:
         """The model that extracts facts; None if there is none, or only the extractive one."""
@@ -398,13 +408,30 @@ class SessionCalls:
         """``search``; hooks are told of damaged entries."""
         limit, order = self._most(limit), options.get("order", "score")
         if order == "score":
-            return self._found(query, limit, options)
+            return self._kept(query, limit, options)
         from siltstone.memory.hits import in_time, is_in_time, looked_at
 
-        # Hits that are in the last request are dropped first, so that they take no place.
         most = looked_at(limit) if is_in_time(order) else limit
-        found = self._found(query, most, {**options, "order": "score"})
+        found = self._kept(query, most, {**options, "order": "score"})
         return in_time(found, limit, explain=options.get("explain", False))
+
+    def _kept(self, query: str, limit: int, options: SearchOptions) -> list[SearchHit]:
+        """At most *limit* hits, best first: entries, and messages in context.
+
+        A documented system finds what its documents say: what is not in its request.
+        """
+        if self._is_documented:
+            return self._found(query, limit, options)
+        from siltstone.session.tools import ContextSearch, with_context
+
+        self.check_memory()
+        self.core.check_open()
+        scoped: SearchOptions = {**options, "scope": self.core.scope(options.get("scope"))}
+        hits = self.core.store.search(self.core.session_id, query, limit, **scoped)
+        self.core.tell_damage()
+        if self._context is None:
+            self._context = ContextSearch(self.core)
+        return with_context(hits, self._context.search(query, limit, options))[:limit]
 
     def _most(self, limit: int) -> int:
         """*limit*, or the preset's maximum if that is smaller."""
@@ -426,7 +453,18 @@ class SessionCalls:
         shows = self._in_context.shows
         return [hit for hit in hits if not shows(hit.session_id, hit.source_range)][:limit]
 
-    def _search_all(self, query: str, limit: int, **options: Unpack[SearchOptions]) -> list[SearchHit]:
+    def memory_search_of_all(self) -> Tool:
+        """The tool for a client that does not see the context: it finds what is in context, too."""
+        from siltstone.tools import memory_search
+
+        self.check_memory()
+        find = partial(self._search_all, find=self._kept)
+        across, count = self.core.cross_session, self.core.view.rule.count_text
+        return memory_search(find, budget=self._budget(), count=count, cross_session=across, now=self._now)
+
+    def _search_all(
+        self, query: str, limit: int, *, find: _Find | None = None, **options: Unpack[SearchOptions]
+    ) -> list[SearchHit]:
         """The hits of the model's tool: messages and saved facts, best first or in order of time."""
         wanted = most = self._most(limit)
         order = options.get("order", "score")
@@ -434,7 +472,7 @@ class SessionCalls:
             from siltstone.memory.hits import in_time, looked_at
 
             wanted = looked_at(most)
-        hits = self._found(query, wanted, {**options, "order": "score"})
+        hits = (find or self._found)(query, wanted, {**options, "order": "score"})
         if min(wanted, limit) and self.core.knowing.has_facts():
             from heapq import merge  # few sessions have saved something
 

@@ -498,7 +498,9 @@ class Session(BaseSession):
         self._core.pin(seq, pinned=False)
 
     def search(self, query: str, limit: int = 5, **options: Unpack[SearchOptions]) -> list[SearchHit]:
-        """The discarded messages that match *query* best, best first. See ``Store.search`` for the arguments.
+        """The messages that match *query* best, best first: discarded ones, and those still in context.
+
+        A hit that is still in context has ``in_context``. See ``Store.search`` for the arguments.
 
         In a namespace its sessions are searched; ``scope="session"`` searches this one alone.
 

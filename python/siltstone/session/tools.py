@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
-from typing import Any, Protocol, runtime_checkable
+from datetime import UTC, datetime
+from heapq import merge
+from typing import Any, Protocol, cast, runtime_checkable
 
+from siltstone import _native
 from siltstone.compaction.base import Compaction
 from siltstone.engine import Compacted, Failed, Outcome, offloading
 from siltstone.llm import Steps
-from siltstone.memory.entry import SearchHit
+from siltstone.memory import convert
+from siltstone.memory.database_log import Sayings
+from siltstone.memory.entry import AgedSearchOptions, SearchHit, SearchOptions
 from siltstone.messages import RawMessage, RecalledMessage
 from siltstone.session.boundary import attempted
 from siltstone.session.committing import Entering, commit
@@ -19,7 +23,7 @@ from siltstone.session.core import SessionCore
 from siltstone.session.state import SessionState
 from siltstone.tokens import TokenRule
 from siltstone.tools.base import AnswerLimit, Tool
-from siltstone.tools.memory import Search, searching_tool
+from siltstone.tools.memory import Search, moment, searching_tool
 
 # The answers of the tool ``memory_search``, where one step of the store searches and writes them.
 
@@ -78,11 +82,17 @@ def search_tool(
 ) -> Tool:
     """The tool of the session over *search*, whose answers have at most *budget* tokens.
 
-    Its store writes most answers, unless the tool searches a namespace, or Python counts the tokens.
+    Its store writes most answers, unless the tool searches a namespace, or Python counts the tokens, or
+    it *is_plain*.
     """
     rule, direct = core.view.rule, None
-    if not core.cross_session and rule.text_measure is not None and isinstance(core.store, AnswerStore):
-        direct = Answering(core, core.store, AnswerLimit(budget, rule.text_measure), most_hits)
+    measure = rule.text_measure if not (is_plain or core.cross_session) else None
+    if measure is not None and isinstance(core.store, AnswerStore):
+
+        def when(at: int) -> str:
+            return moment(datetime.fromtimestamp(at // 1000, UTC), now().tzinfo)
+
+        direct = Answering(core, core.store, AnswerLimit(budget, measure, when), most_hits)
     return searching_tool(
         search,
         budget=budget,
@@ -92,6 +102,73 @@ def search_tool(
         direct=direct,
         is_plain=is_plain,
     )
+
+
+# A search of the messages in context, which are no entries of the store yet.
+
+
+class ContextSearch:
+    """Finds messages in the context of a session, as its store finds entries. Vectors are not used.
+
+    An index in memory has the messages. It grows with the log, and is made anew after a compaction.
+    """
+
+    def __init__(self, core: SessionCore) -> None:
+        self._core = core
+        self._index: tuple[object, _native.Store] | None = None
+
+    def search(self, query: str, limit: int, options: SearchOptions) -> list[SearchHit]:
+        """At most *limit* messages, best first."""
+        core, given = self._core, cast(AgedSearchOptions, options)
+        conditions = convert.conditions_in(given, AgedSearchOptions)
+        if "topic" in given or "entity" in given or not query.strip() or limit < 1:
+            return []
+        found = self._indexed().search(
+            _NAME,
+            query,
+            _native.SearchOptions(
+                limit=limit,
+                ranker=given.get("ranker") or getattr(core.store, "ranker", None),
+                min_score=given.get("min_score"),
+                explain=given.get("explain"),
+                now=convert.milliseconds(given.get("now")),
+                **conditions,
+            ),
+            None,
+        )
+        hits = [convert.search_hit(hit, core.session_id, found.asked) for hit in found.hits]
+        for hit in hits:
+            object.__setattr__(hit, "entry_id", 0)
+            object.__setattr__(hit, "session_id", core.session_id)
+        return hits
+
+    def _indexed(self) -> _native.Store:
+        core, state = self._core, self._core.rows.state()
+        version = state.next_seq, state.head and state.head.compaction_id, state.redactions
+        if self._index is None or self._index[0] != version:
+            said = Sayings().in_context(core.session_id, core.rows)
+            native = _native.Store.open_memory()
+            native.insert_entries(
+                _NAME, [convert.new_entry(each) for each in said], convert.milliseconds(None)
+            )
+            self._index = version, native
+        return self._index[1]
+
+
+_NAME = "context"  # of the session in the index in memory
+
+
+def with_context(found: list[SearchHit], said: list[SearchHit]) -> list[SearchHit]:
+    """Both, best first. A text that both have is one hit."""
+    best: dict[str, SearchHit] = {}
+    for hit in merge(found, said, key=lambda hit: -hit.score):
+        text = " ".join(hit.content.lower().split())
+        known = best.setdefault(text, hit)
+        if known is not hit:
+            first = min(known.first_at or known.created_at, hit.first_at or hit.created_at)
+            last = max(known.last_at or known.created_at, hit.last_at or hit.created_at)
+            best[text] = replace(known, times=known.times + hit.times, first_at=first, last_at=last)
+    return list(best.values())
 
 
 # Appends a large tool result: the log gets all of it, the view its head and tail, in one transaction.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple, Self, Unpack
 
@@ -111,6 +112,7 @@ class SimpleMemoryStore(DatabaseStore):
             hits = [hit for hit in hits if hit.score > 0.0 and hit.score >= min_score]
             hits.sort(key=lambda hit: (hit.entry_id, hit.session_id, hit.source_range))
             hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
+            hits = _each_once(hits)
             most = min(limit, self._limits.hits)
             hits = in_time(hits[: looked_at(most)], most, explain=explain) if is_in_order else hits[:most]
             hits = [convert.asked_for(hit, query) for hit in hits]
@@ -160,6 +162,21 @@ def _check(limit: int, ranker: Ranker | None, min_score: float) -> None:
             field="ranker",
             value=ranker,
         )
+
+
+def _each_once(hits: list[SearchHit]) -> list[SearchHit]:
+    """*hits*, each text once, with how often it was said."""
+    alike: dict[str, list[SearchHit]] = {}
+    for hit in hits:
+        alike.setdefault(" ".join(hit.content.lower().split()).strip(".?!"), []).append(hit)
+    return [_said(same) for same in alike.values()]
+
+
+def _said(same: list[SearchHit]) -> SearchHit:
+    if len(same) == 1:
+        return same[0]
+    times = [hit.created_at for hit in same]
+    return replace(same[0], times=len(same), first_at=min(times), last_at=max(times))
 
 
 def _passes(entry: StoredEntry, wanted: dict[str, Any]) -> bool:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Any, Final, Protocol, TypeAlias, TypedDict, Unpack
 
 from siltstone._native import matching_lines
@@ -120,14 +120,18 @@ def handle_of(seq: int) -> str:
 
 
 def memory_get(
-    read: Callable[[int], str | None], *, budget: int | None = None, count: Count = estimate_tokens
+    read: Callable[[int], str | None],
+    *,
+    budget: int | None = None,
+    count: Count = estimate_tokens,
+    said: Callable[[int], datetime] | None = None,
 ) -> Tool:
     """The tool over *read*, which gives the text of a message by its sequence number, None where it has none.
 
-    Its result is a JSON object: ``handle``, ``lines`` (how many the message has; one of more than 400
-    characters counts as several), ``content`` (the lines that
-    were asked for, each with its number), and ``next`` where more of them follow: what to ask for as
-    ``lines``. With a ``pattern`` there is ``matches`` as well: how many of the lines asked for match.
+    Its result is a JSON object: ``handle``, ``said`` (day and time), ``lines`` (how many the message has;
+    one of more than 400 characters counts as several), ``content`` (the lines that were asked for, each
+    with its number), and ``next`` where more of them follow: what to ask for as ``lines``. With a
+    ``pattern`` there is ``matches`` as well: how many of the lines asked for match.
 
     A pattern is an expression of the Rust crate ``regex``: its time is linear in the text, whatever a model
     may write.
@@ -136,6 +140,7 @@ def memory_get(
         read: Reads a message of the one session that the tool is bound to.
         budget: Tokens of an answer at most, 100 or more; None for :func:`answer_budget` of an unknown window.
         count: How they are counted.
+        said: When a message was said, in the zone that is shown; None for an answer without it.
 
     Raises:
         ConfigError: *budget* is too small for an answer.
@@ -153,6 +158,8 @@ def memory_get(
         lines = _lines_of(text)
         wanted = [number for number in _matching(lines, pattern) if first <= number + 1 <= last]
         told: dict[str, Any] = {"handle": handle_of(seq), "lines": len(lines)}
+        if said is not None:
+            told["said"] = f"{said(seq):%Y-%m-%d %H:%M}"
         if pattern is not None:
             told["matches"] = len(wanted)
         return _page(told, lines, wanted, last, most, count)
@@ -431,6 +438,7 @@ SEARCH_DESCRIPTION = (
 CROSS_SESSION_DESCRIPTION = f"{SEARCH_DESCRIPTION[:-1]} or from previous sessions."
 
 _Result: TypeAlias = Callable[[SearchHit, str], str]  # the JSON text of a hit with that content
+_Now: TypeAlias = Callable[[], datetime]  # the current time, in the zone in which days begin
 
 _PROPERTIES: dict[str, Any] = {
     "query": {
@@ -484,14 +492,16 @@ def memory_search(
     budget: int | None = None,
     count: Count = estimate_tokens,
     cross_session: bool = False,
-    now: Callable[[], datetime] = _local_time,
+    now: _Now = _local_time,
 ) -> Tool:
     """The tool over *search*.
 
-    Its result is a JSON array of ``{"content", "score", "source_range": {"start", "end"}}`` in one line, best
-    first, or with ``order="time"`` in the order in which they were said. Where it would have more than
-    *budget* tokens, long contents are cut to their best passages, each with 60 tokens at least; only where
-    that is too much, too, the last hits are left out, and the last result has their number as ``left_out``.
+    Its result is a JSON array of ``{"content", "score", "source_range": {"start", "end"}, "said"}`` in one
+    line, best first, or with ``order="time"`` in the order in which they were said. ``said`` is the day and
+    time in the zone of *now*; a text that was said several times has ``first``, ``last`` and ``times``.
+    Where it would have more than *budget* tokens, long contents are cut to their best passages, each with
+    60 tokens at least; only where that is too much, too, the last hits are left out, and the last result has
+    their number as ``left_out``.
 
     The model may say from when on and until when. Both take a time as ISO 8601 has it, or in the English
     words of ``siltstone.tools.periods``; *since* is from the first moment of a period that words name,
@@ -517,13 +527,13 @@ def searching_tool(
     budget: int | None,
     count: Count,
     cross_session: bool,
-    now: Callable[[], datetime],
+    now: _Now,
     direct: Direct | None = None,
     is_plain: bool = False,
 ) -> Tool:
     """As :func:`memory_search`; *direct* answers calls with a query and a limit alone.
 
-    The model of a tool that *is_plain* is told of these two arguments alone.
+    The model of a tool that *is_plain* is told of these two arguments alone, and not when something was said.
     """
     properties = {name: told for name, told in _PROPERTIES.items() if not is_plain or name in _PLAIN}
     most = answer_budget(None) if budget is None else check_budget(budget)
@@ -542,7 +552,13 @@ def searching_tool(
                 hits = search(query, limit, **order, **filters)
         except InvalidEntryError as error:  # a query over the store's limit
             raise refusal(SEARCH_NAME, str(error)) from error
-        return _answer(hits, query, most, count, _across if cross_session else _result)
+        zone = now().tzinfo if hits else None
+
+        def result(hit: SearchHit, content: str) -> str:
+            said = _times(hit, zone) if not is_plain else ""
+            return _result(hit, content, said, across=cross_session)
+
+        return _answer(hits, query, most, count, result)
 
     return Tool(
         SEARCH_NAME,
@@ -618,7 +634,7 @@ def _order(arguments: Mapping[str, Any]) -> _Order:
     return {"order": "time"}
 
 
-def _filters(arguments: Mapping[str, Any], now: Callable[[], datetime]) -> SearchFilters:
+def _filters(arguments: Mapping[str, Any], now: _Now) -> SearchFilters:
     """The filters ``since`` and ``until``, if the model gives them."""
     filters = SearchFilters()
     if (words := arguments.get("since")) not in _NOT_GIVEN:
@@ -630,7 +646,7 @@ def _filters(arguments: Mapping[str, Any], now: Callable[[], datetime]) -> Searc
     return filters
 
 
-def _period(argument: str, words: object, now: Callable[[], datetime]) -> tuple[datetime, datetime]:
+def _period(argument: str, words: object, now: _Now) -> tuple[datetime, datetime]:
     from siltstone.tools.periods import period  # few searches name a time
 
     said = shown(words) if type(words) is int else words  # a year, or seconds since 1970
@@ -640,13 +656,24 @@ def _period(argument: str, words: object, now: Callable[[], datetime]) -> tuple[
     return found
 
 
-def _result(hit: SearchHit, content: str) -> str:
+def moment(at: datetime, zone: tzinfo | None) -> str:
+    """Day and time, as a result shows them."""
+    return at.astimezone(zone).isoformat(" ", "minutes")[:16]
+
+
+def _times(hit: SearchHit, zone: tzinfo | None) -> str:
+    said = f', "said": "{moment(hit.created_at, zone)}"'
+    if hit.first_at and hit.last_at:
+        first, last = moment(hit.first_at, zone), moment(hit.last_at, zone)
+        said += f', "first": "{first}", "last": "{last}", "times": {hit.times}'
+    return said
+
+
+def _result(hit: SearchHit, content: str, said: str, *, across: bool) -> str:
     """The hit as JSON text: to write it here takes a third of the time of a dict and an encoder."""
     start, end = hit.source_range
     score = repr(hit.score) if type(hit.score) is float else as_json(hit.score)
     place = f'{{"start": {start}, "end": {end}}}'
-    return f'{{"content": {as_json(content)}, "score": {score}, "source_range": {place}}}'
-
-
-def _across(hit: SearchHit, content: str) -> str:
-    return f'{_result(hit, content)[:-1]}, "session_id": {as_json(hit.session_id)}}}'
+    if across:
+        said += f', "session_id": {as_json(hit.session_id)}'
+    return f'{{"content": {as_json(content)}, "score": {score}, "source_range": {place}{said}}}'

@@ -74,6 +74,32 @@ impl<T: Ord> TopK<T> {
         }
     }
 
+    /// Keeps `item` as [`offer`](Self::offer) does, but of items that are `alike` only the greatest.
+    pub fn offer_of_kind(&mut self, item: T, alike: impl Fn(&T, &T) -> bool) {
+        if self.least().is_some_and(|least| item <= *least) {
+            return;
+        }
+        match &mut self.kept {
+            Kept::Few(kept) => {
+                if let Some(place) = kept.iter().position(|other| alike(other, &item)) {
+                    if kept[place] >= item {
+                        return;
+                    }
+                    kept.remove(place);
+                }
+            }
+            Kept::Many(kept) => {
+                if let Some(Reverse(other)) = kept.iter().find(|other| alike(&other.0, &item)) {
+                    if *other >= item {
+                        return;
+                    }
+                    kept.retain(|other| !alike(&other.0, &item));
+                }
+            }
+        }
+        self.offer(item);
+    }
+
     /// The least of the items kept, once there are `limit` of them. An item that is not greater will not be kept.
     #[inline]
     #[must_use]

@@ -148,8 +148,11 @@ pub(crate) fn vector_in(vector: Option<VectorIn>) -> Option<QueryVector> {
     })
 }
 
-/// An entry that a search found: its text, score, messages, id, role, time and explanation, and its session where
-/// several were searched. A tuple, since Python reads each of them once.
+/// How often a text was said, the first and the last time.
+type RepeatedOut = (u32, i64, i64);
+
+/// An entry that a search found: its text, score, messages, id, role, time and explanation, its session where
+/// several were searched, and how often it was said. A tuple, since Python reads each of them once.
 type Hit = (
     String,
     f64,
@@ -159,6 +162,7 @@ type Hit = (
     i64,
     Option<Py<PyDict>>,
     Option<String>,
+    Option<RepeatedOut>,
 );
 
 /// The result of a search.
@@ -186,9 +190,9 @@ impl Found {
     }
 }
 
-fn hit_out(py: Python<'_>, hit: memory::Hit) -> PyResult<Hit> {
-    let explain = hit.explanation;
-    let explain = explain.map(|parts| explanation_out(py, parts, hit.score, hit.decay));
+fn hit_out(py: Python<'_>, mut hit: memory::Hit) -> PyResult<Hit> {
+    let explain = hit.explanation.take();
+    let explain = explain.map(|parts| explanation_out(py, parts, &hit));
     let entry = hit.stored.entry;
     Ok((
         entry.text,
@@ -199,6 +203,7 @@ fn hit_out(py: Python<'_>, hit: memory::Hit) -> PyResult<Hit> {
         entry.created_at,
         explain.transpose()?.map(Bound::unbind),
         hit.session,
+        hit.repeated.map(|said| (said.times, said.first, said.last)),
     ))
 }
 
@@ -211,12 +216,11 @@ pub(crate) fn numbers_in(bytes: &[u8]) -> Vec<f32> {
 
 // Explanations of scores as Python dicts.
 
-pub(crate) fn explanation_out(
-    py: Python<'_>,
+fn explanation_out<'py>(
+    py: Python<'py>,
     explanation: Explanation,
-    score: f64,
-    decay: f64,
-) -> PyResult<Bound<'_, PyDict>> {
+    hit: &memory::Hit,
+) -> PyResult<Bound<'py, PyDict>> {
     let explain = PyDict::new(py);
     match explanation {
         Explanation::Lexical(lexical) => {
@@ -242,8 +246,11 @@ pub(crate) fn explanation_out(
         Explanation::Dense(near) => set_near(&explain, Some(near))?,
         Explanation::Fused(fused) => set_fused(&explain, fused)?,
     }
-    explain.set_item("decay", decay)?;
-    explain.set_item("score", score)?;
+    explain.set_item("decay", hit.decay)?;
+    if hit.asks < 1.0 {
+        explain.set_item("asks", hit.asks)?;
+    }
+    explain.set_item("score", hit.score)?;
     Ok(explain)
 }
 
@@ -392,19 +399,24 @@ pub(crate) fn take_said(
 
 // Answers of the tool `memory_search`: a search whose hits become JSON text without a Python object for each.
 
-/// The most tokens of an answer, and the rule that counts them.
+/// The most tokens of an answer, the rule that counts them, and the function that writes a time.
 #[pyclass(frozen, module = "siltstone._native")]
 pub(crate) struct AnswerLimit {
     tokens: i64,
     measure: SizeRule,
+    when: Py<PyAny>,
 }
 
 #[pymethods]
 impl AnswerLimit {
     #[new]
-    fn new(tokens: i64, measure: MeasureIn) -> PyResult<Self> {
+    fn new(tokens: i64, measure: MeasureIn, when: Py<PyAny>) -> PyResult<Self> {
         let measure = size_rule(measure)?;
-        Ok(Self { tokens, measure })
+        Ok(Self {
+            tokens,
+            measure,
+            when,
+        })
     }
 }
 
@@ -432,12 +444,19 @@ pub(crate) fn answer(
         ..base.inner.clone()
     };
     let (tokens, measure) = (most.tokens, most.measure);
-    let (text, answer) = store.run_of(py, &session, |store, session| {
-        let answer = store.answer(session, &query, &options)?;
-        let text = as_json(&answer.found.hits);
-        let fits = answer.found.hits.is_empty() || measure.count(&text) <= tokens;
-        Ok((fits.then_some(text), answer))
+    let answer = store.run_of(py, &session, |store, session| {
+        store.answer(session, &query, &options)
     })?;
+    let hits = &answer.found.hits;
+    let mut times = Vec::with_capacity(hits.len());
+    for at in hits.iter().flat_map(memory::Hit::times) {
+        times.push(most.when.call1(py, (at,))?.extract::<String>(py)?);
+    }
+    let text = py.detach(|| {
+        let text = as_json(hits, times);
+        let fits = hits.is_empty() || measure.count(&text) <= tokens;
+        fits.then_some(text)
+    });
     let (damaged, facts) = (answer.damaged, answer.facts);
     match text {
         Some(text) => Ok((Some(text), None, damaged, facts)),

@@ -6,25 +6,27 @@ use super::language_choice::Language;
 use super::normal::{Normalizer, hash};
 use super::stop_words::is_stop_word;
 use super::terms::for_each_word;
+use super::words::short_hash;
 
 /// The length of words that are corrected, in letters: a shorter word is near too many others, and a longer one is
 /// hardly a word.
 const LETTERS: RangeInclusive<usize> = 5..=24;
 
 /// Calls `visit` with each word of a query that may have a typo, in order, and with its term. These are words of
-/// letters only, without stop words.
+/// letters only, without stop words, and long hexadecimal numbers.
 pub(crate) fn for_each_correctable(text: &str, mut visit: impl FnMut(&str, u64)) {
     let normalizer = Normalizer::default();
     for_each_word(text, Language::English, |word| {
         let is_letters = word.chars().all(|c| alphabet(c).is_some());
-        if is_letters && LETTERS.contains(&word.chars().count()) && !is_stop_word(word) {
+        let is_word = is_letters && LETTERS.contains(&word.chars().count()) && !is_stop_word(word);
+        if is_word || short_hash(word).is_some() {
             visit(word, hash(&normalizer.normal(word)));
         }
     });
 }
 
 /// The terms of content words at one edit from a word, with their normal forms: those that `is_asked`, by any of
-/// `normalizers`. Some occur twice.
+/// `normalizers`. Some occur twice. Of a long hexadecimal number it is the short form.
 ///
 /// An edit removes, adds or replaces one letter, or swaps two adjacent letters. The first letter is only changed by
 /// a swap. There is none if the first letter is of a script that is not corrected.
@@ -34,6 +36,10 @@ pub(crate) fn corrections(
     is_asked: impl Fn(u64) -> bool,
 ) -> Vec<(u64, String)> {
     let mut found = Vec::new();
+    if let Some(short) = short_hash(word) {
+        found.extend(Some((hash(short), short.to_owned())).filter(|&(term, _)| is_asked(term)));
+        return found;
+    }
     let Some(alphabet) = word.chars().next().and_then(alphabet) else {
         return found;
     };

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use super::analyser::with_kept;
 use super::language_choice::{Language, LanguageChoice};
+use super::normal::hash;
+use super::question_words::only_asks;
 use super::terms::{Inside, terms};
 
 /// Roles that are not names of people. Every other role is searched as a name.
@@ -133,6 +135,73 @@ fn is_generic(role: &str) -> bool {
     ROLES.iter().any(|known| known.eq_ignore_ascii_case(role))
 }
 
+// What is compared where equal and nearly equal texts are one hit.
+
+/// The most bytes of a line of a log.
+const LINE: usize = 500;
+
+/// Three numbers of a text: the first two are what equal texts and nearly equal ones have in common.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Gist {
+    /// Of the text in lower case, without white space and stops around it.
+    pub(crate) whole: u64,
+    /// Of the same with one sign for each number, time and id, if it has two or more, and is no
+    /// longer than a line of a log: a single number is a name.
+    pub(crate) shape: u64,
+    /// The bits of its words, if it only asks; 0 for a text that states something.
+    pub(crate) asks: u64,
+}
+
+impl Gist {
+    /// The numbers of a text.
+    pub(crate) fn of(text: &str) -> Self {
+        let mut whole = String::with_capacity(text.len());
+        let mut shape = String::with_capacity(text.len());
+        let mut numbers = 0;
+        let is_around =
+            |c: char| c.is_whitespace() || matches!(c, '.' | '?' | '!' | '。' | '？' | '！');
+        for piece in text.trim_matches(is_around).split_whitespace() {
+            if !whole.is_empty() {
+                whole.push(' ');
+                shape.push(' ');
+            }
+            let start = whole.len();
+            whole.extend(piece.chars().flat_map(char::to_lowercase));
+            numbers += mask_into(&mut shape, &whole[start..]);
+        }
+        Self {
+            whole: hash(&whole),
+            shape: hash(if numbers > 1 && whole.len() <= LINE {
+                &shape
+            } else {
+                &whole
+            }),
+            asks: if only_asks(text) { word_bits(text) } else { 0 },
+        }
+    }
+}
+
+/// One bit of 64 for each term of a text. Two different terms may have the same bit.
+pub(crate) fn word_bits(text: &str) -> u64 {
+    let bits = terms(text).into_iter().map(|term| 1 << (term % 64));
+    bits.fold(0, |all, bit: u64| all | bit)
+}
+
+/// Adds a piece in lower case, with `0` for each run of letters and digits that has a digit, and for each group of an
+/// id behind one; returns the number of these.
+fn mask_into(shape: &mut String, piece: &str) -> usize {
+    let (mut is_number, mut numbers) = (false, 0);
+    for run in piece.split_inclusive(|c: char| !c.is_alphanumeric()) {
+        let word = run.trim_end_matches(|c: char| !c.is_alphanumeric());
+        let is_hex = word.len() >= 4 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_number = word.chars().any(char::is_numeric) || is_number && is_hex;
+        numbers += usize::from(is_number);
+        shape.push_str(if is_number { "0" } else { word });
+        shape.push_str(&run[word.len()..]);
+    }
+    numbers
+}
+
 // Cuts a long text into overlapping passages, so that one good paragraph is not diluted by the rest.
 
 /// The length of a passage, in terms.
@@ -158,7 +227,7 @@ pub(super) fn has_character(passage: &Range<usize>, before: usize, terms: usize)
 
 // The words of a date: its month, year and day, in UTC.
 
-const MONTHS: [&str; 12] = [
+pub(super) const MONTHS: [&str; 12] = [
     "january",
     "february",
     "march",
@@ -304,6 +373,33 @@ mod tests {
             .map(|passage| whole(&fields, passage).len())
             .collect();
         assert_eq!(lengths, [164, 45]);
+    }
+
+    #[test]
+    fn nearly_equal_texts_differ_in_numbers_times_and_ids_only() {
+        let shape = |text| Gist::of(text).shape;
+        let line = shape("2026-05-07T12:00:03Z INFO pump-3 beat 17 in 4.5 ms (id 9f3c-beef-01)");
+        for text in [
+            "2026-05-08T13:10:53Z INFO pump-3 beat 18 in 14.5 ms (id 1f3c-0eef-01)",
+            "2026-05-08T13:10:53Z  info pump-12 beat 1800 in 0.5 ms (id 1f3c-feed-07).",
+        ] {
+            assert_eq!(shape(text), line, "{text}");
+        }
+        for text in [
+            "2026-05-08T13:10:53Z WARN pump-3 beat 18 in 14.5 ms (id 1f3c-0eef-01)",
+            "2026-05-08T13:10:53Z INFO kiln-3 beat 18 in 14.5 ms (id 1f3c-0eef-01)",
+        ] {
+            assert_ne!(shape(text), line, "{text}");
+        }
+        let whole = |text| Gist::of(text).whole;
+        assert_eq!(whole("The kiln is hot"), whole(" the kiln\nis hot. "));
+        assert_ne!(whole("kiln 3 is hot"), whole("kiln 4 is hot"));
+        assert_ne!(whole("x += 1"), whole("x -= 1"));
+        assert_ne!(shape("kiln 3 is hot"), shape("kiln 4 is hot"));
+        assert_eq!(whole("Where is it?"), whole("where is it"));
+        let asks = |text| Gist::of(text).asks;
+        assert_eq!(asks("The kiln is hot."), 0);
+        assert_eq!(asks("Is the kiln hot?"), word_bits("hot kiln"));
     }
 
     #[test]

@@ -3,6 +3,9 @@
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
+use rustc_hash::FxHashSet;
+
+use super::normal::hash;
 use super::stop_words::{is_english_stop_word, votes};
 use super::words::{Says, Scanner};
 use crate::error::{Error, ErrorKind};
@@ -229,9 +232,10 @@ impl Languages {
 
 // Detects the language of a text in Latin letters.
 //
-// A text is of a language if it has at least two more function words of that language than of English, and if at
-// least one in six of its words is such a function word. Only the text decides; all other texts are read as
-// English. If the user chose the languages, only these are detected, and the chosen default takes the place of
+// A text is of a language if it has at least two more function words of that language than of English, also if each
+// of them counts once, and if at least one in six of its words is such a function word: an identifier of a program that
+// looks like such a word stands there many times. All other texts are read as English. A query is read in a language
+// only if several entries are of it (`bm25::lexical`). If the user chose the languages, only these are detected, and the chosen default takes the place of
 // English.
 
 /// The least lead of a language over the default, in function words.
@@ -264,7 +268,8 @@ pub fn language_in(text: &str, choice: LanguageChoice) -> Language {
 
 /// The detected language, which may be Vietnamese.
 fn told(text: &str, choice: LanguageChoice) -> Language {
-    let (mut counts, mut english, mut words) = ([0; LANGUAGES.len()], 0, 0);
+    let (mut counts, mut english, mut words) = ([[0; 2]; LANGUAGES.len()], [0; 2], 0);
+    let mut seen = FxHashSet::default();
     let mut scanner = Scanner::default();
     for piece in text.split_whitespace() {
         scanner.for_each_word(piece, &mut |word, says| {
@@ -272,10 +277,17 @@ fn told(text: &str, choice: LanguageChoice) -> Language {
                 return;
             }
             words += 1;
-            english += usize::from(is_english_stop_word(word));
-            let votes = votes(word);
-            for (language, count) in counts.iter_mut().enumerate() {
-                *count += usize::from(votes >> language & 1);
+            let (is_english, votes) = (is_english_stop_word(word), votes(word));
+            if !is_english && votes == 0 {
+                return;
+            }
+            // All of them, and the different ones.
+            let add = [1, usize::from(seen.insert(hash(word)))];
+            for (at, add) in add.into_iter().enumerate() {
+                english[at] += add * usize::from(is_english);
+                for (language, count) in counts.iter_mut().enumerate() {
+                    count[at] += add * usize::from(votes >> language & 1);
+                }
             }
         });
     }
@@ -285,9 +297,12 @@ fn told(text: &str, choice: LanguageChoice) -> Language {
     };
     let others: Vec<Language> = choice.others().collect();
     // The first of equal ones.
-    let best = others.into_iter().rev().max_by_key(|&each| count(each));
-    let usual = count(choice.usual());
-    let certain = best.filter(|&each| is_certain(count(each), usual, words));
+    let best = others.into_iter().rev().max_by_key(|&each| count(each)[0]);
+    let [usual, different] = count(choice.usual());
+    let certain = best.filter(|&each| {
+        let [all, once] = count(each);
+        is_certain(all, usual, words) && once >= different + LEAD
+    });
     certain.unwrap_or(choice.usual())
 }
 
@@ -357,6 +372,11 @@ mod tests {
             ("GET /de/index.html 200 ms, usr/local/lib/python3", "en"),
             ("", "en"),
             ("Bùn lắng ở đâu và vì sao nó ở đó?", "en"),
+            ("os.path.join(os.sep, os.curdir, path)", "en"),
+            (
+                "deg = deg % 360\nif deg == 90 or deg == 270: return io, sin",
+                "en",
+            ),
         ] {
             assert_eq!(language_of(text).code(), language, "{text}");
         }

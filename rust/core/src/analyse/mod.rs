@@ -1,4 +1,4 @@
-//! The analysis `lexical-4`: it turns a text, with its speaker and date, into the terms that BM25 counts.
+//! The analysis `lexical-5`: it turns a text, with its speaker and date, into the terms that BM25 counts.
 //!
 //! A text is cut into words (`words`); words without content are left out (`stop_words`); every other word is brought to
 //! its normal form (`normal`), and the 64-bit hash of that is the term. Entries and queries are analysed in the
@@ -20,19 +20,19 @@ mod words;
 
 pub(crate) use corrections::corrections;
 pub(crate) use corrections::for_each_correctable;
-pub(crate) use fields::day;
 pub(crate) use fields::for_each_passage;
 pub use fields::{Fields, Speaker};
+pub(crate) use fields::{Gist, day, word_bits};
 pub use highlight::{Asked, best_window};
 pub(crate) use language_choice::LANGUAGES;
 pub(crate) use language_choice::language_of;
 pub use language_choice::{Language, LanguageChoice, Languages, language_in};
 pub use normal::{Normalizer, hash};
-pub(crate) use question_words::is_about_asker;
 pub(crate) use question_words::is_asking;
+pub(crate) use question_words::{is_about_asker, is_about_asking};
 pub(crate) use terms::alternatives;
 pub(crate) use terms::with_sorted_terms;
 pub use terms::{Alternatives, for_each_term_in, terms};
 
 /// The name of these rules, which stores keep. Every change of the rules that changes a term needs a new name.
-pub const ID: &str = "lexical-4";
+pub const ID: &str = "lexical-5";

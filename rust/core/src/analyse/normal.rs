@@ -91,6 +91,38 @@ impl Normalizer {
     /// The normal form of a word in lower case.
     #[must_use]
     pub fn normal<'a>(&self, word: &'a str) -> Cow<'a, str> {
+        if !word.is_ascii() && word.contains(|c| self.plainly(c).is_some()) {
+            let mut plain = String::with_capacity(word.len());
+            for c in word.chars() {
+                match self.plainly(c) {
+                    Some(letters) => plain.push_str(letters),
+                    None => plain.push(c),
+                }
+            }
+            return Cow::Owned(self.normal_of_folded(&plain).into_owned());
+        }
+        self.normal_of_folded(word)
+    }
+
+    /// The letters that people write in place of a letter that is no letter with an accent.
+    fn plainly(&self, c: char) -> Option<&'static str> {
+        Some(match c {
+            'ß' => "ss",
+            'æ' => "ae",
+            'œ' => "oe",
+            'þ' => "th",
+            'ł' => "l",
+            'ø' => "o",
+            'đ' | 'ð' => "d",
+            'ħ' => "h",
+            'ŧ' => "t",
+            // In Turkish it is a letter of its own.
+            'ı' if self.language != Language::Turkish => "i",
+            _ => return None,
+        })
+    }
+
+    fn normal_of_folded<'a>(&self, word: &'a str) -> Cow<'a, str> {
         if self.language == Language::English {
             let word = base(word.as_bytes()).unwrap_or(word);
             if is_plain(word) {
@@ -308,6 +340,43 @@ pub(super) fn fold_into(folded: &mut Vec<char>, text: &str) {
     }
 }
 
+/// The first digits of scripts with digits of their own; the others follow in order.
+const ZEROS: [u32; 36] = [
+    0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xDE6,
+    0xE50, 0xED0, 0xF20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90, 0x1B50,
+    0x1BB0, 0x1C40, 0x1C50, 0xA620, 0xA8D0, 0xA900, 0xA9D0, 0xA9F0, 0xAA50, 0xABF0, 0x104A0,
+];
+
+/// A code point as a spelling that people use for it: a digit of any script becomes one of ASCII, Persian letters those
+/// of Arabic. None for a sign without width, and for the points of Hebrew.
+fn spelled(c: char) -> Option<char> {
+    match c {
+        '\u{AD}'
+        | '\u{200B}'..='\u{200F}'
+        | '\u{2060}'
+        | '\u{FEFF}'
+        | '\u{591}'..='\u{5BD}'
+        | '\u{5BF}'
+        | '\u{5C1}'
+        | '\u{5C2}'
+        | '\u{5C4}'
+        | '\u{5C5}'
+        | '\u{5C7}' => None,
+        'ک' => Some('ك'),
+        'ی' => Some('ي'),
+        '\0'..='\u{65F}' => Some(c),
+        _ => {
+            let zero = ZEROS.partition_point(|&zero| zero <= u32::from(c));
+            let digit = u32::from(c) - ZEROS[zero.saturating_sub(1)].min(u32::from(c));
+            Some(
+                char::from_digit(digit, 10)
+                    .filter(|_| zero > 0)
+                    .unwrap_or(c),
+            )
+        }
+    }
+}
+
 const BREVE: char = '\u{306}';
 
 fn by_the_rule(folded: &mut Vec<char>, text: &str) {
@@ -317,6 +386,7 @@ fn by_the_rule(folded: &mut Vec<char>, text: &str) {
         before = c;
         is_of_letter || !('\u{300}'..='\u{36F}').contains(&c)
     });
+    let bare = bare.filter_map(spelled);
     folded.clear();
     folded.extend(bare.nfc());
 }
@@ -477,6 +547,7 @@ mod tests {
     #[test]
     fn accents_go_and_voicing_stays() {
         assert_eq!(fold("Café naïve Ａﬁ² ёй"), "Cafe naive Afi2 ей");
+        assert_eq!(fold("co\u{AD}op ٣٤٥ १२ ๔ שָׁלוֹם کی"), "coop 345 12 4 שלום كي");
         assert_eq!(fold("か\u{3099} ｶﾞ 각 हिन्दी"), "が ガ 각 हिन्दी");
     }
 }

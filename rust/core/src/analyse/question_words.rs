@@ -1,7 +1,8 @@
 //! The wording of a question: whether the question is about its asker, and which of its words only say that
 //! something is asked.
 //!
-//! Both rules apply to English only: they were measured in no other language.
+//! Both rules apply to English only: they were measured in no other language. Whether a message only asks is told in
+//! any language by its question marks.
 
 use std::sync::LazyLock;
 
@@ -46,6 +47,71 @@ pub(crate) fn is_about_asker(text: &str) -> bool {
     false
 }
 
+/// Words that a question without a question mark begins with, and those that follow the words of the first kind.
+const ASKS: [&str; 9] = [
+    "how", "what", "when", "where", "which", "who", "whom", "whose", "why",
+];
+const THEN: &str = "am are can could did do does had has have is long many might much of often old should was were \
+                    will would";
+const OPENS: &str = "am are can could did do does is was were will would";
+const AFTER: &str =
+    "a an any anybody anyone he i it my our she that the there they this we you your";
+
+/// Whether a text only asks: it has a question, and each other sentence has two words at most, such as a greeting.
+#[must_use]
+pub(super) fn only_asks(text: &str) -> bool {
+    let (mut is_asked, mut rest) = (false, text.trim());
+    while !rest.is_empty() {
+        let is_end = |&(at, c): &(usize, char)| {
+            let after = rest[at + c.len_utf8()..].chars().next();
+            matches!(c, '\n' | '。' | '？' | '！' | '؟')
+                || matches!(c, '.' | '?' | '!') && after.is_none_or(char::is_whitespace)
+        };
+        let end = rest.char_indices().find(is_end);
+        let (sentence, mark) = end.map_or((rest, '\n'), |(at, c)| (&rest[..at], c));
+        rest = end.map_or("", |(at, c)| rest[at + c.len_utf8()..].trim_start());
+        if matches!(mark, '?' | '？' | '؟') || (mark == '\n' && opens_question(sentence)) {
+            is_asked = true;
+        } else if sentence.split_whitespace().nth(2).is_some() || sentence.len() > 40 {
+            return false;
+        }
+    }
+    is_asked
+}
+
+/// Whether a sentence without a mark begins as a question or a request for an answer does.
+fn opens_question(sentence: &str) -> bool {
+    let is_of = |words: &str, word: &str| {
+        let mut words = words.split_ascii_whitespace();
+        words.any(|each| each.eq_ignore_ascii_case(word))
+    };
+    let mut words = sentence
+        .split_whitespace()
+        .skip_while(|word| word.eq_ignore_ascii_case("please"));
+    let (Some(first), Some(second)) = (words.next(), words.next()) else {
+        return false;
+    };
+    ASKS.iter().any(|each| each.eq_ignore_ascii_case(first)) && is_of(THEN, second)
+        || is_of(OPENS, first) && is_of(AFTER, second)
+        || GIVES.iter().any(|each| each.eq_ignore_ascii_case(first)) && is_of("me us", second)
+}
+
+/// Whether a query wants what was asked, and not an answer.
+#[must_use]
+pub(crate) fn is_about_asking(text: &str) -> bool {
+    const WORDS: [&str; 7] = [
+        "ask",
+        "asked",
+        "asking",
+        "asks",
+        "question",
+        "questions",
+        "wondered",
+    ];
+    let mut words = text.split(|c: char| !c.is_alphanumeric());
+    words.any(|word| WORDS.iter().any(|each| each.eq_ignore_ascii_case(word)))
+}
+
 /// Whether a term of an English question only says that something is asked.
 pub(crate) fn is_asking(term: u64) -> bool {
     static KNOWN: LazyLock<FxHashSet<u64>> = LazyLock::new(|| terms(ASKING).into_iter().collect());
@@ -79,6 +145,33 @@ mod tests {
             "Dove sono i libri che ho comprato, e dove sono le penne della scuola?",
         ] {
             assert!(!is_about_asker(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_only_asks_if_nothing_is_stated_beside_the_question() {
+        for text in [
+            "Where does the silt settle?",
+            "Hi there! Which delta is it? And why?",
+            "what is the pressure of the lock gate",
+            "please tell me the height of the weir",
+            "can you list the sluices",
+            "how many barges passed",
+            "闸门的压力是多少？",
+            "¿Dónde está el dique?",
+        ] {
+            assert!(only_asks(text), "{text}");
+        }
+        for text in [
+            "",
+            "The silt settles in the delta.",
+            "Where does it settle? The silt settles in the delta.",
+            "When I was at the weir it rained.",
+            "Will said that the sluice is shut",
+            "How are you? I moved to the delta last week.",
+            "See https://kiln.example/docs?id=42 for the height",
+        ] {
+            assert!(!only_asks(text), "{text}");
         }
     }
 

@@ -9,7 +9,7 @@ use super::normal::{Normalizer, hash};
 use super::stop_words::{
     is_english_stop_word, is_stop_word, is_stop_word_of_script, says_nothing, votes,
 };
-use super::words::{Says, Scanner};
+use super::words::{Says, Scanner, is_name, short_hash};
 
 /// Calls `visit` with each term of `text`, read in that language, in order.
 ///
@@ -168,7 +168,7 @@ impl Reader {
         let known = self.memo.words(keys, &mut told);
         for ((cluster, &told), bit) in clusters.iter().zip(&told).zip(0..) {
             if known >> bit & 1 == 1 {
-                found.push(told);
+                found.push_word(told, self.language, &text[cluster.start..cluster.end]);
             } else {
                 self.learn(text, cluster, found);
             }
@@ -179,11 +179,12 @@ impl Reader {
     #[inline(never)]
     fn learn(&mut self, text: &str, cluster: &Cluster, found: &mut Found<'_>) {
         let Cluster { key, start, end } = *cluster;
-        if is_plain_word(&text[start..end]) {
+        if is_plain_word(&text[start..end]) && short_hash(&text[start..end]).is_none() {
             // It may have been stored since the batch was looked up.
             let known = self.memo.word(key);
             let told = || self.terms.told(&mut self.memo, key, &text[start..end]);
-            found.push(known.unwrap_or_else(told));
+            let told = known.unwrap_or_else(told);
+            found.push_word(told, self.language, &text[start..end]);
             return;
         }
         let long = long_key(text.as_bytes(), start, end);
@@ -336,6 +337,15 @@ impl<'a> Found<'a> {
         self.count += usize::from((flags & Flags::SAYS != 0) | self.all);
         if self.count == AT_ONCE {
             self.flush();
+        }
+    }
+
+    /// Adds the term of a cluster that is one word, and of a name among the stop words.
+    #[inline]
+    fn push_word(&mut self, told: Told, language: Language, word: &str) {
+        self.push(told);
+        if told.flags.0 & (Flags::SAYS | Flags::INSIDE) == 0 && is_name(language, word) {
+            self.push_inside(told.term);
         }
     }
 

@@ -15,7 +15,11 @@
 //!   are words, and the whole is a word too, without hyphens and underscores. `in_progress` becomes `in`,
 //!   `progress`, `inprogress`; `v1.2.3` becomes `v1`, `2`, `3`, `1.2.3`: the `v` of a version is left out.
 //!
-//! Every other character separates words; emoji are not words.
+//! - A date in digits, `2026-05-07` or `7.5.2026`, becomes its year, month and day as people say them, and the whole.
+//! - An emoji is a word.
+//!
+//! Every other character separates words. The first seven digits of a long hexadecimal number, as people write a commit,
+//! and a stop word with a capital, which may be a name, are found, but do not count as words of the text.
 //!
 //! Each word comes with a mark whether it has content. A stop word has none. In Chinese (a run of Han characters
 //! only), a pair with a grammatical character has none either. In Japanese, where kana stand beside it, such a
@@ -23,6 +27,7 @@
 
 use crate::tokenize::{Class, fold as class_of};
 
+use super::fields::MONTHS;
 use super::language_choice::Language;
 use super::normal::fold_into;
 use super::stop_words::says_nothing;
@@ -35,8 +40,8 @@ pub(super) enum Says {
     Something,
     /// It is a stop word, or purely grammatical.
     Nothing,
-    /// It is a single character inside of a run of Han, kana or Hangul: a query for the character alone finds it,
-    /// but it does not count as a word of the text.
+    /// It is a single character inside of a run of Han, kana or Hangul, or another part or reading of a word: a query
+    /// for it alone finds it, but it does not count as a word of the text.
     Inside,
 }
 
@@ -82,11 +87,21 @@ impl Scanner {
             self.parts.clear();
             self.parts.push_str(word);
             self.parts.make_ascii_lowercase();
-            return visit(&self.parts, self.says(&self.parts));
+            let says = self.says(&self.parts);
+            visit(&self.parts, says);
+            if says == Says::Nothing && is_name(self.language, word) {
+                visit(&self.parts, Says::Inside);
+            }
+            return;
         }
         fold_into(&mut self.piece, piece);
         let mut at = 0;
         while at < self.piece.len() {
+            if is_emoji(self.piece[at]) {
+                visit(self.piece[at].encode_utf8(&mut [0; 4]), Says::Something);
+                at += 1;
+                continue;
+            }
             at = match self.class(at) {
                 Class::Separator | Class::Mark => at + 1,
                 Class::Cjk => self.read_run(at, visit),
@@ -145,6 +160,7 @@ impl Scanner {
         self.whole.clear();
         self.parts.clear();
         self.ends.clear();
+        let first = at;
         loop {
             at = self.read_word(at);
             self.cut_word();
@@ -153,10 +169,25 @@ impl Scanner {
                 None => break,
             }
         }
+        if let Some([year, month, day]) = self.date() {
+            for word in [year, MONTHS[month.parse().unwrap_or(1) - 1], day] {
+                visit(word.trim_start_matches('0'), Says::Something);
+            }
+            visit(&self.whole, Says::Something);
+            return at;
+        }
         let mut start = 0;
         for &end in &self.ends {
             let part = &self.parts[start..end];
-            visit(part, self.says(part));
+            let says = self.says(part);
+            visit(part, says);
+            let is_capital = start == 0 && end > 1 && self.piece[first].is_ascii_uppercase();
+            if is_capital && says == Says::Nothing && self.language == Language::English {
+                visit(part, Says::Inside);
+            }
+            if let Some(short) = short_hash(part) {
+                visit(short, Says::Inside);
+            }
             start = end;
         }
         if self.ends.len() > 1 {
@@ -164,6 +195,31 @@ impl Scanner {
             visit(whole, self.says(whole));
         }
         at
+    }
+
+    /// Year, month and day, if the compound is a date.
+    fn date(&self) -> Option<[&str; 3]> {
+        let &[one, two, three] = &self.ends[..] else {
+            return None;
+        };
+        let [a, b, c] = [
+            &self.parts[..one],
+            &self.parts[one..two],
+            &self.parts[two..three],
+        ];
+        let is_dotted = self.whole.contains('.');
+        let [year, month, day] = if is_dotted { [c, b, a] } else { [a, b, c] };
+        let is_of = |text: &str, most: u8| {
+            text.parse()
+                .is_ok_and(|number| (1..=most).contains(&number))
+        };
+        let is_short = |text: &str| text.len() == 2 || is_dotted && text.len() == 1;
+        let is_date = year.len() == 4
+            && is_short(month)
+            && is_short(day)
+            && self.parts.bytes().all(|byte| byte.is_ascii_digit())
+            && !year.starts_with('0');
+        (is_date && is_of(month, 12) && is_of(day, 31)).then_some([year, month, day])
     }
 
     fn says(&self, word: &str) -> Says {
@@ -292,6 +348,27 @@ fn plain_word(piece: &str) -> Option<&str> {
     is_plain.then(|| &piece[start..end])
 }
 
+/// Whether an English stop word, as it was written, may be a name: `The Who`, `Will`, `IT`.
+pub(super) fn is_name(language: Language, word: &str) -> bool {
+    language == Language::English && word.len() > 1 && word.as_bytes()[0].is_ascii_uppercase()
+}
+
+/// The first seven digits of a hexadecimal number of eight to 64 digits, with letters and digits, in lower case.
+pub(super) fn short_hash(word: &str) -> Option<&str> {
+    let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let is_hash = (8..=64).contains(&word.len())
+        && word.bytes().all(is_hex)
+        && word.bytes().any(|byte| byte.is_ascii_digit())
+        && word.bytes().any(|byte| byte.is_ascii_lowercase());
+    is_hash.then(|| &word[..7])
+}
+
+fn is_emoji(c: char) -> bool {
+    matches!(c,
+        '\u{2600}'..='\u{27BF}' | '\u{2B50}' | '\u{2B55}' | '\u{1F000}'..='\u{1F3FA}'
+        | '\u{1F400}'..='\u{1FAFF}')
+}
+
 fn is_apostrophe(c: char) -> bool {
     matches!(c, '\'' | '\u{2019}' | '\u{2BC}')
 }
@@ -404,6 +481,32 @@ mod tests {
     }
 
     #[test]
+    fn a_date_in_digits_is_one_in_words() {
+        assert_eq!(words("2026-05-07,"), ["2026", "may", "7", "20260507"]);
+        assert_eq!(words("7.5.2026"), ["2026", "may", "7", "7.5.2026"]);
+        assert_eq!(words("2026-15-07"), ["2026", "15", "07", "20261507"]);
+    }
+
+    #[test]
+    fn names_and_short_hashes_are_found_beside_words() {
+        let inside = |text: &str| {
+            let mut found = Vec::new();
+            Scanner::default().for_each_word(text, &mut |word, says| {
+                found.extend((says == Says::Inside).then(|| word.to_owned()));
+            });
+            found
+        };
+        assert_eq!(inside("Will"), ["will"]);
+        assert_eq!(inside("AT&T"), ["at"]);
+        assert_eq!(inside("will"), [] as [&str; 0]);
+        assert_eq!(
+            inside("9fceb02d0ae598e95dc970b74767f19372d61af8"),
+            ["9fceb02"]
+        );
+        assert_eq!(inside("12345678"), [] as [&str; 0]);
+    }
+
+    #[test]
     fn apostrophes_are_dropped() {
         assert_eq!(
             words("don't Ann's O’Brien dogs' 'quoted'"),
@@ -412,10 +515,10 @@ mod tests {
     }
 
     #[test]
-    fn cjk_is_read_in_pairs_and_emoji_are_no_words() {
+    fn cjk_is_read_in_pairs_and_an_emoji_is_a_word() {
         assert_eq!(
             words("abc漢字仮def 猫 😀❤\u{FE0F}"),
-            ["abc", "漢字", "字仮", "def", "猫"]
+            ["abc", "漢字", "字仮", "def", "猫", "😀", "❤"]
         );
         assert_eq!(words("Übergröße か\u{3099}く"), ["ubergroße", "がく"]);
     }
@@ -427,7 +530,7 @@ mod tests {
             words("ปี 2567 abcปลาdef"),
             ["ปี", "2567", "abc", "ปลา", "def"]
         );
-        assert_eq!(words("๒๕๖๗ปี"), ["๒๕๖๗", "ปี"]);
+        assert_eq!(words("๒๕๖๗ปี"), ["2567", "ปี"]);
         assert_eq!(words("ខ្មែរ"), ["ខ្ម", "្មែ", "មែរ"]);
         assert_eq!(words("བོད་ཡིག"), ["བོད", "ཡིག"]);
     }

@@ -235,7 +235,7 @@ impl LexicalIndex {
 
     /// The query read in all languages of the entries.
     fn in_languages<'a>(&self, query: &'a Query) -> Cow<'a, Query> {
-        let languages = self.languages.present();
+        let languages = self.languages.present(self.firsts.len());
         if languages.is_empty() {
             return Cow::Borrowed(query);
         }
@@ -283,12 +283,17 @@ impl LexicalIndex {
 //
 // Nearly all entries of most stores are English, so only the entries of other languages are stored.
 
+/// The least numbers of entries that settle that a language is used: in all, and one in so many.
+const ENOUGH: usize = 16;
+const FEW: usize = 50;
+
 /// The entries that are of another language than English.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OfEntries {
     /// Ascending by number.
     others: Vec<(u32, Language)>,
-    present: Languages,
+    /// How many entries each language has, by its number.
+    counts: [usize; LANGUAGES.len() + 1],
 }
 
 impl OfEntries {
@@ -296,7 +301,7 @@ impl OfEntries {
     pub(super) fn add(&mut self, entry: u32, language: Language) {
         if language != Language::English {
             self.others.push((entry, language));
-            self.present.add(language);
+            self.counts[usize::from(language.number())] += 1;
         }
     }
 
@@ -308,9 +313,17 @@ impl OfEntries {
         place.map_or(Language::English, |place| self.others[place].1)
     }
 
-    /// The languages of entries, except English.
-    pub(super) fn present(&self) -> Languages {
-        self.present
+    /// The languages that a query of `entries` entries is read in, except English: one entry in [`FEW`], or [`ENOUGH`]
+    /// of them, are of each. A few lines that look like another language do not make English stop words rare words.
+    pub(super) fn present(&self, entries: usize) -> Languages {
+        let mut present = Languages::default();
+        for language in LANGUAGES {
+            let count = self.counts[usize::from(language.number())];
+            if count >= ENOUGH || count * FEW > entries {
+                present.add(language);
+            }
+        }
+        present
     }
 
     /// Its size in memory, in bytes.

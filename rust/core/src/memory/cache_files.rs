@@ -11,13 +11,13 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
-use crate::analyse;
+use crate::analyse::{self, Gist};
 use crate::bm25::{Bm25Params, LexicalIndex};
 use crate::cache::{Reader, Writer};
 use crate::error::Result;
 use crate::id::{EntryId, SessionId};
 use crate::index::HashedTfIndex;
-use crate::memory::session_index::{Expiry, Reading, RequiredIndexes};
+use crate::memory::session_index::{Expiry, Reading, Repeats, RequiredIndexes};
 use crate::memory::store::Store;
 use crate::sqlite::{Finding, SessionRow, files, meta, session};
 use crate::tokenize::words;
@@ -346,6 +346,7 @@ pub(super) struct Snapshot {
     pub(super) revision: i64,
     pub(super) entries: Vec<(EntryId, i64)>,
     pub(super) expiry: Expiry,
+    pub(super) repeats: Repeats,
     /// The indexes that exist, here or in the file from which this was read.
     pub(super) has: RequiredIndexes,
     pub(super) lexical: Option<LexicalIndex>,
@@ -366,6 +367,12 @@ impl Snapshot {
         let points = expiring.clone().map(|&(point, _)| point);
         to.put(&points.collect::<Vec<u32>>())?;
         to.put(&expiring.map(|&(_, at)| at).collect::<Vec<i64>>())?;
+        let gists = self.repeats.gists().iter();
+        to.put(
+            &gists
+                .flat_map(|gist| [gist.whole, gist.shape, gist.asks])
+                .collect::<Vec<u64>>(),
+        )?;
         if let Some(lexical) = &self.lexical {
             to.begin(TERMS);
             lexical.write(&mut to)?;
@@ -397,8 +404,10 @@ impl Snapshot {
         }
         let (ids, times) = (from.array::<i64>()?, from.array::<i64>()?);
         let (points, ends) = (from.array::<u32>()?, from.array::<i64>()?);
+        let gists = from.array::<u64>()?;
         let fits = ids.is_sorted_by(|one, next| one < next)
             && ids.len() == times.len()
+            && ids.len() * 3 == gists.len()
             && points.len() == ends.len()
             && points.iter().all(|&point| (point as usize) < ids.len());
         if !fits || !from.is_done() {
@@ -431,6 +440,14 @@ impl Snapshot {
             revision,
             entries: ids.zip(times.iter().copied()).collect(),
             expiry,
+            repeats: gists
+                .chunks_exact(3)
+                .map(|gist| Gist {
+                    whole: gist[0],
+                    shape: gist[1],
+                    asks: gist[2],
+                })
+                .collect(),
             has,
             lexical,
             cosine,
@@ -485,6 +502,9 @@ mod tests {
             revision: 5,
             entries,
             expiry: Expiry::of(vec![(3, 900), (39, 100)]).unwrap(),
+            repeats: (0..40)
+                .map(|number| Gist::of(&number.to_string()))
+                .collect(),
             has: RequiredIndexes::BOTH,
             lexical: Some(lexical),
             cosine: Some(cosine),
@@ -536,6 +556,7 @@ mod tests {
         let mut again = read(&bytes, &row(), Reading::default()).unwrap();
         assert_eq!(again.entries, known.entries);
         assert_eq!(again.expiry, known.expiry);
+        assert_eq!(again.repeats.gists(), known.repeats.gists());
         for number in 40..200_i64 {
             assert_eq!(found(&again), found(&known), "{number} entries");
             for one in [&mut known, &mut again] {

@@ -4,7 +4,7 @@ use std::mem;
 
 use rusqlite::Connection;
 
-use crate::analyse::{Fields, LanguageChoice, Speaker, for_each_passage};
+use crate::analyse::{Fields, Gist, LanguageChoice, Speaker, for_each_passage};
 use crate::bm25::Document;
 use crate::embed::hashed_tf::counts;
 use crate::error::{Error, ErrorKind, Result};
@@ -197,6 +197,7 @@ impl Scope {
         }
         self.labels.only(&self.entries, &stays);
         self.expiry.only(&points);
+        self.repeats.only(&points);
         self.entries.retain(|(id, _)| stays(*id));
         self.dense = None; // vectors have the old numbers of entries
     }
@@ -204,6 +205,7 @@ impl Scope {
     /// Adds an entry to the existing indexes.
     pub(super) fn push(&mut self, id: EntryId, analysed: Analysed) -> Result<()> {
         self.expiry.push(self.entries.len(), analysed.expires_at);
+        self.repeats.push(analysed.gist);
         self.entries.push((id, analysed.created_at));
         self.add(id, analysed, self.made())
     }
@@ -311,6 +313,7 @@ impl Scope {
         if known.is_none() {
             self.expiry
                 .push(self.entries.len(), stored.entry.expires_at);
+            self.repeats.push(Gist::of(&stored.entry.text));
             self.entries.push((stored.id, stored.entry.created_at));
         }
         if !needs.is_nothing() {
@@ -330,6 +333,7 @@ impl Scope {
         if is_first {
             self.entries = known.entries;
             self.expiry = known.expiry;
+            self.repeats = known.repeats;
         }
         if let Some(lexical) = known.lexical {
             self.lexical = lexical;
@@ -374,6 +378,7 @@ pub(super) struct Analysed {
     pub(super) range: (i64, i64),
     pub(super) created_at: i64,
     pub(super) expires_at: Option<i64>,
+    pub(super) gist: Gist,
 }
 
 impl Analysed {
@@ -405,6 +410,7 @@ impl Analysed {
             range: (entry.start, entry.end),
             created_at: entry.created_at,
             expires_at: entry.expires_at,
+            gist: Gist::of(&entry.text),
         }
     }
 

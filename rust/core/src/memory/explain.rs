@@ -6,7 +6,7 @@ use crate::id::EntryId;
 use crate::index::Near;
 use crate::memory::catch_up::fields;
 use crate::memory::options::Ranker;
-use crate::memory::rank::{Analysis, Ranked, Ranking};
+use crate::memory::rank::{Analysis, By, Ranked, Ranking};
 use crate::memory::session_index::Scope;
 use crate::sqlite::NewEntry;
 
@@ -115,28 +115,26 @@ pub(super) fn explain(
     ranked: &Ranked,
     entry: &NewEntry,
 ) -> Explanation {
-    match query {
-        Analysis::Lexical(query) => {
+    match &query.by {
+        By::Lexical(query) => {
             let why = scope.why(query, ranked.point);
             Explanation::Lexical(explain_lexical(scope, why, ranked.point, entry))
         }
-        Analysis::Cosine(_) => Explanation::Cosine {
+        By::Cosine(_) => Explanation::Cosine {
             distance: 1.0 - ranked.parts.cosine,
         },
-        Analysis::Dense(query, _) | Analysis::Fused(query, _)
-            if ranking.ranker == Ranker::Lexical =>
-        {
+        By::Dense(query, _) | By::Fused(query, _) if ranking.ranker == Ranker::Lexical => {
             let why = scope.why(query, ranked.point);
             Explanation::Lexical(explain_lexical(scope, why, ranked.point, entry))
         }
-        Analysis::Dense(..) => ranked
+        By::Dense(..) => ranked
             .parts
             .near
             .map_or(Explanation::Cosine { distance: 1.0 }, Explanation::Dense),
-        Analysis::Fused(query, _) => {
+        By::Fused(query, _) => {
             Explanation::Fused(explain_fused(scope, query, ranking, ranked, entry))
         }
-        Analysis::Hybrid(query, _) => Explanation::Hybrid {
+        By::Hybrid(query, _) => Explanation::Hybrid {
             cosine: ranked.parts.cosine,
             share: ranked.parts.share,
             lexical: by_itself(

@@ -69,6 +69,6 @@ pub use namespace_search::{Across, Unread};
 pub use options::{Filter, Fusion, QueryVector, Ranker, SearchIndex, SearchOptions};
 pub use recall::{InContext, RecallAcross, RecallFound, RecallOptions};
 pub use search::{Answer, Found, Hit, as_json};
-pub use session_index::IndexSizes;
+pub use session_index::{IndexSizes, Repeated};
 pub use store::Store;
 pub use vectors::Embedded;

@@ -156,6 +156,8 @@ impl Store {
                         explanation: options.explain.then(explain),
                         score: ranked.score,
                         decay: ranked.parts.decay,
+                        asks: ranked.parts.asks,
+                        repeated: ranked.repeated,
                         session: Some(namespace.name(stored.session).to_owned()),
                         stored,
                     })

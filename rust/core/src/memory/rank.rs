@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::analyse::{Asked, LanguageChoice};
+use crate::analyse::{Asked, Gist, LanguageChoice, is_about_asking, word_bits};
 use crate::bm25::Query;
 use crate::embed::hash::HashRule;
 use crate::embed::hashed_tf::counts;
@@ -10,12 +10,30 @@ use crate::fusion::{self, Decay, Spread, weights};
 use crate::id::EntryId;
 use crate::index::{DenseIndex, Near};
 use crate::memory::options::{Fusion, QueryVector, Ranker, SearchIndex, SearchOptions};
-use crate::memory::session_index::Scope;
+use crate::memory::session_index::{Repeated, Scope};
 use crate::top_k::TopK;
 use crate::vector::SparseRow;
 
+/// A graph is asked for so many times more rows where too few of them are different hits.
+const MORE: usize = 8;
+
+/// The factor on the score of a message that only asks what the query asks: it is worth less than an answer.
+const ASKS: f64 = 0.7;
+
+/// The most words that only one of a message and the query has, if both ask the same: one in so many.
+const NEW: u32 = 4;
+
+/// A query, as its ranker takes it.
+pub(super) struct Analysis {
+    pub(super) by: By,
+    /// The bits of its words; none if it wants what was asked.
+    words: Option<u64>,
+    /// Whether the query has a number: then lines that differ in numbers are not one hit.
+    has_number: bool,
+}
+
 /// A query in the form that its ranker takes.
-pub(super) enum Analysis {
+pub(super) enum By {
     Lexical(Query),
     Cosine(SparseRow),
     Hybrid(Query, SparseRow),
@@ -33,39 +51,58 @@ impl Analysis {
         hash_rule: HashRule,
     ) -> Self {
         let terms = Query::of(query);
-        match (ranker, vector) {
-            (Ranker::Cosine, _) => Self::Cosine(counts(query, hash_rule)),
-            (Ranker::Hybrid, _) => Self::Hybrid(terms, counts(query, hash_rule)),
-            (Ranker::Dense, Some(vector)) => Self::Dense(terms, vector.clone()),
-            (Ranker::Fused, Some(vector)) => Self::Fused(terms, vector.clone()),
-            (Ranker::Lexical | Ranker::Dense | Ranker::Fused, _) => Self::Lexical(terms),
+        let by = match (ranker, vector) {
+            (Ranker::Cosine, _) => By::Cosine(counts(query, hash_rule)),
+            (Ranker::Hybrid, _) => By::Hybrid(terms, counts(query, hash_rule)),
+            (Ranker::Dense, Some(vector)) => By::Dense(terms, vector.clone()),
+            (Ranker::Fused, Some(vector)) => By::Fused(terms, vector.clone()),
+            (Ranker::Lexical | Ranker::Dense | Ranker::Fused, _) => By::Lexical(terms),
+        };
+        Self {
+            by,
+            words: (!is_about_asking(query)).then(|| word_bits(query)),
+            has_number: query.contains(char::is_numeric),
+        }
+    }
+
+    /// The factor on the score of a text. The documented rankers know no question.
+    fn asks(&self, text: Gist) -> f64 {
+        if matches!(self.by, By::Cosine(_) | By::Hybrid(..)) {
+            return 1.0;
+        }
+        let Some(words) = self.words else { return 1.0 };
+        let covers = |one: u64, other: u64| (other & !one).count_ones() * NEW <= other.count_ones();
+        if text.asks != 0 && covers(words, text.asks) && covers(text.asks, words) {
+            ASKS
+        } else {
+            1.0
         }
     }
 
     /// The terms of the query, as read in those languages.
     pub(super) fn asked(&self, query: &str, languages: LanguageChoice) -> Asked {
-        match self {
-            Self::Lexical(terms)
-            | Self::Hybrid(terms, _)
-            | Self::Dense(terms, _)
-            | Self::Fused(terms, _) => Asked::new(terms.looked_for(), languages),
-            Self::Cosine(_) => Asked::of(query).among(languages),
+        match &self.by {
+            By::Lexical(terms)
+            | By::Hybrid(terms, _)
+            | By::Dense(terms, _)
+            | By::Fused(terms, _) => Asked::new(terms.looked_for(), languages),
+            By::Cosine(_) => Asked::of(query).among(languages),
         }
     }
 
     /// The embedder of the query's vector, if there is one.
     pub(super) fn embedder(&self) -> Option<i64> {
-        match self {
-            Self::Dense(_, vector) | Self::Fused(_, vector) => Some(vector.embedder),
-            Self::Lexical(_) | Self::Cosine(_) | Self::Hybrid(..) => None,
+        match &self.by {
+            By::Dense(_, vector) | By::Fused(_, vector) => Some(vector.embedder),
+            By::Lexical(_) | By::Cosine(_) | By::Hybrid(..) => None,
         }
     }
 
     /// The decay of scores by age.
     fn decay(&self, options: &SearchOptions) -> Option<Decay> {
-        let own = match self {
-            Self::Hybrid(..) => Some(Decay::DOCUMENTED),
-            Self::Lexical(_) | Self::Cosine(_) | Self::Dense(..) | Self::Fused(..) => None,
+        let own = match self.by {
+            By::Hybrid(..) => Some(Decay::DOCUMENTED),
+            By::Lexical(_) | By::Cosine(_) | By::Dense(..) | By::Fused(..) => None,
         };
         options.decay.or(own)
     }
@@ -84,6 +121,8 @@ pub(super) struct Parts {
     pub(super) share: f64,
     /// The factor by which age lowered the score.
     pub(super) decay: f64,
+    /// The factor of a message that only asks.
+    pub(super) asks: f64,
 }
 
 /// An entry that matches. The better entry is greater; of equal scores the newer one, then the one with the smaller id.
@@ -95,6 +134,9 @@ pub(super) struct Ranked {
     /// Its number in the indexes.
     pub(super) point: u32,
     pub(super) parts: Parts,
+    /// Entries with the same key are one hit.
+    key: u64,
+    pub(super) repeated: Option<Repeated>,
 }
 
 impl Ord for Ranked {
@@ -135,27 +177,38 @@ pub(super) struct Ranking {
 /// The best entries so far.
 struct Best<'a> {
     scope: &'a Scope,
+    query: &'a Analysis,
     decay: Option<Decay>,
     options: &'a SearchOptions,
     /// Whether a search may return the point.
     admits: &'a dyn Fn(u32) -> bool,
+    /// Whether nearly equal lines are one hit.
+    joins: bool,
     kept: TopK<Ranked>,
 }
 
 impl Best<'_> {
-    /// Offers an entry. Gives the least score that can still be among the best; age can only lower a score.
+    /// Offers an entry. Gives the least score that can still be among the best; factors can only lower a score.
     fn offer(&mut self, point: u32, score: f64, parts: Parts) -> f64 {
         let ranked = self.scope.ranked(point, score, parts);
         let factor = |decay: Decay| decay.factor(ranked.created_at, self.options.now);
         let decay = self.decay.map_or(1.0, factor);
-        let score = score * decay;
+        let repeats = &self.scope.repeats;
+        let asks = self.query.asks(repeats.gists()[point as usize]);
+        let score = score * decay * asks;
         if score >= self.options.min_score && (self.admits)(point) {
-            let parts = Parts { decay, ..parts };
-            self.kept.offer(Ranked {
+            let offered = Ranked {
                 score,
-                parts,
+                parts: Parts {
+                    decay,
+                    asks,
+                    ..parts
+                },
+                key: repeats.key(point, self.joins),
                 ..ranked
-            });
+            };
+            self.kept
+                .offer_of_kind(offered, |one, other| one.key == other.key);
         }
         let least = self.kept.least();
         least.map_or(self.options.min_score, |least| least.score)
@@ -165,6 +218,8 @@ impl Best<'_> {
 impl Scope {
     /// The `limit` best entries that `admits` accepts, with at least the options' score, best first. Entries that it
     /// rejects still count for the weights of terms, neighbours and days.
+    ///
+    /// Lines of a log are one hit only if they would leave no place for others.
     pub(super) fn rank(
         &self,
         query: &Analysis,
@@ -172,46 +227,71 @@ impl Scope {
         options: &SearchOptions,
         admits: &dyn Fn(u32) -> bool,
     ) -> Ranking {
+        let found = self.rank_each(query, limit, options, admits, false);
+        let is_line = |ranked: &Ranked| self.repeats.is_line(ranked.point);
+        if query.has_number || found.best.len() < limit || !found.best.iter().any(is_line) {
+            return found;
+        }
+        self.rank_each(query, limit, options, admits, true)
+    }
+
+    fn rank_each(
+        &self,
+        query: &Analysis,
+        limit: usize,
+        options: &SearchOptions,
+        admits: &dyn Fn(u32) -> bool,
+        joins: bool,
+    ) -> Ranking {
         let mut best = Best {
             scope: self,
+            query,
             decay: query.decay(options),
             options,
             admits,
+            joins,
             kept: TopK::new(limit),
         };
         let (mut lacking, mut sides) = (0, None);
-        let ranker = match query {
-            Analysis::Lexical(query) => self.by_terms(query, &mut best),
-            Analysis::Cosine(row) if options.index != SearchIndex::Exact => {
+        let ranker = match &query.by {
+            By::Lexical(query) => self.by_terms(query, &mut best),
+            By::Cosine(row) if options.index != SearchIndex::Exact => {
                 // Without a graph, this gives nothing: the search builds the graph and starts again.
-                let graph = self.graph.iter();
-                let wanted = limit + self.expiry.gone(options.now).len();
-                for (id, distance) in graph.flat_map(|graph| graph.nearest(row, wanted)) {
-                    if let Some(point) = self.point(id) {
-                        best.offer(point, cosine_score(distance), of_distance(distance));
+                let mut wanted = limit + self.expiry.gone(options.now).len();
+                while let Some(graph) = &self.graph {
+                    let mut found = 0;
+                    for (id, distance) in graph.nearest(row, wanted) {
+                        found += 1;
+                        if let Some(point) = self.point(id) {
+                            best.offer(point, cosine_score(distance), of_distance(distance));
+                        }
                     }
+                    if best.kept.least().is_some() || found < wanted {
+                        break;
+                    }
+                    wanted *= MORE; // many of them are one hit
                 }
                 Ranker::Cosine
             }
-            Analysis::Cosine(row) => {
+            By::Cosine(row) => {
                 self.cosine.for_each_near(row, |neighbor| {
                     let parts = of_distance(neighbor.distance);
                     farthest(best.offer(neighbor.id, cosine_score(neighbor.distance), parts))
                 });
                 Ranker::Cosine
             }
-            Analysis::Hybrid(query, row) => {
+            By::Hybrid(query, row) => {
                 for (point, parts) in self.sides(query, row) {
                     best.offer(point, fusion::hybrid(parts.cosine, parts.share), parts);
                 }
                 Ranker::Hybrid
             }
-            Analysis::Dense(terms, vector) | Analysis::Fused(terms, vector) => {
+            By::Dense(terms, vector) | By::Fused(terms, vector) => {
                 let dense = self.dense.as_ref().filter(|dense| !dense.index.is_empty());
                 lacking = self.entries.len() - dense.map_or(0, |dense| dense.index.len());
-                match (dense, query) {
+                match (dense, &query.by) {
                     (None, _) => self.by_terms(terms, &mut best),
-                    (Some(dense), Analysis::Dense(..)) => {
+                    (Some(dense), By::Dense(..)) => {
                         dense.index.for_each_near(&vector.numbers, &mut |near| {
                             best.offer(near.id, cosine_score(1.0 - near.cosine), of(near));
                         });
@@ -237,8 +317,12 @@ impl Scope {
                 }
             }
         };
+        let mut best = best.kept.into_best_first();
+        for ranked in &mut best {
+            ranked.repeated = self.repeated(ranked.point, ranked.key, admits);
+        }
         Ranking {
-            best: best.kept.into_best_first(),
+            best,
             ranker,
             lacking,
             sides,
@@ -305,6 +389,8 @@ impl Scope {
             id,
             point,
             parts,
+            key: 0,
+            repeated: None,
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::memory::explain::{Explanation, explain};
 use crate::memory::index_map::HeldScope;
 use crate::memory::options::{QueryVector, Ranker, SearchOptions};
 use crate::memory::rank::Analysis;
-use crate::memory::session_index::{RequiredIndexes, Scope};
+use crate::memory::session_index::{Repeated, RequiredIndexes, Scope};
 use crate::memory::store::Store;
 use crate::sqlite::{
     EmbedderRow, SessionRow, StoredEntry, Transaction, entry, fact, repair, session, vectors,
@@ -28,8 +28,21 @@ pub struct Hit {
     pub score: f64,
     /// The factor by which age lowered the score; 1 for no effect.
     pub decay: f64,
+    /// The factor by which a message that only asks lost; 1 for any other.
+    pub asks: f64,
+    /// How often and when the text was said, if it was said more than once.
+    pub repeated: Option<Repeated>,
     /// The parts of the score, if the search asked for them.
     pub explanation: Option<Explanation>,
+}
+
+impl Hit {
+    /// The times that an answer shows, in milliseconds since 1970: when it was said; if it was said more than once,
+    /// the first and the last time too.
+    pub fn times(&self) -> impl Iterator<Item = i64> + use<> {
+        let ends = self.repeated.map(|said| [said.first, said.last]);
+        std::iter::once(self.stored.entry.created_at).chain(ends.into_iter().flatten())
+    }
 }
 
 /// The result of a search.
@@ -122,6 +135,8 @@ impl Store {
                         explanation: options.explain.then(explain),
                         score: ranked.score,
                         decay: ranked.parts.decay,
+                        asks: ranked.parts.asks,
+                        repeated: ranked.repeated,
                         stored,
                         session: None,
                     });
@@ -359,10 +374,12 @@ impl Store {
     }
 }
 
-/// The hits as a JSON array in one line, as `siltstone.tools.memory` writes them.
+/// The hits as a JSON array in one line, as `siltstone.tools.memory` writes them. `times` has the [`Hit::times`] of all
+/// hits as text.
 #[must_use]
-pub fn as_json(hits: &[Hit]) -> String {
-    const AROUND: usize = 120; // bytes beside the text, about
+pub fn as_json(hits: &[Hit], times: Vec<String>) -> String {
+    const AROUND: usize = 160; // bytes beside the text, about
+    let mut times = times.into_iter();
     let room = hits.iter().map(|hit| hit.stored.entry.text.len() + AROUND);
     let mut text = String::with_capacity(room.sum::<usize>() + 2);
     text.push('[');
@@ -379,8 +396,19 @@ pub fn as_json(hits: &[Hit]) -> String {
         // Writing into a string does not fail.
         let _ = write!(
             text,
-            ", \"source_range\": {{\"start\": {start}, \"end\": {end}}}}}"
+            ", \"source_range\": {{\"start\": {start}, \"end\": {end}}}"
         );
+        let mut put = |name: &str| {
+            let _ = write!(text, ", \"{name}\": ");
+            write_string(&times.next().unwrap_or_default(), &mut text);
+        };
+        put("said");
+        if let Some(repeated) = hit.repeated {
+            put("first");
+            put("last");
+            let _ = write!(text, ", \"times\": {}", repeated.times);
+        }
+        text.push('}');
     }
     text.push(']');
     text
@@ -404,7 +432,7 @@ mod tests {
         let [one, other] = ["one", "other"].map(|name| SessionId::new(name).unwrap());
         let options = SearchOptions::default();
         let answer = |id: &SessionId| store.answer(id, "silt", &options).unwrap();
-        assert_eq!(as_json(&answer(&one).found.hits), "[]");
+        assert_eq!(as_json(&answer(&one).found.hits, Vec::new()), "[]");
         store.insert(&one, &[entry(7), entry(8)]).unwrap();
         let before = answer(&one);
         let hits = store.find(&one, "silt", None, &options).unwrap().hits;
@@ -472,10 +500,19 @@ mod tests {
             let end = number + 1;
             format!(
                 "{{\"content\": \"silt \\\"{number}\\\"\\n\", \"score\": {score}, \
-                 \"source_range\": {{\"start\": {number}, \"end\": {end}}}}}"
+                 \"source_range\": {{\"start\": {number}, \"end\": {end}}}, \"said\": \"{number}h\"}}"
             )
         };
         let expected = format!("[{}, {}]", one(7, scores[0]), one(8, scores[1]));
-        assert_eq!(as_json(&hits), expected);
+        let times = || vec!["7h".to_owned(), "8h".to_owned()];
+        assert_eq!(as_json(&hits, times()), expected);
+        hits[0].repeated = Some(Repeated {
+            times: 3,
+            first: 1,
+            last: 2,
+        });
+        let json = as_json(&hits[..1], times());
+        let ends = ", \"said\": \"7h\", \"first\": \"8h\", \"last\": \"\", \"times\": 3}]";
+        assert!(json.ends_with(ends), "{json}");
     }
 }

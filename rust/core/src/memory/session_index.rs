@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
 
-use crate::analyse::LanguageChoice;
+use crate::analyse::{Gist, LanguageChoice};
 use crate::bm25::{Bm25Params, LexicalIndex, Query, Why};
 use crate::embed::hash::HashRule;
 use crate::error::Result;
@@ -50,6 +50,8 @@ pub(super) struct Scope {
     pub(super) entries: Vec<(EntryId, i64)>,
     /// The expiry times of entries.
     pub(super) expiry: Expiry,
+    /// The points with equal and nearly equal texts.
+    pub(super) repeats: Repeats,
     /// The ids of damaged rows of the session, ascending. No index has them.
     pub(super) damaged: Vec<EntryId>,
     /// The indexes that were built. Others are empty.
@@ -113,6 +115,7 @@ impl Scope {
             epoch: 0,
             entries: Vec::new(),
             expiry: Expiry::default(),
+            repeats: Repeats::default(),
             damaged: Vec::new(),
             made: RequiredIndexes::NOTHING,
             lexical: LexicalIndex::new(Bm25Params::default()),
@@ -165,6 +168,7 @@ impl Scope {
             revision: self.revision,
             entries: self.entries.clone(),
             expiry: self.expiry.clone(),
+            repeats: self.repeats.clone(),
             has: self.made,
             lexical: self.made.terms.then(|| self.lexical.clone()),
             cosine: self.made.buckets.then(|| self.cosine.clone()),
@@ -222,6 +226,29 @@ impl Scope {
         }
     }
 
+    /// How often the text of a hit was said, and when: of the points that pass, those that are one hit with it. None
+    /// where it was said once.
+    pub(super) fn repeated(
+        &self,
+        point: u32,
+        key: u64,
+        admits: &dyn Fn(u32) -> bool,
+    ) -> Option<Repeated> {
+        let mut found: Option<Repeated> = None;
+        for each in self.repeats.alike(point, key).filter(|&each| admits(each)) {
+            let (_, at) = self.entries[each as usize];
+            let known = found.get_or_insert(Repeated {
+                times: 0,
+                first: at,
+                last: at,
+            });
+            known.times += 1;
+            known.first = known.first.min(at);
+            known.last = known.last.max(at);
+        }
+        found.filter(|found| found.times > 1)
+    }
+
     /// The number of rows of the session that it has read, damaged rows included.
     pub(super) fn found(&self) -> usize {
         self.entries.len() + self.damaged.len()
@@ -260,6 +287,7 @@ impl Scope {
         let dense = self.dense.as_ref().map_or(0, |dense| dense.index.bytes());
         let graph = self.graph.as_ref().map_or(0, Graph::bytes);
         let beside = dense + graph + self.labels.bytes() + self.expiry.bytes();
+        let beside = beside + self.repeats.bytes();
         entries + self.lexical.bytes() + self.cosine.bytes() + beside
     }
 
@@ -414,6 +442,93 @@ impl Expiry {
         let points = points.filter_map(|&(point, at)| Some((place(point)?, at)));
         self.points = points.collect();
         self.soonest = self.points.iter().map(|&(_, at)| at).min();
+    }
+}
+
+// Texts that were said more than once.
+
+/// So many nearly equal texts are lines of a log, and are one hit: fewer may each state something.
+const LINES: u32 = 20;
+
+/// How often the text of a hit was said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeated {
+    /// 2 or more.
+    pub times: u32,
+    /// The first time, in milliseconds since 1970.
+    pub first: i64,
+    /// The last time.
+    pub last: i64,
+}
+
+/// The gists of the points of a scope, and which of them are alike.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Repeats {
+    gists: Vec<Gist>,
+    /// The point of the same shape before each point; itself for the first.
+    before: Vec<u32>,
+    /// The last point of each shape, and how many there are.
+    last: HashMap<u64, (u32, u32)>,
+}
+
+impl Repeats {
+    /// The gists of the points.
+    pub(super) fn gists(&self) -> &[Gist] {
+        &self.gists
+    }
+
+    /// Adds the next point.
+    pub(super) fn push(&mut self, gist: Gist) {
+        let point = u32::try_from(self.gists.len()).unwrap_or(u32::MAX);
+        let (last, count) = self.last.entry(gist.shape).or_insert((point, 0));
+        self.before.push(*last);
+        (*last, *count) = (point, *count + 1);
+        self.gists.push(gist);
+    }
+
+    /// Its approximate bytes.
+    fn bytes(&self) -> usize {
+        self.gists.capacity() * (size_of::<Gist>() + size_of::<u32>())
+            + self.last.capacity() * size_of::<(u64, (u32, u32))>()
+    }
+
+    /// Keeps only these points, which get new numbers.
+    pub(super) fn only(&mut self, left: &[(u32, i64)]) {
+        let left = left.iter().map(|&(point, _)| self.gists[point as usize]);
+        *self = left.collect();
+    }
+
+    /// Whether a point is a line of a log: many texts are nearly equal to it.
+    pub(super) fn is_line(&self, point: u32) -> bool {
+        self.last[&self.gists[point as usize].shape].1 >= LINES
+    }
+
+    /// The key of a point: points with the same key are one hit. If it `joins` lines of a log, theirs is their shape.
+    pub(super) fn key(&self, point: u32, joins: bool) -> u64 {
+        let gist = self.gists[point as usize];
+        if joins && self.is_line(point) {
+            gist.shape
+        } else {
+            gist.whole
+        }
+    }
+
+    /// The points that are one hit with a point of that key, the newest first.
+    fn alike(&self, point: u32, key: u64) -> impl Iterator<Item = u32> {
+        let shape = self.gists[point as usize].shape;
+        let (last, _) = self.last[&shape];
+        let before =
+            |&point: &u32| Some(self.before[point as usize]).filter(|&other| other != point);
+        let all = std::iter::successors(Some(last), before);
+        all.filter(move |&each| key == shape || self.gists[each as usize].whole == key)
+    }
+}
+
+impl FromIterator<Gist> for Repeats {
+    fn from_iter<T: IntoIterator<Item = Gist>>(gists: T) -> Self {
+        let mut made = Self::default();
+        gists.into_iter().for_each(|gist| made.push(gist));
+        made
     }
 }
 
