@@ -25,7 +25,7 @@ from siltstone.errors import StoreIoError
 from siltstone.events import CompactionCompleted, MemoryIndexed
 from siltstone.messages import RecalledMessage
 
-WINDOW = 8_000  #: of which 4,000 are the reserve and 800 the block: 3,200 tokens are the safe limit
+WINDOW = 11_200  #: of which 4,000 are the reserve and 4,000 the block: 3,200 tokens are the safe limit
 POLICY = SmartTrim.documented()
 LIMIT = 3_200
 
