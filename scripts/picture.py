@@ -39,7 +39,7 @@ def measured() -> tuple[list[int], list[int]]:
             said.append({"role": "user", "content": "How is the next one?"})
             session.append(said[-1])
             sent.append(session.prepare().tokens)
-            spoken.append(estimate_tokens(said, "weights"))
+            spoken.append(estimate_tokens(said, "blocks"))
             said.append({"role": "assistant", "content": answer})
             session.append(said[-1])
     return spoken, sent

@@ -81,8 +81,6 @@ class Told:
 
 
 def session_of(place: Path, name: str | Preset, window: int, model: Any, **options: Any) -> Session:
-    """A session of an agent whose tokenizer is known, so that its window is not reached before a trigger."""
-    options = {"agent_model": "gpt-5", **options}
     made = preset(name)
     shared = {"namespace": NAMESPACES[made.name]} if made.name in NAMESPACES else {}
     return Session.open(place, SESSION, preset=made, context_window=window, model=model, **shared, **options)

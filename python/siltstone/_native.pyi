@@ -138,9 +138,8 @@ def rendered_tokens(raws: list[Any], start: int, end: int, measure: str) -> tupl
     """The units of each message's lines, from *start* up to *end*, each line with its line break.
 
     By *measure* ``bytes`` a line counts a quarter of its bytes, rounded down; by ``code_points`` a third of
-    its code points, rounded up; by ``blocks`` as by ``bytes``, and at least 1; by ``weights`` and its
-    families as by :func:`text_tokens`. The second value is the position of the first message that Python
-    has to read.
+    its code points, rounded up; by ``blocks`` as by ``bytes``, and at least 1. The second value is the
+    position of the first message that Python has to read.
 
     Raises:
         ValueError: *measure* is none of these.

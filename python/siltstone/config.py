@@ -61,7 +61,7 @@ DOCUMENTED: Final = "documented"
 @dataclass(frozen=True, slots=True)
 class _EmergencySettings:
     context_window: int | None = None
-    estimator: str = "weights"
+    estimator: str = "blocks"
     summary_prefix: str = SUMMARY_PREFIX
 
 

@@ -308,21 +308,20 @@ def planned(policy: Compactor, history: Sequence[Message], trigger: Trigger) -> 
 
 
 def rescue(
-    tokens: int, policy: Compactor, context_window: int, token_rule: TokenRule, reserved_tokens: int = 0
+    tokens: int, policy: Compactor, context_window: int, reserved_tokens: int = 0
 ) -> tuple[Compactor, Trigger] | None:
     """The emergency fit under every policy: its policy and trigger if *tokens* exceed the window, else None.
 
     Args:
-        tokens: The size of the history, by *token_rule*.
-        policy: The session's policy.
+        tokens: The size of the history, by the policy's rule.
+        policy: The session's policy, which gives the rule.
         context_window: The window in tokens.
-        token_rule: The rule by which the window is kept.
         reserved_tokens: Tokens that are sent beside the history, and are part of the window.
     """
     if tokens + reserved_tokens <= context_window:
         return None
     rule, task = policy.request_rule, policy.keeps_task
-    fit = Emergency(estimator=token_rule, request_rule=rule, task=task)
+    fit = Emergency(estimator=policy.token_rule, request_rule=rule, task=task)
     return fit, Trigger(
         "overflow",
         "emergency",

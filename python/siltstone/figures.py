@@ -466,7 +466,7 @@ RULES = {
     "older": "older than what stays",
     "outranked": "the policy chose others",
 }
-_RULE = "weights"  #: how texts are counted whose tokens no compaction noted
+_RULE = "blocks"  #: how texts are counted whose tokens no compaction noted
 
 FateKind: TypeAlias = Literal["kept", "shortened", "summarised", "left"]
 """``kept``: it is in the view as it was. ``shortened``: a shorter text stands in its place. ``summarised``: a

@@ -9,16 +9,15 @@ These rules are each a sum of units over messages and one conversion at the end:
 ``chars/3-utf16``
     UTF-16 units of texts, tool arguments and results, divided by three and rounded up for each message,
     one at least: the estimate of the documented archive.
+``blocks``
+    The rule of policies: text and tool results by their bytes, media at a flat cost, assistant and
+    system messages by their JSON. Each of these is rounded by itself; their sum is the estimate.
 ``weights``
-    The rule of policies and of every window: text and tool results by the weights of their characters, media
-    at a flat cost, assistant and system messages by their JSON. Each of these is rounded by itself; their
-    sum is the estimate. A digit, a letter of each script, a sign and a blank weigh what tokenizers make of
-    them. The weights were fitted on public tokenizers, so that no estimate is much below the largest count
-    of any of them.
+    The same by the weights of characters: a digit, a letter of each script, a sign and a blank weigh what
+    tokenizers make of them. The weights were fitted on public tokenizers, so that no estimate is much below
+    the largest count of any of them.
 ``weights/qwen``
     The same with the weights of one family of tokenizers, for a model that is known: see :func:`rule_for`.
-``blocks``
-    The same by bytes, four to a token.
 ``bytes_total``
     The documented rule of tiered compaction: bytes of texts, results, names and arguments, of reasoning with
     its signature or what is encrypted of it, media at a flat number of bytes, divided by four and rounded
@@ -36,7 +35,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import islice
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
@@ -73,7 +72,6 @@ class TokenRule(ABC):
 
     name: str  #: As in ``estimate_tokens(..., rule=name)``.
     measure: Literal["bytes", "code_points", "blocks"] | None = None  #: the core's size that ``units`` is
-    line_measure: str | None = None  #: the core's name of the rule for lines of a summariser's material
     text_measure: TextMeasure | None = (
         None  #: the core's name of ``count_text``; None where only Python has it
     )
@@ -82,7 +80,7 @@ class TokenRule(ABC):
     def units(self, message: Message) -> int:
         """The units that *message* adds to the sum."""
 
-    def units_of_each(self, raws: list[Any], read: Callable[[int], Message]) -> Iterable[int]:
+    def units_of_each(self, raws: list[Any], read: Callable[[int], Message]) -> Iterator[int]:
         """The units of each of *raws*, as a history has them; *read* gives one as a message."""
         return (self.units(read(position)) for position in range(len(raws)))
 
@@ -106,7 +104,7 @@ class TokenRule(ABC):
 
 
 def rule(name: str | TokenRule) -> TokenRule:
-    """The rule with that name: ``weights`` or one of its families, or one of the documented ones.
+    """The rule with that name: ``bytes/4``, ``chars/3``, ``blocks`` or one of the documented ones.
 
     A rule is given back as it is.
 
@@ -129,10 +127,10 @@ def estimate_tokens(
 
     Args:
         x: A text; a message in any dialect, or one that was read; or a list of these.
-        rule: ``weights`` (what a session counts by), ``bytes/4`` (rounds down), ``chars/3`` (rounds up),
-            ``chars/3-utf16`` (the same of UTF-16 units, message by message), ``blocks`` (a rule per kind of
-            part), ``bytes_total`` or ``flat_tools`` (those of tiered compaction); or a rule of one's own,
-            such as :class:`siltstone.tokens.TokenizerRule`.
+        rule: ``bytes/4`` (rounds down), ``chars/3`` (rounds up), ``chars/3-utf16`` (the same of UTF-16
+            units, message by message), ``blocks`` (a rule per kind of part), ``bytes_total`` or
+            ``flat_tools`` (those of tiered compaction); or a rule of one's own, such as
+            :class:`siltstone.tokens.TokenizerRule`.
 
     Raises:
         ConfigError: no such rule.
@@ -156,14 +154,12 @@ def estimate_tokens(
             item if isinstance(item, Message) else read_message(item, place)
             for place, item in enumerate(given)
         )
-    if isinstance(chosen, _Weights):
-        return sum(chosen.units_of_each(given, lambda at: read_message(cast("RawMessage", given[at]), at)))
     return chosen.count(History(cast("list[RawMessage]", given)))  # the core walks over them
 
 
 class _JsonBytes(TokenRule):
     name = "bytes/4"
-    measure = line_measure = "bytes"
+    measure = "bytes"
     text_measure = ("bytes", 4, False, 0)
 
     def units(self, message: Message) -> int:
@@ -178,7 +174,7 @@ class _JsonBytes(TokenRule):
 
 class _JsonChars(TokenRule):
     name = "chars/3"
-    measure = line_measure = "code_points"
+    measure = "code_points"
     text_measure = ("code_points", 3, True, 0)
 
     def units(self, message: Message) -> int:
@@ -213,7 +209,7 @@ class _Utf16Thirds(TokenRule):
 
 class _Blocks(TokenRule):
     name = "blocks"
-    measure = line_measure = "blocks"
+    measure = "blocks"
     text_measure = ("bytes", 4, False, 1)
 
     def units(self, message: Message) -> int:
@@ -236,7 +232,7 @@ class _Blocks(TokenRule):
 
 class _Weights(TokenRule):
     def __init__(self, family: str = "") -> None:
-        self.name = self.line_measure = f"weights/{family}" if family else "weights"
+        self.name = f"weights/{family}" if family else "weights"
         self.text_measure = (self.name, 1, False, 0)
 
     def units(self, message: Message) -> int:
@@ -247,10 +243,8 @@ class _Weights(TokenRule):
             return text_tokens(message.said, self.name)
         return sum(map(self._part, message.parts))
 
-    def units_of_each(self, raws: list[Any], read: Callable[[int], Message]) -> Iterable[int]:
+    def units_of_each(self, raws: list[Any], read: Callable[[int], Message]) -> Iterator[int]:
         counts = message_tokens(raws, self.name)
-        if None not in counts:
-            return cast("list[int]", counts)
         return (self.units(read(at)) if count is None else count for at, count in enumerate(counts))
 
     def tokens(self, units: int) -> int:
@@ -434,14 +428,7 @@ def rule_for(model: str | None) -> TokenRule:
     return _RULES["/".join(["weights", *islice(found, 1)])]
 
 
-def window_rule(chosen: TokenRule | None, model: str | None) -> TokenRule:
-    """The rule by which the window of *model* is kept under a policy that counts by *chosen*.
-
-    A rule of the caller's own is trusted, and a family that the caller names; a documented rule is not.
-    """
-    if chosen is None or (chosen.name in _RULES and not chosen.name.startswith("weights/")):
-        return rule_for(model)
-    return chosen
+_rule = rule  # ``estimate_tokens`` has a parameter of that name
 
 
 # Counts the tokens of a message with the model's own tokenizer.
@@ -483,7 +470,7 @@ class TokenizerRule(TokenRule):
             )
         own = getattr(tokenizer, "name", None)
         self.name = name or f"tokenizer:{own if isinstance(own, str) else type(tokenizer).__name__}"
-        if self.name in _RULES:
+        if self.name in ("blocks", "bytes/4", "chars/3"):
             raise ConfigError(f"name must be one of its own, got {name!r}", field="name", value=name)
         self._encode: Any = encode
         self._known: dict[bytes, int] = {}
@@ -517,7 +504,7 @@ class TokenizerRule(TokenRule):
         try:
             return len(self._encode(text))
         except Exception:  # a lone surrogate, a special token: whatever it will not read
-            return rule("weights").count_text(text)
+            return rule("blocks").count_text(text)
 
     def _part(self, part: Part) -> int:
         if part.modality == "video":

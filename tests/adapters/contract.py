@@ -230,7 +230,6 @@ def opened(
         min_turns_between_compactions=1,
         recent_turn_budget=2,
         max_summary_tokens=200,
-        estimator="blocks",
     )
     chosen: dict[str, Any] = {
         "policy": siltstone.ThresholdCompactor(config),

@@ -28,7 +28,6 @@ def keeping(**settings: Any) -> ThresholdCompactor:
         "auto_compact_threshold": 4_000,
         "keep_user_messages": True,
         "recent_turn_budget": 0,
-        "estimator": "blocks",
         **settings,
     }
     return ThresholdCompactor(CompactionConfig(**settings))

@@ -163,22 +163,22 @@ def summaries_asked(policy: Any, messages: list[Any], window: int, place: Any) -
 
 
 def patient(**settings: Any) -> ThresholdCompactor:
-    return ThresholdCompactor(CompactionConfig(retry_delay=0, auto_compact_threshold=4_000, **settings))
+    return ThresholdCompactor(CompactionConfig(retry_delay=0, auto_compact_threshold=3_000, **settings))
 
 
 def test_a_step_that_is_due_early_and_has_nothing_to_do_asks_for_no_summary_early(tmp_path: Path):
     messages = talk(120, 60)
-    alone = summaries_asked(patient(), messages, 5_300, tmp_path / "alone")
+    alone = summaries_asked(patient(), messages, 4_000, tmp_path / "alone")
     chain = Chain(CompressToolOutput(), ClearToolResults(), patient())
-    assert summaries_asked(chain, messages, 5_300, tmp_path / "chain") == alone
+    assert summaries_asked(chain, messages, 4_000, tmp_path / "chain") == alone
     assert len(alone) > 2
 
 
 def test_results_that_are_cleared_early_enough_spare_the_summary(tmp_path: Path):
     messages = worked(30, 300)
     clear = ClearToolResults(ClearConfig(min_reclaim=0, keep_results=1, wait_for_cache=False))
-    assert summaries_asked(patient(), messages, 5_300, tmp_path / "alone")
-    assert summaries_asked(Chain(clear, patient()), messages, 5_300, tmp_path / "chain") == []
+    assert summaries_asked(patient(), messages, 4_000, tmp_path / "alone")
+    assert summaries_asked(Chain(clear, patient()), messages, 4_000, tmp_path / "chain") == []
 
 
 def due_at(context: dict[str, Any], *steps: Any, **options: Any) -> Any:

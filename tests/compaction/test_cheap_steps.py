@@ -40,7 +40,7 @@ from siltstone.messages import SubstituteMessage, read_history, validate_history
 from siltstone.testing import ScriptedModel
 from siltstone.tokens import rule
 
-WEIGHTS = rule("weights")
+BLOCKS = rule("blocks")
 READ = Trigger("manual", keeps_substitutes=True, reader="memory_get")
 
 
@@ -87,7 +87,7 @@ def test_all_but_the_newest_results_become_receipts_with_a_handle(step: Any):
     found = replaced(clear(keep_results=2), raws)
     assert sorted(found) == [2, 4, 6, 8]
     for seq, text in found.items():
-        tokens = WEIGHTS.count_text(filler(200 + (seq - 2) // 2))
+        tokens = BLOCKS.count_text(filler(200 + (seq - 2) // 2))
         assert text == (
             f'[result of read_file cleared: {tokens:,} tokens in 1 line; memory_get("m{seq}") reads it]'
         )
@@ -130,7 +130,7 @@ def test_what_was_cleared_is_not_cleared_again_and_a_cut_result_tells_its_whole_
     assert isinstance(outcome(view, clear(keep_results=0), trigger=READ)[1], Skip)
     cut = f'{filler(60)}\n[… 5,000 tokens cut; memory_get("m2") reads them …]\n{filler(60)}'
     told = replaced(clear(keep_results=0), [user("Go."), *call("a", cut)])
-    assert f"{5_000 + WEIGHTS.count_text(cut):,} tokens" in told[2]
+    assert f"{5_000 + BLOCKS.count_text(cut):,} tokens" in told[2]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_the_same_reading_stands_once_where_it_was_read_last():
     raws += call("b", "other " * 200, path="b.py")
     raws += call("c", "two " * 200, limit=2, path="a.py")
     assert replaced(drop(), raws) == {
-        2: '[read again in m6: 216 tokens in 1 line; memory_get("m2") reads it]'
+        2: '[read again in m6: 200 tokens in 1 line; memory_get("m2") reads it]'
     }
 
 
@@ -169,7 +169,7 @@ def test_the_same_text_counts_once_whatever_the_tool():
     raws = [user("Go."), *call("a", filler(200), name="run", command="x")]
     raws += call("b", filler(200), name="bash", command="y")
     assert replaced(drop(), raws) == {
-        2: '[the same text in m4: 288 tokens in 1 line; memory_get("m2") reads it]'
+        2: '[the same text in m4: 250 tokens in 1 line; memory_get("m2") reads it]'
     }
 
 
@@ -207,7 +207,7 @@ def test_in_a_list_without_a_session_a_receipt_names_no_tool_that_reads_it():
     done = compact(raws, policy=clear(keep_results=0), model=None, context_window=300)
     assert isinstance(done, Compacted)
     told = done.messages[2]["content"][0]["content"]
-    assert told == "[result of read_file cleared: 575 tokens in 1 line]"
+    assert told == "[result of read_file cleared: 500 tokens in 1 line]"
 
 
 def test_a_list_of_names_is_a_tuple_of_them():
@@ -240,10 +240,8 @@ def test_a_chain_stops_after_the_cheap_step_that_sufficed_and_goes_on_where_none
     model = ScriptedModel()
     results = [raw for n in range(8) for raw in call(f"c{n}", f"{n} " * 400, path=n)]
     raws = [user("Go."), *results, assistant("Done."), user("And?")]
-    settings = CompactionConfig(
-        auto_compact_threshold=900, recent_turn_budget=0, max_result_tokens=None, estimator="blocks"
-    )
-    steps = Chain(drop(estimator="blocks"), clear(estimator="blocks"), ThresholdCompactor(settings))
+    settings = CompactionConfig(auto_compact_threshold=900, recent_turn_budget=0, max_result_tokens=None)
+    steps = Chain(drop(), clear(), ThresholdCompactor(settings))
     history, result = outcome(
         raws, steps, model, trigger=replace(READ, reason="history_tokens", threshold=1_500)
     )
@@ -307,7 +305,7 @@ def test_whatever_was_read_the_rewrite_is_lawful_smaller_and_says_every_result(
     if isinstance(result, Skip):
         return
     assert_lawful(history, result)
-    assert WEIGHTS.count(result.messages) < WEIGHTS.count(history)
+    assert BLOCKS.count(result.messages) < BLOCKS.count(history)
     assert len(result.messages) == len(history)
     again = outcome([message.raw for message in result.messages], make(**settings), trigger=READ)[1]
     assert isinstance(again, Skip) or make is drop

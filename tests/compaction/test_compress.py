@@ -27,7 +27,7 @@ from siltstone.engine import Compacted
 from siltstone.messages import encode, read_message
 from siltstone.tokens import rule
 
-WEIGHTS = rule("weights")
+BLOCKS = rule("blocks")
 READ = Trigger("manual", keeps_substitutes=True, reader="memory_get")
 ROWS = json.dumps([{"id": n, "state": "open", "title": f"ticket {n}"} for n in range(60)])
 LOG = "".join(f"2026-05-01T10:00:{n:02} INFO step {n} done\n" for n in range(60))
@@ -93,11 +93,11 @@ def test_small_results_excluded_tools_and_skills_stay_and_so_does_what_saves_lit
 
 def test_the_bounds_of_what_is_touched_are_exact():
     result = call("a", ROWS)
-    size = WEIGHTS.count([read_message(result[1], 0)])
+    size = BLOCKS.count([read_message(result[1], 0)])
     found = shorter([user("Go."), *result], least_tokens=size)
     assert list(found) == [2]
     assert shorter([user("Go."), *result], least_tokens=size + 1) == {}
-    left = WEIGHTS.count([read_message(call("a", found[2])[1], 0)])
+    left = BLOCKS.count([read_message(call("a", found[2])[1], 0)])
     saved = (size - left) / size
     assert shorter([user("Go."), *result], min_saving=saved) == found
     assert shorter([user("Go."), *result], min_saving=saved + 0.001) == {}
@@ -120,7 +120,7 @@ def test_a_result_that_another_step_has_cut_is_not_compressed_on_top(tmp_path: P
             )
             session.offload(cut[1], 800)
             before = session.history()[2]
-            assert WEIGHTS.count([read_message(before, 0)]) > 400, (
+            assert BLOCKS.count([read_message(before, 0)]) > 400, (
                 "large enough, and of a structure that repeats"
             )
             session.append(whole[1])
@@ -229,4 +229,4 @@ def test_a_history_of_messages_reads_the_same_before_and_after():
     assert not isinstance(result, Skip)
     assert result.messages[1] is history[1]
     assert read_message(raws[2], 2).parts[0].text == ROWS
-    assert WEIGHTS.count(result.messages) < WEIGHTS.count(history)
+    assert BLOCKS.count(result.messages) < BLOCKS.count(history)

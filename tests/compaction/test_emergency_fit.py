@@ -31,7 +31,7 @@ BLOCKS = rule("blocks")
 
 
 def squeezed(raws: list[Raw], window: int):
-    history, compaction = run(raws, Emergency(window, estimator="blocks"), None)
+    history, compaction = run(raws, Emergency(window), None)
     assert BLOCKS.count(compaction.messages) <= window
     assert compaction.degraded == bool(compaction.discarded)
     assert compaction.usage == ()
@@ -43,7 +43,7 @@ def test_a_history_that_fits_is_left_alone():
     history = read_history(turn(0))
     tokens = BLOCKS.count(history)
     assert fit(history, tokens, BLOCKS) is None
-    assert outcome(turn(0), Emergency(tokens, estimator="blocks"), None)[1] == Skip(
+    assert outcome(turn(0), Emergency(tokens), None)[1] == Skip(
         "not_due", f"{tokens} tokens fit the window of {tokens}"
     )
 
@@ -201,10 +201,10 @@ def test_the_shortest_note_is_all_there_is_room_for():
     """Between what must stay and the window there may be room for the note and nothing else."""
     raws = [user(filler(100)), *exchange("a", filler(3_000))]
     with pytest.raises(ContextOverflowError) as caught:
-        run(raws, Emergency(150, estimator="blocks"), None)
+        run(raws, Emergency(150), None)
     least = caught.value.tokens
     with pytest.raises(ContextOverflowError):
-        run(raws, Emergency(least - 1, estimator="blocks"), None)
+        run(raws, Emergency(least - 1), None)
     for window in range(least, least + 100):
         compaction = squeezed(raws, window)
         assert broken_tool_groups(compaction.messages) == 0

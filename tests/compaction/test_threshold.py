@@ -165,7 +165,7 @@ def test_mk_35_a_single_turn_in_flight_keeps_its_request_and_newest_exchange():
 
 def test_the_newest_groups_of_a_turn_in_flight_stay_as_far_as_they_fit():
     raws = [*turn(0), user("Fix it."), *(m for n in range(5) for m in exchange(f"c{n}", filler(400)))]
-    _, compaction = run(raws, keeping(4, retained_token_budget=1_400))  # an exchange has some 620 tokens
+    _, compaction = run(raws, keeping(4, retained_token_budget=1_200))  # an exchange has some 540 tokens
     assert shape(compaction) == ["S", "2", "9", "10", "11", "12"]
 
 
@@ -219,9 +219,9 @@ def test_without_a_token_bound_exactly_that_many_turns_stay():
 def test_without_a_token_bound_a_turn_in_flight_that_is_all_there_is_gives_up_its_older_groups():
     """It would be over the threshold for ever; its request and the newest groups stay, in half of that."""
     raws = [user("Fix it."), *(m for n in range(6) for m in exchange(f"c{n}", filler(400)))]
-    free = keeping(4, auto_compact_threshold=2_800, retained_token_budget=None, max_result_tokens=None)
+    free = keeping(4, auto_compact_threshold=2_400, retained_token_budget=None, max_result_tokens=None)
     _, alone = run(raws, free)
-    assert shape(alone) == ["0", "S", "9", "10", "11", "12"], "an exchange has some 620 tokens"
+    assert shape(alone) == ["0", "S", "9", "10", "11", "12"], "an exchange has some 540 tokens"
     _, beside = run([*turn(0, words=800), *raws], free)
     assert shape(beside) == ["S", *map(str, range(2, 15))]
 

@@ -504,7 +504,7 @@ def test_a_view_that_the_net_has_cut_goes_on_as_long_term():
     session = play(immediate_window=4, recent_window=4)
     session.add(*said(20))
     waterfall = session.policy
-    session.policy = Emergency(110, estimator="blocks")
+    session.policy = Emergency(110)
     session.compact(Trigger("overflow", context_window=200))
     session.policy = waterfall
     assert len(session.summaries()) == 1

@@ -15,7 +15,6 @@ from siltstone import Entry, MemoryStore, SearchHit, Session, ThresholdCompactor
 from siltstone.errors import InvalidArgumentsError, StoreClosedError
 from siltstone.events import EntriesQuarantined
 from siltstone.hooks import Watched, watch
-from siltstone.tokens import rule
 from siltstone.tools.memory import memory_search
 
 ODD = [
@@ -63,9 +62,7 @@ def counted(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def by_search(session: Session, store: MemoryStore, budget: int | None = None) -> Any:
     """The tool that searches and writes each hit by itself."""
     return memory_search(
-        lambda query, limit, **_: store.search(session.session_id, query, limit),
-        budget=budget,
-        count=rule("weights").count_text,
+        lambda query, limit, **_: store.search(session.session_id, query, limit), budget=budget
     )
 
 

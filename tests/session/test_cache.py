@@ -181,7 +181,7 @@ def test_a_note_says_once_a_band_how_full_the_window_is_behind_all_that_is_cache
     with opened(policy, SimpleMemoryStore(), warn_at=(0.5, 0.8), reserved_tokens=200) as session:
         session.append(user("Go."))
         sent: list[Any] = []
-        for number in range(34):
+        for number in range(44):
             prepared = session.prepare()
             assert prepared.messages[: len(sent)] == sent, "the cached prefix stays"
             sent = prepared.history
@@ -195,7 +195,7 @@ def test_a_note_says_once_a_band_how_full_the_window_is_behind_all_that_is_cache
         log = session.log()
     assert len(notes) == 2
     assert [content.partition(" full")[0] for _, content in notes] == [
-        f"[The context window is {percent} %" for percent in (52, 80)
+        f"[The context window is {percent} %" for percent in (50, 80)
     ]
     assert not any("context window is" in str(raw) for raw in log)
 
@@ -247,7 +247,7 @@ def filled(session: Session, messages: int) -> list[str]:
 
 
 def test_a_band_is_told_once_by_the_next_process_by_a_fork_and_after_an_undo(tmp_path: Path):
-    half, most = "[The context window is 50 % fu", "[The context window is 82 % fu"
+    half, most = "[The context window is 52 % fu", "[The context window is 80 % fu"
     options: dict[str, Any] = {"context_window": 2_000, "warn_at": (0.5, 0.8)}
     with MemoryStore.open(tmp_path) as store:
         with opened(None, store, **options) as session:

@@ -76,7 +76,7 @@ def test_without_a_namespace_the_tool_is_that_of_one_session(store: Any) -> None
 def test_what_a_compaction_discards_stays_findable_for_all(store: Any) -> None:
     policy = ThresholdCompactor(CompactionConfig(recent_turn_budget=1, min_reduction=0.0))
     with session(store, "monday", policy=policy) as monday, session(store, "tuesday") as tuesday:
-        for number in range(16):
+        for number in range(6):
             monday.append(user(f"errand {number}: fetch the kettle"), assistant("I shall"))
         before = {hit.content for hit in tuesday.search("errand kettle", 20, scope="namespace")}
         monday.compact()

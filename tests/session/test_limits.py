@@ -45,7 +45,7 @@ def session() -> Any:
 
 
 def csv_at_turn_70(session: Session) -> None:
-    rows = "\n".join(f"{n},{n * 7},{n * 11}" for n in range(2_400))
+    rows = "\n".join(f"{n},{n * 7},{n * 11}" for n in range(12_000))
     session.append(user(f"Here it is:\n{rows}"))
     tokens = session.prepare().tokens
     session.recover(too_long(WINDOW + 9_000, WINDOW))

@@ -132,7 +132,7 @@ def test_rule_16_the_error_of_our_estimate_is_exposed(tmp_path: Path) -> None:
     with Session.open(tmp_path, "s", reserved_tokens=50) as session:
         assert session.estimate_error is None
         session.append(user("word " * 200))
-        ours = estimate_tokens(session.history(), "weights") + 50
+        ours = estimate_tokens(session.history(), "blocks") + 50
         session.append(assistant("ok"), usage={"input_tokens": 200})
         assert session.estimate_error == pytest.approx(ours / 200 - 1)
         session.append(user("more"))

@@ -101,7 +101,7 @@ def test_where_the_net_alone_is_due_its_plan_is_given(tmp_path: Path) -> None:
 
 def test_a_wish_of_the_model_is_planned_and_still_granted(tmp_path: Path) -> None:
     with Session.open(tmp_path, "s", policy=small(), model=ScriptedModel()) as session:
-        grown(session, 3)
+        grown(session, 5)
         assert session.plan().reason == "not_due"
         session.compact_tool.call({})
         assert session.plan().cause == "model"

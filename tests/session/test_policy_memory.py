@@ -197,7 +197,7 @@ def test_each_band_of_the_window_is_told_once_until_less_is_in_it(policy: Any):
     options = {"context_window": 1_000, "reserved_tokens": 100}
     store = SimpleMemoryStore()
     with opened(policy, None, store, hooks=[told.append], **options) as session:
-        said(session, 19, size=110)
+        said(session, 19, size=160)
         alerts = [each for each in told if isinstance(each, ContextWarning | ContextCritical)]
         assert [type(each) for each in alerts] == [ContextWarning, ContextCritical]
         assert [each.context_window for each in alerts] == [1_000, 1_000]
@@ -213,5 +213,5 @@ def test_a_session_that_is_opened_again_is_not_told_of_the_same_band(tmp_path: P
             MemoryStore.open(tmp_path) as store,
             opened(None, None, store, hooks=[told.append], context_window=500) as session,
         ):
-            said(session, count, size=170)
+            said(session, count, size=200)
     assert [type(each) for each in told] == [ContextWarning]

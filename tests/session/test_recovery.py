@@ -35,7 +35,7 @@ class Provider:
 
     def __call__(self, messages: list[Any]) -> str:
         self.calls += 1
-        tokens = estimate_tokens(messages, "weights")
+        tokens = estimate_tokens(messages, "blocks")
         if tokens > self.window:
             raise ValueError(f"prompt is too long: {tokens} tokens > {self.window} maximum")
         return "ok"
@@ -71,7 +71,7 @@ def test_what_recover_gives_is_within_the_window_where_its_aim_is_not(tmp_path: 
     model = ScriptedModel([RuntimeError("the summariser is down")])
     with Session.open(tmp_path, "s", policy=policy, model=model, context_window=window) as session:
         session.append(*conversation(24), user("next"))
-        tokens = estimate_tokens(session.history(), rule="weights")
+        tokens = estimate_tokens(session.history(), rule="blocks")
         assert tokens * 3 // 4 > 2 * window
         error = ValueError(f"prompt is too long: {tokens} tokens > {window} maximum")
         assert session.recover(error).tokens <= window
@@ -100,7 +100,7 @@ def test_a_limit_below_what_must_stay_changes_nothing_and_the_error_names_the_si
             answered(session, Provider(50))
         cause = str(caught.value.__cause__)
         assert re.search(
-            r"system messages 10\d, tools and what else is reserved 30, the last turn .* [1-9]", cause
+            r"system messages 5\d, tools and what else is reserved 30, the last turn .* [1-9]", cause
         )
         assert caught.value.__notes__ == [cause]
         assert (session.context_window, session.limits, session.history()) == (9_000, (), before)
@@ -207,7 +207,7 @@ def test_the_session_learns_from_a_refusal_how_large_a_request_may_be(
         tmp_path, "s", policy=POLICY, model=ScriptedModel(), context_window=10_000, hooks=[hook]
     ) as session:
         session.append(*conversation(), user("next"))
-        tokens = estimate_tokens(session.history(), rule="weights")
+        tokens = estimate_tokens(session.history(), rule="blocks")
         limit = tokens * 4 // 3
         session.recover(ValueError(said.format(size=2 * tokens, limit=limit)))
         assert session.context_window == (10_000 if share is None else limit // share)

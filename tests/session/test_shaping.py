@@ -16,7 +16,6 @@ from siltstone import (
     SimpleMemoryStore,
     SmartTrim,
     SmartTrimConfig,
-    estimate_tokens,
     presets,
 )
 from siltstone.archive.records import read_segments
@@ -61,7 +60,7 @@ def test_the_history_stays_whole_and_the_next_request_begins_with_all_of_it(sess
     session.append(*(said(number, "falcon" if number == 1 else "") for number in range(24)))
     session.append({"role": "user", "content": "tell me of the tides"})
     first = session.prepare()
-    assert estimate_tokens(first.messages, POLICY.token_rule) <= LIMIT
+    assert first.tokens <= LIMIT
     assert 1 in numbers(first)
     assert first.history == session.history() == session.log()
     assert len(first.messages) == 25 - len(numbers(first))
@@ -317,9 +316,7 @@ def test_recall_brings_what_was_left_out_of_this_request_alone(tmp_path: Path):
         assert 0 in numbers(prepared)
         assert prepared.messages[place + 1 :] == prepared.history[-1:], "it stands before the question"
         assert "Falkenburg" in prepared.recalled
-        assert estimate_tokens(prepared.messages, POLICY.token_rule) <= LIMIT + WINDOW // 10, (
-            "the reserve stays free"
-        )
+        assert prepared.tokens <= LIMIT + WINDOW // 10, "the reserve stays free"
     with MemoryStore.open(tmp_path) as store:
         assert all("recalled" not in entry.content for entry in store.entries("s").entries)
 

@@ -197,11 +197,11 @@ def _form(shown: Shown, stored: M, request: M, dialect: HostDialect[M]) -> M:
         return dialect.part(request, shown.pieces or ())
     place = 0 if shown.pieces is None else shown.pieces[0]
     cut = dialect.read(message)
-    tokens = rule("weights").count([read_message(each, 0) for each in cut])
-    smaller = clamp_result(read_message(after[place], 0), tokens, rule("weights"))
+    tokens = rule("blocks").count([read_message(each, 0) for each in cut])
+    smaller = clamp_result(read_message(after[place], 0), tokens, rule("blocks"))
     if smaller is not None and isinstance(smaller.raw, Mapping):
         return dialect.write(smaller.raw, "substitute", request if shown.pieces is None else None)
-    if rule("weights").count([read_message(after[place], 0)]) > tokens:
+    if rule("blocks").count([read_message(after[place], 0)]) > tokens:
         return message
     return request if shown.pieces is None else dialect.part(request, shown.pieces)
 

@@ -410,7 +410,7 @@ def context(
     store: StorePath,
     session: SessionId,
     window: Annotated[int | None, typer.Option(min=1, help="The model's window in tokens.")] = None,
-    estimator: Annotated[str, typer.Option(help="How tokens are counted.")] = "weights",
+    estimator: Annotated[str, typer.Option(help="How tokens are counted.")] = "blocks",
     as_json: AsJson = False,
 ) -> None:
     """Show the tokens in the context of a session, by category.

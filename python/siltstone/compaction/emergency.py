@@ -319,7 +319,7 @@ class Emergency(Compactor):
     Args:
         context_window: The window in tokens, for callers that do not name it with the call; if both are
             known, the smaller one counts.
-        estimator: The token rule: ``"weights"``, ``"bytes/4"`` or ``"chars/3"``, or your own rule, such as
+        estimator: The token rule: ``"blocks"``, ``"bytes/4"`` or ``"chars/3"``, or your own rule, such as
             :class:`siltstone.tokens.TokenizerRule`.
         summary_prefix: The first text of a summary message, before a blank line.
         request_rule: Decides which text beside tool results is a request.
@@ -335,7 +335,7 @@ class Emergency(Compactor):
         self,
         context_window: int | None = None,
         *,
-        estimator: str | TokenRule = "weights",
+        estimator: str | TokenRule = "blocks",
         summary_prefix: str = SUMMARY_PREFIX,
         request_rule: RequestRule = is_request,
         task: bool = False,

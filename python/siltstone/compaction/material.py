@@ -330,7 +330,7 @@ def _tokens(messages: Excerpt, token_rule: TokenRule) -> Iterator[Sequence[int]]
     """The tokens of the lines of each message, each line with its line break; those of many at once."""
     for at, end in messages.spans:
         while at < end:
-            counts, at = rendered_tokens(messages.history.shown, at, end, token_rule.line_measure or "")
+            counts, at = rendered_tokens(messages.history.shown, at, end, token_rule.measure or "")
             yield counts
             if at < end:  # a message that the core does not read
                 items = items_of([messages.history[at]], "")
@@ -342,7 +342,7 @@ def _tokens(messages: Excerpt, token_rule: TokenRule) -> Iterator[Sequence[int]]
 # a label.
 GROWTH = 3
 TOKENS_PER_PART = 16
-CHARACTERS_PER_TOKEN = 16  # no token rule has more code points in a token: blanks weigh least
+CHARACTERS_PER_TOKEN = 4  # no token rule has more code points in a token
 
 SMALLEST_PIECE = 16  # tokens: in a smaller piece the indent of a split line would take most of the room
 
@@ -408,7 +408,7 @@ class Material:
         self._rule = token_rule
         self._unread: Unread | None = None
         self._waiting: deque[Segment | Run]
-        if isinstance(discarded, Excerpt) and token_rule.line_measure is not None:
+        if isinstance(discarded, Excerpt) and token_rule.measure is not None:
             self._waiting = deque(_segments(discarded.summaries, summary_prefix))
             self._unread = Unread(discarded.without_summaries, token_rule)
         else:

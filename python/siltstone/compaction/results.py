@@ -131,7 +131,7 @@ class InPlaceConfig:
     trigger_tokens: int = 50_000
     min_reclaim: int = 2_000
     least_tokens: int = 100
-    estimator: str | TokenRule = "weights"
+    estimator: str | TokenRule = "blocks"
     wait_for_cache: bool = True
     wait_until: float = 0.75
     in_use: InUse = loads_what_is_used
@@ -393,7 +393,7 @@ class CompressConfig:
     min_saving: float = 0.25
     seen_bytes: int = 262_144
     exclude_tools: tuple[str, ...] = ()
-    estimator: str | TokenRule = "weights"
+    estimator: str | TokenRule = "blocks"
     in_use: InUse = loads_what_is_used
 
     def __post_init__(self) -> None:

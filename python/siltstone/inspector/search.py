@@ -20,7 +20,7 @@ RANKERS = tuple(ranker for ranker in get_args(Ranker) if ranker not in ("dense",
 _SHORT = 640  #: characters of a hit before it is unfolded
 MOST_HITS = 50
 RECALLS = 20  #: recalls of a page
-RULE = "weights"  #: how a block is counted
+RULE = "blocks"  #: how a block is counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ class Subject:
 # The page of all sessions: which there are, filtered and sorted.
 
 PAGE = 50  #: sessions of a page
-_RULE = "weights"  #: how the command line counts a context where nobody says otherwise
+_RULE = "blocks"  #: how the command line counts a context where nobody says otherwise
 _LONG = 1_000  #: messages without a compaction that are not counted anew: the log has their tokens
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
@@ -425,7 +425,7 @@ def _steps(most: int) -> Iterable[int]:
 
 # The page of one session: its context over time, the parts of the context now, and every compaction.
 
-RULE = "weights"  #: how the command line counts a context where nobody says otherwise
+RULE = "blocks"  #: how the command line counts a context where nobody says otherwise
 COMPACTIONS_A_PAGE = 200  #: turns of a page
 
 

@@ -235,7 +235,7 @@ class SessionMemory:
         full = breakdown(
             read_history(self.session.history()),
             self.session.context_window,
-            estimator="weights",
+            estimator="blocks",
             messages_seen=self.session.store.stats(self.session.session_id).messages,
         )
         return {

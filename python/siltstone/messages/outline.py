@@ -158,10 +158,6 @@ class History(Sequence[Message]):
         self._sums[id(rule)] = rule, sums
         return sums
 
-    def knows(self, rule: Measure, units: Iterable[int]) -> None:
-        """Takes the units of each message by *rule*, a rule that the core does not measure by."""
-        self._sums[id(rule)] = rule, list(accumulate(units, initial=0))
-
     def units(self, rule: Measure) -> int:
         """The units of the whole history, by *rule*."""
         known = self._sums.get(id(rule))

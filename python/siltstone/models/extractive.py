@@ -27,13 +27,13 @@ class ExtractiveModel:
     up to 85 % of the room; the rest goes to the most salient new lines, none of them twice.
 
     Args:
-        rule: The token rule by which the answer stays within ``max_tokens``: ``"weights"``,
+        rule: The token rule by which the answer stays within ``max_tokens``: ``"blocks"``,
             ``"bytes/4"`` or ``"chars/3"``, or a rule of one's own.
     """
 
     provider = None  #: for traces: none, since nobody is asked
 
-    def __init__(self, rule: str | TokenRule = "weights") -> None:
+    def __init__(self, rule: str | TokenRule = "blocks") -> None:
         self._rule = tokens.rule(rule)
         self._in_code_points = self._rule.name == "chars/3"
         self._per_token = 3 if self._in_code_points else 4  # the size that is one token at most
@@ -54,8 +54,8 @@ class ExtractiveModel:
         selection = Selection(material, self._in_code_points)
         room = self._per_token * min(request.max_tokens, self._worth(selection.earlier_size, given))
         text = selection.within(room)
-        while count(text) > request.max_tokens and room > 1:  # most rules count more
-            room = min(room - 1, room * request.max_tokens // count(text))
+        while count(text) > request.max_tokens and room > 1:  # a tokenizer may count more
+            room = room * 3 // 4
             text = selection.within(room)
         usage = UsageRecord(EXTRACTIVE, given + asked, count(text), purpose=request.purpose)
         return Completion(text, usage, stop_reason="stop")

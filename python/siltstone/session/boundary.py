@@ -71,7 +71,7 @@ class Prepared(_LentSlot):
             results without a call are left out.
         history: The list that a host may store: the view without recalled context and such repairs, and with
             the messages that only this request leaves out.
-        tokens: The size of *messages*, by the rule of the session's window.
+        tokens: The size of *messages*, by the policy's estimator.
         outcomes: The attempts at this boundary: the policy's compaction if one was due, then the emergency
             compactions if the window was still exceeded.
         recalled: The content of the recalled message; empty if there is none.
@@ -225,20 +225,20 @@ def boundary(
         core.check_open()
     if policy is None:
         core.follow()
-        state, is_noted = passed(core)
+        state, is_noted = passed(core, None)
         return state, prepared(core, state, [], is_noted=is_noted)
     outcomes = landed(core, policy) if core.background.job is not None else []
     state = core.follow()
-    at, window, request = state.clock.boundary, core.context_window, _tokens(core, state)
+    at, window, request = state.clock.boundary, core.context_window, _tokens(core, state, policy)
     fits = window is None or request + _unreserved(core, state, policy) <= window
     if not fits:
         check_view(core, state, policy)
     trigger = asked or due(core, state, policy, request_bytes, tells=True)
     if trigger is None and fits and not outcomes and core.state is state:  # as at most boundaries
-        after, is_noted = passed(core, request)
+        after, is_noted = passed(core, policy, request)
         if after.view is state.view:
             tokens = request - core.reserved_tokens
-            return after, prepared(core, after, outcomes, is_noted=is_noted, tokens=tokens)
+            return after, prepared(core, after, outcomes, policy, is_noted=is_noted, tokens=tokens)
         return (yield from _fitted(core, policy, at, after, outcomes, is_noted=is_noted))
     if trigger is not None and _in_background(core, policy, trigger):
         outcomes += _begun(core, state, policy, trigger)
@@ -246,9 +246,9 @@ def boundary(
         _tell_triggered(core, policy, trigger)
         outcomes.append((yield from compaction(core, policy, trigger, at)))
         _tell_ended(core, policy, outcomes[-1])
-    if outcomes or not fits or _fitting(core, core.state) is None:
+    if outcomes or not fits or _fitting(core, core.state, policy) is None:
         outcomes += yield from within_window(core, policy, at)
-    state, is_noted = passed(core)
+    state, is_noted = passed(core, policy)
     return (yield from _fitted(core, policy, at, state, outcomes, is_noted=is_noted))
 
 
@@ -262,11 +262,11 @@ def _fitted(
     is_noted: bool,
 ) -> Steps[tuple[SessionState, Prepared]]:
     """The answer of the boundary *at*, after an emergency fit if another thread has appended too much."""
-    answered = _fitting(core, state)
+    answered = _fitting(core, state, policy)
     while answered is None:
         outcomes += yield from within_window(core, policy, at)
-        answered = _fitting(core, core.state)
-    return answered, prepared(core, answered, outcomes, is_noted=is_noted)
+        answered = _fitting(core, core.state, policy)
+    return answered, prepared(core, answered, outcomes, policy, is_noted=is_noted)
 
 
 def landed(core: SessionCore, policy: Compactor) -> list[Outcome]:
@@ -379,7 +379,9 @@ def _tell_ended(core: SessionCore, policy: Compactor, outcome: Outcome) -> None:
         )
 
 
-def passed(core: SessionCore, tokens: int | None = None) -> tuple[SessionState, bool]:
+def passed(
+    core: SessionCore, policy: Compactor | None, tokens: int | None = None
+) -> tuple[SessionState, bool]:
     """Counts the boundary, and alerts hooks when the request enters a higher band of the window.
 
     *tokens* is the size of the request, if the request is not the view.
@@ -391,7 +393,7 @@ def passed(core: SessionCore, tokens: int | None = None) -> tuple[SessionState, 
     if window is None:
         return core.pass_boundary(), False
     if tokens is None:
-        tokens = _tokens(core, state)
+        tokens = _tokens(core, state, policy)
     band = band_of(tokens, window)
     alert = alert_of(tokens, window) if band > state.clock.band else None
     noted = band_at(core.warn_at, tokens, window) if core.warn_at else 0
@@ -416,7 +418,7 @@ def forecast(core: SessionCore, policy: Compactor | None, asked: Trigger | None 
     trigger = asked or due(core, state, policy)
     if trigger is None and core.context_window is not None:
         beside = core.reserved_tokens + _unreserved(core, state, policy)
-        fit = rescue(state.view.tokens, policy, core.context_window, state.view.rule, beside)
+        fit = rescue(view.tokens, policy, core.context_window, beside)
         policy, trigger = fit or (policy, None)
     if trigger is None:
         return replace(idle, reason="not_due")
@@ -425,8 +427,8 @@ def forecast(core: SessionCore, policy: Compactor | None, asked: Trigger | None 
 
 def check_view(core: SessionCore, state: SessionState, policy: Compactor) -> None:
     """Raises ContextOverflowError before any change, if not even the emergency fit could help."""
-    window, fixed = core.context_window, _fixed(core, state)
-    if window is not None and state.view.tokens + fixed > window:
+    view, window, fixed = state.view.recounted(policy.token_rule), core.context_window, _fixed(core, state)
+    if window is not None and view.tokens + fixed > window:
         check_fit(core, policy, window, fixed)
 
 
@@ -439,8 +441,9 @@ def check_fit(core: SessionCore, policy: Compactor, window: int, beside: int | N
     from siltstone.engine import check_room
 
     state, beside = core.follow(), core.reserved_tokens if beside is None else beside
+    view = state.view.recounted(policy.token_rule)
     trigger = _completed(core, state, policy, Trigger("overflow", reserved_tokens=beside))
-    check_room(state.view.messages(), window, state.view.rule, trigger, policy.request_rule)
+    check_room(view.messages(), window, policy.token_rule, trigger, policy.request_rule)
 
 
 def can_hold(core: SessionCore, policy: Compactor, window: int, beside: int | None = None) -> bool:
@@ -452,15 +455,16 @@ def can_hold(core: SessionCore, policy: Compactor, window: int, beside: int | No
     return True
 
 
-def _fitting(core: SessionCore, state: SessionState) -> SessionState | None:
+def _fitting(core: SessionCore, state: SessionState, policy: Compactor) -> SessionState | None:
     """*state* if its view fits the window, else None."""
     window = core.context_window
-    return state if window is None or _tokens(core, state) <= window else None
+    return state if window is None or _tokens(core, state, policy) <= window else None
 
 
-def _tokens(core: SessionCore, state: SessionState) -> int:
+def _tokens(core: SessionCore, state: SessionState, policy: Compactor | None) -> int:
     """The tokens of the request of *state*: its view as it is sent, and the reserved tokens."""
-    return state.view.sendable().tokens + core.reserved_tokens
+    sent = state.view.sendable()
+    return (sent if policy is None else sent.recounted(policy.token_rule)).tokens + core.reserved_tokens
 
 
 def _unreserved(core: SessionCore, state: SessionState, policy: Compactor) -> int:
@@ -469,7 +473,7 @@ def _unreserved(core: SessionCore, state: SessionState, policy: Compactor) -> in
     What was learned refuses no request: without room for the messages that must stay, it counts as 0.
     """
     window, more = core.context_window, core.unreserved(state)
-    if not more or window is None or _tokens(core, state) + more <= window:
+    if not more or window is None or _tokens(core, state, policy) + more <= window:
         return more
     return more if can_hold(core, policy, window, _fixed(core, state) + more) else 0
 
@@ -516,7 +520,7 @@ def _still_due(
     if is_emergency:
         window = core.context_window
         over = trigger.context_window is not None and window is not None
-        return trigger if not over or _tokens(core, state) > (window or 0) else None
+        return trigger if not over or _tokens(core, state, policy) > (window or 0) else None
     if trigger.reason in ("manual", "model", "overflow"):
         return trigger
     return due(core, state, policy)
@@ -560,17 +564,13 @@ def attempted(
             core.background.keep(result.new_summaries, state.version.redactions)
             raise
 
-    history = as_history(read.messages(), policy.request_rule)
-    for view in (read, read.recounted(policy.token_rule)):
-        if view.rule.measure is None:
-            history.knows(view.rule, (item.units for item in view))
     shown = {item.derived_id for item in read if item.derived_id is not None}
     past = core.policy_line.past_summaries(policy.name, state.head, shown)
     trigger = replace(_completed(core, state, policy, trigger), past=past)
     return (
         yield from attempt(
             policy,
-            history,
+            as_history(read.messages(), policy.request_rule),
             trigger,
             clean=None if core.redacting is None else core.redacting.compaction,
             commit=commit or rewrite,
@@ -597,11 +597,11 @@ def within_window(core: SessionCore, policy: Compactor, at: int) -> Steps[list[O
     for _ in range(RESCUES):
         window, state = core.context_window, core.follow()
         more = _unreserved(core, state, policy)
-        tokens = _tokens(core, state) + more
+        tokens = _tokens(core, state, policy) + more
         if window is None or tokens <= window:
             return outcomes
         fixed = _fixed(core, state) + more
-        fit = rescue(tokens - fixed, policy, window, state.view.rule, fixed)
+        fit = rescue(tokens - fixed, policy, window, fixed)
         if fit is None:
             return outcomes
         outcome = yield from compaction(core, *fit, at, is_emergency=True)
@@ -609,7 +609,7 @@ def within_window(core: SessionCore, policy: Compactor, at: int) -> Steps[list[O
         was_overtaken = isinstance(outcome, Failed) and outcome.reason == "stale"
         if not isinstance(outcome, Compacted) and not was_overtaken:
             break
-    window, tokens = core.context_window, _tokens(core, core.state)
+    window, tokens = core.context_window, _tokens(core, core.state, policy)
     if window is None or tokens <= window:
         return outcomes
     last = outcomes[-1]
@@ -668,14 +668,9 @@ def due(
     If only the provider's count reaches the threshold, and more than three quarters of the threshold are sent
     beside the messages, a compaction cannot help. Then the policy decides as if nothing was sent beside them,
     and the window was smaller by that. With *tells* the host hears of it.
-
-    A policy that counts by a documented rule is asked again with our count near the end of the window.
     """
     context = context_of(core, state, policy, request_bytes)
     trigger, fixed = policy.should_compact(context), state.clock.fixed_tokens
-    ours, window = state.view.tokens, context.context_window
-    if trigger is None and window is not None and ours + core.reserved_tokens >= window * 9 // 10:
-        trigger = policy.should_compact(replace(context, estimated_history_tokens=ours))
     if not fixed or trigger is None or trigger.threshold is None:
         return trigger
     own = context.estimated_history_tokens + context.reserved_tokens
@@ -683,6 +678,7 @@ def due(
         return trigger
     if tells:
         core.tell_overhead(policy.name, trigger.threshold)
+    window = context.context_window
     return policy.should_compact(
         replace(
             context,
@@ -750,19 +746,20 @@ def prepared(
     core: SessionCore,
     state: SessionState,
     outcomes: list[Outcome],
+    policy: Compactor | None = None,
     *,
     is_noted: bool = False,
     tokens: int | None = None,
 ) -> Prepared:
     """The view of *state* as its provider takes it: the answer of a boundary with *outcomes*.
 
-    No list is copied. *tokens* is the size of the request, if the caller knows it.
+    No list is copied. *tokens* is the size of the request by the rule of *policy*, if the caller knows it.
     """
     sent = state.view.sendable()
     if sent is not state.view:
         core.tell_repair()
     if tokens is None:
-        tokens = sent.tokens
+        tokens = (sent if policy is None else sent.recounted(policy.token_rule)).tokens
     if core.compaction_hooks.check:
         check_legal(sent.messages(), core.session_id)
     return answer_of(sent.lent(), state.view.lent(), tokens, tuple(outcomes), is_noted=is_noted)

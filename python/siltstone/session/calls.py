@@ -158,7 +158,8 @@ class SessionCalls:
             return answer
         from siltstone.session.boundary import noted
 
-        return noted(answer, self.core.context_window, self.core.reserved_tokens, state.view.rule)
+        rule = state.view.rule if self.policy is None else self.policy.token_rule
+        return noted(answer, self.core.context_window, self.core.reserved_tokens, rule)
 
     def recovery(self, error: Exception) -> Steps[Prepared]:
         """``recover``. The session learns the largest allowed request from *error*."""

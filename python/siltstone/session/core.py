@@ -54,7 +54,7 @@ from siltstone.session.state import (
     next_state,
     shown,
 )
-from siltstone.tokens import TokenRule
+from siltstone.tokens import TokenRule, rule
 
 if TYPE_CHECKING:
     from siltstone.archive.live import ContextArchive
@@ -73,6 +73,7 @@ T = TypeVar("T")
 
 _log = logging.getLogger("siltstone")
 
+DEFAULT_RULE = "blocks"  #: the token rule of a session without a policy
 LAST_ID = 2**63 - 1  #: the largest id of a write
 CACHE_TTL = 300.0  #: seconds for which a provider's cache keeps a prefix, by default
 
@@ -93,7 +94,7 @@ class SessionCore:
         cross_session: bool | None = None,
         indexed: bool,
         index_tools: bool = True,
-        token_rule: TokenRule,
+        token_rule: TokenRule | None = None,
         hooks: Sequence[Hook] = (),
         compaction_hooks: CompactionHooks = NO_COMPACTION_HOOKS,
         context_window: int | None = None,
@@ -160,7 +161,7 @@ class SessionCore:
         self.knowing = Knowing(
             store, session_id, stored.namespace if self.cross_session else "", knowledge, redact
         )
-        self.state = first_state(self.rows, stored, session_id, token_rule)
+        self.state = first_state(self.rows, stored, session_id, token_rule or rule(DEFAULT_RULE))
         if not stored.clock and stored.next_seq:
             self.infer_clock()
         self.retain()

@@ -31,7 +31,7 @@ from siltstone.session.boundary import check_warn_at
 from siltstone.session.core import CACHE_TTL, SessionCore
 from siltstone.session.fact_state import keeps_facts
 from siltstone.session.retention import Retention
-from siltstone.tokens import rule_for, window_rule
+from siltstone.tokens import rule_for
 
 if TYPE_CHECKING:
     from siltstone.archive.live import ContextArchive
@@ -438,7 +438,7 @@ def open_session(
             cross_session=None if recall is None else recall.cross_session,
             indexed=memory is not False,
             index_tools=options.get("index_tools", True),
-            token_rule=window_rule(policy.token_rule if policy else None, agent_model),
+            token_rule=policy.token_rule if policy else rule_for(agent_model) if agent_model else None,
             hooks=hooks,
             compaction_hooks=compaction_hooks,
             context_window=window,

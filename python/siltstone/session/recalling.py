@@ -233,10 +233,8 @@ class Recalling:
             history = [each for each in history if not _is_in(each, prepared.trimmed)]
         room = None
         if window is not None:
-            room = window - core.unreserved(state) - prepared.tokens
-            if self._policy is not None and (most := self._policy.most_tokens(window)) < window:
-                room = min(room, most - self._policy.token_rule.count(history))  # a documented limit
-            room -= core.reserved_tokens + self._around
+            most = window if self._policy is None else self._policy.most_tokens(window)
+            room = most - core.reserved_tokens - core.unreserved(state) - prepared.tokens - self._around
         standing, added = self._pinned(state, window, room)
         if standing is not None and room is not None:
             room -= added

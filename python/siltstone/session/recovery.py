@@ -51,7 +51,7 @@ def recovery(
     outcomes: list[Outcome] = []
     at, core.is_asked = max(core.follow().clock.boundary - 1, 0), True
     if refusal.kind == "bytes":
-        outcomes.append((yield from _lighter(core, refusal.limit, retries, at)))
+        outcomes.append((yield from _lighter(core, policy, refusal.limit, retries, at)))
     if any(isinstance(outcome, Compacted) for outcome in outcomes):
         pass
     elif policy.shapes_request:
@@ -59,7 +59,7 @@ def recovery(
     elif retries == 0 or policy.overflow_retries is not None:
         trigger = Trigger(
             "overflow",
-            tokens=_tokens(core) + core.reserved_tokens,
+            tokens=_tokens(core, policy) + core.reserved_tokens,
             context_window=core.context_window,
             reserved_tokens=core.reserved_tokens,
         )
@@ -71,10 +71,10 @@ def recovery(
         quarters = AT_LAST if retries else AFTER_POLICY
         outcomes.append((yield from _smaller(core, policy, quarters, at, error)))
     window = core.context_window
-    while window is not None and _tokens(core) + core.reserved_tokens > window:
+    while window is not None and _tokens(core, policy) + core.reserved_tokens > window:
         outcomes.append((yield from _smaller(core, policy, 4, at, error)))
     state = core.state
-    return state, prepared(core, state, outcomes)
+    return state, prepared(core, state, outcomes, policy)
 
 
 def learn(core: SessionCore, policy: Compactor, error: Exception) -> None:
@@ -92,7 +92,7 @@ def learn(core: SessionCore, policy: Compactor, error: Exception) -> None:
     if said is None or said.kind != "tokens" or said.limit is None or core.follow().view.is_mostly_media():
         return
     given, clock, limit = core.given_window, core.clock, said.limit
-    sent, answer = sent_tokens(core) + core.reserved_tokens, said.answer or 0
+    sent, answer = sent_tokens(core, policy) + core.reserved_tokens, said.answer or 0
     if answer <= core.reserved_tokens:
         answer = 0  # its room is a part of our own count
     by_our_count = limit - answer
@@ -112,38 +112,39 @@ def learn(core: SessionCore, policy: Compactor, error: Exception) -> None:
         core.refused_window = min(limit, by_our_count)
 
 
-def sent_tokens(core: SessionCore) -> int:
+def sent_tokens(core: SessionCore, policy: Compactor) -> int:
     """The tokens of the last request: the view, or the part of it that a shaped request showed."""
-    return core.requests.sent_tokens(core.follow().view.sendable())
+    return core.requests.sent_tokens(core.follow().view.sendable().recounted(policy.token_rule))
 
 
-def _tokens(core: SessionCore) -> int:
+def _tokens(core: SessionCore, policy: Compactor) -> int:
     """The tokens of the view as it is sent."""
-    return core.state.view.sendable().tokens
+    return core.state.view.sendable().recounted(policy.token_rule).tokens
 
 
-def _lighter(core: SessionCore, limit: int | None, retries: int, at: int) -> Steps[Outcome]:
+def _lighter(
+    core: SessionCore, policy: Compactor, limit: int | None, retries: int, at: int
+) -> Steps[Outcome]:
     """A compaction to the *limit* in bytes, or to the one of the model's provider, else to half the request.
 
     At a later retry every body leaves that may.
     """
     sent, known = core.follow().view.bytes, limit or request_bytes_of(core.clock.agent_model)
     most = 0 if retries else known if known is not None and known < sent else sent // 2
-    trigger = Trigger("bytes", "emergency", _tokens(core), context_window=core.context_window)
-    return (yield from compaction(core, Lighten(most, core.view.rule), trigger, at, is_emergency=True))
+    trigger = Trigger("bytes", "emergency", _tokens(core, policy), context_window=core.context_window)
+    return (yield from compaction(core, Lighten(most, policy.token_rule), trigger, at, is_emergency=True))
 
 
 def _smaller(
     core: SessionCore, policy: Compactor, quarters: int, at: int, error: Exception
 ) -> Steps[Compacted]:
     """The emergency fit's compaction to *quarters* / 4 of the last request, or to the window if smaller."""
-    tokens, window = _tokens(core), core.context_window
-    aim = max(1, min(tokens, sent_tokens(core)) * quarters // 4)
+    tokens, window = _tokens(core, policy), core.context_window
+    aim = max(1, min(tokens, sent_tokens(core, policy)) * quarters // 4)
     if window is not None:
         aim = min(aim, max(1, window - core.reserved_tokens))
-    view = core.state.view
-    added = max(0, tokens - view.tokens)  # by the repair of the view
-    fit = rescue(tokens - added, policy, aim, view.rule, added)
+    added = max(0, tokens - core.state.view.recounted(policy.token_rule).tokens)  # by the repair of the view
+    fit = rescue(tokens - added, policy, aim, added)
     if fit is None:
         raise error
     try:

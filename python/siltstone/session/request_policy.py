@@ -58,14 +58,14 @@ def shaped_boundary(
     at = state.clock.boundary
     boundary.check_view(core, state, policy)
     for _ in range(boundary.RESCUES):
-        request = _mended((yield from _shaped(core, policy, asked, request_bytes, at)))
+        request = _mended((yield from _shaped(core, policy, asked, request_bytes, at)), policy)
         outcomes += request.outcomes
         window = core.context_window
         if window is None or request.tokens + core.reserved_tokens <= window:
             break
         outcomes += yield from boundary.within_window(core, policy, at)
         asked = None
-    return _answer(core, request, outcomes)
+    return _answer(core, policy, request, outcomes)
 
 
 def recovered(
@@ -78,16 +78,16 @@ def recovered(
     return state, prepared
 
 
-def _mended(request: _Shaped) -> _Shaped:
+def _mended(request: _Shaped, policy: Compactor) -> _Shaped:
     """*request* in a form that its provider takes: see ``View.sendable``."""
     if sendable(request.messages) is None:
         return request
-    sent = View(request.state.view.rule).rewritten(request.messages, 0, 0).sendable()
+    sent = View(policy.token_rule).rewritten(request.messages, 0, 0).sendable()
     return replace(request, messages=sent.messages(), tokens=sent.tokens)
 
 
 def _answer(
-    core: SessionCore, request: _Shaped, outcomes: list[Outcome]
+    core: SessionCore, policy: Compactor, request: _Shaped, outcomes: list[Outcome]
 ) -> tuple[SessionState, boundary.Prepared]:
     """The answer for *request*. From then on this request is the context of the session."""
     state, messages = request.state, request.messages
@@ -95,7 +95,7 @@ def _answer(
         core.tell_repair()
     if core.compaction_hooks.check:
         boundary.check_legal(messages, core.session_id)
-    after, is_noted = boundary.passed(core, request.tokens + core.reserved_tokens)
+    after, is_noted = boundary.passed(core, policy, request.tokens + core.reserved_tokens)
     if after.view is not state.view:  # another thread has appended meanwhile: the next request shows that
         after = replace(after, view=state.view)
     shown = _spans(messages)
@@ -118,9 +118,9 @@ def _shaped(
     outcomes: list[Outcome] = []
     for _ in range(boundary.RESCUES):
         state = core.follow()
-        view = state.view
+        view = state.view.recounted(policy.token_rule)
         trigger = asked or policy.should_compact(boundary.context_of(core, state, policy, request_bytes))
-        made: list[Compaction] = []
+        made: list[tuple[Compaction, int]] = []
         if trigger is not None:
             keep = partial(_keep, core, state, made)
             outcome = yield from boundary.attempted(core, state, policy, trigger, at, commit=keep)
@@ -134,15 +134,15 @@ def _shaped(
             asked = None
         if not made:
             return _Shaped(state, view.messages(), view.tokens, outcomes)
-        [result] = made
-        tokens = view.rewritten(result.messages, len(view), 0).tokens
+        [(result, tokens)] = made
         if not result.injected:
             return _Shaped(state, result.messages, tokens, outcomes)
         inject(core, result.injected, core.milliseconds())
         request = [*result.messages[: -len(result.injected)], *_new(core.state, state)]
         return _Shaped(core.state, request, tokens, outcomes)
     state = core.follow()
-    return _Shaped(state, state.view.messages(), state.view.tokens, outcomes)
+    view = state.view.recounted(policy.token_rule)
+    return _Shaped(state, view.messages(), view.tokens, outcomes)
 
 
 def _new(state: SessionState, before: SessionState) -> list[Message]:
@@ -150,10 +150,17 @@ def _new(state: SessionState, before: SessionState) -> list[Message]:
     return [item.message for item in state.view.items(len(before.view))]
 
 
-def _keep(core: SessionCore, read: SessionState, made: list[Compaction], result: Compaction, *_: int) -> None:
+def _keep(
+    core: SessionCore,
+    read: SessionState,
+    made: list[tuple[Compaction, int]],
+    result: Compaction,
+    _before: int,
+    after: int,
+) -> None:
     """The last step of an attempt: indexes the messages that *result* leaves out, and notes the request."""
     _set_aside(core, result, read)
-    made.append(result)
+    made.append((result, after))
 
 
 def _set_aside(core: SessionCore, result: Compaction, read: SessionState) -> None:

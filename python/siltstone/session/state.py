@@ -142,8 +142,8 @@ class View:
     """
 
     __slots__ = (
-        "_asked", "_fixed", "_items", "_length", "_origin", "_raws", "_recounted", "_rule", "_sendable",
-        "_units", "_weighed",
+        "_asked", "_fixed", "_items", "_length", "_origin", "_raws", "_rule", "_sendable", "_units",
+        "_weighed",
     )  # fmt: skip
 
     def __init__(self, rule: TokenRule, items: Sequence[Item] = ()) -> None:
@@ -153,7 +153,6 @@ class View:
         self._length = len(self._items)
         self._units = sum(item.units for item in self._items)
         self._sendable: tuple[int, View | None] = (0, None)  # cache of ``sendable``: messages, their form
-        self._recounted: View | None = None  # cache of ``recounted``: perhaps of fewer messages
         self._weighed = (0, 0)  # cache: number of messages weighed, their bytes
         self._fixed = (0, 0)  # cache: number of messages checked, how many of them are fixed
         self._asked = (
@@ -362,7 +361,6 @@ class View:
         grown = View.__new__(View)
         grown._rule, grown._origin, grown._weighed = self._rule, self._origin, self._weighed
         grown._fixed, grown._asked, grown._sendable = self._fixed, self._asked, self._sendable
-        grown._recounted = self._recounted
         own, raws, length, units = self._items, self._raws, self._length, self._units
         if len(own) != length or len(raws) != length:
             # The shared list has more messages, of another view: a failed write, for example. Copy it.
@@ -392,17 +390,10 @@ class View:
         return Item(message, self._rule.units(message), created_at, derived_id)
 
     def recounted(self, rule: TokenRule) -> View:
-        """The same view, measured by another rule. Each message is measured once, on demand."""
+        """The same view, measured by another rule."""
         if rule.name == self._rule.name:
             return self
-        known = self._recounted
-        if known is None or known._rule is not rule:
-            known = View(rule)
-        new = self.items(known._length)
-        self._recounted = known = known.extended(
-            [replace(item, units=rule.units(item.message)) for item in new]
-        )
-        return known
+        return View(rule, [replace(item, units=rule.units(item.message)) for item in self.items()])
 
     def rewritten(self, messages: Sequence[Message], read: int, created_at: int) -> View:
         """The view after a compaction: *messages*, then the items after the first *read* ones.

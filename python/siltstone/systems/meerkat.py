@@ -79,7 +79,7 @@ class CompactionConfig:
         user_message_budget: The maximum tokens of the messages that ``keep_user_messages`` keeps. ``"auto"``:
             a quarter of the effective threshold. None: no bound.
         min_reduction: A compaction that reclaims less than this share, 0..1, is refused.
-        estimator: The token rule: ``"weights"``, ``"bytes/4"`` or ``"chars/3"``, or your own rule, such as
+        estimator: The token rule: ``"blocks"``, ``"bytes/4"`` or ``"chars/3"``, or your own rule, such as
             :class:`siltstone.tokens.TokenizerRule`.
         summary_prefix: The first text of a summary message, before a blank line.
         summarizer_window: The window of the model that writes summaries, in tokens. None: the window of the
@@ -118,7 +118,7 @@ class CompactionConfig:
     strict_guard: bool = False
     max_request_bytes: int | Literal["auto"] | None = AUTO
     min_reduction: float = 0.0
-    estimator: str | TokenRule = "weights"
+    estimator: str | TokenRule = "blocks"
     summary_prefix: str = SUMMARY_PREFIX
     summarizer_window: int | None = None
     summary_timeout: float | None = 30.0

@@ -330,7 +330,7 @@ fn a_rendering_has_a_line_for_each_part_and_no_text_forges_a_speaker() {
     for message in messages {
         rendering.show(&Json(message)).expect("it is read");
     }
-    let lines = rendering.units(|text| text.len() / 4);
+    let lines = rendering.units(Measure::Bytes);
     assert_eq!(
         rendering.into_text(),
         "User: Where is it?\n  Assistant: here\nAssistant: I look.\n[Tool call t1: look({\"at\":\"home\"})]\n\

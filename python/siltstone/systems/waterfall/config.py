@@ -61,7 +61,7 @@ class WaterfallConfig:
     cap_share: float = 0.5
     ram_cap: int = 65_536
     summarizer_window: int | None = None
-    estimator: str | TokenRule = "weights"
+    estimator: str | TokenRule = "blocks"
 
     def __post_init__(self) -> None:
         checks.each(self, "immediate_window recent_window max_tokens", checks.positive)

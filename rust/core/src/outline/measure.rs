@@ -6,9 +6,7 @@ use super::read::{Arguments, Fields, MAX_MESSAGE_BYTES, Sink};
 use super::read::{Dialect, is_marked, read};
 use super::value::{Field, MAX_DEPTH, Value};
 use crate::json::{string_size, weigh};
-use crate::tokens::{
-    Family, MARK, TOKEN, TextSize, at_least_one, bytes_over_four, chars_over_three,
-};
+use crate::tokens::{Family, TOKEN, TextSize, at_least_one, bytes_over_four, chars_over_three};
 
 /// A rule for counting texts and messages, as in `siltstone.tokens`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,25 +128,6 @@ pub fn measured<V: Value>(raw: &V, keys: &mut Keys, ties: &mut Vec<Tie>) -> Opti
 /// The tokens of a message by the weights of its characters. `None` if this reader cannot read it.
 #[must_use]
 pub fn weighed<V: Value>(raw: &V, family: Family) -> Option<usize> {
-    if let Some((role, content)) = raw.role_and_text() {
-        let (spoken, text) = (role.text()?, content.text()?.as_bytes());
-        match spoken {
-            _ if text.len() > MAX_MESSAGE_BYTES / 8 => {}
-            "user" => return Some(family.tokens(text)),
-            "assistant" | "system" => {
-                // A blank after a word weighs nothing.
-                let words = if spoken == "system" {
-                    "role system content"
-                } else {
-                    "role assistant content"
-                };
-                let marks = r#"{"":"","":""}"#.len() * MARK;
-                let weight = family.weight(words.as_bytes()) + marks + family.weight(text);
-                return Some(weight.div_ceil(TOKEN));
-            }
-            _ => {}
-        }
-    }
     let (mut keys, mut ties) = (Keys::default(), Vec::new());
     let fields = Fields::of(raw)?;
     let spoken = fields.get(Field::Role).and_then(Value::text);

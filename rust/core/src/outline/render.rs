@@ -1,8 +1,10 @@
 //! Renders messages for a summariser; the slow counterpart is `siltstone.compaction.material`.
 
+use super::measure::Measure;
 use super::read::{Arguments, Fields, Sink, read};
 use super::value::{Field, Value};
 use crate::simd::classify::{BLOCK, mask_of};
+use crate::tokens::TextSize;
 
 /// Messages as lines for a summariser: one item for each part, on lines of its own.
 #[derive(Debug, Default)]
@@ -24,10 +26,13 @@ impl Rendering {
         &self.text
     }
 
-    /// The units of all items so far, each with its line break. `count` gives those of a text.
+    /// The units of all items so far by `measure`, each with its line break.
     #[must_use]
-    pub fn units(&self, count: impl Fn(&[u8]) -> usize) -> usize {
-        self.items().map(|item| count(item.as_bytes()) + 1).sum()
+    pub fn units(&self, measure: Measure) -> usize {
+        let counts = self
+            .items()
+            .map(|item| measure.text(TextSize::of(item.as_bytes())) + 1);
+        counts.sum()
     }
 
     /// Removes all lines.

@@ -3,7 +3,6 @@
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use siltstone_core::outline::{Item, ItemKind, Rendering, each_item, weighed};
-use siltstone_core::tokens::{Family, TextSize};
 
 use super::history::measure_in;
 use super::value::Plain;
@@ -94,7 +93,7 @@ pub(crate) fn message_tokens(
     })
 }
 
-/// The units of the lines of each message from `start` to `end`, by a measure or the rule `weights`, line breaks included, up to the first that
+/// The units of the lines of each message from `start` to `end`, line breaks included, up to the first that
 /// the core cannot read; and the position where it stopped.
 #[pyfunction]
 pub(crate) fn rendered_tokens(
@@ -104,12 +103,7 @@ pub(crate) fn rendered_tokens(
     measure: &str,
 ) -> PyResult<(Vec<usize>, usize)> {
     run_attached(raws.py(), || {
-        let weights = Family::of(measure);
-        let sizes = weights.map_or_else(|| measure_in(measure).map(Some), |_| Ok(None))?;
-        let count = |text: &[u8]| match sizes {
-            Some(measure) => measure.text(TextSize::of(text)),
-            None => weights.unwrap_or_default().tokens(text),
-        };
+        let measure = measure_in(measure)?;
         let (mut rendering, mut counts) = (Rendering::default(), Vec::new());
         for position in start..end.min(raws.len()) {
             interpreter::at_step(raws.py(), position)?;
@@ -117,7 +111,7 @@ pub(crate) fn rendered_tokens(
             if rendering.show(&Plain(raws.get_item(position)?)).is_none() {
                 return Ok((counts, position));
             }
-            counts.push(rendering.units(count));
+            counts.push(rendering.units(measure));
         }
         Ok((counts, end))
     })
