@@ -102,7 +102,7 @@ class CompletionRequest:
             itself, the caller's own objects. A single message is a plain text to be continued: a base
             model takes its content as the prompt, a chat model as it stands. For a worker with tools the
             instruction is a system message and comes first; its calls and their results are in the form of
-            Chat Completions, and ``said`` beside calls is :attr:`Completion.said`.
+            Chat Completions, and ``said`` beside calls is that of its ``Completion``.
         max_tokens: The maximum tokens of the answer.
         purpose: The purpose of the call.
         tools: Tool definitions to send along, in the provider's form: the tools of a reused live prefix, or

@@ -42,7 +42,8 @@ while time.monotonic() < begin + seconds or number < 20:
             raw = json.dumps({"role": "user", "content": "x" * 1_000})
             log.append([NewMessage(raw, "user", "any", "original", 3, 0)], expected_next=end, clock="")
         elif does == "index":
-            ids += store.index("shared", [Entry(f"silt {mine} number {number}")]).entry_ids
+            word = "".join(chr(97 + int(digit)) for digit in str(number))  # equal but for numbers is one hit
+            ids += store.index("shared", [Entry(f"silt {mine} {word} of {mine}{word}")]).entry_ids
         elif does == "commit":
             state = log.state()
             if state.next_seq == 0:

@@ -36,6 +36,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "expand": lambda s: s.expand(1),
     "fact_history": lambda s: s.fact_history("1"),
     "facts": lambda s: s.facts(),
+    "standing": lambda s: s.standing(),
     "forget": lambda s: s.forget(text="question"),
     "fork": lambda s: s.fork("other"),
     "history": lambda s: s.history(),

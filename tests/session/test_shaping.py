@@ -142,7 +142,7 @@ def test_a_question_too_short_to_trim_by_leaves_the_request_whole_and_above_the_
         assert [(type(each), each.reason) for each in prepared.outcomes] == [(Skipped, "query_too_short")]
         assert prepared.trimmed == ()
         assert LIMIT < prepared.tokens <= WINDOW
-        session.append(*({"role": "assistant", "content": "x" * 9_000} for _ in range(2)))
+        session.append(*({"role": "assistant", "content": "x" * 14_000} for _ in range(2)))
         prepared = session.prepare()
         assert prepared.tokens <= WINDOW
         made_by = [event.policy for event in prepared.events if isinstance(event, CompactionCompleted)]

@@ -681,11 +681,14 @@ class Session(BaseSession):
 
         self._calls.check_facts()
         given = tool, arguments, reason, goal
-        record = partial(learning.record_denial, self._core)
-        try:
-            return self._once("record_denial", given, lambda call: self._step(partial(record, call, *given)))
-        finally:
-            self._calls.recall_anew()
+
+        def record(call: Call) -> Correction:
+            try:
+                return learning.record_denial(self._core, call, *given)
+            finally:
+                self._calls.recall_anew()
+
+        return self._once("record_denial", given, lambda call: self._step(partial(record, call)))
 
     def learn(self) -> Learned:
         """Asks the model now for facts in discarded messages that it has not read yet.

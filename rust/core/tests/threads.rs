@@ -90,11 +90,16 @@ fn a_session_that_is_dropped_shows_nothing_and_takes_nothing() {
         }
         let store = handle.store().unwrap();
         for life in 0..ROUNDS {
-            let (name, text) = (life.to_string(), entry(&format!("canary of life {life}")));
+            let name = life.to_string();
+            let both = [
+                entry(&format!("canary of life {life}")),
+                entry(&format!("a yellow canary sings in life {life}")),
+            ];
             let life = session(&name);
-            let both = [text.clone(), text.clone()];
             store.insert(&life, &both).unwrap();
-            store.insert(&life, &both[..1]).unwrap();
+            store
+                .insert(&life, &[entry("this canary is silent")])
+                .unwrap();
             assert_eq!(found(&store, &name, "canary").len(), 3);
             assert_eq!(store.delete_session(&life).unwrap(), 3);
             assert_eq!(store.insert(&life, &both).unwrap(), [None, None]);
