@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,17 @@ def test_a_host_adds_a_wish_and_nothing_is_placed_where_the_switch_is_off(tmp_pa
     with opened(tmp_path, recall=RecallConfig(standing=False)) as off:
         assert off.prepare().standing == ""
         assert len(off.standing()) == 1
+
+
+def test_a_wish_with_an_end_leaves_at_its_end(tmp_path: Path) -> None:
+    with opened(tmp_path) as one:
+        one.append(user("hello there"))
+        one.save("No meat in Lent", "preference", tags=["standing"], valid_until=time.time() + 1.5)
+        one.save("Answers in French", "preference", tags=["standing"])
+        assert wishes(one) == ["No meat in Lent", "Answers in French"]
+        time.sleep(1.6)
+        one.append(user("and now?"))
+        assert wishes(one) == ["Answers in French"]
 
 
 def test_a_list_with_the_block_that_has_been_through_json_is_no_message_of_the_log(session: Session) -> None:

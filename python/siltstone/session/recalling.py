@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from siltstone.compaction.base import Compactor
 from siltstone.documented import bm25, cosine, hash_vector, hybrid_scores, passes, tokens
@@ -15,7 +15,7 @@ from siltstone.events import RecallFailed, RecallInjected
 from siltstone.hooks import notify
 from siltstone.knowledge import STANDING, Fact, find_facts
 from siltstone.memory.base import Store, entries_of
-from siltstone.memory.convert import datetime_from
+from siltstone.memory.convert import MAX_INTEGER, datetime_from
 from siltstone.memory.database_log import RecallRecord, record_of
 from siltstone.memory.entry import SearchScope, SourceRange, StoredEntry
 from siltstone.memory.log import NewRecall
@@ -178,7 +178,7 @@ class Recalling:
         self._recall = Recall(config, self._source, count, excerpt, core.view.rule.text_measure)
         self._told: RecallBlock | None = None
         self._written: tuple[RecallBlock, RecalledMessage, int] | None = None
-        self._standing: tuple[object, RecalledMessage | None, int] | None = None
+        self._standing: tuple[object, int, RecalledMessage | None] | None = None
         # One token more, because the block is estimated apart from its message, and both are rounded.
         self._around = _size(core.view, RecalledMessage("")) + 1
         core.recall = config
@@ -186,7 +186,7 @@ class Recalling:
     def forget(self) -> None:
         """Makes the next request compute its block again, because the memory has changed."""
         self._recall.forget()
-        self._standing = None
+        self._source.wishes = None
 
     def leave_out(self, state: SessionState) -> None:
         """Leaves the block out for the rest of the turn, since the request was refused as too large."""
@@ -265,14 +265,14 @@ class Recalling:
         """The message with the standing wishes that are not in context, and its tokens."""
         cap = self._config.hard_cap_tokens // 10 if window is None else window // 20
         cap = cap if room is None else max(0, min(cap, room))
-        made_for = state.end, self._source.outside(), cap
-        if self._standing is None or self._standing[0] != made_for:
-            wishes, rule = self._source.standing(state), state.view.rule
+        wishes = self._source.standing(state)
+        if self._standing is None or self._standing[0] is not wishes or self._standing[1] != cap:
+            rule = state.view.rule
             text = standing_block(wishes, cap, rule.count_text, rule.text_measure) if wishes else ""
-            raw = RecalledMessage(text) if text else None
-            self._standing = made_for, raw, 0 if raw is None else _size(state.view, raw)
+            self._standing = wishes, cap, RecalledMessage(text) if text else None
             self._source.pinned = text
-        return self._standing[1:]
+        placed = self._standing[2]
+        return placed, 0 if placed is None else _size(state.view, placed)
 
 
 def _said(fact: Fact) -> str:
@@ -307,6 +307,19 @@ def _size(view: View, raw: RecalledMessage) -> int:
     return view.rule.tokens(view.rule.units(Message(0, "user", (part,), raw, "any", "recalled_context")))
 
 
+class _Wishes(NamedTuple):
+    """The standing wishes that are not in context: what they were read of, until when, and their lines."""
+
+    end: int
+    facts: Sequence[Fact]
+    outside: Outside
+    until: int
+    lines: list[FactLine]
+
+
+_NO_WISHES: Final[list[FactLine]] = []
+
+
 class _Source:
     """The source of a recall: the session's entries that are not in context, and its facts."""
 
@@ -318,6 +331,7 @@ class _Source:
         self._session_of: dict[int, str] = {}  # entry id to session id, for the hits of the last search
         self._context: tuple[Outside, turn.RecallContext] | None = None
         self._recaller = core.store if isinstance(core.store, BlockStore) else None
+        self.wishes: _Wishes | None = None
         self.pinned = ""  # the block of standing wishes in the request
 
     def details(self, query: str, limit: int) -> list[Detail]:
@@ -434,23 +448,36 @@ class _Source:
         ]
         return [each for each in told if lines([each])[0] not in self.pinned]
 
-    def outside(self) -> Outside:
-        """The messages that are not in context."""
-        return self._in_context.outside()
-
     def standing(self, state: SessionState) -> list[FactLine]:
-        """The standing wishes that are not in context, oldest first; what was said often scores most."""
+        """The standing wishes that are not in context, oldest first; what was said often scores most.
+
+        The same list is returned until they change.
+        """
         if not self._config.standing or not self._core.knowing.keeps_facts:
-            return []
-        moment = self._core.milliseconds()
+            return _NO_WISHES
+        outside, moment, last = self._in_context.outside(), self._core.milliseconds(), self.wishes
+        is_valid = last is not None and last.outside is outside and moment < last.until
+        if last is not None and is_valid and last.end == state.end:
+            return last.lines
+        facts = known(self._core, state).facts()
+        if last is None or not is_valid or last.facts is not facts:
+            last = self._read_wishes(facts, outside, moment)
+        self.wishes = last._replace(end=state.end)
+        return last.lines
+
+    def _read_wishes(self, facts: Sequence[Fact], outside: Outside, moment: int) -> _Wishes:
         wishes = [
             fact
-            for fact in known(self._core, state).facts()
+            for fact in facts
             if STANDING in fact.tags and fact.holds_at(moment) and not self._is_shown(fact)
         ]
         wishes.sort(key=lambda fact: (min(fact.support, _OFTEN), fact.created_at))
         ranked = sorted(enumerate(wishes), key=lambda each: each[1].created_at)
-        return [FactLine(fact.type, _said(fact), rank) for rank, fact in ranked]
+        lines_of = [FactLine(fact.type, _said(fact), rank) for rank, fact in ranked]
+        until = min(
+            (fact.valid_until for fact in wishes if fact.valid_until is not None), default=MAX_INTEGER
+        )
+        return _Wishes(0, facts, outside, until, lines_of)
 
     def _is_shown(self, fact: Fact) -> bool:
         """Whether the context has the messages of *fact*."""
