@@ -37,7 +37,7 @@ COUNTED := $(PY) scripts/tally.py
 # With CI=true the properties of Rust have the same cases in every run, as those of Python have; elsewhere new ones.
 SEEDED := $(if $(filter true,$(CI)),PROPTEST_RNG_SEED=20)
 
-.PHONY: help install build format lint test test-adapters real-model test-slow torture torture-postgres faults load sanitize fuzz demo bench bench-felt bench-peers quality evidence requests docs sizes mutants ci clean
+.PHONY: help install build format lint test test-adapters real-model test-slow torture torture-postgres faults load sanitize fuzz demo bench bench-felt bench-peers quality evidence requests docs licences sizes mutants ci clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -172,6 +172,9 @@ docs: install ## Build the references of Python and of the crates, and run the e
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps $(CARGO_FLAGS)
 	$(PY) scripts/reference.py
 	$(PY) -m pytest -q tests/test_docs.py tests/test_reference.py
+
+licences: ## Write THIRD-PARTY.txt, the licences of what is linked in; needs cargo-about
+	cargo about generate --locked --fail --manifest-path rust/py/Cargo.toml about.hbs --output-file THIRD-PARTY.txt
 
 mutants: install ## Break the code on purpose, place by place, and list the breaks that no test notices; 15 minutes
 	$(PY) scripts/mutants.py

@@ -1,6 +1,6 @@
 """An agent of Microsoft Agent Framework that remembers. It needs no key; SILTSTONE_MODEL names a real model.
 
-pip install 'siltstone[agent-framework]'
+pip install '.[agent-framework]'  # in a checkout
 python examples/agent_framework_agent.py
 pip install agent-framework-openai
 SILTSTONE_MODEL=gpt-5 OPENAI_API_KEY=... python examples/agent_framework_agent.py

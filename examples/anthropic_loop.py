@@ -1,6 +1,6 @@
 """A loop over Anthropic's SDK that remembers. It needs no key; SILTSTONE_MODEL names a real model.
 
-pip install 'siltstone[anthropic]'
+pip install '.[anthropic]'  # in a checkout
 python examples/anthropic_loop.py
 SILTSTONE_MODEL=claude-sonnet-4-5 ANTHROPIC_API_KEY=... python examples/anthropic_loop.py
 """

@@ -1,6 +1,6 @@
 """An agent of LangChain that remembers. It needs no key; SILTSTONE_MODEL names a real model.
 
-pip install 'siltstone[langchain]'
+pip install '.[langchain]'  # in a checkout
 python examples/langchain_agent.py
 pip install langchain-openai
 SILTSTONE_MODEL=openai:gpt-5 OPENAI_API_KEY=... python examples/langchain_agent.py

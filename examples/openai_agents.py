@@ -1,6 +1,6 @@
 """An agent of the OpenAI Agents SDK that remembers. It needs no key; SILTSTONE_MODEL names a real model.
 
-pip install 'siltstone[openai-agents]'
+pip install '.[openai-agents]'  # in a checkout
 python examples/openai_agents.py
 SILTSTONE_MODEL=gpt-5 OPENAI_API_KEY=... python examples/openai_agents.py
 """

@@ -1,6 +1,6 @@
 """A loop over OpenAI's SDK that remembers. It needs no key; SILTSTONE_MODEL names a real model.
 
-pip install 'siltstone[openai]'
+pip install '.[openai]'  # in a checkout
 python examples/openai_loop.py
 SILTSTONE_MODEL=gpt-5 OPENAI_API_KEY=... python examples/openai_loop.py
 """

@@ -1,6 +1,6 @@
 """An agent of pydantic-ai that remembers. It needs no key; SILTSTONE_MODEL names a real model.
 
-pip install 'siltstone[pydantic-ai]'
+pip install '.[pydantic-ai]'  # in a checkout
 python examples/pydantic_ai_agent.py
 pip install 'pydantic-ai-slim[openai]'
 SILTSTONE_MODEL=openai:gpt-5 OPENAI_API_KEY=... python examples/pydantic_ai_agent.py

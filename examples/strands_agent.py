@@ -1,6 +1,6 @@
 """An agent of Strands that remembers. It needs no key; SILTSTONE_MODEL names a real model of Bedrock.
 
-pip install 'siltstone[strands]'
+pip install '.[strands]'  # in a checkout
 python examples/strands_agent.py
 SILTSTONE_MODEL=us.anthropic.claude-sonnet-4-5-20250929-v1:0 python examples/strands_agent.py
 """
