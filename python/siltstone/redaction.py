@@ -31,7 +31,8 @@ PLACEHOLDER: Final = "[REDACTED]"
 _STRUCTURE = frozenset({
     "id", "call_id", "tool_call_id", "tool_use_id", "item_id", "type", "role", "status", "model", "name",
     "media_type", "mime_type", "format", "detail", "file_id", "encrypted_content", "signature",
-    "thought_signature", "thoughtSignature",
+    "thought_signature", "thoughtSignature", "thinkingSignature", "textSignature", "mimeType",
+    "toolCallId", "toolUseId", "toolName",
 })  # fmt: skip
 #: Keys whose values are the caller's own data: below them, ids and names are read too.
 _DATA = frozenset(
@@ -405,7 +406,7 @@ def _is_signed(item: object) -> bool:
     if kind == "reasoning":
         return bool(item.get("encrypted_content") or item.get("id") or item.get("signature"))
     if kind in ("thinking", "redacted_thinking") or (isinstance(kind, str) and kind.startswith("reasoning.")):
-        return bool(item.get("signature") or item.get("data"))
+        return any(item.get(key) for key in ("signature", "data", "thinkingSignature"))
     return any(isinstance(item.get(key), str) and item.get(key) for key in _SIGNATURES)
 
 

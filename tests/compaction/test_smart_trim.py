@@ -7,6 +7,7 @@ import json
 import math
 import pickle
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,11 +15,20 @@ from hypothesis import given, strategies as st
 
 from compacting import Raw, assistant, exchange, filler, run, system, user
 from playing import Play, shown
-from siltstone import ConfigError, SmartTrim, SmartTrimConfig, estimate_tokens
+from siltstone import ConfigError, Session, SmartTrim, SmartTrimConfig, estimate_tokens
 from siltstone.compaction import CompactionContext, Trigger
 from siltstone.engine import Compacted, Skipped
 from siltstone.index import Bm25Index
-from siltstone.messages import History, RecalledMessage, SummaryMessage, broken_tool_groups
+from siltstone.messages import (
+    History,
+    RecalledMessage,
+    SummaryMessage,
+    broken_tool_groups,
+    read_message,
+    validate_history,
+)
+from siltstone.messages.conversion import convert
+from siltstone.messages.own_messages import tombstone
 from siltstone.messages.text import without_prefixes
 from siltstone.systems.openclaw import recent_query, smart_trim
 
@@ -225,6 +235,47 @@ def test_oc_14_a_protected_message_is_never_removed_by_pairing(config: SmartTrim
     raws = [*exchange("old", "far away"), *talk(4)]
     stays = kept(smart_trim(raws, 1, config), raws)
     assert stays == list(range(6)), "the call is among the last six, so its result stays as well"
+
+
+@pytest.mark.parametrize("kind", ["tool_use", "toolUse", "toolCall", "functionCall"])
+def test_the_messages_of_its_host_are_paired_trimmed_and_returned_as_they_came(kind: str, tmp_path: Path):
+    """Calls are blocks of four types, also behind other blocks; results have a role of their own."""
+
+    def called(name: str) -> Raw:
+        thought = {"type": "thinking", "thinking": "hm", "thinkingSignature": "s"}
+        arguments = "input" if kind == "tool_use" else "arguments"
+        call = {"type": kind, "id": name, "name": "ls", arguments: {"path": "."}}
+        return {"role": "assistant", "content": [thought, {"type": "text", "text": "I look."}, call]}
+
+    def answer(name: str, content: Any, key: str = "toolCallId") -> Raw:
+        return {"role": "toolResult", key: name, "toolName": "ls", "content": content, "isError": True}
+
+    picture = {"type": "image", "data": "QUJD", "mimeType": "image/png"}
+    raws: list[Raw] = [{"role": "user", "content": [picture, {"type": "text", "text": "see"}]}]
+    for n in range(16):
+        content = [{"type": "text", "text": f"found {n} " + filler(300)}, picture] if n % 2 else filler(300)
+        key = "toolCallId" if n % 3 else "toolUseId"
+        raws += [user(f"look {n}"), called(f"c{n}"), answer(f"c{n}", content, key), assistant(filler(300))]
+    assert broken_tool_groups(raws) == 0
+    [result, *_] = read_message(raws[7], 7).parts
+    assert (result.call_id, result.name, result.is_error) == ("c1", "ls", True)
+    assert [part.arguments for part in read_message(raws[2], 2).parts][2] == '{"path":"."}'
+    with Session.open(tmp_path, "s", preset="openclaw", model=None, context_window=16_000) as session:
+        session.append(*raws, user("And c1?"))
+        prepared = session.prepare()
+        assert prepared.trimmed
+        assert broken_tool_groups(prepared.messages) == 0
+        sent = [raw for raw in prepared.messages if not isinstance(raw, RecalledMessage)]
+        assert all(any(raw is own for own in session.history()) for raw in sent)
+        assert session.log()[:-1] == raws
+        session.append(answer("ghost", "nobody called"), called("open"))
+        *rest, repaired = session.prepare().messages
+        assert (repaired["role"], repaired["toolCallId"], repaired["isError"]) == ("toolResult", "open", True)
+        assert not any(raw.get("toolCallId") == "ghost" for raw in rest)
+    assert broken_tool_groups([tombstone(raw) for raw in raws]) == 0
+    converted = convert(raws, "anthropic")
+    assert validate_history(converted.messages, "anthropic", pending_ok=False) == []
+    assert {each.part for each in converted.losses} == {"content[0] (thinking)"}
 
 
 def test_oc_15_the_estimate_counts_arguments_and_results():

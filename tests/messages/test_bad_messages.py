@@ -61,7 +61,7 @@ def test_a_role_that_is_not_text_is_refused_by_its_type(role: Any) -> None:
 @pytest.mark.parametrize(
     ("role", "dialect", "known"),
     [
-        ("notice", None, "'assistant', 'developer', 'function', 'system', 'tool', 'user'"),
+        ("notice", None, "'assistant', 'developer', 'function', 'system', 'tool', 'toolResult', 'user'"),
         ("tool", "anthropic", "'assistant', 'system', 'user'"),
     ],
 )

@@ -41,7 +41,7 @@ from siltstone.transcripts import read
 # keys of an item of the Responses API depend on its type, so all of them are kept.
 MESSAGE_KEYS: Final = frozenset({
     "role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio",
-    "reasoning_content",
+    "reasoning_content", "toolCallId", "toolUseId", "toolName", "isError",
 })  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from siltstone.errors import ConversionLossError, InvalidMessageError
+from siltstone.messages.dialects import openai_chat
 from siltstone.messages.dialects.base import arguments_text
 from siltstone.messages.dialects.openai_responses import item_type
 from siltstone.messages.message import RULE_ROLES, Dialect, RawMessage, as_fields
@@ -109,6 +110,14 @@ def from_url(url: str) -> dict[str, str]:
 BOUND = "it is bound to the provider that made it"
 UNKNOWN = "no other dialect has a block of this type"
 
+_RESULT_KEYS = (
+    "role", "content", "tool_call_id", "name", "toolCallId", "toolUseId", "toolName", "isError", "timestamp",
+)  # fmt: skip
+_CHAT_KEYS = (
+    "role", "content", "refusal", "reasoning_content", "reasoning", "tool_calls", "function_call",
+    "api", "provider", "model", "usage", "stopReason", "timestamp",
+)  # fmt: skip
+
 
 def is_plain(fields: Mapping[str, Any]) -> bool:
     """Whether a message reads alike in every dialect: a role and a text."""
@@ -120,21 +129,19 @@ def read_chat(raw: RawMessage, place: int, losses: Losses) -> list[Neutral]:
     """A message of OpenAI chat."""
     fields = as_fields(raw) or {}
     role = fields["role"]
-    if role in ("tool", "function"):
-        losses.leftover(place, "", fields, ("role", "content", "tool_call_id", "name"))
-        call_id = str(fields.get("tool_call_id") or f"call_{fields.get('name')}")
-        result = Result(call_id, _media_and_text(_chat_blocks(fields.get("content"), place, losses)))
-        return [Neutral(place, "tool", (result,))]
+    if openai_chat.ROLES[role] == "tool":
+        losses.leftover(place, "", fields, _RESULT_KEYS)
+        call_id, name = openai_chat.answered(fields)
+        said = _media_and_text(_chat_blocks(fields.get("content"), place, losses))
+        answer = Result(call_id or f"call_{name}", said, openai_chat.failed(fields))
+        return [Neutral(place, "tool", (answer,))]
     blocks = list(_chat_blocks(fields.get("content"), place, losses))
     if isinstance(fields.get("refusal"), str):
         blocks.append(Text(fields["refusal"]))
     for key in ("reasoning_content", "reasoning"):
         if fields.get(key):
             losses.add(place, key, BOUND)
-    known = (
-        "role", "content", "refusal", "reasoning_content", "reasoning", "tool_calls", "function_call",
-    )  # fmt: skip
-    losses.leftover(place, "", fields, known)
+    losses.leftover(place, "", fields, _CHAT_KEYS)
     for at, call in enumerate(map(_fields, fields.get("tool_calls") or ())):
         free = call.get("type") == "custom"
         called = _fields(call.get(str(call.get("type") or "function")))
@@ -229,8 +236,13 @@ def _chat_blocks(content: object, place: int, losses: Losses) -> Iterable[Block]
             yield Media("audio", str(held.get("data")), f"audio/{held.get('format')}")
         elif kind == "file":
             yield _file(held)
+        elif kind == "image":
+            yield from _sourced(kind, fields, place, part, losses)
+        elif kind in openai_chat.CALLS or kind == "tool_use":
+            call_id, name, arguments = openai_chat.called(fields)
+            yield Call(place, str(call_id), str(name), arguments)
         else:
-            losses.add(place, f"{part} ({kind})", UNKNOWN)
+            losses.add(place, f"{part} ({kind})", BOUND if kind == "thinking" else UNKNOWN)
 
 
 def _items(content: object, place: int, losses: Losses) -> Iterable[Block]:
@@ -278,7 +290,7 @@ def _anthropic_blocks(content: object, place: int, losses: Losses) -> Iterable[B
             inner = _media_and_text(_anthropic_blocks(fields.get("content"), place, losses))
             yield Result(str(fields.get("tool_use_id")), inner, fields.get("is_error") is True)
         elif kind in ("image", "document"):
-            losses.leftover(place, f"{part}.", fields, ("type", "source", "title"))
+            losses.leftover(place, f"{part}.", fields, ("type", "source", "title", "data", "mimeType"))
             yield from _sourced(kind, fields, place, part, losses)
         else:
             thought = kind in ("thinking", "redacted_thinking", "compaction")
@@ -295,6 +307,8 @@ def _sourced(kind: Any, fields: Mapping[str, Any], place: int, part: str, losses
         case "text":
             losses.add(place, f"{part} ({kind})", "a document that is text becomes text")
             yield Text(str(source.get("data")))
+        case None if isinstance(fields.get("data"), str):  # of OpenClaw
+            yield Media(kind, fields["data"], str(fields.get("mimeType")))
         case other:
             losses.add(place, f"{part} ({kind})", BOUND if other == "file" else UNKNOWN)
 

@@ -214,15 +214,17 @@ def sendable(history: Sequence[Message]) -> Repaired | None:
 
     The calls and results decide the dialect: a framework may have blocks of another one in its messages, such
     as the reasoning of a model. If they are of several dialects, the history is left alone: nobody can send
-    it as it is.
+    it as it is. OpenClaw can, which has the calls of every dialect and one form of results.
     """
     tied = [message for message in history if _is_tied(message)]
-    dialect = dialect_of(tied or history)
+    answers = [message for message in tied if any(part.kind == "tool_result" for part in message.parts)]
+    roles = {(as_fields(message.raw) or {}).get("role") for message in answers}
+    is_hosted = roles == {"toolResult"}
+    dialect = openai_chat.NAME if is_hosted else dialect_of(tied or history)
     found = validate_history(history, dialect, pending_ok=False)
     mender = _MENDERS[dialect]
-    if not any(_is_healed(mender, history, each) for each in found) or any(
-        each.rule == "foreign" and _is_tied(history[each.position]) for each in found
-    ):
+    foreign = (each for each in found if each.rule == "foreign" and _is_tied(history[each.position]))
+    if not any(_is_healed(mender, history, each) for each in found) or (any(foreign) and not is_hosted):
         return None
     repaired = _repaired(list(history), dialect, pending_ok=False)
     kept = [raw for raw in repaired.messages if not (isinstance(raw, Quotation) and raw.rule in _LEAVING)]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from siltstone.errors import InvalidMessageError
-from siltstone.messages.dialects import anthropic, openai_responses
+from siltstone.messages.dialects import anthropic, openai_chat, openai_responses
 from siltstone.messages.dialects.openai_responses import item_type
 from siltstone.messages.groups import opens_turn
 from siltstone.messages.message import (
@@ -166,10 +166,11 @@ def _content(item: Mapping[str, Any], role: str) -> Any:
 # results. So a provider still accepts the history. Texts, arguments, outputs, media and everything else are
 # gone. Signed reasoning is never edited: a block of it is left out whole, an item of it keeps only its id.
 
-_ALIKE = ("role", "tool_call_id")  #: fields that stay: they tie a message to its place, and have no text
+#: Fields that stay: they tie a message to its place, and have no text.
+_ALIKE = ("role", "tool_call_id", "toolCallId", "toolUseId", "toolName", "isError")
 
-_IDS: Final = frozenset({"id", "approval_request_id", "caller_id"})  # and all keys that end in _id
-_NAMES: Final = frozenset({"name", "server_name", "server_label"})
+_IDS: Final = frozenset({"id", "toolCallId", "toolUseId"})  # and all keys that end in _id
+_NAMES: Final = frozenset({"name", "toolName", "server_name", "server_label"})
 
 
 def tombstone(raw: Mapping[str, Any], dialect: Dialect | None = None) -> dict[str, Any]:
@@ -265,9 +266,9 @@ def _blocks(content: list[Any] | tuple[Any, ...]) -> list[dict[str, Any]]:
 
 def _block(item: Mapping[str, Any], kind: str) -> dict[str, Any] | None:
     """The emptied form of a block to which others refer, or of a compaction; None for any other block."""
-    if kind in anthropic.CALLS:
+    if kind in anthropic.CALLS or kind in openai_chat.CALLS:
         kept = {key: item[key] for key in ("id", "name", "server_name") if key in item}
-        return {"type": kind, **kept, "input": {}}
+        return {"type": kind, **kept, "arguments" if "arguments" in item else "input": {}}
     if kind == "tool_result":
         failed = {"is_error": True} if item.get("is_error") is True else {}
         return {"type": kind, "tool_use_id": item.get("tool_use_id"), "content": FORGOTTEN, **failed}

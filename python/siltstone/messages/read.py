@@ -56,6 +56,7 @@ _READ_BY: Final = {
 }
 
 _PLAIN = 2  # fields of a message that has a role and a content, and nothing else
+_CHAT_ROLES: Final = tuple(openai_chat.ROLES.keys() - anthropic.ROLES.keys())  # a role may be unhashable
 _NO_DIALECT = frozenset({None, "any"})
 _SPEAKERS: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant", "system": "system"}
 _CERTAINLY_CARRIED = 1 << 20  #: code points of a text that is within the limit in any spelling
@@ -201,7 +202,7 @@ def _detect(fields: Mapping[str, Any]) -> Dialect:
         kind = openai_responses.item_type(fields)
         if kind in openai_responses.ITEMS or (kind and role is None and not _is_block(kind)):
             return openai_responses.NAME
-    if role == "tool" or role == "developer" or role == "function" or not openai_chat.KEYS.isdisjoint(fields):
+    if role in _CHAT_ROLES or not openai_chat.KEYS.isdisjoint(fields):
         return openai_chat.NAME
     content = fields.get("content")
     if isinstance(content, (list, tuple)):
@@ -212,18 +213,23 @@ def _detect(fields: Mapping[str, Any]) -> Dialect:
 
 
 def _detect_blocks(blocks: Iterable[object]) -> Dialect:
+    found: Dialect = "any"
     for item in blocks:
         block = item if type(item) is dict else as_fields(item)
-        kind = block.get("type") if isinstance(block, Mapping) else None
-        if not isinstance(kind, str):
+        kind = None if block is None else block.get("type")
+        if block is None or not isinstance(kind, str):
+            continue
+        if kind in openai_chat.CALLS or "thinkingSignature" in block:  # OpenClaw's, also behind other blocks
+            return openai_chat.NAME
+        if found != "any" or (kind == "image" and "source" not in block):
             continue
         if kind in anthropic.TYPES or anthropic.is_result(kind):
-            return anthropic.NAME
-        if kind in openai_responses.TYPES:
-            return openai_responses.NAME
-        if kind in openai_chat.TYPES:
-            return openai_chat.NAME
-    return "any"
+            found = anthropic.NAME
+        elif kind in openai_responses.TYPES:
+            found = openai_responses.NAME
+        elif kind in openai_chat.TYPES:
+            found = openai_chat.NAME
+    return found
 
 
 def _is_block(kind: str) -> bool:

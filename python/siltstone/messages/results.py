@@ -11,7 +11,7 @@ from siltstone.messages.groups import call_key
 from siltstone.messages.message import Message, Part, SubstituteMessage, as_fields
 from siltstone.messages.read import read_message
 
-_RESULT_ROLES: Final = frozenset({"tool", "function"})
+_RESULT_ROLES: Final = frozenset({"tool", "function", "toolResult"})
 _TEXT_BLOCKS: Final = frozenset({"text", "input_text", "output_text"})
 
 

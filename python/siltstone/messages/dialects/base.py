@@ -96,7 +96,7 @@ def _data(source: Fields) -> tuple[str | None, str]:
 
 
 def _stated_type(source: Fields, modality: Modality) -> str | None:
-    for key in ("media_type", "mime_type"):
+    for key in ("media_type", "mime_type", "mimeType"):
         value = source.get(key)
         if isinstance(value, str) and value:
             return value

@@ -1,4 +1,4 @@
-"""Reads messages of the OpenAI chat completions API."""
+"""Reads messages of the OpenAI chat completions API, and of OpenClaw, which has calls as blocks."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from siltstone.messages.dialects.base import (
     identifier,
     known_parts,
     nth_call,
+    opaque_size,
     quotations,
     read_content,
     result_parts,
@@ -28,7 +29,8 @@ from siltstone.messages.message import Dialect, Message, Part, RawMessage, Repai
 
 NAME: Final[Dialect] = "openai.chat"
 
-#: The roles of this dialect, each with the common role. ``function`` is the older name of ``tool``.
+#: The roles of this dialect, each with the common role. ``function`` is the older name of ``tool``,
+#: ``toolResult`` that of OpenClaw.
 ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "developer",
@@ -36,10 +38,14 @@ ROLES: dict[str, Role] = {
     "assistant": "assistant",
     "tool": "tool",
     "function": "tool",
+    "toolResult": "tool",
 }
 
 #: Block types that no other dialect has.
 TYPES = frozenset({"image_url", "input_audio", "file", "refusal", "video_url"})
+
+#: Block types of a call in OpenClaw. It has Anthropic's ``tool_use`` as well.
+CALLS = frozenset({"toolCall", "toolUse", "functionCall"})
 
 _PLAIN = 2  # the number of fields of a message with only a role and a content
 
@@ -54,19 +60,44 @@ def read(fields: Fields) -> tuple[Role, tuple[Part, ...]]:
     role = ROLES[fields["role"]]
     content = fields.get("content")
     if role == "tool":
-        name = identifier(fields.get("name") or fields.get("tool_name"))
-        return role, result_parts(identifier(fields.get("tool_call_id")), name, content, "content")
+        return role, result_parts(*answered(fields), content, "content", is_error=failed(fields))
     if role != "assistant":
         return role, read_content(content, "content", _read_block)
     if len(fields) == _PLAIN and content is not None:
         return role, read_content(content, "content", _read_block)
     said = () if content is None else read_content(content, "content", _read_block)
-    return role, (*_reasoning(fields), *said, *_voice(fields), *_calls(fields))
+    known = {part.call_id for part in said if part.kind == "tool_call"}
+    calls = (call for call in _calls(fields) if call.call_id not in known)
+    return role, (*_reasoning(fields), *said, *_voice(fields), *calls)
+
+
+def answered(fields: Fields) -> tuple[str | None, str | None]:
+    """The id of the call that a result answers, and the name of its tool."""
+    if fields["role"] == "toolResult":
+        call_id, name = fields.get("toolCallId") or fields.get("toolUseId"), fields.get("toolName")
+    else:
+        call_id, name = fields.get("tool_call_id"), fields.get("name") or fields.get("tool_name")
+    return identifier(call_id), identifier(name)
+
+
+def failed(fields: Fields) -> bool:
+    """Whether a result says that its tool failed; only OpenClaw's can."""
+    return fields["role"] == "toolResult" and fields.get("isError") is True
+
+
+def called(block: Fields) -> tuple[str | None, str | None, str]:
+    """The id, the name and the arguments of a call that is a block."""
+    arguments = block.get("input") if block.get("arguments") is None else block["arguments"]
+    return identifier(block.get("id")), identifier(block.get("name")), arguments_text(arguments)
 
 
 def _read_block(kind: str, block: Fields, path: str) -> Iterable[Part]:
     if kind == "refusal":
         return (Part("text", string(block, "refusal", path)),)
+    if kind in CALLS or kind == "tool_use":
+        return (Part("tool_call", "", *called(block)),)
+    if kind == "thinking" and isinstance(block.get("thinking"), str):
+        return (Part("reasoning", block["thinking"], size=opaque_size(block, "thinkingSignature")),)
     return known_parts(kind, block)
 
 
@@ -183,8 +214,13 @@ def mend(raws: Sequence[RawMessage], messages: Sequence[Message | None], faults:
 
 def _no_result(message: Message, finding: Finding) -> RepairedMessage:
     part = nth_call(message, finding)
+    fields = as_fields(message.raw) or {}
+    if not fields.get("tool_calls") and fields.get("function_call") is None:
+        text = [{"type": "text", "text": NO_RESULT}]
+        ids = {"toolCallId": part.call_id, "toolName": part.name}
+        return RepairedMessage(role="toolResult", **ids, content=text, isError=True)
     if part.call_id is not None:
         return RepairedMessage(role="tool", tool_call_id=part.call_id, content=NO_RESULT)
-    if (as_fields(message.raw) or {}).get("function_call") is not None:
+    if fields.get("function_call") is not None:
         return RepairedMessage(role="function", name=part.name, content=NO_RESULT)
     return RepairedMessage(role="tool", tool_name=part.name, content=NO_RESULT)
