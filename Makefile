@@ -37,7 +37,7 @@ COUNTED := $(PY) scripts/tally.py
 # With CI=true the properties of Rust have the same cases in every run, as those of Python have; elsewhere new ones.
 SEEDED := $(if $(filter true,$(CI)),PROPTEST_RNG_SEED=20)
 
-.PHONY: help install build format lint test test-adapters real-model test-slow torture torture-postgres faults load sanitize fuzz demo bench bench-felt bench-peers quality evidence requests docs licences sizes mutants ci clean
+.PHONY: help install build format lint test test-adapters real-model test-slow torture torture-postgres faults load sanitize fuzz demo bench bench-felt bench-peers quality evidence requests site docs licences sizes mutants ci clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -168,9 +168,11 @@ evidence: install ## The share of the evidence of recorded questions in the requ
 requests: install ## What a session sends and what its search finds, beside what it was (SILTSTONE_DATA)
 	$(PY) benches/quality/sent.py
 
-docs: install ## Build the references of Python and of the crates, and run the examples of README and docs/
+site: install ## Build the site of the documentation, with its API reference, in target/site/html, and check its links
+	$(PY) scripts/build_site.py
+
+docs: site ## The site, the reference of the crates, and the examples of README and docs/
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps $(CARGO_FLAGS)
-	$(PY) scripts/reference.py
 	$(PY) -m pytest -q tests/test_docs.py tests/test_reference.py
 
 licences: ## Write THIRD-PARTY.txt, the licences of what is linked in; needs cargo-about
@@ -182,7 +184,7 @@ mutants: install ## Break the code on purpose, place by place, and list the brea
 sizes: ## Count the lines of each room: code, comments and tests apart
 	@$(PYTHON) scripts/sizes.py
 
-ci: lint test test-adapters ## What the workflows run
+ci: lint site test test-adapters ## What the workflows run
 
 clean: ## Remove builds and caches; .venv stays
 	cargo clean

@@ -1,6 +1,6 @@
-"""Writes the API reference, one HTML page, from the docstrings of the public names.
+"""Writes the API reference from the docstrings of the public names, a page of Markdown for each module.
 
-    python scripts/reference.py [FILE]      target/reference.html, where no file is named
+    python scripts/reference.py DIRECTORY
 
 Exit code 1, and a line for each, where a public name has no docstring, a docstring names a parameter that is
 not there, or a reference leads nowhere.
@@ -19,7 +19,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-PAGE = Path(__file__).parent.parent / "target" / "reference.html"
 MODULES = (
     "siltstone", "siltstone.session", "siltstone.session.recovery", "siltstone.session.compactions",
     "siltstone.compaction", "siltstone.compaction.results", "siltstone.embedding", "siltstone.engine",
@@ -31,52 +30,48 @@ MODULES = (
     "siltstone.testing", "siltstone.tools", "siltstone.limits",
 )  # fmt: skip
 SECTIONS = ("Args", "Attributes", "Returns", "Raises", "Yields")
-STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem}"
-    "pre,code{font:14px/1.5 ui-monospace,monospace;background:#8881;border-radius:4px}"
-    "pre{padding:.6rem;overflow-x:auto}code{padding:0 .2rem}h2{border-top:1px solid #8884;padding-top:1rem}"
-    "h4{margin-bottom:.2rem}dt{font-weight:600}dd{margin:0 0 .4rem 1.5rem}.nav a{margin-right:.6rem}"
-    ":root{color-scheme:light dark}"
-)
 _ROLE = re.compile(r":(?:class|meth|func|data|attr|mod|exc):`~?([^`]+)`")
 _CODE = re.compile(r"``(.+?)``", re.DOTALL)
+_STRESSED = re.compile(r"(?<![\w*])\*(\w[^*]*)\*(?![\w*])")
+_QUOTED = re.compile(r"(: |-> )(['\"])(.*?)\2")  #: annotations that are strings
 _ITEM = re.compile(r"^(\*{0,2}[\w.]+)(?: \([^)]*\))?: (.*)$", re.DOTALL)
 
 
 class Reference:
-    """The page under way, and its faults."""
+    """The pages under way, and their faults."""
 
     def __init__(self) -> None:
-        self.parts: list[str] = []
+        self.pages: dict[str, list[str]] = {"siltstone": []}
+        self.parts = self.pages["siltstone"]
         self.wrong: list[str] = []
-        self.anchors: set[str] = set()
+        self.anchors: dict[str, str] = {}  #: of each name: where it is told, seen from another page
         self._links: list[tuple[str, str]] = []
 
     def module(self, name: str) -> None:
         """All public names of a module."""
         module = import_module(name)
-        self.parts.append(f'<h2 id="{name}">{name}</h2>')
+        self.parts = self.pages[name] = [f"# {name}"]
         self.text(inspect.getdoc(module) or "", name)
         for each in sorted(getattr(module, "__all__", None) or _names(module)):
             value = getattr(module, each)
-            if name == "siltstone" or getattr(value, "__module__", name).startswith(
-                (name, "siltstone._native")
-            ):
+            home = getattr(value, "__module__", name)
+            if name == "siltstone" or home.startswith((name, "siltstone._native")):
                 self.name(f"{name}.{each}", each, value)
 
     def name(self, path: str, short: str, value: Any) -> None:
         """A class with its methods, a function, or a value."""
         if path in self.anchors:
             return
-        self.anchors |= {path, short}
-        if not (inspect.isclass(value) or callable(value)):
+        place = f"{path.removesuffix(f'.{short}')}.md{f'#{path}' * callable(value)}"
+        self.anchors |= {path: place, short: place}
+        if not callable(value):
             return
-        self.parts.append(f'<h3 id="{path}">{short}</h3>{_signature(short, value)}')
+        self.parts += [f"## {short} {{ #{path} }}", _signature(short, value)]
         self.documented(path, value)
         for method, member in _members(value) if inspect.isclass(value) else ():
-            self.anchors |= {f"{short}.{method}", method}
+            self.anchors |= dict.fromkeys((f"{short}.{method}", method), f"{place}.{method}")
             shown = _signature(method, member) if callable(member) else f"<pre>{method}</pre>"
-            self.parts.append(f'<h4 id="{path}.{method}">{short}.{method}</h4>{shown}')
+            self.parts += [f"### {short}.{method} {{ #{path}.{method} }}", shown]
             self.documented(f"{path}.{method}", member)
 
     def documented(self, path: str, value: Any) -> None:
@@ -97,23 +92,23 @@ class Reference:
         for block in re.split(r"\n\s*\n", doc):
             head, _, rest = block.partition("\n")
             if head.rstrip(":") in SECTIONS and head.endswith(":"):
-                self.parts.append(f"<p><b>{head[:-1]}</b></p>{_listed(textwrap.dedent(rest))}")
+                self.parts.append(f"<p><b>{head[:-1]}</b></p>\n{_listed(textwrap.dedent(rest))}")
             elif block.startswith("    "):
                 self.parts.append(f"<pre>{html.escape(textwrap.dedent(block))}</pre>")
             else:
                 self.parts.append(f"<p>{_inline(block)}</p>")
 
-    def finish(self) -> str:
-        """The whole page; references that lead nowhere are among its faults."""
+    def finish(self) -> dict[str, str]:
+        """The text of each page; references that lead nowhere are among the faults."""
         for path, target in self._links:
-            if (
-                target.removeprefix("siltstone.") not in self.anchors
-                and target.split(".")[-1] not in self.anchors
-            ):
+            if not self._place(target):
                 self.wrong.append(f"{path} refers to {target!r}, which is not here")
-        nav = "".join(f'<a href="#{name}">{name}</a> ' for name in MODULES)
-        head = f'<meta charset="utf-8"><title>siltstone: reference</title><style>{STYLE}</style>'
-        return f'<!doctype html>{head}<h1>Reference</h1><p class="nav">{nav}</p>{"".join(self.parts)}\n'
+        link = lambda role: f'<a href="{self._place(role[1])}"><code>{role[1]}</code></a>'  # noqa: E731
+        return {name: _ROLE.sub(link, "\n\n".join(parts)) for name, parts in self.pages.items()}
+
+    def _place(self, target: str) -> str | None:
+        known = self.anchors
+        return known.get(target.removeprefix("siltstone.")) or known.get(target.split(".")[-1])
 
 
 def _members(value: type) -> Iterator[tuple[str, Any]]:
@@ -122,10 +117,8 @@ def _members(value: type) -> Iterator[tuple[str, Any]]:
     for base in value.__mro__:
         if base.__module__.startswith("siltstone"):
             for name, member in vars(base).items():
-                is_ours = inspect.isroutine(member) or isinstance(
-                    member, property | classmethod | staticmethod
-                )
-                if is_ours and not name.startswith("_") and name not in seen:
+                ours = inspect.isroutine(member) or isinstance(member, property | classmethod | staticmethod)
+                if ours and not name.startswith("_") and name not in seen:
                     seen.add(name)
                     yield name, getattr(value, name)
 
@@ -141,12 +134,12 @@ def _names(module: ModuleType) -> list[str]:
 
 def _signature(name: str, value: Callable[..., Any]) -> str:
     try:
-        said = f"{name}{inspect.signature(value)}"
+        said = name + _QUOTED.sub(r"\1\3", str(inspect.signature(value)))
     except (TypeError, ValueError):
         said = name
     if len(said) > 90:
         said = re.sub(r", (?=\*?\w+[:=,])", ",\n    ", said)
-    return f"<pre>{html.escape(said)}</pre>"
+    return f"<pre>{html.escape(said, quote=False)}</pre>"
 
 
 def _parameters(value: Any) -> set[str] | None:
@@ -155,9 +148,8 @@ def _parameters(value: Any) -> set[str] | None:
         parameters = inspect.signature(value).parameters.values()
     except (TypeError, ValueError):
         return None
-    if any(each.kind is each.VAR_KEYWORD for each in parameters):
-        return None
-    return {each.name for each in parameters}
+    keywords = any(each.kind is each.VAR_KEYWORD for each in parameters)
+    return None if keywords else {each.name for each in parameters}
 
 
 def _named(doc: str) -> Iterator[str]:
@@ -179,24 +171,22 @@ def _listed(text: str) -> str:
 
 
 def _inline(text: str) -> str:
-    told = html.escape(" ".join(text.split()))
-    told = _CODE.sub(r"<code>\1</code>", told)
-    return re.sub(r":(?:class|meth|func|data|attr|mod|exc):`~?([^`]+)`", r"<code>\1</code>", told)
+    told = _CODE.sub(r"<code>\1</code>", html.escape(" ".join(text.split()), quote=False))
+    return _STRESSED.sub(r"<em>\1</em>", told)
 
 
 def main() -> int:
     """The exit code."""
-    page = Reference()
+    reference = Reference()
     for name in MODULES:
-        page.module(name)
-    text = page.finish()
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(text, "utf-8")
-    for each in page.wrong:
+        reference.module(name)
+    place = Path(sys.argv[1])
+    place.mkdir(parents=True, exist_ok=True)
+    for name, text in reference.finish().items():
+        (place / f"{name}.md").write_text(f"{text}\n", "utf-8")
+    for each in reference.wrong:
         print(f"warning: {each}", file=sys.stderr)
-    print(f"{target}: {text.count('<h3') + text.count('<h4')} names")
-    return int(bool(page.wrong))
+    return int(bool(reference.wrong))
 
 
 if __name__ == "__main__":

@@ -237,7 +237,9 @@ def test_every_link_inside_the_project_leads_somewhere(page):
     assert dead == []
 
 
-def test_every_page_is_reached_from_the_index():
-    index = CHECKOUT / "docs" / "index.md"
-    reached = {(index.parent / link.partition("#")[0]).resolve() for link in links(index.read_text("utf-8"))}
-    assert [where(page) for page in RUN if page.parent != CHECKOUT and page not in {*reached, index}] == []
+@pytest.mark.parametrize("contents", ["docs/index.md", "llms.txt"])
+def test_every_page_is_reached_from_each_table_of_contents(contents):
+    place = CHECKOUT / contents
+    reached = {(place.parent / link.partition("#")[0]).resolve() for link in links(place.read_text("utf-8"))}
+    assert [where(page) for page in RUN if page.parent != CHECKOUT and page not in {*reached, place}] == []
+    assert [path for path in reached if not path.exists()] == []
