@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import logging
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,6 @@ import pytest
 from conversations import assistant, user
 from siltstone import AsyncSession, ConfigError, Session, SimpleMemoryStore
 from siltstone.events import WindowLearned
-from siltstone.session.counters import LearnedLimit
 from siltstone.testing import RecordingHook
 
 WINDOW = 200_000
@@ -101,7 +101,7 @@ def test_the_window_is_as_before_within_one_accepted_request(session: Session, e
     event(session)
     session.append(assistant("Yes."))
     assert session.context_window == WINDOW
-    assert not [each for each in session.limits if each.model == "large"]
+    assert not [each for each in session.limits if each.model == "large" and each.tokens]
 
 
 def test_a_fallback_that_nobody_names_is_told_by_what_was_accepted_before(session: Session) -> None:
@@ -117,7 +117,7 @@ def test_a_limit_counts_for_its_model_alone_and_at_once_when_it_is_back(session:
     assert session.context_window == WINDOW
     session.agent_model = "small-8k"
     assert turn(session, 80) <= 8_192
-    assert session.limits == (LearnedLimit("small-8k", 8_192, "the provider's refusal", WINDOW),)
+    assert [each[:4] for each in session.limits] == [("small-8k", 8_192, "the provider's refusal", WINDOW)]
 
 
 def test_a_larger_request_that_was_accepted_raises_it(session: Session) -> None:
@@ -143,6 +143,59 @@ def test_the_answers_share_is_left_free_if_the_host_has_not_reserved_it(session:
     sent = session.prepare().tokens
     said = f"input length and `max_tokens` exceed context limit: {sent} + 9000 > {sent + 100}, decrease it"
     assert session.recover(ValueError(said)).tokens + 9_000 <= sent + 100
+
+
+def counted(messages: list[Any]) -> int:
+    """The tokens of a request, with 300 for tools, by a provider to which each digit is one."""
+    texts = (str(each["content"]) for each in messages)
+    return 300 + sum(4 + len(re.findall(r"[a-z]{1,5} ?|[^a-z]", text)) for text in texts)
+
+
+KINDS = {
+    "words": "The harbour is calm and grey. " * 30,
+    "numbers": "48 151 623 42 " * 30,
+    "ids": "7c9e6679-7425-40de-944b " * 20,
+    "japanese": "\u6e2f\u306f\u9759\u304b\u3060" * 60,
+}
+
+
+@pytest.mark.parametrize("reports", [True, False])
+@pytest.mark.parametrize("kind", [*KINDS, "each in turn"])
+def test_requests_keep_within_the_window_as_the_provider_counts(kind: str, reports: bool) -> None:
+    refused = 0
+    with Session.open(None, "s", memory=SimpleMemoryStore(), context_window=4_096) as session:
+        for number in range(60):
+            text = KINDS.get(kind) or [*KINDS.values()][number % len(KINDS)]
+            session.append(user(f"{number}: {text}"))
+            prepared = session.prepare()
+            while (size := counted(prepared.messages)) > 4_096:
+                refused += 1
+                prepared = session.recover(too_long(size, 4_096))
+            session.append(assistant(text[:200]), usage={"input_tokens": size} if reports else None)
+        assert session.compactions()
+    assert refused <= (not reports)
+
+
+def test_a_count_is_kept_for_its_model_until_one_call(tmp_path: Path) -> None:
+    with Session.open(tmp_path, "s", context_window=4_096) as session:
+        session.agent_model = "m"
+        for number in range(4):
+            session.append(user(f"{number} {KINDS['numbers']}"))
+            size = counted(session.prepare().messages)
+            session.append(assistant("Yes."), usage={"input_tokens": size})
+    with Session.open(tmp_path, "s", context_window=4_096) as session:
+        (known,) = session.limits
+        assert (known.model, known.tokens) == ("m", 0)
+        assert known.factor * known.pairs[-1][0] + known.fixed == pytest.approx(size, rel=0.02)
+        assert known.fixed == pytest.approx(300, abs=30)
+        session.append(user(KINDS["numbers"] * 5))
+        session.agent_model = "n"
+        assert not session.plan().compacts, "another model counts for itself"
+        session.agent_model = "m"
+        assert session.plan().compacts
+        session.reset_limits()
+        assert session.limits == ()
+        assert not session.plan().compacts
 
 
 def learned_in(path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from siltstone.errors import ConfigError, SiltstoneError
@@ -83,7 +83,8 @@ class CompactionContext:
         last_attempt_boundary: The boundary of the last attempt, successful or not.
         last_input_tokens: Input tokens of the last model call, by the provider's count; 0 if unknown, or if a
             compaction was committed since.
-        estimated_history_tokens: The size of the current view, by the policy's own rule.
+        estimated_history_tokens: The size of the current view, by the policy's own rule, times *factor*.
+        factor: How many tokens the provider counts for one of the policy's own rule.
         request_bytes: Bytes of the whole request, 0 if unknown.
         max_request_bytes: The most that the provider of the agent's model documents; None if unknown.
         reserved_tokens: Tokens that are sent beside the history (tool definitions and the like).
@@ -128,6 +129,7 @@ class CompactionContext:
     settled_tokens: int = 0
     max_request_bytes: int | None = None
     recall_tokens: int = 0
+    factor: float = 1.0
 
     @property
     def tokens(self) -> int:
@@ -145,6 +147,7 @@ class CompactionContext:
             reserved_tokens=self.reserved_tokens,
             policy_state=self.policy_state,
             max_request_bytes=self.max_request_bytes,
+            factor=self.factor,
         )
 
 
@@ -190,7 +193,7 @@ class Trigger:
             a caller that reads the original again would have another view, perhaps a result without its call.
         context_window: The model's window in tokens, None if unknown.
         reserved_tokens: Tokens that are sent beside the history, and are part of the window.
-        recall_tokens: As in ``CompactionContext``.
+        recall_tokens, factor: As in ``CompactionContext``.
         pins: Sequence numbers of messages that always stay.
         policy_state: As in ``CompactionContext``.
         past: Earlier summaries of this policy that left the view, oldest first, as far as the caller keeps
@@ -225,6 +228,16 @@ class Trigger:
     fold: bool = False
     max_request_bytes: int | None = None
     recall_tokens: int = 0
+    factor: float = 1.0
+
+    def by_own_rule(self) -> Trigger:
+        """The trigger with sizes by the policy's own rule, as a flow counts."""
+        if self.factor == 1:
+            return self
+        names = ("tokens", "threshold", "context_window", "reserved_tokens")
+        sizes = {name: getattr(self, name) for name in names}
+        own: Any = {name: size and int(size / self.factor) for name, size in sizes.items()}
+        return replace(self, factor=1.0, **own)
 
     def holds(self, message: Message) -> bool:
         """Whether *message* is pinned. A summary never is."""

@@ -167,7 +167,11 @@ class Chain(Compactor):
             "context_window": trigger.context_window,
             "reserved_tokens": trigger.reserved_tokens,
         }
-        return {name: replace(each, **facts) for name, each in trigger.steps if each.action != COMPRESS}
+        return {
+            name: replace(each.by_own_rule(), **facts)
+            for name, each in trigger.steps
+            if each.action != COMPRESS
+        }
 
     def _is_met(
         self, history: Sequence[Message], view: Sequence[Message], trigger: Trigger, kept: Mapping[str, Any]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from operator import sub
@@ -369,14 +370,7 @@ class Emergency(Compactor):
         tokens = context.estimated_history_tokens + context.reserved_tokens
         if window is None or tokens <= window:
             return None
-        return Trigger(
-            "overflow",
-            "emergency",
-            tokens=tokens,
-            threshold=window,
-            context_window=window,
-            reserved_tokens=context.reserved_tokens,
-        )
+        return replace(context, context_window=window).trigger("overflow", "emergency", tokens, window)
 
     def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
         """Fits *history* into the window. It yields no request.

@@ -159,14 +159,15 @@ _PUT_DEFAULTS = [
 # A note to the model: how full its window is.
 
 
-def noted(prepared: Prepared, window: int | None, reserved_tokens: int, rule: TokenRule) -> Prepared:
+def noted(core: SessionCore, prepared: Prepared, rule: TokenRule) -> Prepared:
     """*prepared* with a note after the last message, if a note is due and fits the window.
 
     No message before the note changes, so the provider's cached prefix stays valid.
     """
+    window = core.context_window
     if not prepared.is_noted or window is None:
         return prepared
-    tokens = prepared.tokens + reserved_tokens
+    tokens = core.reported(prepared.tokens)
     note = InjectedMessage(
         role="user",
         content=f"[The context window is {tokens * 100 // window} % full: {tokens:,} of {window:,} tokens. "
@@ -183,12 +184,12 @@ def instructed(core: SessionCore, text: str, prepared: Prepared) -> Prepared:
 
     Without room in the window it stays as it is.
     """
-    messages, window = list(prepared.messages), core.context_window
+    messages, (window, beside) = list(prepared.messages), core.room
     heads = list(takewhile(lambda raw: raw.get("role") in RULE_ROLES, messages))
     prompt = heads[-1].get("content") if heads else None
     note = InjectedMessage(role="user", content=text)
     tokens = prepared.tokens + core.view.rule.count([read_message(note, 0)])
-    if not text or (window is not None and tokens + core.reserved_tokens > window):
+    if not text or (window is not None and tokens + beside > window):
         return prepared
     if is_text := isinstance(prompt, str):
         note = InjectedMessage({**heads[-1], "content": f"{prompt}\n\n{text}"})
@@ -199,6 +200,7 @@ def instructed(core: SessionCore, text: str, prepared: Prepared) -> Prepared:
 _log = logging.getLogger("siltstone")
 
 
+DOCUMENTED = frozenset({"bytes/4", "chars/3", "chars/3-utf16", "bytes_total", "flat_tools"})
 RESCUES = 8  #: of one boundary, while other threads go on appending
 MOST_CALLS = 2  #: of a model in one compaction that a call of ``prepare`` or ``recover`` waits for
 
@@ -229,16 +231,16 @@ def boundary(
         return state, prepared(core, state, [], is_noted=is_noted)
     outcomes = landed(core, policy) if core.background.job is not None else []
     state = core.follow()
-    at, window, request = state.clock.boundary, core.context_window, _tokens(core, state, policy)
-    fits = window is None or request + _unreserved(core, state, policy) <= window
+    at, request = state.clock.boundary, _tokens(state, policy)
+    window, beside = _room(core, state, policy)
+    fits = window is None or request + beside <= window
     if not fits:
         check_view(core, state, policy)
     trigger = asked or due(core, state, policy, request_bytes, tells=True)
     if trigger is None and fits and not outcomes and core.state is state:  # as at most boundaries
         after, is_noted = passed(core, policy, request)
         if after.view is state.view:
-            tokens = request - core.reserved_tokens
-            return after, prepared(core, after, outcomes, policy, is_noted=is_noted, tokens=tokens)
+            return after, prepared(core, after, outcomes, policy, is_noted=is_noted, tokens=request)
         return (yield from _fitted(core, policy, at, after, outcomes, is_noted=is_noted))
     if trigger is not None and _in_background(core, policy, trigger):
         outcomes += _begun(core, state, policy, trigger)
@@ -384,7 +386,7 @@ def passed(
 ) -> tuple[SessionState, bool]:
     """Counts the boundary, and alerts hooks when the request enters a higher band of the window.
 
-    *tokens* is the size of the request, if the request is not the view.
+    *tokens* is the size of the request's messages by our count, if the request is not the view.
 
     Returns:
         The new state, and whether to tell the model how full its window is.
@@ -392,8 +394,7 @@ def passed(
     window, state = core.context_window, core.state
     if window is None:
         return core.pass_boundary(), False
-    if tokens is None:
-        tokens = _tokens(core, state, policy)
+    tokens = core.reported(_tokens(state, policy) if tokens is None else tokens)
     band = band_of(tokens, window)
     alert = alert_of(tokens, window) if band > state.clock.band else None
     noted = band_at(core.warn_at, tokens, window) if core.warn_at else 0
@@ -417,8 +418,8 @@ def forecast(core: SessionCore, policy: Compactor | None, asked: Trigger | None 
         return idle
     trigger = asked or due(core, state, policy)
     if trigger is None and core.context_window is not None:
-        beside = core.reserved_tokens + _unreserved(core, state, policy)
-        fit = rescue(view.tokens, policy, core.context_window, beside)
+        window, beside = _room(core, state, policy)
+        fit = rescue(view.tokens, policy, window or 0, beside)
         policy, trigger = fit or (policy, None)
     if trigger is None:
         return replace(idle, reason="not_due")
@@ -427,9 +428,10 @@ def forecast(core: SessionCore, policy: Compactor | None, asked: Trigger | None 
 
 def check_view(core: SessionCore, state: SessionState, policy: Compactor) -> None:
     """Raises ContextOverflowError before any change, if not even the emergency fit could help."""
-    view, window, fixed = state.view.recounted(policy.token_rule), core.context_window, _fixed(core, state)
-    if window is not None and view.tokens + fixed > window:
-        check_fit(core, policy, window, fixed)
+    tokens, (window, beside) = state.view.recounted(policy.token_rule).tokens, _room(core, state, policy)
+    beside += _repair(state)
+    if window is not None and tokens + beside > window:
+        check_fit(core, policy, window, beside)
 
 
 def check_fit(core: SessionCore, policy: Compactor, window: int, beside: int | None = None) -> None:
@@ -457,30 +459,32 @@ def can_hold(core: SessionCore, policy: Compactor, window: int, beside: int | No
 
 def _fitting(core: SessionCore, state: SessionState, policy: Compactor) -> SessionState | None:
     """*state* if its view fits the window, else None."""
-    window = core.context_window
-    return state if window is None or _tokens(core, state, policy) <= window else None
+    tokens, (window, beside) = _tokens(state, policy), core.room
+    given = core.context_window
+    fits = window is None or given is None or tokens + beside <= window
+    return state if fits or tokens + core.reserved_tokens <= (given or 0) else None
 
 
-def _tokens(core: SessionCore, state: SessionState, policy: Compactor | None) -> int:
-    """The tokens of the request of *state*: its view as it is sent, and the reserved tokens."""
+def _tokens(state: SessionState, policy: Compactor | None) -> int:
+    """The tokens of the messages of *state* as they are sent."""
     sent = state.view.sendable()
-    return (sent if policy is None else sent.recounted(policy.token_rule)).tokens + core.reserved_tokens
+    return (sent if policy is None else sent.recounted(policy.token_rule)).tokens
 
 
-def _unreserved(core: SessionCore, state: SessionState, policy: Compactor) -> int:
-    """The tokens that are proven to be sent beside the request of *state* too.
+def _room(core: SessionCore, state: SessionState, policy: Compactor) -> tuple[int | None, int]:
+    """The window and what is sent beside the messages, both by our count, as the provider's counts teach.
 
-    What was learned refuses no request: without room for the messages that must stay, it counts as 0.
+    What was learned refuses no request: without room for the messages that must stay, it does not count.
     """
-    window, more = core.context_window, core.unreserved(state)
-    if not more or window is None or _tokens(core, state, policy) + more <= window:
-        return more
-    return more if can_hold(core, policy, window, _fixed(core, state) + more) else 0
+    (window, beside), given = core.room, (core.context_window, core.reserved_tokens)
+    if window is None or (window, beside) == given or _tokens(state, policy) + beside <= window:
+        return window, beside
+    return (window, beside) if can_hold(core, policy, window, beside + _repair(state)) else given
 
 
-def _fixed(core: SessionCore, state: SessionState) -> int:
-    """The tokens that are sent beside the view: the reserved ones, and those that its repair adds."""
-    return core.reserved_tokens + max(0, state.view.sendable().tokens - state.view.tokens)
+def _repair(state: SessionState) -> int:
+    """The tokens that the repair of the view adds."""
+    return max(0, state.view.sendable().tokens - state.view.tokens)
 
 
 def compaction(
@@ -518,9 +522,9 @@ def _still_due(
 ) -> Trigger | None:
     """The trigger of a second attempt, after another worker has changed the view; None if none is due."""
     if is_emergency:
-        window = core.context_window
+        window, beside = _room(core, state, policy)
         over = trigger.context_window is not None and window is not None
-        return trigger if not over or _tokens(core, state, policy) > (window or 0) else None
+        return trigger if not over or _tokens(state, policy) + beside > (window or 0) else None
     if trigger.reason in ("manual", "model", "overflow"):
         return trigger
     return due(core, state, policy)
@@ -595,13 +599,12 @@ def within_window(core: SessionCore, policy: Compactor, at: int) -> Steps[list[O
 
     outcomes: list[Outcome] = []
     for _ in range(RESCUES):
-        window, state = core.context_window, core.follow()
-        more = _unreserved(core, state, policy)
-        tokens = _tokens(core, state, policy) + more
-        if window is None or tokens <= window:
+        state = core.follow()
+        window, beside = _room(core, state, policy)
+        tokens, added = _tokens(state, policy), _repair(state)
+        if window is None or tokens + beside <= window:
             return outcomes
-        fixed = _fixed(core, state) + more
-        fit = rescue(tokens - fixed, policy, window, fixed)
+        fit = rescue(tokens - added, policy, window, beside + added)
         if fit is None:
             return outcomes
         outcome = yield from compaction(core, *fit, at, is_emergency=True)
@@ -609,9 +612,9 @@ def within_window(core: SessionCore, policy: Compactor, at: int) -> Steps[list[O
         was_overtaken = isinstance(outcome, Failed) and outcome.reason == "stale"
         if not isinstance(outcome, Compacted) and not was_overtaken:
             break
-    window, tokens = core.context_window, _tokens(core, core.state, policy)
-    if window is None or tokens <= window:
+    if _fitting(core, core.state, policy) is not None:
         return outcomes
+    window, tokens = core.context_window, _tokens(core.state, policy) + core.reserved_tokens
     last = outcomes[-1]
     cause = last.cause if isinstance(last, Failed) else None
     reason = "" if isinstance(last, Compacted) else f"; the emergency fit came to nothing: {last.message}"
@@ -628,7 +631,7 @@ def _completed(core: SessionCore, state: SessionState, policy: Compactor, trigge
     """
     from siltstone.tools.memory import GET_NAME as MEMORY_GET
 
-    calls = trigger.model_calls
+    calls, trigger = trigger.model_calls, trigger.by_own_rule()
     if trigger.reason != "manual" and not _in_background(core, policy, trigger):
         calls = MOST_CALLS if calls is None else min(calls, MOST_CALLS)
 
@@ -665,16 +668,19 @@ def due(
 ) -> Trigger | None:
     """The trigger of the compaction that *policy* wants; None if it wants none.
 
-    If only the provider's count reaches the threshold, and more than three quarters of the threshold are sent
-    beside the messages, a compaction cannot help. Then the policy decides as if nothing was sent beside them,
-    and the window was smaller by that. With *tells* the host hears of it.
+    In a window the sizes are the provider's, as far as its counts teach; a documented rule decides by itself,
+    up to nine tenths of it. If more than three quarters of the threshold are sent beside the messages, a
+    compaction cannot help. Then the policy decides as if nothing was sent beside them, and the window was
+    smaller by that. With *tells* the host hears of it.
     """
-    context = context_of(core, state, policy, request_bytes)
-    trigger, fixed = policy.should_compact(context), state.clock.fixed_tokens
-    if not fixed or trigger is None or trigger.threshold is None:
+    context, fixed = _context(core, state, policy, request_bytes, core.counts), core.counts[1]
+    window = context.context_window
+    if window is None or (policy.token_rule.name in DOCUMENTED and context.tokens * 10 < window * 9):
+        context = _context(core, state, policy, request_bytes, (1.0, core.reserved_tokens))
+    trigger = policy.should_compact(context)
+    if trigger is None or trigger.threshold is None or fixed <= core.reserved_tokens:
         return trigger
-    own = context.estimated_history_tokens + context.reserved_tokens
-    if own >= trigger.threshold or fixed <= trigger.threshold * 3 // 4:
+    if fixed <= trigger.threshold * 3 // 4:
         return trigger
     if tells:
         core.tell_overhead(policy.name, trigger.threshold)
@@ -690,13 +696,18 @@ def due(
     )
 
 
-def context_of(
-    core: SessionCore, state: SessionState, policy: Compactor, request_bytes: int | None = None
+def _context(
+    core: SessionCore,
+    state: SessionState,
+    policy: Compactor,
+    request_bytes: int | None,
+    counts: tuple[float, int],
 ) -> CompactionContext:
-    """The figures from which *policy* decides whether a compaction is due."""
+    """The figures from which *policy* decides whether a compaction is due, with *counts* of the provider."""
     clock, view = state.clock, state.view.recounted(policy.token_rule)
-    tokens, end = view.tokens, state.version.next_seq
-    turn_start, settled = _turn(view) or (end, tokens)
+    (factor, beside), end = counts, state.version.next_seq
+    tokens = int(view.tokens * factor)
+    turn_start, settled = _turn(view) or (end, view.tokens)
     counted = clock.last_input_tokens if core.reserved_tokens else 0
     most_bytes = None
     if clock.agent_model:
@@ -710,11 +721,12 @@ def context_of(
         last_input_tokens=clock.last_input_tokens,
         estimated_history_tokens=tokens,
         request_bytes=state.view.bytes if request_bytes is None else request_bytes,
-        reserved_tokens=core.reserved_tokens,
+        reserved_tokens=beside,
+        factor=factor,
         context_window=core.context_window,
         message_count=len(view),
         low_yield_attempts=clock.low_yield_attempts,
-        forecast_tokens=counted + view.tokens_since(clock.last_input_seq) if counted else 0,
+        forecast_tokens=counted + int(view.tokens_since(clock.last_input_seq) * factor) if counted else 0,
         next_seq=end,
         fixed_count=state.view.fixed(clock.pins),
         failed_at=clock.failed_at,
@@ -722,7 +734,7 @@ def context_of(
         failed_threshold=clock.failed_threshold,
         policy_state=None if state.head is None else core.policy_line.state(policy.name, state.head),
         turn_start=turn_start,
-        settled_tokens=settled,
+        settled_tokens=int(settled * factor),
         max_request_bytes=most_bytes,
         recall_tokens=core.recall_tokens,
     )

@@ -159,7 +159,7 @@ class SessionCalls:
         from siltstone.session.boundary import noted
 
         rule = state.view.rule if self.policy is None else self.policy.token_rule
-        return noted(answer, self.core.context_window, self.core.reserved_tokens, rule)
+        return noted(self.core, answer, rule)
 
     def recovery(self, error: Exception) -> Steps[Prepared]:
         """``recover``. The session learns the largest allowed request from *error*."""
@@ -526,10 +526,8 @@ class SessionCalls:
         return answer_budget(self.core.context_window) if given is None else given
 
     def _trigger(self, reason: Reason, focus: str | None) -> Trigger:
-        core = self.core
-        return Trigger(
-            reason, focus=focus, context_window=core.context_window, reserved_tokens=core.reserved_tokens
-        )
+        window, beside = self.core.room
+        return Trigger(reason, focus=focus, context_window=window, reserved_tokens=beside)
 
 
 def _is_as_before(state: SessionState, before: SessionState) -> bool:
@@ -607,10 +605,10 @@ class BaseSession:
 
     @property
     def limits(self) -> tuple[LearnedLimit, ...]:
-        """What providers have told of their limits in refusals, one for each model, the newest last.
+        """What providers have told of their limits and counts, one for each model, the newest last.
 
         A limit is in the provider's tokens. It counts for its own model alone, any larger request that is
-        accepted raises it, and :meth:`reset_limits` ends it.
+        accepted raises it. :meth:`reset_limits` ends all of it.
         """
         return self._core.state.clock.limits
 

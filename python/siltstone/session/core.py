@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from math import ceil
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -75,6 +76,7 @@ _log = logging.getLogger("siltstone")
 
 DEFAULT_RULE = "blocks"  #: the token rule of a session without a policy
 LAST_ID = 2**63 - 1  #: the largest id of a write
+SLACK = 1 / 32  #: the share of the window that stays free where its provider counts otherwise than we do
 CACHE_TTL = 300.0  #: seconds for which a provider's cache keeps a prefix, by default
 
 
@@ -233,14 +235,30 @@ class SessionCore:
         config = self.recall
         return config.cap(self.context_window) if config is not None and config.enabled else 0
 
-    def unreserved(self, state: SessionState) -> int:
-        """Tokens beside the messages that the provider's counts prove, and that nobody has reserved.
+    @property
+    def counts(self) -> tuple[float, int]:
+        """How many tokens the provider counts for one of ours, and for all that is sent beside the messages.
 
-        0 for the window after a refusal: it was measured with all that was sent.
+        As the host says for the window after a refusal: it was measured with all that was sent.
         """
-        if self.context_window is None or self.refused_window is not None:
-            return 0
-        return max(0, state.clock.fixed_tokens - self.reserved_tokens)
+        state = self.state
+        known = state.clock.known() if state.clock.limits and self.refused_window is None else None
+        if known is None or known.rule != state.view.rule.name:
+            return 1.0, self.reserved_tokens
+        return known.factor, max(known.fixed, self.reserved_tokens)
+
+    @property
+    def room(self) -> tuple[int | None, int]:
+        """The window and what is sent beside the messages, both by our own count, with some slack."""
+        window, (factor, beside) = self.context_window, self.counts
+        if window is None or (factor, beside) == (1.0, self.reserved_tokens):
+            return window, beside
+        return int(window * (1 - SLACK) / factor), ceil(beside / factor)
+
+    def reported(self, tokens: int) -> int:
+        """The provider's count of a request whose messages have *tokens* by ours."""
+        factor, beside = self.counts
+        return int(tokens * factor) + beside
 
     @property
     def usage(self) -> UsageRecord:
@@ -390,10 +408,11 @@ class SessionCore:
             self.locked(step)
 
     def learn_limit(self, limit: LearnedLimit | None) -> None:
-        """Stores *limit* with the session; None: forgets all limits."""
-        before, self.refused_window = self.context_window, None
+        """Stores *limit* with the session; None: forgets all that was learned."""
+        before, told, self.refused_window = self.context_window, self.clock.known().tokens, None
         self._count(lambda clock: clock.learned(limit))
-        self.tell_limits(before)
+        if limit is not None and limit.tokens != told:
+            self.tell_limits(before)
 
     def tell_limits(self, before: int | None) -> None:
         """Tells which learned limit counts instead of the window *before*, and which ones do not count."""
@@ -403,6 +422,8 @@ class SessionCore:
         clock = self.clock
         limit = clock.limit(self.given_window)
         for each in clock.limits:
+            if not each.tokens:
+                continue
             binds = each is limit and (before is None or each.tokens < before)
             _log.log(
                 logging.WARNING if binds else logging.INFO,
@@ -426,7 +447,7 @@ class SessionCore:
 
         self._quietly(lambda: retried(step))
         window, history = self.context_window, self.state.view.tokens
-        event = OverheadTooLarge(self.session_id, policy, clock.fixed_tokens, history, threshold, window)
+        event = OverheadTooLarge(self.session_id, policy, self.counts[1], history, threshold, window)
         _log.warning("%s", event.sentence)
         notify(self.hooks, event)
 
@@ -596,7 +617,10 @@ class SessionCore:
         block = self.recalled_tokens
         counted -= counted * block // max(1, sent + self.reserved_tokens + block)
         cached = min(cached_tokens(usage), counted)  # a provider has no more in its cache than it was sent
-        clock = state.clock.heard(counted, state.end, cached, self.milliseconds(), sent)
+        clock = state.clock.heard(counted, state.end, cached, self.milliseconds())
+        if counted and sent and not state.view.is_mostly_media():
+            known = clock.known().counted(sent, counted, state.view.rule.name, self.reserved_tokens)
+            clock = clock.learned(known)
         return clock, (sent + self.reserved_tokens) / counted - 1 if counted else None
 
     def _answered(self, clock: CompactionClock, usage: Any, state: SessionState) -> CompactionClock:

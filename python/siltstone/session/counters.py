@@ -19,7 +19,9 @@ from siltstone.messages import Message
 MOST_RUNS = 50  #: the newest runs of a host whose beginnings are kept
 MOST_LIMITS = 8  #: models whose learned limits are kept, the newest
 
-MOST_ERROR = 3  #: times that the provider may count what we estimate
+MOST_PAIRS = 8  #: the newest requests by which a model's count is fitted
+ALIKE = 4  #: the newest of these, of which the largest factor counts
+LEAST_FACTOR, MOST_FACTOR = 0.3, 4.0  #: tokens that a provider may count for one of ours
 
 LOW_YIELD = 0.05  #: an attempt that reclaims less than this share of the tokens counts as failed
 
@@ -37,7 +39,6 @@ _KEYS = {
     "noted_band": "noted",
     "cached_tokens": "cached_tokens",
     "heard_at": "heard_at",
-    "fixed_tokens": "fixed_tokens",
     "fixed_told": "fixed_told",
 }
 _COUNTS = attrgetter(*_KEYS.values())
@@ -46,20 +47,56 @@ _USAGE, _MODEL, _LIMITS = "usage", "agent_model", "learned_limits"
 
 
 class LearnedLimit(NamedTuple):
-    """The largest request that a model takes, as its provider named it.
+    """What the provider of a model told: the largest request that it takes, and how it counts.
 
     Attributes:
         model: The agent's model; empty if nobody named it.
-        tokens: The limit, in the provider's tokens.
+        tokens: The limit, in the provider's tokens; 0 if it told none.
         source: How it was learned.
         window: The window that the session was opened with at that time; 0 for none. The limit of a model
             without a name ends when the session is opened with another one.
+        rule: The token rule that is compared with the provider's count; empty if it told none.
+        factor: How many tokens the provider counts for one of ours.
+        fixed: The provider's tokens beside the messages, such as tool definitions.
+        pairs: The newest requests by which both were fitted: our tokens of the messages, and the provider's
+            of the request.
     """
 
     model: str
-    tokens: int
-    source: str
+    tokens: int = 0
+    source: str = ""
     window: int = 0
+    rule: str = ""
+    factor: float = 1.0
+    fixed: int = 0
+    pairs: tuple[tuple[int, int], ...] = ()
+
+    def counted(self, ours: int, theirs: int, rule: str, reserved: int) -> LearnedLimit:
+        """After a request of *ours* tokens by *rule*, of which the provider counted *theirs*.
+
+        What is fixed comes from the requests since the last compaction, if the largest has at least twice
+        the messages of the smallest. Else it stays, within its bounds; at the first request it is what the
+        host has *reserved*. The factor is the largest of the last requests of such a size: a request that is
+        a little too small costs less than one that is refused.
+        """
+        known = self if self.rule == rule else self._replace(fixed=-1, pairs=())
+        pairs = (*known.pairs, (ours, theirs))[-MOST_PAIRS:]
+        falls = (at for at in range(len(pairs) - 1, 0, -1) if pairs[at] < pairs[at - 1])
+        grown = pairs[next(falls, 0) :]
+        (x, y), (most, of_most) = grown[0], grown[-1]
+        slope = (of_most - y) / (most - x) if most >= 2 * x else 0
+        fixed = known.fixed
+        if LEAST_FACTOR <= slope <= MOST_FACTOR:
+            fixed = int(y - slope * x)
+        elif fixed < 0:
+            fixed = min(reserved, theirs - ours)
+            if theirs - fixed > MOST_FACTOR * ours:
+                fixed = theirs - ours
+        fixed = min(fixed, int(theirs - LEAST_FACTOR * ours))
+        fixed = max(fixed, int(theirs - MOST_FACTOR * ours), 0)
+        alike = ((y - fixed) / x for x, y in pairs[-ALIKE:] if 2 * x >= ours)
+        factor = min(max(LEAST_FACTOR, round(max(alike), 3)), MOST_FACTOR)
+        return self._replace(rule=rule, factor=factor, fixed=fixed, pairs=pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +114,7 @@ class CompactionClock:
         last_input_seq: The first message that this count does not include.
         pins: Sequence numbers of pinned messages, ascending.
         agent_model: The model of the last request; empty if nobody named it.
-        limits: What providers have told of their limits, one for each model, the newest last.
+        limits: What providers have told of their limits and counts, one for each model, the newest last.
         accepted: The tokens of the largest request that this model has accepted, by the provider's count; 0
             if unknown.
         usage: The sum of siltstone's own model calls; None before the first.
@@ -91,9 +128,7 @@ class CompactionClock:
         heard_at: The time of that usage, in milliseconds since 1970; 0 if unknown.
         runs: The first message of each run of the host after the first run, ascending; the newest
             ``MOST_RUNS``.
-        fixed_tokens: Tokens that are sent beside the messages, such as tool definitions, as far as the
-            provider's counts prove them; see :meth:`heard`.
-        fixed_told: 1 if the host was told that they are too many for its policy, else 0.
+        fixed_told: 1 if the host was told that too much is sent beside the messages, else 0.
     """
 
     boundary: int = 0
@@ -114,7 +149,6 @@ class CompactionClock:
     cached_tokens: int = 0
     heard_at: int = 0
     runs: tuple[int, ...] = ()
-    fixed_tokens: int = 0
     fixed_told: int = 0
 
     @classmethod
@@ -134,25 +168,18 @@ class CompactionClock:
         """The clock after one more boundary, at which the window had reached *band* per cent."""
         return replace(self, boundary=self.boundary + 1, band=band, noted=noted)
 
-    def heard(
-        self, input_tokens: int, seq: int, cached: int = 0, at: int = 0, sent: int | None = None
-    ) -> CompactionClock:
-        """The clock after a model call with the provider's count. The call saw the messages before *seq*.
-
-        *sent* is our estimate of these messages. The rest of the count is sent beside them, or our estimate
-        is too small. It may be so by ``MOST_ERROR`` times; only what exceeds that is proven to be fixed.
-        """
-        fixed = self.fixed_tokens
-        if sent is not None and input_tokens:
-            fixed = max(0, input_tokens - MOST_ERROR * sent, min(fixed, input_tokens - sent))
+    def heard(self, input_tokens: int, seq: int, cached: int = 0, at: int = 0) -> CompactionClock:
+        """The clock after a model call with the provider's count. The call saw the messages before *seq*."""
         return replace(
-            self,
-            last_input_tokens=input_tokens,
-            last_input_seq=seq,
-            cached_tokens=cached,
-            heard_at=at,
-            fixed_tokens=fixed,
+            self, last_input_tokens=input_tokens, last_input_seq=seq, cached_tokens=cached, heard_at=at
         )
+
+    def known(self) -> LearnedLimit:
+        """What the provider of the next request's model told."""
+        for each in self.limits:
+            if each.model == self.agent_model:
+                return each
+        return LearnedLimit(self.agent_model)
 
     def told_of_fixed(self) -> CompactionClock:
         """After the host was told of too many fixed tokens."""
@@ -169,13 +196,12 @@ class CompactionClock:
 
     def limit(self, window: int | None) -> LearnedLimit | None:
         """The limit of the next request's model, in a session with the given *window*; None if unknown."""
-        for each in self.limits:
-            if each.model == self.agent_model and (each.model or window is None or each.window == window):
-                return each
-        return None
+        known = self.known()
+        is_valid = known.tokens and (known.model or window is None or known.window == window)
+        return known if is_valid else None
 
     def learned(self, limit: LearnedLimit | None) -> CompactionClock:
-        """The clock with *limit* in the place of the one of its model; None: without any limit."""
+        """The clock with *limit* in the place of the one of its model; None: without all that was learned."""
         others = [each for each in self.limits if limit is not None and each.model != limit.model]
         return replace(self, limits=() if limit is None else (*others, limit)[-MOST_LIMITS:])
 
@@ -310,7 +336,16 @@ def _usage(values: Any) -> UsageRecord | None:
 
 
 def _limits(values: Any) -> tuple[LearnedLimit, ...]:
-    return tuple(LearnedLimit(model, _count(most), how, _count(given)) for model, most, how, given in values)
+    return tuple(_limit(*each) for each in values)
+
+
+def _limit(
+    model: str, tokens: int, source: str, window: int, rule: str, factor: float, fixed: int, pairs: Any
+) -> LearnedLimit:
+    if not 0 < factor <= MOST_FACTOR:
+        raise ValueError(f"not a factor: {factor!r}")
+    counts = tuple((_count(ours), _count(theirs)) for ours, theirs in pairs)
+    return LearnedLimit(model, _count(tokens), source, _count(window), rule, factor, _count(fixed), counts)
 
 
 def _count(value: Any) -> int:

@@ -234,7 +234,8 @@ class Recalling:
         room = None
         if window is not None:
             most = window if self._policy is None else self._policy.most_tokens(window)
-            room = most - core.reserved_tokens - core.unreserved(state) - prepared.tokens - self._around
+            factor, beside = core.counts
+            room = int((most - beside) / factor) - prepared.tokens - self._around
         standing, added = self._pinned(state, window, room)
         if standing is not None and room is not None:
             room -= added

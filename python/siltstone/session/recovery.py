@@ -15,7 +15,6 @@ from siltstone.messages import RawMessage, read_message
 from siltstone.refusals import refusal_of
 from siltstone.session.boundary import Prepared, can_hold, check_fit, compaction, prepared
 from siltstone.session.core import SessionCore
-from siltstone.session.counters import LearnedLimit
 from siltstone.session.state import SessionState
 
 MOST_RETRIES = 2  #: smaller requests after one refused request; after that the caller gets the error
@@ -57,12 +56,9 @@ def recovery(
     elif policy.shapes_request:
         outcomes.append((yield from _smaller(core, policy, AT_LAST if retries else AFTER_POLICY, at, error)))
     elif retries == 0 or policy.overflow_retries is not None:
-        trigger = Trigger(
-            "overflow",
-            tokens=_tokens(core, policy) + core.reserved_tokens,
-            context_window=core.context_window,
-            reserved_tokens=core.reserved_tokens,
-        )
+        window, beside = core.room
+        tokens = _tokens(core, policy) + beside
+        trigger = Trigger("overflow", tokens=tokens, context_window=window, reserved_tokens=beside)
         try:
             outcomes.append((yield from compaction(core, policy, trigger, at)))
         except ContextOverflowError as refused:
@@ -70,8 +66,8 @@ def recovery(
     if not any(isinstance(outcome, Compacted) for outcome in outcomes):
         quarters = AT_LAST if retries else AFTER_POLICY
         outcomes.append((yield from _smaller(core, policy, quarters, at, error)))
-    window = core.context_window
-    while window is not None and _tokens(core, policy) + core.reserved_tokens > window:
+    window, beside = core.room
+    while window is not None and _tokens(core, policy) + beside > window:
         outcomes.append((yield from _smaller(core, policy, 4, at, error)))
     state = core.state
     return state, prepared(core, state, outcomes, policy)
@@ -103,10 +99,15 @@ def learn(core: SessionCore, policy: Compactor, error: Exception) -> None:
     except ContextOverflowError as refused:
         error.add_note(str(refused))
         raise error from refused
-    is_of_another = not clock.agent_model and clock.accepted > limit
-    if (given is None or limit < given) and not is_of_another and can_hold(core, policy, limit):
-        learned = LearnedLimit(clock.agent_model, limit, "the provider's refusal", given or 0)
-        if clock.limit(given) != learned:
+    if clock.agent_model or clock.accepted <= limit:  # else another model has answered
+        learned, ours = clock.known(), sent - core.reserved_tokens
+        if said.total and ours:
+            theirs = max(1, said.total - answer)
+            counted = learned.counted(ours, theirs, policy.token_rule.name, core.reserved_tokens)
+            learned = counted if counted.fixed < limit else learned  # no message would fit beside that
+        if (given is None or limit < given) and can_hold(core, policy, limit):
+            learned = learned._replace(tokens=limit, source="the provider's refusal", window=given or 0)
+        if clock.known() != learned:
             core.learn_limit(learned)
     if can_hold(core, policy, min(limit, by_our_count)):
         core.refused_window = min(limit, by_our_count)
@@ -139,10 +140,10 @@ def _smaller(
     core: SessionCore, policy: Compactor, quarters: int, at: int, error: Exception
 ) -> Steps[Compacted]:
     """The emergency fit's compaction to *quarters* / 4 of the last request, or to the window if smaller."""
-    tokens, window = _tokens(core, policy), core.context_window
+    tokens, (window, beside) = _tokens(core, policy), core.room
     aim = max(1, min(tokens, sent_tokens(core, policy)) * quarters // 4)
     if window is not None:
-        aim = min(aim, max(1, window - core.reserved_tokens))
+        aim = min(aim, max(1, window - beside))
     added = max(0, tokens - core.state.view.recounted(policy.token_rule).tokens)  # by the repair of the view
     fit = rescue(tokens - added, policy, aim, added)
     if fit is None:

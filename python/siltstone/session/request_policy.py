@@ -60,8 +60,8 @@ def shaped_boundary(
     for _ in range(boundary.RESCUES):
         request = _mended((yield from _shaped(core, policy, asked, request_bytes, at)), policy)
         outcomes += request.outcomes
-        window = core.context_window
-        if window is None or request.tokens + core.reserved_tokens <= window:
+        window, beside = core.room
+        if window is None or request.tokens + beside <= window:
             break
         outcomes += yield from boundary.within_window(core, policy, at)
         asked = None
@@ -95,7 +95,7 @@ def _answer(
         core.tell_repair()
     if core.compaction_hooks.check:
         boundary.check_legal(messages, core.session_id)
-    after, is_noted = boundary.passed(core, policy, request.tokens + core.reserved_tokens)
+    after, is_noted = boundary.passed(core, policy, request.tokens)
     if after.view is not state.view:  # another thread has appended meanwhile: the next request shows that
         after = replace(after, view=state.view)
     shown = _spans(messages)
@@ -119,7 +119,7 @@ def _shaped(
     for _ in range(boundary.RESCUES):
         state = core.follow()
         view = state.view.recounted(policy.token_rule)
-        trigger = asked or policy.should_compact(boundary.context_of(core, state, policy, request_bytes))
+        trigger = asked or boundary.due(core, state, policy, request_bytes)
         made: list[tuple[Compaction, int]] = []
         if trigger is not None:
             keep = partial(_keep, core, state, made)

@@ -189,7 +189,7 @@ class View:
 
     def is_mostly_media(self) -> bool:
         """Whether more than half of the bytes are those of media."""
-        parts = (part for item in self for part in item.message.parts)
+        parts = (part for item in self if item.message.said is None for part in item.message.parts)
         return request_bytes(sum(part.size for part in parts if part.kind == "blob")) * 2 > self.bytes
 
     def items(self, start: int = 0) -> list[Item]:

@@ -408,8 +408,9 @@ class TieredCompactor(Configured[TieredConfig]):
         pressure = self._first_threshold(window)
         if tokens >= pressure and (turn > state.end or not settings.whole_turns):
             return "pressure", pressure
-        came = context.estimated_history_tokens - state.fixed
-        settled = came if context.turn_start is None else context.settled_tokens - state.fixed
+        fixed = int(state.fixed * context.factor)
+        came = context.estimated_history_tokens - fixed
+        settled = came if context.turn_start is None else context.settled_tokens - fixed
         interval = reached_at(window, settings.interval_token_fraction)
         by_number = min(end - state.end, 2 * (turn - state.end)) >= settings.interval_messages
         by_tokens = min(came, 2 * settled) >= interval
