@@ -27,6 +27,7 @@ from siltstone import AsyncSession, CompactionConfig, ThresholdCompactor
 from siltstone.adapters.agent_framework import SiltstoneMiddleware
 
 PORTS = ["Antwerp", "Bilbao", "Cork", "Delfzijl", "Esbjerg", "Faro"]
+DETAILS = "It came by ship, was weighed and opened, was found dry, and was closed again. " * 6
 QUESTION = "On which quay does the crate of the port of Antwerp stand?"
 
 
@@ -35,7 +36,7 @@ class FakeClient(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], BaseCha
 
     def __init__(self) -> None:
         super().__init__()
-        said = [f"Noted: {port}. " + "The clerk writes it down. " * 20 for port in PORTS]
+        said = ["Noted."] * len(PORTS)
         call = Content.from_function_call("call-1", "memory_search", arguments={"query": QUESTION})
         self.replies = [*map(Content.from_text, said), call]
         self.replies.append(Content.from_text("On quay 0, as you told me at the beginning."))
@@ -76,7 +77,9 @@ async def main() -> None:
             )
             chat = agent.create_session()
             for place, port in enumerate(PORTS):
-                await agent.run(f"The crate of the port of {port} stands on quay {place}.", session=chat)
+                await agent.run(
+                    f"The crate of the port of {port} stands on quay {place}. {DETAILS}", session=chat
+                )
             view = (await session.prepare()).messages
             print(f"{len(await session.log())} messages were said, {len(view)} are in the request.")
             result = await agent.run(QUESTION, session=chat)

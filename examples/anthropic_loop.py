@@ -20,6 +20,7 @@ from siltstone.adapters.anthropic import SiltstoneMiddleware
 from siltstone.tools.base import dispatch
 
 PORTS = ["Antwerp", "Bilbao", "Cork", "Delfzijl", "Esbjerg", "Faro"]
+DETAILS = "It came by ship, was weighed and opened, was found dry, and was closed again. " * 6
 QUESTION = "On which quay does the crate of the port of Antwerp stand?"
 NAME = os.environ.get("SILTSTONE_MODEL")
 
@@ -27,7 +28,7 @@ NAME = os.environ.get("SILTSTONE_MODEL")
 def fake_api(request: httpx2.Request) -> httpx2.Response:
     """Takes notes; asked for what it no longer sees, it searches the memory, and repeats what that found."""
     said = json.loads(request.content)["messages"][-1]["content"]
-    block: dict[str, Any] = {"type": "text", "text": "Noted. " + "The clerk writes it down. " * 20}
+    block: dict[str, Any] = {"type": "text", "text": "Noted."}
     if said == QUESTION:
         block = {"type": "tool_use", "id": "toolu_1", "name": "memory_search", "input": {"query": QUESTION}}
     elif isinstance(said, list):
@@ -77,7 +78,7 @@ def main() -> None:
                 messages.append({"role": "user", "content": results})
 
         for place, port in enumerate(PORTS):
-            turn(f"The crate of the port of {port} stands on quay {place}.")
+            turn(f"The crate of the port of {port} stands on quay {place}. {DETAILS}")
         print(f"{len(messages)} messages were said, {len(session.history())} are in the request.")
         print(f"The agent: {turn(QUESTION)}")
 

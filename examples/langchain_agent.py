@@ -22,6 +22,7 @@ from siltstone import CompactionConfig, Session, ThresholdCompactor
 from siltstone.adapters.langchain import SiltstoneMiddleware
 
 PORTS = ["Antwerp", "Bilbao", "Cork", "Delfzijl", "Esbjerg", "Faro"]
+DETAILS = "It came by ship, was weighed and opened, was found dry, and was closed again. " * 6
 QUESTION = "On which quay does the crate of the port of Antwerp stand?"
 
 
@@ -35,8 +36,8 @@ class FakeModel(GenericFakeChatModel):
 
 def script() -> Iterator[AIMessage]:
     """It asks the memory when it is asked for what it no longer sees."""
-    for port in PORTS:
-        yield AIMessage(f"Noted: {port}. " + "The clerk writes it down. " * 20)
+    for _ in PORTS:
+        yield AIMessage("Noted.")
     call = {"name": "memory_search", "args": {"query": QUESTION}, "id": "call-1", "type": "tool_call"}
     yield AIMessage("", tool_calls=[call])
     yield AIMessage("On quay 0, as you told me at the beginning.")
@@ -60,7 +61,7 @@ def main() -> None:
         )
         thread: Any = {"configurable": {"thread_id": "1"}}
         for place, port in enumerate(PORTS):
-            said = f"The crate of the port of {port} stands on quay {place}."
+            said = f"The crate of the port of {port} stands on quay {place}. {DETAILS}"
             agent.invoke({"messages": [("user", said)]}, thread)
         view = session.prepare().messages
         print(f"{len(session.log())} messages were said, {len(view)} are in the request.")

@@ -20,6 +20,7 @@ from siltstone.adapters.openai import prepared
 from siltstone.tools.base import dispatch
 
 PORTS = ["Antwerp", "Bilbao", "Cork", "Delfzijl", "Esbjerg", "Faro"]
+DETAILS = "It came by ship, was weighed and opened, was found dry, and was closed again. " * 6
 QUESTION = "On which quay does the crate of the port of Antwerp stand?"
 NAME = os.environ.get("SILTSTONE_MODEL")
 
@@ -27,7 +28,7 @@ NAME = os.environ.get("SILTSTONE_MODEL")
 def fake_api(request: httpx2.Request) -> httpx2.Response:
     """Takes notes; asked for what it no longer sees, it searches the memory, and repeats what that found."""
     said = json.loads(request.content)["messages"]
-    message: dict[str, Any] = {"role": "assistant", "content": "Noted. " + "The clerk writes it down. " * 20}
+    message: dict[str, Any] = {"role": "assistant", "content": "Noted."}
     if said[-1]["content"] == QUESTION:
         function = {"name": "memory_search", "arguments": json.dumps({"query": QUESTION})}
         call = {"id": "call_1", "type": "function", "function": function}
@@ -70,7 +71,7 @@ def main() -> None:
                     messages.append({"role": "tool", "tool_call_id": call.id, "content": found})
 
         for place, port in enumerate(PORTS):
-            turn(f"The crate of the port of {port} stands on quay {place}.")
+            turn(f"The crate of the port of {port} stands on quay {place}. {DETAILS}")
         print(f"{len(messages)} messages were said, {len(session.history())} are in the request.")
         print(f"The agent: {turn(QUESTION)}")
 

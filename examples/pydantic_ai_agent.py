@@ -21,6 +21,7 @@ from siltstone import AsyncSession, CompactionConfig, ThresholdCompactor
 from siltstone.adapters.pydantic_ai import SiltstoneCapability
 
 PORTS = ["Antwerp", "Bilbao", "Cork", "Delfzijl", "Esbjerg", "Faro"]
+DETAILS = "It came by ship, was weighed and opened, was found dry, and was closed again. " * 6
 QUESTION = "On which quay does the crate of the port of Antwerp stand?"
 
 
@@ -28,8 +29,8 @@ def fake_model() -> FunctionModel:
     """Answers by a script, and asks the memory when it is asked for what it no longer sees."""
 
     def script() -> Iterator[ModelResponse]:
-        for port in PORTS:
-            yield ModelResponse(parts=[TextPart(f"Noted: {port}. " + "The clerk writes it down. " * 20)])
+        for _ in PORTS:
+            yield ModelResponse(parts=[TextPart("Noted.")])
         yield ModelResponse(parts=[ToolCallPart("memory_search", {"query": QUESTION})])
         yield ModelResponse(parts=[TextPart("On quay 0, as you told me at the beginning.")])
 
@@ -56,7 +57,7 @@ async def main() -> None:
             )
             history: list[ModelMessage] = []
             for place, port in enumerate(PORTS):
-                said = f"The crate of the port of {port} stands on quay {place}."
+                said = f"The crate of the port of {port} stands on quay {place}. {DETAILS}"
                 history = (await agent.run(said, message_history=history)).all_messages()
             view = (await session.prepare()).messages
             print(f"{len(await session.log())} messages were said, {len(view)} are in the request.")

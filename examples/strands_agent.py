@@ -21,6 +21,7 @@ from siltstone import CompactionConfig, Session, ThresholdCompactor
 from siltstone.adapters.strands import SiltstonePlugin
 
 PORTS = ["Antwerp", "Bilbao", "Cork", "Delfzijl", "Esbjerg", "Faro"]
+DETAILS = "It came by ship, was weighed and opened, was found dry, and was closed again. " * 6
 QUESTION = "On which quay does the crate of the port of Antwerp stand?"
 
 
@@ -30,7 +31,7 @@ class FakeModel(Model):
     stateful = False
 
     def __init__(self) -> None:
-        self.replies = [f"Noted: {port}. " + "The clerk writes it down. " * 20 for port in PORTS]
+        self.replies = ["Noted."] * len(PORTS)
         self.replies += ["", "On quay 0, as you told me at the beginning."]
 
     def update_config(self, **_config: Any) -> None:
@@ -73,7 +74,7 @@ def main() -> None:
                 callback_handler=None,
             )
             for place, port in enumerate(PORTS):
-                agent(f"The crate of the port of {port} stands on quay {place}.")
+                agent(f"The crate of the port of {port} stands on quay {place}. {DETAILS}")
             view = session.prepare().messages
             print(f"{len(session.log())} messages were said, {len(view)} are in the request.")
             answer = agent(QUESTION)

@@ -25,8 +25,8 @@ def contents() -> list[dict[str, object]]:
     """The pages of llms.txt by section, each by its title, and those of the reference."""
     sections = re.split(r"^## ", (CHECKOUT / "llms.txt").read_text("utf-8"), flags=re.MULTILINE)[1:]
     told = [{part.split("\n")[0]: [{name: page} for name, page in _LINK.findall(part)]} for part in sections]
-    reference = sorted(f"reference/{page.name}" for page in PAGES.glob("reference/*.md"))
-    return [{"siltstone": "index.md"}, *told, {"API": reference}]
+    modules = sorted(page.stem for page in PAGES.glob("reference/*.md"))
+    return [{"siltstone": "index.md"}, *told, {"API": [f"reference/{name}.md" for name in modules]}]
 
 
 def dead(page: Path) -> list[str]:
