@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
 
 from siltstone.errors import ConfigError
-
-__all__ = [
-    "FACT_TYPES",
-    "IMPORTANCE",
-    "KINDS",
-    "MAX_CONTENT_BYTES",
-    "STANDING",
-    "Correction",
-    "Fact",
-    "FactStore",
-    "FactType",
-    "InMemoryFacts",
-    "MemoryType",
-    "checked_type",
-    "fact_of",
-    "new_fact",
-    "now_ms",
-]
 
 FactType: TypeAlias = Literal["decision", "implementation", "config", "issue", "task_state", "architecture"]
 """The types of extracted facts: the documented six."""
@@ -46,6 +31,53 @@ IMPORTANCE: Final[dict[str, float]] = {
 STANDING: Final = "standing"  #: the tag of a fact that is a wish which holds until it is taken back
 KINDS: Final[frozenset[str]] = frozenset({*FACT_TYPES, *IMPORTANCE})
 MAX_CONTENT_BYTES: Final = 50_000
+
+
+# The tables of words and patterns, which are in files.
+
+
+def rows_of(file: str) -> Iterator[list[str]]:
+    """The rows of a table *file* of this room."""
+    lines = Path(__file__).with_name(file).read_text("utf-8").splitlines()
+    return (line.split("\t") for line in lines if not line.startswith("#"))
+
+
+@cache
+def _tables() -> dict[str, list[tuple[str, str]]]:
+    tables: dict[str, list[tuple[str, str]]] = {}
+    for table, key, text in rows_of("patterns.tsv"):
+        tables.setdefault(table, []).append((key, text))
+    return tables
+
+
+def rows(table: str) -> list[tuple[str, str]]:
+    """The keys and texts of a *table* of ``patterns.tsv``."""
+    return _tables()[table]
+
+
+def patterns(table: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """The patterns of a *table*, each with its key."""
+    parts = [*rows("part"), ("<ACTS>", "|".join(ACTS))]
+    found = []
+    for key, text in rows(table):
+        for name, part in parts:
+            text = text.replace(name, part)
+        found.append((key, re.compile(text, re.IGNORECASE)))
+    return tuple(found)
+
+
+def pattern(table: str) -> re.Pattern[str]:
+    """The only pattern of a *table*."""
+    [(_, found)] = patterns(table)
+    return found
+
+
+def words_of(table: str) -> str:
+    """The words of a *table*, with spaces between them."""
+    return " ".join(text for _, text in rows(table))
+
+
+ACTS: Final = tuple(words_of("acts").split())  #: verbs of what lasts
 
 
 @dataclass(frozen=True, slots=True)

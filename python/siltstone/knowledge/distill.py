@@ -10,8 +10,6 @@ from siltstone.errors import ConfigError
 from siltstone.knowledge.base import Correction, Fact, new_fact, now_ms
 from siltstone.messages.text import without_control
 
-__all__ = ["DENIED", "KnowledgeDistiller", "Rule", "correction_of", "tool_fact"]
-
 DENIED: Final = "denied by the user"
 _PREVIEW: Final = 200  #: characters of an output or of arguments that are kept
 _CONTEXT: Final = 50  #: characters of a context that corrections are grouped by

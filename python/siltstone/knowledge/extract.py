@@ -12,11 +12,10 @@ from typing import Any, Final, Literal
 
 from siltstone.documented import tokens
 from siltstone.errors import ConfigError, ModelError
-from siltstone.knowledge.base import KINDS, STANDING, Fact, InMemoryFacts, new_fact
+from siltstone.knowledge.base import KINDS, STANDING, Fact, InMemoryFacts, new_fact, pattern, patterns
 from siltstone.knowledge.search import HybridFacts, entities_of, named, topics_of
 from siltstone.knowledge.standing import is_standing
 from siltstone.knowledge.stored import MAX_CORRECTIONS, MAX_FACTS
-from siltstone.knowledge.update import ACTS
 from siltstone.limits import is_context_overflow
 from siltstone.llm import CompletionRequest, Flow, UsageRecord
 from siltstone.messages import Message
@@ -149,11 +148,7 @@ _ANSWER_TOKENS: Final = 2_000  #: of an answer at most, and a quarter of the mod
 _LEAST_PIECE: Final = 400  #: characters
 _TOLD: Final = 0.4  #: the share of a fact's words that the conversation has
 _REASONING: Final = re.compile(r"(?is)<(think|thinking|reasoning)>.*?(?:</\1>|\Z)|\A.*</think(?:ing)?>")
-_SMALL_TALK: Final = re.compile(
-    r"(?i)\b(?:greet|hello|hi there|thank|how are you|good (?:morning|evening)|small talk|salud|gracias|dank"
-    r"|grüß|привет|здоров|спасиб|благодар|merhaba|teşekkür|selam|mulțum|salut|γεια|ευχαριστ|xin chào|cảm ơn)"
-    r"|مرحب|شكر|नमस्ते|धन्यवाद|สวัสดี|ขอบคุณ|你好|问候|谢谢|感谢"
-)
+_SMALL_TALK: Final = pattern("small talk")
 
 Redact = Callable[[str], str]
 
@@ -347,130 +342,13 @@ def pieces_of(
         yield piece, _joined(ranges)
 
 
-#: Parts of the patterns below.
-_PARTS: Final = {
-    "<DAY>": r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?)",
-    "<NAMED>": (r"(?:\w+word|passcode|pin|key|birthday|address|phone|number|branch|database|bucket|port|"
-                r"budget|meeting|appointment|office|gate|dump|backups?|server|wifi|login|lock|proxy|cluster|"
-                r"host|service|api|release|invoice|flight|train|config|runbook|dashboard|queue|job)"),
-    "<SAYS>": (r"(?:is|are|has|have|was born|comes? to|will|can't|cannot|never|always|only|don't|doesn't|"
-               r"no longer|must|aren't|isn't|(?:<ACTS>)(?:s|es|d|ed)?)"),
-    "<HABIT>": (r"(?:(?:really |usually |only |always |never |mostly |no longer |still |also |don't |do "
-                r"not |can't |cannot |now )*(?!know|see|find|want|make|call|come|look|check|build|write|"
-                r"print|report|support|accept|do |answer)(?:<ACTS>|have|moved|switched|stopped|grew up|"
-                r"wake up|was born|were born)\b|'ve been \w+ing|have been \w+ing|'ve moved|have moved|'ve "
-                r"got|(?:'m| am|'re| are) (?:not )?(?:an? (?!bit|little|lot|few|huge|big)|allergic|"
-                r"vegetarian|vegan|diabetic|married|pregnant|\w+-handed|from |based |called |named |\d+|"
-                r"on (?:an?|the|call)\b|intolerant|deaf|blind|in (?-i:[A-Z])|taking |living |learning |"
-                r"training |<NAME>(?: and |, |$)|responsible ))"),
-    "<ACTS>": "|".join(ACTS),
-    "<NAME>": r"(?-i:[A-Z])\w+",
-}  # fmt: skip
 #: What is said explicitly, and what a user says of himself and of his own; each with the type of its fact.
-_EXPLICIT: Final[tuple[tuple[str, str], ...]] = (
-    ("", (r"^(?:please )?(?:remember|please note|please keep in mind|(?:don't|do not) forget)(?: that|"
-          r":)\s+(?P<c>.+)")),
-    ("", r"(?:请)?记住[,\uff0c:\uff1a]?\s*(?P<c>.+)"),
-    ("decision", r"^(?P<c>(?:we|i|the team)(?:'ve| have)? (?:decided|agreed|chose|settled)\b.+)"),
-    ("decision", r"^(?:decision|decided):\s*(?P<c>.+)"),
-    ("decision", (r"^(?P<c>(?:use|prefer|choose)\s(?!an? |the |this|that|it\b|these|those)[\w. "
-                  r"+/-]{2,40}?,?\s(?:instead of|rather than|over|not)\s(?!an? |the |this|that)[\w. "
-                  r"+/-]{2,40})$")),
-    ("decision", r"^(?P<c>(?:we|i)\s(?:have |'ve )?(?:switched|migrated|moved)\s.*\b(?:from|to)\b.+)"),
-    ("decision", r"^(?:let's|we will|we'll)\s+(?P<c>(?:use|go with|switch to|stick with)\s.+)"),
-    ("decision", r"(?P<c>我们(?:已经|已)?(?:决定|选择|改用|采用).+|^(?:改用|换成).+)"),
-    ("preference", (r"^(?:please )?(?P<c>(?:always|never|(?:don't|do not) ever) (?:\w+ ){0,6}?(?:answer|"
-                    r"reply|respond|write|speak|push|commit|merge|deploy|ask|run|delete|use|me|my|us|"
-                    r"our)\b.{0,80})$")),
-    ("identity", r"^(?P<c>call me <NAME>)\W*$"),
-    ("config", (r"^(?P<c>(?:the |our |my )?[\w .'/-]{2,60}?\b(?:is|are|runs?|listens?|now|served|"
-                r"moved)\b[\w .'-]{0,40}\bports?\s+\d{2,5}\b.*)")),
-    ("config", (r"^(?P<c>(?:the )?[\w .'/-]{0,40}?\bport(?: number)? (?:is|was moved to)(?: now)? "
-                r"\d{2,5}\b.*)")),
-    ("config", r"^(?P<c>[^\d\s=:,，]{1,40}端口(?:是|为|号)?\s*[:\uff1a]?\s*\d{2,5}.*)"),
-    ("config", (r"^(?P<c>(?:the|our|my) [\w .'-]{2,60}?\b(?:is|are|lives?)(?: now)?(?: stored| kept| "
-                r"""located| deployed| saved)?(?: at| in| under| on)? [`\"']?(?:~|"""
-                r"\.{1,2})?/[\w.@-]+/[\w.@/?=-]*.*)")),
-    ("task_state", (r"^(?P<c>(?:the |our |my )?[\w -]{3,50}\b(?:not yet (?:implemented|done|finished)|"
-                    r"still to do|remains to be done)\b.*)")),
-    ("fact", r"^(?P<c>(?:i|we) ?<HABIT>.*)"),
-    ("fact", r"^(?P<c>(?:my|our) [^,]{2,60}? <SAYS>\b.+)"),
-    ("fact", r"^(?P<c>(?:my|our) \w+(?: \w+){0,3}'s (?:name|birthday|allergic|called|\w+ \w+ is)\b.+)"),
-    ("fact", (r"^(?P<c>(?:in|on|at|for|during|every) [^,]{2,30},? (?:(?:i|we) ?<HABIT>|(?:my|our) [^,]+ "
-              r"<SAYS>\b).+)")),
-    ("fact", (r"^(?P<c>(?!(?:write|give|show|make|find|explain|fix|add|remove|check|tell|let|create|convert|"
-              r"list|draft|describe|put|try|look|turn|go|see|read|run|use|set|note|if|when|while|where|how|"
-              r"why|what|can|could|would|should|is|are|do|does|did|as|for|so|then|now|here|th\w+)\b)"
-              r"(?:[^,:#]{0,60}?\b(?:my|our|us)\b[^,:#]{0,60}? <SAYS>\b.+|"
-              r"[^,:#]{0,40} <SAYS> [^,:#]{0,60}\b(?:my|our) .+))")),
-    ("config", r"^(?P<c>you(?:'ll| will| can) (?:find|reach) (?:my|our) .+ (?:in|under|at|on) .+)"),
-    ("fact", r"^(?P<c>(?:no|there (?:is|are)) [\w ]+ (?:in|on|at) (?:my|our) .+)"),
-    ("fact", (r"^(?P<c><NAME>(?:'s birthday is| is (?:my|our)| was born (?:on|in)| is allergic to| lives "
-              r"in| works (?:at|as|for)) .+)")),
-    ("fact", (r"^(?P<c>the (?:(?:[\w/-]+ ){1,4}?<NAMED>|(?:door|gate|garage|alarm|access|lab|office) code|"
-              r"deadline|rent|budget|wifi|stand-?up|demo|retro)\b[^,]{0,60}? (?:is|are|goes to|runs "
-              r"(?:on|at|in)|rotates|leaves|starts|opens|closes|expires|lives (?:on|in|at)|will use|"
-              r"(?:was )?moved to)\s(?:.*?(?:\d|<DAY>|<NAME>|\w+-\w+|called )|under |behind ).*)")),
-    ("fact", (r"^(?P<c>the (?:[\w-]+ ){1,4}?(?:is|are) (?:due|closed|open) (?:on|at|until|from) .*(?:\d|"
-              r"<DAY>).*)")),
-    ("fact", (r"^(?P<c>(?:我们?的?|在?我们?)(?!想|要(?:你|求)|觉得|需要你|不懂|不知道|不明白|看到|在想|"
-              r"遇到|试|刚|问|该|可以|能不能|怎么|有(?:一?个|点)?(?:问题|疑问|错误))[^，,。]*?(?:是|在|"
-              r"叫|有|住|用|吃|喝|喜欢|讨厌|过敏|爱|当|做|工作|姓|搬|养|开|放|对|从不|每|岁|生).+)")),
-    ("preference", r"^请?(?P<c>(?:一直|总是|永远|以后都?|从现在起)(?:请?用|不要|别).+)"),
-    ("identity", r"^(?:请|可以)?(?P<c>叫我[^，,。]{1,8})"),
-    ("fact", (r"^(?P<c>[^，,。我你他她它]{1,16}(?:的)?(?:密码|门禁卡|地址|生日|截止日期|分支|预算|钥匙|"
-              r"备份|会议|例会|服务器|数据库)[^，,。]{0,8}?(?:是|在|叫|为|改到).+)")),
-)  # fmt: skip
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    for name, part in _PARTS.items():
-        pattern = pattern.replace(name, part)
-    return re.compile(pattern, re.IGNORECASE)
-
-
-_STATED: Final = tuple((kind, _compiled(pattern)) for kind, pattern in _EXPLICIT)
-_SPECULATION: Final = re.compile(
-    r"\b(?:maybe|perhaps|might|could we|should we|what if|i think(?! in )|i guess|not sure|wonder|"
-    r"if (?:we|i|my|our)|suppose|imagine|assume|pretend|let's say)\b|"
-    r"也许|可能|要不要|是否|如果|假设|假如|想象|吗$",
-    re.IGNORECASE,
-)
-_CLASSES: Final = (
-    ("issue", r"\b(?:error|bug|fails?|failing|broken|crash\w*)\b|错误|失败|故障"),
-    ("task_state", r"\b(?:not yet|todo|still need|pending|is done|finished)\b|尚未|待办"),
-    ("config", r"\b(?:port|path|version|host|url|endpoint|deploy\w*)\b|端口|路径|版本"),
-    ("architecture", r"\b(?:architecture|service|pub/sub|event-driven|queue)\b|架构"),
-    ("decision", r"\b(?:decided|use|prefer|chose|always|never)\b|决定|选择"),
-)  # fmt: skip
-#: Sentences of a conversation about itself, in which "I" and "my" state nothing that lasts.
-_TALK: Final = re.compile(
-    r"\b(?:questions?|problems?|issues?|errors?|bugs?|trouble|help|confus\w+|sorry|mean|hope|wish|"
-    r"want(?:ed)? (?:you|to)|need (?:you|to|help|some|a)|trying|looking|working on|going to|not working|"
-    r"(?:doesn't|isn't|don't) (?:work|seem|understand|know|see|get)|fail\w*|broken|crash\w*|stuck|above|"
-    r"below|following|you|your|it|this|these|here|compile|paragraph|sentence|attempt|guess|point is|"
-    r"approach|for example|(?:my|our|the) code|idea|function|should|could|would|like (?:that|how|the "
-    r"(?:first|second|last|idea))|love (?:that|how)|see (?:what|that|how)|as described)\b|这|那个|报错|"
-    r"出错|在看|在写|想问",
-    re.IGNORECASE,
-)
-#: Texts that are made up, or that somebody else wrote.
-_OTHERS: Final = re.compile(
-    r"\b(?:once upon a time|(?:my|the|a|this|next) (?:\w+ )?(?:story|novel|poem|scene|song|verse|haiku|"
-    r"dialogue|lyrics)|imagine|suppose|pretend|hypothetical\w*|let's say|translate|rewrite|proofread|"
-    r"forwarded message|says?:|said:|wrote:)|^(?:from|subject|to): |故事|小说|诗歌|假设|假如|想象|翻译|"
-    r"文章|写道|转发",
-    re.IGNORECASE | re.MULTILINE,
-)
-#: Paragraphs of code, logs, tables, pages, and quoted mails.
-_MATERIAL: Final = re.compile(
-    r"^(?:\s*>|\s{4}|\t|\s*(?:[|#$%@/{}\[<*=~+]|\.\. |//|--|\d+[.)]\s|[\d\[][\d:./\- ,T]{6,}|(?:DEBUG|"
-    r"INFO|WARN\w*|ERROR)\b))|``|::|\]\(|[{}<>]|\w\(|^\s*\w+\s?=|\w=\S+ \w+=|\w\[|[;{,]$|^\s*(?:def|import|"
-    r"from(?! (?:now|here|today|this)\b)|return|class|const|let|var|raise)\s\w|"
-    r"\b(?:raises?|returns|parameters?|arguments?|kwargs|"
-    r"deprecated|https?:)\b|^.{50,}[^.!?:;。！？\s]\n(?=(?-i:[a-z(]))",
-    re.MULTILINE | re.IGNORECASE,
-)
+_STATED: Final = patterns("stated")
+_CLASSES: Final = patterns("class")
+_SPECULATION: Final = pattern("speculation")
+_TALK: Final = pattern("talk")  #: sentences of a conversation about itself
+_OTHERS: Final = pattern("others")  #: texts that are made up, or that somebody else wrote
+_MATERIAL: Final = pattern("material")  #: paragraphs of code, logs, tables, pages, and quoted mails
 _CODE: Final = re.compile(r"```.*?(?:```|\Z)|^\s*>[^\n]*", re.DOTALL | re.MULTILINE)
 _QUOTED: Final = re.compile(r"[\"\u201c](?:\S+\s+){3,}?\S*[\"\u201d]|[\u201c「][^\u201d」]{6,}[\u201d」]")
 _POLITE: Final = re.compile(
@@ -553,15 +431,15 @@ def sentences(text: str) -> Iterator[str]:
 
 def _stated_fact(said: str) -> tuple[str, str] | None:
     """The type and the content of a sentence that states a fact."""
-    for kind, pattern in _STATED:
-        found = pattern.search(said)
+    for kind, stated in _STATED:
+        found = stated.search(said)
         if found is not None and not (kind == "fact" and _TALK.search(said)):
             return kind, found["c"]
     return None
 
 
 def _class_of(content: str) -> str:
-    return next((kind for kind, pattern in _CLASSES if re.search(pattern, content, re.IGNORECASE)), "fact")
+    return next((kind for kind, words in _CLASSES if words.search(content)), "fact")
 
 
 def _fact(

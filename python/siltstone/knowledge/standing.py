@@ -14,9 +14,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
 from itertools import pairwise
 from typing import Final
+
+from siltstone.knowledge.base import rows_of
 
 LEAST: Final = 110  #: hundredths: the sum from which on a sentence is a standing wish
 _WORD: Final = re.compile(
@@ -88,7 +89,7 @@ def _forms_of(said: str) -> tuple[str, ...]:
 
 @cache
 def _form(name: str) -> re.Pattern[str]:
-    rows = list(_rows("standing_forms.tsv"))
+    rows = list(rows_of("standing_forms.tsv"))
     parts = {kind.removeprefix("part:"): pattern for kind, pattern in rows if kind.startswith("part:")}
     text = "|".join(f"(?:{pattern})" for kind, pattern in rows if kind == name)
     for part, pattern in parts.items():
@@ -98,9 +99,4 @@ def _form(name: str) -> re.Pattern[str]:
 
 @cache
 def _weights() -> dict[str, int]:
-    return {name: int(weight) for name, weight in _rows("standing.tsv")}
-
-
-def _rows(file: str) -> Iterator[list[str]]:
-    lines = files("siltstone.knowledge").joinpath(file).read_text("utf-8").splitlines()
-    return (line.split("\t") for line in lines if not line.startswith("#"))
+    return {name: int(weight) for name, weight in rows_of("standing.tsv")}

@@ -14,8 +14,6 @@ from siltstone.errors import ConfigError, StoreConflictError
 from siltstone.knowledge.base import Correction, Fact, fact_of
 from siltstone.messages.json_text import dump
 
-__all__ = ["MAX_CORRECTIONS", "MAX_FACTS", "FactRow", "FactRows", "Marked", "NewFactRow", "StoredFacts"]
-
 MAX_FACTS: Final = 10_000
 MAX_CORRECTIONS: Final = 1_000
 TRIES: Final = 64  #: attempts of a write that others overtake between its reading and its writing

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
-from siltstone.knowledge.base import Fact, FactStore, now_ms
+from siltstone.knowledge.base import ACTS, Fact, FactStore, now_ms, pattern, rows, words_of
 
 # The words, values and subject of a short text, by which facts are compared.
 
@@ -80,45 +80,16 @@ def subject(text: str) -> str:
 
 # A statement in parts, by which our own rule compares facts.
 
-_POLITE: Final = re.compile(
-    r"^\W*(?:(?:and|so|but|hi|hello|hey|ok(?:ay)?|well|oh|sorry|please|actually|correction|update|fyi|btw|"
-    r"remember|note|wait|just|a|quick|reminder|so you (?:know|have it)|i got that wrong|that was wrong|by "
-    r"the way|keep in mind|(?:do not|don't) forget|for the record|one more thing|scratch that|my mistake|"
-    r"(?:it )?turns out|heads.up|as i said|you know|again)\b[\s,:.!]*(?:that\b)?\s*)+|[\s,.]+(?:by the way|"
-    r"please|thanks|thank you|btw|fyi|cheers|ok)\W*$|(?:麻烦你?|请你?)?(?:记住|记得|记一下|"
-    r"注意)(?:一下)?[,，:：]?|更正(?:一下)?[,，:：]?|提醒(?:你)?一下[,，:：]?|顺便(?:说一下|说一句|"
-    r"说)?[,，:：]?|对了[,，]|谢谢(?:你)?[。！!]?|说错了[,，。]|不好意思[,，]|另外[,，]",
-    re.IGNORECASE,
-)
-_SAYS_CHANGE: Final = re.compile(
-    r"\b(?:now|nowadays|these days|currently|from now on|as of (?:today|now)|any ?more|any longer|"
-    r"at the moment|since (?:today|yesterday|last week|last month))\b|现在|目前|如今|最近|今后|从今以后",
-    re.IGNORECASE,
-)
-_CHANGES_TO: Final = re.compile(
-    r"\b(?:(?:has|have|had|was|were|is|are|got|been|just|being)\s+)*(?P<move>moved|relocated|transferred|"
-    r"migrated|changed|switched|extended|renamed|postponed|rescheduled|raised|increased|reduced|lowered|cut|"
-    r"set|bumped|upgraded|downgraded|shifted|pushed(?: back)?|brought forward|went up|went down|goes up|"
-    r"rose|dropped|fell|grew|updated|reset)\s+(?:over |back |away |up |down |forward |on |out )?(?:to|"
-    r"into)\b|\b(?:is|are)\s+now\b|\bbecame\b|\bhas become\b|已?经?(?:改|(?P<move_zh>搬|移|迁移?)|换|调|挪|"
-    r"推迟|延期|延长|提前|涨|降|升级?|调整|变更?|更新|增加|减少)(?:成|到|为|至|叫|用)",
-    re.IGNORECASE,
-)
-_GIVES_UP: Final = re.compile(
-    r"(?:\b(?:instead of|rather than|no longer|not|never|away from|stopped|quit|left|gave up|ditched|"
-    r"swapped|replac(?:ed|es|ing)|dropped|(?:moved|switched|migrated|changed|went)(?: \w+){0,3}? from)\b|"
-    r"不再?|没有|从|取消|停用)\s*(?P<c>[^,;，；。]+?)(?=[,;，；。]|$|\s(?:to|but|and|with|by)\s|→)",
-    re.IGNORECASE,
-)
+_POLITE: Final = pattern("polite")
+_SAYS_CHANGE: Final = pattern("says change")
+_CHANGES_TO: Final = pattern("changes to")
+_GIVES_UP: Final = pattern("gives up")
+_FRONT: Final = pattern("front")
+_FORMS: Final = {word: form for form, line in rows("form") for word in (form, *line.split())}
 _CJK: Final = "\u3040-\u30ff\u3400-\u9fff"
 _PIECE: Final = re.compile(
     rf"\d+(?::\d+)?\s?(?:a\.m\.?|p\.m\.?|[ap]m\b)|[^\W_{_CJK}]+(?:[._/:@+~-]+[^\W_{_CJK}]+)*%?|→|➜"
     rf"|我们|(?:周|星期|礼拜)[一二三四五六日天]|[早晚]上|[上下中]午|凌晨|(?:[~.]{{0,2}}/)[\w./-]+|[{_CJK}]",
-    re.IGNORECASE,
-)
-_FRONT: Final = re.compile(
-    r"(?:on|in|at|for|during|from|with|by|since|before|after|under|when|as) (?P<f>(?:[^\s,]+ ){0,5}?[^\s,]+)"
-    r"(?:,\s|\s(?=(?:we|i|our|my|the|you|he|she|they|it|his|her|their|there)\b))",
     re.IGNORECASE,
 )
 _CONTRACTED: Final = tuple(
@@ -126,19 +97,6 @@ _CONTRACTED: Final = tuple(
     for pattern, text in (("\u2019", "'"), (r"\bcan(?:'t|not)\b", "can not"), (r"n't\b", " not"),
                           (r"'(?:m|re)\b", " be"), (r"'ve\b", " have"), (r"'(?:s|d|ll)\b", " "))
 )  # fmt: skip
-_FORMS: Final = {
-    word: form
-    for form, line in {
-        "i": "my me mine myself 我", "we": "our ours us 我们", "he": "his him", "she": "her hers",
-        "they": "their theirs", "you": "your yours", "not": "no", "be": "is are am being been",
-        "have": "has had", "was": "were",
-        "1": "one 一", "2": "two 二 两", "3": "three 三", "4": "four 四", "5": "five 五", "6": "six 六",
-        "7": "seven 七", "8": "eight 八", "9": "nine 九", "10": "ten 十", "11": "eleven", "12": "twelve",
-        "20": "twenty", "30": "thirty", "40": "forty", "50": "fifty",
-        "favorit": "favourite", "color": "colour", "child": "children", "person": "people",
-    }.items()
-    for word in (form, *line.split())
-}  # fmt: skip
 
 
 @lru_cache(16_384)
@@ -165,10 +123,7 @@ def _stems(line: str) -> frozenset[str]:
     return frozenset(map(_form, line.split()))
 
 
-_LEFT_OUT: Final = _stems(
-    "a an the that there very really also just still longer too already actually basically please so got any "
-    "的 了 吧 啊 呢 哦 呀 这 那"
-)
+_LEFT_OUT: Final = _stems(words_of("left out"))
 _LIGHT: Final = _stems("be have do of for use run host go every 是 在 用 做 有 跑 使 从 每")
 _TIES: Final = _stems("on in at to from with by than over instead before after without not never via under")
 _PREPOSITIONS: Final = _TIES - {"not", "never", "instead"} | {"of", "for"}
@@ -180,36 +135,13 @@ _IS: Final = _stems("be 是 叫 为 在")
 _PAST: Final = _stems("was were went ran met bought sold saw ate drank paid took got came left spent wrote")
 _CLOCK: Final = re.compile(r"\d.*(?::\d\d|am|pm|st|nd|rd|th)")
 
-
-#: Verbs of what lasts.
-ACTS: Final = tuple(re.findall(r"\S+", (
-    "live work use take eat drink like love hate prefer speak run start begin end open close leave depart "
-    "arrive cost pay need want own drive ride play read study teach train lead manage handle host serve "
-    "store keep hold sit park stay sleep wake get go come call name meet test lint deploy ship build write "
-    "listen expire rotate renew happen talk connect point send bill charge last fit seat weigh measure "
-    "contain include require belong know see find reach support allow accept answer cover care cook grow "
-    "wear avoid plan return finish rent buy sell order report review approve sign join share visit clean "
-    "feed walk water repair earn make do stand land locate base monitor back print face commute volunteer "
-    "invoice stop switch move quit smoke collect sing swim cycle bake pick turn release"
-)))  # fmt: skip
+_MANY: Final = _stems(words_of("many"))
+_SEVERAL: Final = _stems(words_of("several"))
+_ATTRIBUTES: Final = _stems(words_of("attributes"))
 _ACTS: Final = _stems(" ".join(ACTS))
 _LEADS: Final = _stems("call name base locate host store set due keep 在")
 _ONE_PLACE: Final = _stems("live locate base host store sit point call name park listen run 叫 住 在")
 _GATHERS: Final = _stems("take eat drink like love hate know speak own play read allergic")
-_MANY: Final = _stems(
-    "take eat drink like love hate know speak own play read use prefer meet visit come pay buy sell see "
-    "write test deploy lint work need want have go 有 用"
-)
-_SEVERAL: Final = _stems(
-    "son daughter brother sister child kid friend dog cat pet cousin uncle aunt colleague customer client "
-    "neighbour hobby allergy ticket invoice book one other 儿 女 狗 猫 哥 弟 姐 妹 友 客"
-)
-_ATTRIBUTES: Final = _stems(
-    "name branch password manager boss lead owner address phone number extension birthday email colour "
-    "language zone database editor host port region currency theme version size job title deadline director "
-    "doctor dentist bank provider framework combination code pin user login hint contact default head 名 支 "
-    "码 理 板 址 话 号 箱 色 区 言 司 限 库 任 期"
-)
 _DAYS: Final = _stems("monday tuesday wednesday thursday friday saturday sunday") | {
     name + day for name in ("周", "星期", "礼拜") for day in "一二三四五六日天"
 }
@@ -267,8 +199,8 @@ class Statement:
 @lru_cache(16_384)
 def statement(text: str) -> Statement:
     """*text* in parts."""
-    for pattern, put in _CONTRACTED:
-        text = pattern.sub(put, text)
+    for contracted, put in _CONTRACTED:
+        text = contracted.sub(put, text)
     text = _POLITE.sub("", text.strip())
     change = _CHANGES_TO.search(text)
     moves = change is not None and (

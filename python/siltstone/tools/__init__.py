@@ -1,29 +1,10 @@
 """The tools that a model may call."""
 
-from siltstone.tools.base import LEAST_BUDGET, Format, Tool, answer_budget, dispatch
-from siltstone.tools.context import chronicle, context_compact, skill
+from siltstone.tools.base import Tool as Tool, answer_budget as answer_budget, dispatch as dispatch
+from siltstone.tools.context import context_compact as context_compact, skill as skill
 from siltstone.tools.memory import (
-    SavedMemory,
-    handle_of,
-    memory_forget,
-    memory_get,
-    memory_save,
-    memory_search,
+    memory_forget as memory_forget,
+    memory_get as memory_get,
+    memory_save as memory_save,
+    memory_search as memory_search,
 )
-
-__all__ = [
-    "LEAST_BUDGET",
-    "Format",
-    "SavedMemory",
-    "Tool",
-    "answer_budget",
-    "chronicle",
-    "context_compact",
-    "dispatch",
-    "handle_of",
-    "memory_forget",
-    "memory_get",
-    "memory_save",
-    "memory_search",
-    "skill",
-]

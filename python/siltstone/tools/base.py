@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from siltstone._native import AnswerLimit as AnswerLimit, best_window
@@ -15,6 +17,18 @@ Format: TypeAlias = Literal["openai", "openai.responses", "anthropic", "mcp"]
 
 MAX_DIGITS = 1_000  #: of a number in the arguments; Python itself refuses to read 4,301 digits
 LONGEST_SHOWN = 80  #: characters of a value that an error repeats
+
+
+@cache
+def texts() -> dict[str, Any]:
+    """What models are told of the tools of siltstone, by the name of each."""
+    found: dict[str, Any] = json.loads(Path(__file__).with_name("tools.json").read_text("utf-8"))
+    return found
+
+
+def described(name: str) -> tuple[str, dict[str, Any]]:
+    """The description of a tool, and the JSON schema of its arguments."""
+    return texts()[name]["description"], texts()[name]["parameters"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from siltstone.tools.base import (
     best_part,
     check_budget,
     check_names,
+    described,
     refusal,
     shares,
     shown,
@@ -34,24 +35,7 @@ from siltstone.tools.base import (
 FORGET_NAME: Final = "memory_forget"
 MAX_IDS: Final = 20  #: memories of one call
 
-FORGET_DESCRIPTION: Final = (
-    "Forget memories for good, by the ids that memory_save gave. Call it only when the user asks for "
-    "something to be forgotten, or when a memory of yours was wrong. It cannot be undone."
-)
-
-FORGET_PARAMETERS: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "ids": {
-            "type": "array",
-            "items": {"type": "string"},
-            "minItems": 1,
-            "maxItems": MAX_IDS,
-            "description": f"The ids of the memories; at most {MAX_IDS}.",
-        }
-    },
-    "required": ["ids"],
-}
+FORGET_DESCRIPTION, FORGET_PARAMETERS = described(FORGET_NAME)
 
 
 def memory_forget(forget: Callable[[Sequence[str]], int]) -> Tool:
@@ -83,28 +67,7 @@ def _ids(arguments: Mapping[str, Any]) -> list[str]:
 
 GET_NAME = "memory_get"
 
-GET_DESCRIPTION = (
-    "Read a message of this conversation in full, by its handle: one that was cut, or that memory_search "
-    "has found (what begins with source_range 42 has the handle m42). Long messages come in pages: ask for "
-    "further lines, or for the lines that match a pattern."
-)
-
-GET_PARAMETERS: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "handle": {"type": "string", "description": "Which message: m42, or 42."},
-        "lines": {
-            "type": "string",
-            "description": 'Which of its lines, numbered from 1: "7", "100-180" or "100-".',
-        },
-        "pattern": {
-            "type": "string",
-            "description": "Only the lines that match this regular expression. No look-around, no back "
-            "references; (?i) at its beginning ignores case.",
-        },
-    },
-    "required": ["handle"],
-}
+GET_DESCRIPTION, GET_PARAMETERS = described(GET_NAME)
 
 MOST_PATTERN = 1_000  #: characters of a pattern
 LONGEST_LINE = 400  #: characters; a longer line counts as several
@@ -258,46 +221,7 @@ SAVE_NAME: Final = "memory_save"
 MAX_BYTES: Final = 50_000  #: bytes of one memory, as UTF-8
 _DEFAULT_TYPE: Final = "fact"
 
-SAVE_DESCRIPTION: Final = (
-    "Save something worth remembering to long-term memory: a decision, a preference, a goal, a fact about "
-    "the user or the project. Save one thing at a time, in a sentence that can be understood alone. Never "
-    "save passwords, keys or tokens."
-)
-
-SAVE_PARAMETERS: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "content": {"type": "string", "description": "What to remember; 1 to 50,000 bytes."},
-        "memory_type": {
-            "type": "string",
-            "enum": list(IMPORTANCE),
-            "default": _DEFAULT_TYPE,
-            "description": "What it is.",
-        },
-        "importance": {
-            "type": "number",
-            "minimum": 0,
-            "maximum": 1,
-            "description": "0 to 1; by its type where not given: "
-            + ", ".join(f"{kind} {value:g}" for kind, value in IMPORTANCE.items())
-            + ".",
-        },
-        "source": {"type": "string", "description": "Who said it, or where it stands."},
-        "associations": {
-            "type": "array",
-            "description": "Memories that it belongs to.",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "target_id": {"type": "string", "description": "The id of the other memory."},
-                    "relation": {"type": "string", "description": "How the two belong together."},
-                },
-                "required": ["target_id"],
-            },
-        },
-    },
-    "required": ["content"],
-}
+SAVE_DESCRIPTION, SAVE_PARAMETERS = described(SAVE_NAME)
 
 
 @dataclass(frozen=True, slots=True)

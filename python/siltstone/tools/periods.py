@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final, TypeAlias, TypeGuard
 
-__all__ = ["Period", "period"]
-
 Period: TypeAlias = tuple[datetime, datetime]
 """The first moment of a period, and the first one after it; the same moment twice for a point in time."""
 
