@@ -18,12 +18,12 @@ from siltstone._native_store import (
     Page,
     Store,
     StoredEntry,
-    _NewEntry,
     mirror_ids_above,
     mirror_schema,
     mirror_take,
     open_mirror,
 )
+from siltstone.memory.convert import NewEntry
 from siltstone.messages import MaterialItem
 
 __all__ = [
@@ -534,5 +534,5 @@ def search_across(
 ) -> tuple[Found | None, list[Unread]]:
     """The best hits of the namespace; or None, with the messages that have to be read first."""
 
-def take_said(store: Store, session: str, said: Sequence[tuple[Unread, Sequence[_NewEntry | None]]]) -> None:
+def take_said(store: Store, session: str, said: Sequence[tuple[Unread, Sequence[NewEntry | None]]]) -> None:
     """Indexes those messages: each has one entry or none."""

@@ -4,13 +4,11 @@ The other names of the compiled module are in ``_native.pyi``, which exports the
 """
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 from siltstone._native_store import Store
-from siltstone.memory.entry import Fusion, Ranker, SearchIndex
+from siltstone.memory.entry import Decay, Fusion, Ranker, SearchIndex
 from siltstone.tokens import TextMeasure
-
-__all__ = ["AnswerLimit", "Found", "SearchOptions", "answer"]
 
 # content, score, messages, entry_id, role, created_at (ms), explain, session_id where several were searched,
 # and where it was said more than once: how often, the first and the last time (ms)
@@ -18,12 +16,6 @@ _Repeated: TypeAlias = tuple[int, int, int] | None
 _Hit: TypeAlias = tuple[
     str, float, tuple[int, int], int, str, int, dict[str, Any] | None, str | None, _Repeated
 ]
-
-class _Decay(Protocol):
-    @property
-    def per_day(self) -> float: ...
-    @property
-    def floor(self) -> float: ...
 
 @final
 class SearchOptions:
@@ -58,7 +50,7 @@ class SearchOptions:
         index: SearchIndex | None = None,
         min_score: float | None = None,
         explain: bool | None = None,
-        decay: _Decay | None = None,
+        decay: Decay | None = None,
         now: int | None = None,
         fusion: Fusion | None = None,
         since: int | None = None,

@@ -4,7 +4,7 @@ The other names of the compiled module are in ``_native.pyi``, which exports the
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Protocol, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 from siltstone._native_rows import (
     Compaction,
@@ -12,62 +12,17 @@ from siltstone._native_rows import (
     LogRow,
     LogState,
     NewCompaction,
-    NewMessage,
-    NewRecall,
     SessionRow,
     Version,
     Write,
 )
 from siltstone._native_search import Found, SearchOptions
+from siltstone.memory.convert import NewEntry
+from siltstone.memory.forgetting import Target
+from siltstone.memory.log import NewMessage, NewRecall
 from siltstone.messages import Role
 
-__all__ = [
-    "Finding",
-    "Forgotten",
-    "Page",
-    "Store",
-    "StoredEntry",
-    "mirror_ids_above",
-    "mirror_schema",
-    "mirror_take",
-    "open_mirror",
-]
-
 _Fact: TypeAlias = tuple[int, str, str, str, str, int, int]
-
-class _NewEntry(Protocol):
-    @property
-    def content(self) -> str: ...
-    @property
-    def start(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-    @property
-    def role(self) -> str: ...
-    @property
-    def name(self) -> str | None: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def created_at(self) -> int: ...
-    @property
-    def expires_at(self) -> int | None: ...
-
-class _Target(Protocol):
-    @property
-    def session_id(self) -> str: ...
-    @property
-    def messages(self) -> Sequence[tuple[int, str]]: ...
-    @property
-    def entries(self) -> Sequence[int]: ...
-    @property
-    def derived(self) -> Sequence[tuple[int, str]]: ...
-    @property
-    def facts(self) -> Sequence[int]: ...
-    @property
-    def digests(self) -> Sequence[tuple[int, bytes]]: ...
-    @property
-    def title(self) -> str: ...
 
 @final
 class StoredEntry:
@@ -239,7 +194,7 @@ class Store:
         session: str,
         write: Write,
         row: NewCompaction,
-        entries: Iterable[_NewEntry],
+        entries: Iterable[NewEntry],
         clock: str,
         said: tuple[Sequence[NewMessage], str, Sequence[NewRecall]],
     ) -> tuple[int, list[int], list[int | None], Version | None]:
@@ -268,7 +223,7 @@ class Store:
         session: str,
         write: Write,
         row: NewCompaction,
-        changes: tuple[list[int], list[int], int | None, Sequence[NewMessage], Iterable[_NewEntry]],
+        changes: tuple[list[int], list[int], int | None, Sequence[NewMessage], Iterable[NewEntry]],
         clock: str,
     ) -> tuple[int, list[int], list[int | None], Version | None]:
         """Makes *row* the current view, whatever was appended after it, in one transaction.
@@ -364,7 +319,7 @@ class Store:
             ConfigError: the session has digests of another salt.
         """
 
-    def insert_entries(self, session: str, entries: Iterable[_NewEntry], now: int) -> list[int | None]:
+    def insert_entries(self, session: str, entries: Iterable[NewEntry], now: int) -> list[int | None]:
         """Stores and indexes all of *entries*, or none.
 
         Returns:
@@ -467,7 +422,7 @@ class Store:
             Its id, and its settings.
         """
 
-    def forget(self, targets: Sequence[_Target], replacement: str) -> Forgotten:
+    def forget(self, targets: Sequence[Target], replacement: str) -> Forgotten:
         """Forgets in one transaction, and then erases the bytes from the files.
 
         Args:

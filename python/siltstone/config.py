@@ -77,63 +77,25 @@ class PolicyKind:
 
     Attributes:
         settings: The class whose fields a file may set.
-        make: A function that makes the policy from the settings, from ``more``, and from a function that
-            makes another policy by name, for a chain.
+        make: The class of the policy, or a function: from the settings, and from ``more`` by name.
+            A chain is made by :func:`make_policy`, which knows the policies that it names.
         more: Settings beside those fields, with their defaults.
         documented: A function that gives the documented settings; None if the policy has no such form.
     """
 
     settings: type[Any]
-    make: Callable[[Any, Mapping[str, Any], Callable[[str], Compactor]], Compactor]
+    make: Callable[..., Compactor]
     more: Mapping[str, Any]
     documented: Callable[[], Any] | None = None
 
 
-def _threshold(settings: CompactionConfig, more: Mapping[str, Any], _: object) -> Compactor:
-    return ThresholdCompactor(settings, prompt=more["prompt"])
-
-
-def _window(settings: WindowConfig, more: Mapping[str, Any], _: object) -> Compactor:
-    return WindowCompactor(settings, prompt=more["prompt"])
-
-
-def _waterfall(settings: WaterfallConfig, _more: Mapping[str, Any], _: object) -> Compactor:
-    return WaterfallCompactor(settings)
-
-
-def _tiered(settings: TieredConfig, more: Mapping[str, Any], _: object) -> Compactor:
-    return TieredCompactor(settings, prompt=more["prompt"])
-
-
-def _worker(settings: TieredConfig, _more: Mapping[str, Any], _: object) -> Compactor:
-    return WorkerCompactor(settings)
-
-
-def _smart_trim(settings: SmartTrimConfig, _more: Mapping[str, Any], _: object) -> Compactor:
-    return SmartTrim(settings)
-
-
-def _clear(settings: ClearConfig, _more: Mapping[str, Any], _: object) -> Compactor:
-    return ClearToolResults(settings)
-
-
-def _duplicates(settings: DuplicatesConfig, _more: Mapping[str, Any], _: object) -> Compactor:
-    return DropDuplicateReads(settings)
-
-
-def _compress(settings: CompressConfig, _more: Mapping[str, Any], _: object) -> Compactor:
-    return CompressToolOutput(settings)
-
-
-def _emergency(settings: _EmergencySettings, _more: Mapping[str, Any], _: object) -> Compactor:
+def _emergency(settings: _EmergencySettings) -> Compactor:
     return Emergency(
         settings.context_window, estimator=settings.estimator, summary_prefix=settings.summary_prefix
     )
 
 
-def _chain(
-    settings: _ChainSettings, _more: Mapping[str, Any], named: Callable[[str], Compactor]
-) -> Compactor:
+def _chain(settings: _ChainSettings, named: Callable[[str], Compactor]) -> Compactor:
     steps = settings.steps
     if isinstance(steps, str) or not steps or not all(isinstance(each, str) for each in steps):
         raise ConfigError(f"steps must be names of policies, got {steps!r}", field="steps", value=steps)
@@ -143,15 +105,15 @@ def _chain(
 
 
 POLICIES: Final[dict[str, PolicyKind]] = {
-    "threshold": PolicyKind(CompactionConfig, _threshold, {"prompt": PROMPT}),
-    "tiered": PolicyKind(TieredConfig, _tiered, {"prompt": SUMMARY_PROMPT}, TieredConfig.documented),
-    "worker": PolicyKind(TieredConfig, _worker, {}, TieredConfig.documented),
-    "window": PolicyKind(WindowConfig, _window, {"prompt": WINDOW_PROMPT}, WindowConfig.documented),
-    "waterfall": PolicyKind(WaterfallConfig, _waterfall, {}, WaterfallConfig.documented),
-    "smart-trim": PolicyKind(SmartTrimConfig, _smart_trim, {}, lambda: SmartTrim.documented().config),
-    "compress-tool-output": PolicyKind(CompressConfig, _compress, {}),
-    "clear-tool-results": PolicyKind(ClearConfig, _clear, {}),
-    "drop-duplicate-reads": PolicyKind(DuplicatesConfig, _duplicates, {}),
+    "threshold": PolicyKind(CompactionConfig, ThresholdCompactor, {"prompt": PROMPT}),
+    "tiered": PolicyKind(TieredConfig, TieredCompactor, {"prompt": SUMMARY_PROMPT}, TieredConfig.documented),
+    "worker": PolicyKind(TieredConfig, WorkerCompactor, {}, TieredConfig.documented),
+    "window": PolicyKind(WindowConfig, WindowCompactor, {"prompt": WINDOW_PROMPT}, WindowConfig.documented),
+    "waterfall": PolicyKind(WaterfallConfig, WaterfallCompactor, {}, WaterfallConfig.documented),
+    "smart-trim": PolicyKind(SmartTrimConfig, SmartTrim, {}, lambda: SmartTrim.documented().config),
+    "compress-tool-output": PolicyKind(CompressConfig, CompressToolOutput, {}),
+    "clear-tool-results": PolicyKind(ClearConfig, ClearToolResults, {}),
+    "drop-duplicate-reads": PolicyKind(DuplicatesConfig, DropDuplicateReads, {}),
     "emergency": PolicyKind(_EmergencySettings, _emergency, {}),
     "chain": PolicyKind(_ChainSettings, _chain, {}),
 }
@@ -215,10 +177,10 @@ def make_policy(
         said = given.pop(DOCUMENTED, False)
         checks.boolean(DOCUMENTED, said)
     values = {key: _value(kind.settings, key, value, base.get(key)) for key, value in given.items()}
-    others = others or {}
-    return kind.make(
-        kind.settings(**{**base, **values}), more, lambda step: make_policy(step, others.get(step))
-    )
+    made, others = kind.settings(**{**base, **values}), others or {}
+    if isinstance(made, _ChainSettings):
+        return _chain(made, lambda step: make_policy(step, others.get(step)))
+    return kind.make(made, **more)
 
 
 def _kind(name: str) -> PolicyKind:

@@ -16,23 +16,6 @@ from typing import Final
 from siltstone._native import DocumentedBm25
 from siltstone.errors import ConfigError
 
-__all__ = [
-    "DIMENSION",
-    "DocumentedBm25",
-    "bm25",
-    "cosine",
-    "decayed",
-    "estimate_utf16",
-    "hash_vector",
-    "hybrid_scores",
-    "least_matches",
-    "matching",
-    "mmr",
-    "passes",
-    "tokens",
-    "word_vector",
-]
-
 DIMENSION: Final = 384
 _WORD: Final = re.compile(r"[^\W_]+")
 _CJK: Final = re.compile("[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff]")

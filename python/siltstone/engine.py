@@ -9,24 +9,16 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, NoReturn, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
-from siltstone import llm
+from siltstone import errors, llm
 from siltstone.compaction import checks
 from siltstone.compaction.base import Compaction, CompactionError, Compactor, Skip, Trigger, check_policy
 from siltstone.compaction.emergency import Emergency, Lighten as Lighten, check_room as check_room
 from siltstone.compaction.prompts import estimated_usage
 from siltstone.compaction.rewrite import Offload
 from siltstone.compaction.validate import check_legal, dry_run, guided, injected, validate
-from siltstone.errors import (
-    ConfigError,
-    ContextOverflowError,
-    ModelError,
-    SiltstoneError,
-    StoreConflictError,
-    StoreError,
-)
 from siltstone.events import (
     CompactionCompleted,
     CompactionFailed,
@@ -44,6 +36,7 @@ from siltstone.hooks import (
     Guidance,
     HookCall,
     HookError,
+    Watched,
     checked_hooks,
     notify,
     watch_compaction,
@@ -198,13 +191,6 @@ class Plan:
     tokens_after: int
     policy: str = ""
     cause: str = ""
-
-    def _repr_html_(self) -> str:
-        rows = [(field.name.replace("_", " "), getattr(self, field.name)) for field in fields(self)]
-
-        from siltstone.evaluation.report import html_table  # a notebook asks
-
-        return html_table(("plan", ""), rows)
 
 
 BeforeCompact: TypeAlias = Callable[[Plan], "Guidance | None"]
@@ -409,18 +395,18 @@ def attempt(
             compaction_id = commit(result, run.before, after) if commit else None
     except CompactionError as error:
         return run.failed(error.reason, error)
-    except ModelError as error:
+    except errors.ModelError as error:
         return run.failed("llm_failed", error)
     except HookError as error:
         return run.failed("hook_failed", error)
-    except StoreConflictError as error:
+    except errors.StoreConflictError as error:
         return run.failed("stale", error)
-    except StoreError as error:
+    except errors.StoreError as error:
         return run.failed("memory_indexing_failed", error)
-    except ContextOverflowError as error:
+    except errors.ContextOverflowError as error:
         run.failed("context_overflow", error)
         raise
-    except ConfigError as error:  # the policy's settings cannot work here: the caller must change them
+    except errors.ConfigError as error:  # the policy's settings cannot work here: the caller must change them
         run.failed("internal", error)
         raise
     except Exception as error:  # a defect in the caller's own policy must not end the run
@@ -431,33 +417,32 @@ def attempt(
     return run.completed(result, after, compaction_id)
 
 
+@dataclass(slots=True)
 class _Attempt:
     """The bookkeeping of one attempt: events, usage, time."""
 
-    def __init__(
-        self,
-        policy: Compactor,
-        history: Sequence[Message],
-        trigger: Trigger,
-        hooks: Sequence[Hook],
-        last_input_tokens: int,
-        session_id: str,
-        clock: Callable[[], float],
-    ) -> None:
-        self.policy, self.history, self.trigger = policy, history, trigger
-        self.hooks, self.clock = hooks, clock
-        self.last_input_tokens, self.session_id = last_input_tokens, session_id
-        self.before = 0
-        self.events: list[Event] = []
-        self.usage: list[UsageRecord] = []
-        self.started_at, self.watched = clock(), UNWATCHED
+    policy: Compactor
+    history: Sequence[Message]
+    trigger: Trigger
+    hooks: Sequence[Hook]
+    last_input_tokens: int
+    session_id: str
+    clock: Callable[[], float]
+    before: int = 0
+    events: list[Event] = field(default_factory=list)
+    usage: list[UsageRecord] = field(default_factory=list)
+    watched: Watched = UNWATCHED
+    started_at: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.started_at = self.clock()
 
     def measure(self) -> None:
         """Counts the history first, since the caller's own token rule may raise."""
         rule = self.policy.token_rule
         try:
             self.before = rule.count(self.history)
-        except SiltstoneError:
+        except errors.SiltstoneError:
             raise
         except Exception as error:
             name = type(error).__name__
@@ -472,7 +457,7 @@ class _Attempt:
         self.start()
         try:
             completion = yield from self._answer(request)
-        except ModelError as error:
+        except errors.ModelError as error:
             if request.purpose == "extraction":
                 self._emit(ExtractionFailed(self.session_id, str(error), 1, 1))
             raise
@@ -496,47 +481,25 @@ class _Attempt:
         if not self.events:
             seconds = self.clock() - self.started_at
             self.watched = watch_compaction(self.session_id, self.policy.name, self.trigger.reason, seconds)
-            self._emit(
-                CompactionStarted(
-                    self.last_input_tokens,
-                    self.before,
-                    len(self.history),
-                    self.policy.name,
-                    self.trigger.reason,
-                    self.policy.kind,
-                )
-            )
+            before, length, policy = self.before, len(self.history), self.policy
+            cause, kind = self.trigger.reason, policy.kind
+            self._emit(CompactionStarted(self.last_input_tokens, before, length, policy.name, cause, kind))
 
     def skipped(self, skip: Skip) -> Outcome:
         if self.events:  # it asked a model first, so the start event needs an end event
             self._emit(self._failure(skip.reason, skip.message))
-        return Skipped(
-            _raws(self.history),
-            self.before,
-            self.before,
-            tuple(self.events),
-            tuple(self.usage),
-            skip.reason,
-            skip.message,
-        )
+        return Skipped(*self._unchanged(), skip.reason, skip.message)
 
     def failed(self, reason: str, error: BaseException) -> Outcome:
         self.start()
         message = str(error) or type(error).__name__
         raised, attempted = _raised(error), getattr(error, "attempted_entries", 0)
         self._emit(self._failure(reason, message, raised, attempted))
-        return Failed(
-            _raws(self.history),
-            self.before,
-            self.before,
-            tuple(self.events),
-            tuple(self.usage),
-            reason,
-            message,
-            error,
-            raised,
-            attempted,
-        )
+        return Failed(*self._unchanged(), reason, message, error, raised, attempted)
+
+    def _unchanged(self) -> tuple[list[RawMessage], int, int, tuple[Event, ...], tuple[UsageRecord, ...]]:
+        """The history, its tokens before and after, and what has happened."""
+        return _raws(self.history), self.before, self.before, tuple(self.events), tuple(self.usage)
 
     def completed(self, compaction: Compaction, after: int, compaction_id: int | None) -> Outcome:
         if compaction.requests_left:
@@ -588,17 +551,9 @@ class _Attempt:
         notify(self.hooks, event)
 
     def _failure(self, reason: str, message: str, raised: str = "", attempted: int = 0) -> CompactionFailed:
-        duration = self.clock() - self.started_at
-        return CompactionFailed(
-            reason,
-            message,
-            duration,
-            tuple(self.usage),
-            self.policy.name,
-            self.trigger.reason,
-            raised,
-            attempted,
-        )
+        duration, usage = self.clock() - self.started_at, tuple(self.usage)
+        policy, cause = self.policy.name, self.trigger.reason
+        return CompactionFailed(reason, message, duration, usage, policy, cause, raised, attempted)
 
 
 def _raised(error: BaseException) -> str:
@@ -609,7 +564,7 @@ def _raised(error: BaseException) -> str:
     known = getattr(error, "error_class", None)
     if isinstance(known, str):
         return known
-    if error.__cause__ is not None and isinstance(error, CompactionError | ModelError | HookError):
+    if error.__cause__ is not None and isinstance(error, CompactionError | errors.ModelError | HookError):
         return type(error.__cause__).__name__
     return "" if isinstance(error, CompactionError) else type(error).__name__
 
@@ -631,12 +586,8 @@ def _manual(
     messages: Sequence[RawMessage], policy: Compactor, context_window: int | None, focus: str | None
 ) -> tuple[History, Trigger]:
     if context_window is not None and context_window <= 0:
-        _refuse("context_window", context_window)
+        errors.refuse("context_window", "> 0", context_window)
     check_policy(policy)
     policy.check_overhead(0, context_window)
     trigger = Trigger("manual", focus=focus, context_window=context_window, keeps_substitutes=True)
     return History(messages), trigger
-
-
-def _refuse(field: str, value: Any) -> NoReturn:
-    raise ConfigError(f"{field} must be > 0, got {value!r}", field=field, value=value)

@@ -49,44 +49,6 @@ from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, ClassVar, NoReturn
 
-__all__ = [
-    "CompactionNotFoundError",
-    "ConfigError",
-    "ContextOverflowError",
-    "ConversionLossError",
-    "DatasetError",
-    "EmbeddingError",
-    "EntryNotFoundError",
-    "HistoryConflictError",
-    "IllegalHistoryError",
-    "InternalError",
-    "InvalidArgumentsError",
-    "InvalidEntryError",
-    "InvalidMessageError",
-    "MessageRefusedError",
-    "MessageTooLargeError",
-    "ModelError",
-    "ReadOnlyStoreError",
-    "SecretRefusedError",
-    "SessionBusyError",
-    "SessionDroppedError",
-    "SiltstoneError",
-    "StoreBusyError",
-    "StoreClosedError",
-    "StoreConflictError",
-    "StoreCorruptError",
-    "StoreError",
-    "StoreForkedError",
-    "StoreIoError",
-    "StoreOpenError",
-    "StoreReplacedError",
-    "StoreUnavailableError",
-    "StoreVersionError",
-    "ToolError",
-    "ToolNotFoundError",
-    "requires",
-]
-
 
 class SiltstoneError(Exception):
     """The root of every error that siltstone raises on purpose.

@@ -8,41 +8,15 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from siltstone.llm import UsageRecord
 
-__all__ = [
-    "ArchiveFailed",
-    "CacheBroken",
-    "CompactionCompleted",
-    "CompactionFailed",
-    "CompactionStarted",
-    "CompactionTriggered",
-    "ContextCritical",
-    "ContextWarning",
-    "EmbeddingFailed",
-    "EntriesQuarantined",
-    "Event",
-    "ExtractionFailed",
-    "FactsUpdated",
-    "ForgottenReturned",
-    "HistoryBranched",
-    "HistoryContinued",
-    "Hook",
-    "MemoryExpired",
-    "MemoryIndexed",
-    "OverheadTooLarge",
-    "RecallFailed",
-    "RecallInjected",
-    "RedactedSpan",
-    "SearchDegraded",
-    "SecretsRedacted",
-    "StoreEvent",
-    "StoreHook",
-    "UserMessagesSummarised",
-    "WindowLearned",
-]
+
+class Event:
+    """What a hook of a session hears."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionTriggered:
+class CompactionTriggered(Event):
     """A tier was reached, and a compaction is about to begin. Told by policies with tiers.
 
     Attributes:
@@ -63,7 +37,7 @@ class CompactionTriggered:
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionStarted:
+class CompactionStarted(Event):
     """A compaction began. Exactly one terminal event follows.
 
     Attributes:
@@ -84,7 +58,7 @@ class CompactionStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionCompleted:
+class CompactionCompleted(Event):
     """A compaction was committed: the discarded messages are durable and searchable.
 
     Attributes:
@@ -117,7 +91,7 @@ class CompactionCompleted:
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionFailed:
+class CompactionFailed(Event):
     """A compaction failed; the history is unchanged. Never fatal.
 
     Attributes:
@@ -146,7 +120,7 @@ class CompactionFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class CacheBroken:
+class CacheBroken(Event):
     """A rewrite changed messages in the provider's cache, so later messages are not cached any more.
 
     Told only if the last ``usage`` had the number of cached tokens, and ``cache_ttl`` has not passed.
@@ -165,7 +139,7 @@ class CacheBroken:
 
 
 @dataclass(frozen=True, slots=True)
-class ContextWarning:
+class ContextWarning(Event):
     """The context is at least 70 % full. A session tells it once, until less is in the window again.
 
     Attributes:
@@ -180,7 +154,7 @@ class ContextWarning:
 
 
 @dataclass(frozen=True, slots=True)
-class ContextCritical:
+class ContextCritical(Event):
     """The context is at least 90 % full. It has the attributes of :class:`ContextWarning`."""
 
     tokens: int
@@ -189,7 +163,7 @@ class ContextCritical:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryIndexed:
+class MemoryIndexed(Event):
     """Discarded messages became searchable.
 
     Attributes:
@@ -204,7 +178,7 @@ class MemoryIndexed:
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryBranched:
+class HistoryBranched(Event):
     """A host's list has rewritten the past, and the session follows it. Messages that left stay in the log.
 
     Attributes:
@@ -227,7 +201,7 @@ class HistoryBranched:
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryContinued:
+class HistoryContinued(Event):
     """A host has begun anew, with a list of its own, and the session goes on with it.
 
     Attributes:
@@ -242,7 +216,7 @@ class HistoryContinued:
 
 
 @dataclass(frozen=True, slots=True)
-class ForgottenReturned:
+class ForgottenReturned(Event):
     """A host's list has a forgotten text. The session does not take it back.
 
     Attributes:
@@ -256,7 +230,7 @@ class ForgottenReturned:
 
 
 @dataclass(frozen=True, slots=True)
-class WindowLearned:
+class WindowLearned(Event):
     """A model takes smaller requests than its window says: told when it is learned, and at each opening.
 
     Attributes:
@@ -275,7 +249,7 @@ class WindowLearned:
 
 
 @dataclass(frozen=True, slots=True)
-class OverheadTooLarge:
+class OverheadTooLarge(Event):
     """What is sent beside the messages, such as tool definitions, leaves the policy's threshold no room.
 
     No compaction can make it smaller. From now on the policy counts the messages alone, against the rest of
@@ -311,7 +285,7 @@ class OverheadTooLarge:
 
 
 @dataclass(frozen=True, slots=True)
-class EntriesQuarantined:
+class EntriesQuarantined(Event):
     """A search left entries out because they do not match their checksums. Told once for each such state.
 
     Attributes:
@@ -324,7 +298,7 @@ class EntriesQuarantined:
 
 
 @dataclass(frozen=True, slots=True)
-class UserMessagesSummarised:
+class UserMessagesSummarised(Event):
     """User messages left the view, although the policy keeps user messages: their token budget is used up.
 
     Attributes:
@@ -337,7 +311,7 @@ class UserMessagesSummarised:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryExpired:
+class MemoryExpired(Event):
     """Entries were removed from the search, by the session's retention or their ``ttl``. The log keeps all.
 
     Attributes:
@@ -372,7 +346,7 @@ class RedactedSpan(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SecretsRedacted:
+class SecretsRedacted(Event):
     """Messages were written without their secrets. The caller's own objects are unchanged.
 
     Attributes:
@@ -385,7 +359,7 @@ class SecretsRedacted:
 
 
 @dataclass(frozen=True, slots=True)
-class RecallInjected:
+class RecallInjected(Event):
     """A block was recalled for a turn; told once for all calls of the turn with the same block.
 
     Attributes:
@@ -406,7 +380,7 @@ class RecallInjected:
 
 
 @dataclass(frozen=True, slots=True)
-class RecallFailed:
+class RecallFailed(Event):
     """Recall failed. The request goes out without a block.
 
     Attributes:
@@ -421,7 +395,7 @@ class RecallFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class FactsUpdated:
+class FactsUpdated(Event):
     """Facts were learned, or saved.
 
     Attributes:
@@ -442,7 +416,7 @@ class FactsUpdated:
 
 
 @dataclass(frozen=True, slots=True)
-class ExtractionFailed:
+class ExtractionFailed(Event):
     """Facts could not be extracted from discarded messages. The compaction and the log are not affected.
 
     Attributes:
@@ -462,7 +436,7 @@ class ExtractionFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class ArchiveFailed:
+class ArchiveFailed(Event):
     """The files of an archive were not written. The store has all data; the files are written again later.
 
     Attributes:
@@ -513,30 +487,6 @@ class SearchDegraded:
     reason: Literal["no_vectors", "no_query_vector", "stale", "no_reranking"]
 
 
-Event: TypeAlias = (
-    CompactionStarted
-    | CompactionTriggered
-    | CompactionCompleted
-    | CompactionFailed
-    | MemoryIndexed
-    | ContextWarning
-    | CacheBroken
-    | ContextCritical
-    | HistoryBranched
-    | HistoryContinued
-    | EntriesQuarantined
-    | MemoryExpired
-    | ForgottenReturned
-    | WindowLearned
-    | OverheadTooLarge
-    | UserMessagesSummarised
-    | RecallInjected
-    | RecallFailed
-    | SecretsRedacted
-    | FactsUpdated
-    | ExtractionFailed
-    | ArchiveFailed
-)
 Hook: TypeAlias = Callable[[Event], Any]
 
 StoreEvent: TypeAlias = EmbeddingFailed | SearchDegraded

@@ -18,7 +18,7 @@ from siltstone.messages import Message, decode, opens_turn, read_message, summar
 from siltstone.messages.message import RULE_ROLES
 from siltstone.session import Session
 from siltstone.session.compactions import CompactionRecord
-from siltstone.session.rows import derived_item, sizes_of, threshold_of
+from siltstone.session.rows import derived_item, notes_of
 from siltstone.tokens import TokenRule
 
 # A store read page by page: its sessions, the messages of a log; and values as JSON carries them.
@@ -401,7 +401,7 @@ def told(log: SessionLog, said: Said | None = None) -> tuple[list[TurnTokens], l
             row.compaction.tokens_before,
             row.compaction.tokens_after,
             datetime_from(row.compaction.created_at).isoformat(),
-            *threshold_of(row.compaction),
+            *notes_of(row.compaction).get("due", ()),
         )
         for row in line_of_rows
     ]
@@ -608,7 +608,11 @@ def difference(session: Session, store: Store, compaction_id: int) -> Change:
     found = _archived(store, session.session_id, seqs)
     rules = {seq: rule for start, end, rule in record.rules for seq in range(start, end)}
     rule = tokens.rule(_RULE)
-    noted = {text: size for each in rows.values() for text, size in sizes_of(each).items()}
+    noted = {
+        text: size
+        for each in rows.values()
+        for text, size in zip(each.derived_ids, notes_of(each.compaction).get("sizes", ()), strict=False)
+    }
     sizes = {
         each.derived_id: noted.get(each.derived_id) or rule.count([derived_item(each)])
         for each in (*before, *after)

@@ -16,31 +16,6 @@ from typing import Any, Final, NamedTuple, Protocol, Self, TypeVar
 
 from siltstone.errors import SiltstoneError, refuse
 
-__all__ = [
-    "HOOK_TIMEOUT",
-    "MOST_THREADS",
-    "NO_COMPACTION_HOOKS",
-    "UNWATCHED",
-    "CompactionHooks",
-    "Guidance",
-    "HookCall",
-    "HookError",
-    "TooManyThreads",
-    "Watched",
-    "Watcher",
-    "ask",
-    "ask_async",
-    "checked_hooks",
-    "gives_coroutine",
-    "is_watched",
-    "notify",
-    "started",
-    "watch",
-    "watch_compaction",
-    "watch_model_call",
-    "watch_operation",
-]
-
 Hook = TypeVar("Hook", bound=Callable[..., Any])
 Event = TypeVar("Event")
 
@@ -218,10 +193,6 @@ async def ask_async(call: HookCall) -> Any:
     """Like :func:`ask`; an async hook is awaited, and a sync hook does not block the event loop."""
     import asyncio  # takes longer to import than all of siltstone; whoever awaits has it already
 
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:  # another event loop, whose time is its own
-        return await _in_any_loop(call)
     limit = asyncio.timeout(call.timeout)
     try:
         async with limit:
@@ -232,14 +203,6 @@ async def ask_async(call: HookCall) -> Any:
             return await answer if isawaitable(answer) else answer
     except TimeoutError as error:
         raise (_too_long(call, error) if limit.expired() else _raised(call, error)) from error
-    except Exception as error:
-        raise _raised(call, error) from error
-
-
-async def _in_any_loop(call: HookCall) -> Any:
-    try:
-        answer = call.hook(call.told)
-        return await answer if isawaitable(answer) else answer
     except Exception as error:
         raise _raised(call, error) from error
 

@@ -7,47 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
+from siltstone import hooks
 from siltstone.errors import ModelError, refuse
-from siltstone.hooks import (
-    UNWATCHED,
-    HookCall,
-    HookError,
-    Watched,
-    ask,
-    ask_async,
-    gives_coroutine,
-    watch_model_call,
-)
 from siltstone.messages import MaterialItem, well_formed
-
-__all__ = [
-    "EXTRACTIVE",
-    "LAST_RESORT",
-    "Asked",
-    "AsyncModel",
-    "AsyncModels",
-    "Completion",
-    "CompletionRequest",
-    "Ended",
-    "Flow",
-    "Landing",
-    "Model",
-    "Models",
-    "Purpose",
-    "Steps",
-    "ToolCall",
-    "UsageRecord",
-    "advanced",
-    "answer",
-    "answer_async",
-    "call",
-    "call_async",
-    "run",
-    "run_async",
-    "sleep",
-    "sleep_async",
-    "total_usage",
-]
 
 T = TypeVar("T")
 
@@ -136,7 +98,7 @@ class CompletionRequest:
     stop: tuple[str, ...] = ()
     temperature: float | None = None
     material: Sequence[MaterialItem] | None = None
-    part_of: Watched = UNWATCHED
+    part_of: hooks.Watched = hooks.UNWATCHED
 
     def __post_init__(self) -> None:
         if isinstance(self.stop, str) or not all(isinstance(each, str) and each for each in self.stop):
@@ -196,7 +158,7 @@ class Ended(Generic[T]):
     result: T
 
 
-Asked: TypeAlias = CompletionRequest | HookCall | Landing
+Asked: TypeAlias = CompletionRequest | hooks.HookCall | Landing
 """What a flow around a policy waits for."""
 
 Steps: TypeAlias = Generator[Asked, Any, T]
@@ -220,7 +182,7 @@ def call(model: Models | None, request: CompletionRequest) -> Completion:
     if request.delay > 0:
         sleep(request.delay)
     asked = _spelled_out(request)
-    with request.part_of.during(), watch_model_call(chosen, request) as watched:
+    with request.part_of.during(), hooks.watch_model_call(chosen, request) as watched:
         try:
             answer = chosen(asked) if request.deadline is None else _by(chosen, asked, request.deadline)
         except Exception as error:
@@ -236,7 +198,7 @@ async def call_async(model: AsyncModels | None, request: CompletionRequest) -> C
     if request.delay > 0:
         await sleep_async(request.delay)
     asked = _spelled_out(request)
-    with request.part_of.during(), watch_model_call(chosen, request) as watched:
+    with request.part_of.during(), hooks.watch_model_call(chosen, request) as watched:
         try:
             answer = await _in_time(_asked_async(chosen, asked), request.deadline)
         except Exception as error:
@@ -262,24 +224,13 @@ async def _asked_async(model: AsyncModel, request: CompletionRequest) -> object:
     """The answer of *model*. A sync model runs in a thread of its own, and never blocks the event loop."""
     from siltstone.hooks import started
 
-    if gives_coroutine(model) or not _has_asyncio():
+    if hooks.gives_coroutine(model):
         answer: object = model(request)
     else:
         import asyncio
 
         answer = await asyncio.wrap_future(started(model, request, "siltstone-model"))
     return await answer if isinstance(answer, Awaitable) else answer
-
-
-def _has_asyncio() -> bool:
-    """Whether this coroutine runs in an event loop of asyncio; in another one it keeps to its own thread."""
-    import asyncio  # takes longer to import than all of siltstone; whoever awaits has it already
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def sleep(seconds: float) -> None:
@@ -290,13 +241,9 @@ def sleep(seconds: float) -> None:
 
 
 async def sleep_async(seconds: float) -> None:
-    """Like :func:`sleep`, on asyncio; another event loop does not wait."""
+    """Like :func:`sleep`, on the event loop."""
     import asyncio  # takes longer to import than all of siltstone; whoever awaits has it already
 
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
     await asyncio.sleep(seconds)
 
 
@@ -309,14 +256,14 @@ def answer(model: Models | None, asked: Asked) -> Any:
     """
     if isinstance(asked, Landing):
         return None
-    return ask(asked) if isinstance(asked, HookCall) else call(model, asked)
+    return hooks.ask(asked) if isinstance(asked, hooks.HookCall) else call(model, asked)
 
 
 async def answer_async(model: AsyncModels | None, asked: Asked) -> Any:
     """Like :func:`answer`; a model or a hook that is async is awaited."""
     if isinstance(asked, Landing):
         return None
-    return await (ask_async(asked) if isinstance(asked, HookCall) else call_async(model, asked))
+    return await (hooks.ask_async(asked) if isinstance(asked, hooks.HookCall) else call_async(model, asked))
 
 
 def run(flow: Steps[T], model: Models | None) -> T:
@@ -329,7 +276,7 @@ def run(flow: Steps[T], model: Models | None) -> T:
         while True:
             try:
                 said = answer(model, asked)
-            except (ModelError, HookError) as error:
+            except (ModelError, hooks.HookError) as error:
                 asked = flow.throw(error)
             else:
                 asked = flow.send(said)
@@ -378,7 +325,7 @@ async def run_async(
         while not isinstance(asked, Ended):
             try:
                 said = await answer_async(model, asked)
-            except (ModelError, HookError) as error:
+            except (ModelError, hooks.HookError) as error:
                 asked = await step(partial(advanced, partial(flow.throw, error)))
             else:
                 asked = await step(partial(advanced, partial(flow.send, said)))
@@ -427,13 +374,9 @@ def _ranked(
 
 
 async def _in_time(answer: Awaitable[T], deadline: float | None) -> T:
-    """Awaits *answer* for *deadline* seconds at most. Under another event loop the model keeps time."""
+    """Awaits *answer* for *deadline* seconds at most."""
     import asyncio  # takes longer to import than all of siltstone; whoever awaits has it already
 
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return await answer
     limit = asyncio.timeout(deadline)
     try:
         async with limit:

@@ -19,8 +19,6 @@ from siltstone.errors import SecretRefusedError, refuse
 from siltstone.messages import RawMessage
 from siltstone.messages.message import as_fields
 
-__all__ = ["Action", "RedactionConfig", "Redactor", "SecretFinding", "SecretRule", "redact", "rule_names"]
-
 Action: TypeAlias = Literal["allow", "redact", "block"]
 """``allow``: the match stays, even if other rules match it. ``redact``: a placeholder replaces it.
 ``block``: nothing of the text may be written: :class:`siltstone.errors.SecretRefusedError` is raised."""

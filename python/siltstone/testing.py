@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from siltstone.events import Event
 from siltstone.llm import Completion, CompletionRequest
 
-__all__ = ["RecordingHook", "ScriptedModel"]
-
 
 class ScriptedModel:
     """A model that answers from a script, and remembers its requests.

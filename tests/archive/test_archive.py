@@ -20,7 +20,6 @@ from siltstone.archive.files import (
     dedup_key,
     merge_vectors,
     read_vectors,
-    stamp_of,
     write_vectors,
 )
 from siltstone.archive.live import Said
@@ -31,6 +30,7 @@ from siltstone.archive.records import (
     read_knowledge,
     read_segments,
     segment_of,
+    stamp_of,
     write_everything,
     write_knowledge,
     write_segments,

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from siltstone.archive import files, files as vectors, records as lines
+from siltstone.archive import files, records as lines
 from siltstone.archive.files import read_vectors
 from siltstone.archive.live import ContextArchive, Said
 from siltstone.archive.records import locked, read_segments
@@ -135,7 +135,7 @@ def test_what_a_broken_read_has_missed_is_not_lost_by_the_next_rewrite(
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as disk:
-        disk.setattr(files, "read_segments", broken)
+        disk.setattr(lines, "read_segments", broken)
         with pytest.raises(OSError, match="Input/output"):
             ours.replace("s", [])
         assert ours.add("s", said("granite")).failed == 1
@@ -143,9 +143,9 @@ def test_what_a_broken_read_has_missed_is_not_lost_by_the_next_rewrite(
     assert on_disk(tmp_path) == {"stone"}
 
 
-@pytest.mark.parametrize("broken", [files, vectors])
+@pytest.mark.parametrize(("room", "write"), [(lines, "write_segments"), (files, "write_vectors")])
 def test_what_could_not_be_removed_is_removed_by_the_next_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: ModuleType
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: ModuleType, write: str
 ) -> None:
     """A vector tells the words of a text that was forgotten, so it must not stay behind."""
     archive = ContextArchive(tmp_path)
@@ -156,7 +156,7 @@ def test_what_could_not_be_removed_is_removed_by_the_next_call(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as disk:
-        disk.setattr(broken, "write_segments" if broken is files else "write_vectors", full)
+        disk.setattr(room, write, full)
         with pytest.raises(OSError, match="No space"):
             archive.replace("s", kept)
     assert len(archive.timeline("s")) == 2

@@ -7,14 +7,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from siltstone.adapters.base import abegun_again, acalled_tool, requires
-from siltstone.adapters.host import HostDialect
+from siltstone.adapters.host import HostDialect, blocks_of
 from siltstone.adapters.pool import MOST_OPEN, Pool, Source, named_by_host
 from siltstone.errors import ConfigError
 from siltstone.llm import Completion, CompletionRequest, UsageRecord
 from siltstone.messages import Provenance
 from siltstone.messages.message import RULE_ROLES
 from siltstone.tools.base import Tool
-from siltstone.tools.memory import memory_get, memory_search
 
 # Reads and writes messages of Agent Framework.
 
@@ -47,7 +46,7 @@ class AgentFrameworkDialect(HostDialect[Message]):
 
     def write(self, fields: Mapping[str, Any], provenance: Provenance, original: Message | None) -> Message:
         """A message with *fields*."""
-        blocks = _blocks(fields.get("content"))
+        blocks = blocks_of(fields.get("content"))
         if provenance == "substitute" and original is not None:
             return _with_results(original, blocks)
         role = str(fields.get("role") or "user")
@@ -145,12 +144,6 @@ def _medium(content: Content) -> dict[str, Any] | None:
     return {"type": kind if kind in ("image", "audio", "video") else "document", "source": source}
 
 
-def _blocks(content: Any) -> list[Mapping[str, Any]]:
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return [{"type": "text", "text": each} if isinstance(each, str) else each for each in content or ()]
-
-
 def _written(block: Mapping[str, Any]) -> Content:
     source = block.get("source")
     match block.get("type"):
@@ -162,7 +155,7 @@ def _written(block: Mapping[str, Any]) -> Content:
             name = block.get("name") or ""
             return Content.from_function_call(block.get("id") or "", name, arguments=block.get("input"))
         case "tool_result":
-            items = [_written(each) for each in _blocks(block.get("content"))]
+            items = [_written(each) for each in blocks_of(block.get("content"))]
             failed = "the tool failed" if block.get("is_error") else None
             return Content.from_function_result(
                 block.get("tool_use_id") or "", result=items, exception=failed
@@ -291,14 +284,7 @@ class SiltstoneMiddleware(ChatMiddleware):
     @property
     def tools(self) -> list[FunctionTool]:
         """The tools for the agent: ``memory_search`` and ``memory_get``."""
-        session = self._pool.session
-        if session is not None:
-            return [self._tool(session.memory_search), self._tool(session.memory_get)]
-        # These only describe the tools. A call goes to the session of its conversation.
-        return [
-            self._tool(memory_search(lambda _query, _limit, **_: [])),
-            self._tool(memory_get(lambda _handle: None)),
-        ]
+        return [self._tool(each) for each in self._pool.tools()]
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Sends the session's view, and gives the answer to the session.

@@ -10,7 +10,6 @@ from siltstone.adapters.base import AnySession, RawDoor, RequestRefusedError, me
 with requires("anthropic"):
     import anthropic
 
-__all__ = ["SiltstoneMiddleware"]
 
 _TOO_LARGE = (400, 413)  # the status codes of requests that are too large
 

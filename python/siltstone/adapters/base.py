@@ -7,7 +7,16 @@ import inspect
 import logging
 import re
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -352,13 +361,43 @@ async def abegun_again(
                 await recover(error)
             except RequestRefusedError:
                 break
-            sent = send()
-            stream = await sent if inspect.isawaitable(sent) else sent
+            stream = await done(send())
     for each in held.rest():
         yield each
 
 
-class Door(Generic[M]):
+class _OneByOne:
+    """A session whose steps are made one by one, so that each of two runs gets the view of its own list."""
+
+    def __init__(self, session: AnySession) -> None:
+        check_bounded(session)
+        self.session = session
+        self.model: Any = None  # that gets the next request
+        self._lock, self._alock = threading.Lock(), asyncio.Lock()
+
+    def _alone(self, step: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+        """The result of *step*, for a sync hook of the framework: with a ``Session`` it waits for nothing."""
+        sync_session(self.session)
+        with self._lock:
+            try:
+                step(*arguments).send(None)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+        raise RuntimeError(f"{step.__name__} waits for an event loop")
+
+    async def _awaited(self, step: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+        """The result of *step*, for an async hook. A ``Session`` runs in a thread, beside the loop."""
+        if not isinstance(self.session, AsyncSession):
+            return await asyncio.to_thread(self._alone, step, *arguments)
+        async with self._alock:
+            return await step(*arguments)
+
+    def _use_model(self) -> None:
+        self.session._core.use_model(_name_of(self.model))
+
+
+class Door(_OneByOne, Generic[M]):
     """A session for the list of one host. It gives the list to the session, and returns the view.
 
     Args:
@@ -372,28 +411,20 @@ class Door(Generic[M]):
     def __init__(
         self, session: AnySession, dialect: HostDialect[M], *, begins: bool = True, tools: bool = True
     ) -> None:
-        check_bounded(session)
+        super().__init__(session)
         if not tools:
             session.withhold_tools()
-        self._begins = begins
-        self.session, self.dialect = session, dialect
-        self.model: Any = None  # that gets the next request
+        self._begins, self.dialect = begins, dialect
         self._list = HostHistory(dialect)
         self._last: tuple[Outcome, ...] = ()
-        # Two runs at the same time each get the view of their own list.
-        self._lock, self._alock = threading.Lock(), asyncio.Lock()
 
     def observe(self, history: Sequence[M]) -> None:
         """Gives the host's whole *history* to the session."""
-        with self._lock:
-            self._observe(history)
+        self._alone(self._observe, history)
 
     async def aobserve(self, history: Sequence[M]) -> None:
         """:meth:`observe`, for an async hook of the framework."""
-        if not isinstance(self.session, AsyncSession):
-            return await asyncio.to_thread(self.observe, history)
-        async with self._alock:
-            return await self._aobserve(history)
+        await self._awaited(self._observe, history)
 
     def prepare(
         self, history: Sequence[M], request: Sequence[M] | None = None, *, goes_back: bool = False
@@ -405,21 +436,13 @@ class Door(Generic[M]):
         *goes_back* tells that a list without answers is an earlier state of the conversation, and not the
         list of a host that begins anew.
         """
-        with self._lock:
-            self._observe(history, goes_back)
-            self.session._core.use_model(_name_of(self.model))
-            return self._ready(sync_session(self.session).prepare(), history, request)
+        return self._alone(self._prepare, history, request, goes_back)
 
     async def aprepare(
         self, history: Sequence[M], request: Sequence[M] | None = None, *, goes_back: bool = False
     ) -> Ready[M]:
         """:meth:`prepare`, for an async hook of the framework."""
-        if not isinstance(self.session, AsyncSession):
-            return await asyncio.to_thread(self.prepare, history, request, goes_back=goes_back)
-        async with self._alock:
-            await self._aobserve(history, goes_back)
-            self.session._core.use_model(_name_of(self.model))
-            return self._ready(await self.session.prepare(), history, request)
+        return await self._awaited(self._prepare, history, request, goes_back)
 
     def recover(self, error: Exception, refused: Ready[M]) -> Ready[M]:
         """A smaller request, after the provider *refused* a request as too large.
@@ -427,26 +450,24 @@ class Door(Generic[M]):
         Raises:
             Exception: *error* itself, if it is not an overflow, or after the last retry.
         """
-        with self._lock:
-            return self._ready(sync_session(self.session).recover(error), *refused.lists)
+        return self._alone(self._recover, error, refused)
 
     async def arecover(self, error: Exception, refused: Ready[M]) -> Ready[M]:
         """:meth:`recover`, for an async hook of the framework."""
-        if not isinstance(self.session, AsyncSession):
-            return await asyncio.to_thread(self.recover, error, refused)
-        async with self._alock:
-            return self._ready(await self.session.recover(error), *refused.lists)
+        return await self._awaited(self._recover, error, refused)
 
-    def _observe(self, history: Sequence[M], goes_back: bool = False) -> None:
-        session = sync_session(self.session)
+    async def _observe(self, history: Sequence[M], goes_back: bool = False) -> None:
         if history:
             raws, usage = self._read(history, goes_back)
-            session.observe(raws, usage=usage)
+            await done(self.session.observe(raws, usage=usage))
 
-    async def _aobserve(self, history: Sequence[M], goes_back: bool = False) -> None:
-        if history and isinstance(self.session, AsyncSession):
-            raws, usage = self._read(history, goes_back)
-            await self.session.observe(raws, usage=usage)
+    async def _prepare(self, history: Sequence[M], request: Sequence[M] | None, goes_back: bool) -> Ready[M]:
+        await self._observe(history, goes_back)
+        self._use_model()
+        return self._ready(await done(self.session.prepare()), history, request)
+
+    async def _recover(self, error: Exception, refused: Ready[M]) -> Ready[M]:
+        return self._ready(await done(self.session.recover(error)), *refused.lists)
 
     def _read(self, history: Sequence[M], goes_back: bool) -> tuple[list[HostMessage], Any]:
         """*history* in the session's form, and the usage of its newest answer.
@@ -473,7 +494,7 @@ class Door(Generic[M]):
         return Ready(messages, prepared, tuple(usage), (stored, request), self._list.write)
 
 
-class RawDoor:
+class RawDoor(_OneByOne):
     """A session for a list of messages in a dialect that it reads itself.
 
     Args:
@@ -481,28 +502,16 @@ class RawDoor:
     """
 
     def __init__(self, session: AnySession) -> None:
-        check_bounded(session)
-        self.session = session
-        self.model: Any = None  # that gets the next request
+        super().__init__(session)
         self._usage: Any = None  # the provider's count for the newest answer, until the session gets it
-        self._lock, self._alock = threading.Lock(), asyncio.Lock()
 
     def prepare(self, messages: Sequence[RawMessage]) -> list[Any]:
         """Gives *messages* to the session, and returns the messages to send instead."""
-        session = sync_session(self.session)
-        with self._lock:
-            session.observe(messages, usage=self._taken())
-            session._core.use_model(_name_of(self.model))
-            return session.prepare().messages
+        return self._alone(self._prepare, messages)
 
     async def aprepare(self, messages: Sequence[RawMessage]) -> list[Any]:
         """:meth:`prepare`, awaited."""
-        if not isinstance(self.session, AsyncSession):
-            return await asyncio.to_thread(self.prepare, messages)
-        async with self._alock:
-            await self.session.observe(messages, usage=self._taken())
-            self.session._core.use_model(_name_of(self.model))
-            return (await self.session.prepare()).messages
+        return await self._awaited(self._prepare, messages)
 
     def recover(self, error: Exception) -> list[Any]:
         """The messages of a smaller request, after the provider refused a request as too large.
@@ -510,15 +519,21 @@ class RawDoor:
         Raises:
             Exception: *error* itself, if it is not an overflow, or after the last retry.
         """
-        with self._lock:
-            return sync_session(self.session).recover(error).messages
+        return self._alone(self._recover, error)
 
     async def arecover(self, error: Exception) -> list[Any]:
         """:meth:`recover`, awaited."""
-        if not isinstance(self.session, AsyncSession):
-            return await asyncio.to_thread(self.recover, error)
-        async with self._alock:
-            return (await self.session.recover(error)).messages
+        return await self._awaited(self._recover, error)
+
+    async def _prepare(self, messages: Sequence[RawMessage]) -> list[Any]:
+        await done(self.session.observe(messages, usage=self._taken()))
+        self._use_model()
+        prepared: Prepared = await done(self.session.prepare())
+        return prepared.messages
+
+    async def _recover(self, error: Exception) -> list[Any]:
+        prepared: Prepared = await done(self.session.recover(error))
+        return prepared.messages
 
     def heard(self, usage: Any, answer: Sequence[RawMessage]) -> None:
         """Keeps the provider's count for an *answer*, for the next call.
@@ -565,7 +580,11 @@ async def called(session: AnySession, method: Callable[..., Any], *arguments: An
     """The result of a *method* of *session*. A ``Session`` runs in a thread, and does not block the loop."""
     if not isinstance(session, AsyncSession):
         return await asyncio.to_thread(method, *arguments, **options)
-    made = method(*arguments, **options)
+    return await done(method(*arguments, **options))
+
+
+async def done(made: Any) -> Any:
+    """The result of a call that was *made*: what an ``AsyncSession`` gives is awaited."""
     return await made if inspect.isawaitable(made) else made
 
 

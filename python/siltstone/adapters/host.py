@@ -6,17 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import is_
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from siltstone.messages import (
-    HostedMessage,
-    Provenance,
-    RawMessage,
-    SubstituteMessage,
-    SummaryMessage,
-    encode,
-)
+from siltstone import messages as chat
+from siltstone.messages import RawMessage
 from siltstone.messages.message import provenance_of
-
-__all__ = ["HostDialect", "HostHistory", "HostMessage", "Shown", "answered", "are_equal"]
 
 M = TypeVar("M")
 
@@ -39,7 +31,7 @@ class HostDialect(Protocol[M]):
         separately, such as a system prompt and a request. It is empty if no part is sent to a model.
         """
 
-    def write(self, fields: Mapping[str, Any], provenance: Provenance, original: M | None) -> M:
+    def write(self, fields: Mapping[str, Any], provenance: chat.Provenance, original: M | None) -> M:
         """A message with *fields*, which has the origin *provenance*.
 
         *original* is the host's message that it replaces; None if there is none, or if it is unknown. The new
@@ -76,7 +68,7 @@ class HostDialect(Protocol[M]):
         return parts[0]
 
 
-class HostMessage(HostedMessage):
+class HostMessage(chat.HostedMessage):
     """A message in the session's form, with the host's object that it was read from.
 
     Attributes:
@@ -300,7 +292,7 @@ class HostHistory(Generic[M]):
         if type(raw) is HostMessage:
             pieces = self.dialect.read(raw.live)
             return raw if len(pieces) == raw.pieces and pieces[raw.piece] == raw else None
-        host = raw.host if isinstance(raw, HostedMessage) else {}
+        host = raw.host if isinstance(raw, chat.HostedMessage) else {}
         if host.get("of") != self.dialect.name:
             return None
         try:
@@ -310,8 +302,8 @@ class HostHistory(Generic[M]):
         return _Restored(message, host.get("piece", 0), host.get("pieces", 1))
 
     def _new(self, raw: RawMessage, index: _Index) -> Shown:
-        is_summary = isinstance(raw, SummaryMessage)
-        piece = index.answering(raw) if isinstance(raw, SubstituteMessage) else None
+        is_summary = isinstance(raw, chat.SummaryMessage)
+        piece = index.answering(raw) if isinstance(raw, chat.SubstituteMessage) else None
         fields = raw if isinstance(raw, Mapping) else raw.model_dump(mode="json", exclude_none=True)
         message = self.dialect.write(
             fields,
@@ -366,6 +358,17 @@ def are_equal(one: Any, other: Any) -> bool:
         return False
 
 
+def text_block(text: str) -> dict[str, Any]:
+    """A block with *text*."""
+    return {"type": "text", "text": text}
+
+
+def blocks_of(content: Any) -> list[Mapping[str, Any]]:
+    """*content* as blocks."""
+    given = [content] if isinstance(content, str) else content or ()
+    return [text_block(each) if isinstance(each, str) else each for each in given]
+
+
 class _Index:
     """The pieces of a host's list by their JSON text, and by the calls that they answer."""
 
@@ -373,16 +376,16 @@ class _Index:
         self._by_text: dict[str, list[HostMessage]] = {}
         self._by_call: dict[frozenset[str], HostMessage] = {}
         for each in pieces:
-            self._by_text.setdefault(encode(each), []).append(each)
+            self._by_text.setdefault(chat.encode(each), []).append(each)
             if calls := answered(each):
                 self._by_call[calls] = each
 
     def same(self, raw: RawMessage) -> HostMessage | None:
         """The last piece with the same content as *raw* that was not returned before."""
-        pieces = self._by_text.get(encode(raw))
+        pieces = self._by_text.get(chat.encode(raw))
         return pieces.pop() if pieces else None
 
-    def answering(self, raw: SubstituteMessage) -> HostMessage | None:
+    def answering(self, raw: chat.SubstituteMessage) -> HostMessage | None:
         """The piece that answers the same calls as *raw*."""
         return self._by_call.get(answered(raw))
 

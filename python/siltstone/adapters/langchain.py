@@ -25,7 +25,6 @@ from siltstone.messages import Provenance
 from siltstone.messages.message import RULE_ROLES
 from siltstone.stores import MemoryStore, SimpleMemoryStore
 from siltstone.tools.base import Tool
-from siltstone.tools.memory import memory_get, memory_search
 
 # Reads and writes messages of LangChain.
 
@@ -346,7 +345,7 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
         self._savers: OrderedDict[str, Any] = OrderedDict()  # by thread: the checkpointer that has an answer
         self.rewrite_state = rewrite_state
         self._nested: OrderedDict[tuple[str, str], str] = OrderedDict()  # runs inside other graphs
-        self.tools = self._memory_tools() if tools else []
+        self.tools = [self._tool(each) for each in self._pool.tools()] if tools else []
 
     def before_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
         """With ``rewrite_state``: compacts if a compaction is due, and shortens the state."""
@@ -448,16 +447,6 @@ class SiltstoneMiddleware(AgentMiddleware[Any, Any, Any]):
             if len(self._nested) > MOST_NESTED:
                 self._nested.popitem(last=False)
         return self._nested.get((thread, outer), f"{thread}/{outer}")
-
-    def _memory_tools(self) -> list[BaseTool]:
-        session = self._pool.session
-        if session is not None:
-            return [self._tool(session.memory_search), self._tool(session.memory_get)]
-        # These only describe the tools. A call goes to the session of its conversation.
-        return [
-            self._tool(memory_search(lambda _query, _limit, **_: [])),
-            self._tool(memory_get(lambda _handle: None)),
-        ]
 
     def _tool(self, tool: Tool) -> BaseTool:
         def call(**arguments: Any) -> str:

@@ -8,8 +8,6 @@ from typing import Any, Final, Generic, Self, TypeVar, cast
 from siltstone.adapters.base import AnySession, RawDoor, abegun_again, begun_again, memory_tools, sync_session
 from siltstone.errors import ConfigError
 
-__all__ = ["AsyncPreparedCreate", "PreparedCreate", "async_prepared", "prepared"]
-
 T = TypeVar("T")
 
 _KEYS: Final = ("messages", "input")  # of Chat Completions, and of Responses

@@ -28,7 +28,6 @@ with requires("openai-agents"):
     from agents.run_config import CallModelData, CallModelInputFilter, ModelInputData
     from agents.usage import InputTokensDetails
 
-__all__ = ["RecoveringModel", "SiltstoneSession"]
 
 Item = dict[str, Any]
 

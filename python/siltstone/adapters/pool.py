@@ -13,15 +13,15 @@ from types import MappingProxyType
 from typing import Any, Generic, TypeAlias, TypeVar
 from uuid import UUID
 
-from siltstone.adapters.base import AnySession, Door, sync_session
+from siltstone.adapters.base import AnySession, Door, memory_tools, sync_session
 from siltstone.adapters.host import HostDialect
 from siltstone.errors import ConfigError, refuse
 from siltstone.hooks import gives_coroutine
 from siltstone.memory.base import Store
 from siltstone.session import Session
 from siltstone.session.aio import AsyncSession
-
-__all__ = ["MOST_OPEN", "OpenSession", "Pool", "Source", "named_by_host"]
+from siltstone.tools.base import Tool
+from siltstone.tools.memory import memory_get, memory_search
 
 M = TypeVar("M")
 
@@ -104,6 +104,12 @@ class Pool(Generic[M]):
     def session(self) -> AnySession | None:
         """The session for all conversations; None if each has its own."""
         return None if self._one is None else self._one.session
+
+    def tools(self) -> list[Tool]:
+        """The tools for the model. If each conversation has its session, they only describe the tools."""
+        if self._one is not None:
+            return memory_tools(self._one.session)
+        return [memory_search(lambda _query, _limit, **_: []), memory_get(lambda _handle: None)]
 
     @contextmanager
     def door(self, conversation: str | None, thread: str | None = None) -> Iterator[Door[M]]:

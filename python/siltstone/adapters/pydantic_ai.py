@@ -11,13 +11,12 @@ from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
 from siltstone.adapters.base import Ready, acalled_tool, is_same, requires
-from siltstone.adapters.host import HostDialect
+from siltstone.adapters.host import HostDialect, blocks_of, text_block
 from siltstone.adapters.pool import MOST_OPEN, Pool, Source, named_by_host
 from siltstone.llm import Completion, CompletionRequest, UsageRecord
 from siltstone.messages import Provenance
 from siltstone.messages.message import RULE_ROLES
 from siltstone.tools.base import Tool
-from siltstone.tools.memory import memory_get, memory_search
 
 # Reads and writes messages of pydantic-ai.
 
@@ -80,12 +79,14 @@ class PydanticAIDialect(HostDialect[ModelMessage]):
         if provenance == "compaction_summary":
             return ModelRequest(parts=[CompactionPart(content=_text(content), metadata=dict(ORIGIN))])
         if fields.get("role") == "assistant":
-            return ModelResponse(parts=[_response_part(block) for block in _blocks(content)])
+            return ModelResponse(parts=[_response_part(block) for block in blocks_of(content)])
         if fields.get("role") in RULE_ROLES:
             return ModelRequest(parts=[SystemPromptPart(_text(content), metadata=dict(ORIGIN))])
         if provenance == "substitute" and isinstance(original, ModelRequest):
-            return _with_results(original, _blocks(content))
-        if provenance == "original" or any(block.get("type") == "tool_result" for block in _blocks(content)):
+            return _with_results(original, blocks_of(content))
+        if provenance == "original" or any(
+            block.get("type") == "tool_result" for block in blocks_of(content)
+        ):
             return ModelRequest(parts=_request_parts(content))
         return ModelRequest(parts=[UserPromptPart([TextContent(_text(content), metadata=dict(ORIGIN))])])
 
@@ -179,9 +180,9 @@ def _request_block(part: Any) -> Iterable[dict[str, Any]]:
     elif _is_result(part):
         yield _result(part)
     elif part.part_kind in ("retry-prompt", "retry-feedback"):
-        yield _said(part.model_response())
+        yield text_block(part.model_response())
     else:
-        yield _said(getattr(part, "content", None) or getattr(part, "transcript", None) or "")
+        yield text_block(getattr(part, "content", None) or getattr(part, "transcript", None) or "")
 
 
 def _result(part: Any) -> dict[str, Any]:
@@ -191,7 +192,7 @@ def _result(part: Any) -> dict[str, Any]:
     block: dict[str, Any] = {
         "type": "tool_result",
         "tool_use_id": part.tool_call_id,
-        "content": [_said(text), *media] if media else text,
+        "content": [text_block(text), *media] if media else text,
         "name": part.tool_name,
     }
     if not is_return or part.outcome in _ERRORS:
@@ -201,9 +202,9 @@ def _result(part: Any) -> dict[str, Any]:
 
 def _user_block(item: Any) -> Iterable[dict[str, Any]]:
     if isinstance(item, str):
-        yield _said(item)
+        yield text_block(item)
     elif isinstance(item, TextContent):
-        yield _said(item.content)
+        yield text_block(item.content)
     elif isinstance(item, BinaryContent):
         yield _inline(item)
     elif item.kind in _MEDIA:
@@ -228,7 +229,7 @@ def _inline(item: BinaryContent) -> dict[str, Any]:
 def _response_block(part: Any) -> Iterable[dict[str, Any]]:
     bound = {key: value for key in _BOUND if (value := getattr(part, key, None)) is not None}
     if isinstance(part, TextPart):
-        yield {**_said(part.content), **bound}
+        yield {**text_block(part.content), **bound}
     elif isinstance(part, ThinkingPart):
         signed = {} if part.signature is None else {"signature": part.signature}
         yield {"type": "thinking", "thinking": part.content, **signed, **bound}
@@ -258,24 +259,14 @@ def _call(kind: str, part: Any, bound: Mapping[str, Any]) -> dict[str, Any]:
     return {**block, **({"provider": dict(bound)} if bound else {})}
 
 
-def _said(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}
-
-
-def _blocks(content: Any) -> list[Mapping[str, Any]]:
-    if isinstance(content, str):
-        return [_said(content)]
-    return [_said(each) if isinstance(each, str) else each for each in content or ()]
-
-
 def _text(content: Any) -> str:
-    return "\n".join(str(each.get("text", "")) for each in _blocks(content))
+    return "\n".join(str(each.get("text", "")) for each in blocks_of(content))
 
 
 def _request_parts(content: Any) -> list[Any]:
     parts: list[Any] = []
     said: list[Any] = []
-    for block in _blocks(content):
+    for block in blocks_of(content):
         if block.get("type") == "tool_result":
             parts.append(
                 ToolReturnPart(
@@ -510,13 +501,7 @@ class SiltstoneCapability(AbstractCapability[DepsT], Generic[DepsT]):
 
     def get_toolset(self) -> FunctionToolset[DepsT] | None:
         """The tools ``memory_search`` and ``memory_get``."""
-        if not self.tools:
-            return None
-        session = self._pool.session
-        found = [memory_search(lambda _query, _limit, **_: []), memory_get(lambda _handle: None)]
-        if session is not None:
-            found = [session.memory_search, session.memory_get]
-        return FunctionToolset([self._tool(each) for each in found])
+        return FunctionToolset([self._tool(each) for each in self._pool.tools()]) if self.tools else None
 
     async def close(self) -> None:
         """Closes the sessions that were opened for conversations."""

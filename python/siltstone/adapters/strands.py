@@ -9,14 +9,13 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from siltstone.adapters.base import Door, abegun_again, memory_tools, requires
-from siltstone.adapters.host import HostDialect
+from siltstone.adapters.base import Door, abegun_again, requires
+from siltstone.adapters.host import HostDialect, blocks_of, text_block
 from siltstone.adapters.pool import MOST_OPEN, Pool, Source
 from siltstone.errors import ToolError
 from siltstone.llm import Completion, CompletionRequest, UsageRecord
 from siltstone.messages import Provenance
 from siltstone.tools.base import Tool
-from siltstone.tools.memory import memory_get, memory_search
 
 # Reads and writes messages of Strands.
 
@@ -47,7 +46,7 @@ class StrandsDialect(HostDialect[Message]):
 
     def write(self, fields: Mapping[str, Any], provenance: Provenance, original: Message | None) -> Message:
         """A message with *fields*."""
-        blocks = _blocks(fields.get("content"))
+        blocks = blocks_of(fields.get("content"))
         if provenance == "substitute" and original is not None:
             return _with_results(original, blocks)
         role = "assistant" if fields.get("role") == "assistant" else "user"
@@ -98,7 +97,7 @@ def _read(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """*block* in Anthropic's dialect; nothing for a cache point."""
     for kind, value in block.items():
         if kind == "text":
-            yield _said(value)
+            yield text_block(value)
         elif kind == "toolUse":
             bound = {key: each for key, each in value.items() if key not in ("toolUseId", "name", "input")}
             called = {"id": value["toolUseId"], "name": value["name"], "input": value["input"]}
@@ -113,15 +112,11 @@ def _read(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield {"type": kind, "text": _text_of(value), "value": _plain(value)}
 
 
-def _said(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}
-
-
 def _result(result: Mapping[str, Any]) -> dict[str, Any]:
     content = list[dict[str, Any]]()
     for each in result["content"]:
         if "json" in each:
-            said = _said(json.dumps(_plain(each["json"]), ensure_ascii=False))
+            said = text_block(json.dumps(_plain(each["json"]), ensure_ascii=False))
             content.append({**said, "format": "json"})
         else:
             content += _read(each)
@@ -174,12 +169,6 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str | bool | int | float) else str(value)
 
 
-def _blocks(content: Any) -> list[Mapping[str, Any]]:
-    if isinstance(content, str):
-        return [_said(content)]
-    return [_said(each) if isinstance(each, str) else each for each in content or ()]
-
-
 def _written(block: Mapping[str, Any]) -> dict[str, Any]:
     """*block* in the form of Strands."""
     match block.get("type"):
@@ -189,7 +178,7 @@ def _written(block: Mapping[str, Any]) -> dict[str, Any]:
             return {"toolUse": {**called, "input": block.get("input"), **bound}}
         case "tool_result":
             status = "error" if block.get("is_error") else "success"
-            content = [_written_result(each) for each in _blocks(block.get("content"))]
+            content = [_written_result(each) for each in blocks_of(block.get("content"))]
             return {
                 "toolResult": {
                     "toolUseId": block.get("tool_use_id") or "",
@@ -328,11 +317,7 @@ class SiltstonePlugin(Plugin):
         """Registers the middleware, the hook and the tools with *agent*. Strands calls it."""
         agent.add_middleware(InvokeModelStage, self._invoke)
         agent.add_hook(self._ended, AfterInvocationEvent)
-        session = self._pool.session
-        # Without a session these only describe the tools. A call goes to the session of its conversation.
-        described = [memory_search(lambda _query, _limit, **_: []), memory_get(lambda _handle: None)]
-        tools = described if session is None else memory_tools(session)
-        for tool in tools if self._has_tools else ():
+        for tool in self._pool.tools() if self._has_tools else ():
             agent.tool_registry.register_tool(self._tool(tool, _conversation(agent)))
 
     def close(self) -> None:

@@ -15,23 +15,7 @@ from pathlib import Path
 from threading import RLock
 from typing import BinaryIO, Final, NamedTuple
 
-from siltstone.archive.records import (
-    CAN_LOCK,
-    Segment,
-    Stamp,
-    line_of,
-    locked,
-    opened_to_append,
-    read_segments,
-    release_lock,
-    remove_leftovers,
-    replaced,
-    segment_fields,
-    segment_of,
-    stamp_of,
-    take_lock,
-    write_segments,
-)
+from siltstone.archive import records
 from siltstone.errors import ConfigError, refuse
 
 _DAY_MS: Final = 86_400_000
@@ -81,11 +65,11 @@ class SegmentArchive:
         self.path: Final = Path(folder) / "segments.jsonl"
         self.skipped = 0
         self._most, self._days = max_segments, eviction_days
-        self._segments: dict[bytes, Segment] | None = None
+        self._segments: dict[bytes, records.Segment] | None = None
         self._oldest: list[tuple[int, str, bytes]] = []  # a heap
         self._lines = 0  # of the file, those that count no more included
         self.revision = 0  #: how often the file was read; values that were made of it before are out of date
-        self._seen: Stamp | None = None  # of the file, when it was last read or written here
+        self._seen: records.Stamp | None = None  # of the file, when it was last read or written here
         self._is_alone = False
         self._lock = RLock()
 
@@ -103,14 +87,14 @@ class SegmentArchive:
             if self._is_alone:
                 yield
                 return
-            with locked(self.path.parent):
+            with records.locked(self.path.parent):
                 self._is_alone = True
                 try:
                     yield
                 finally:
                     self._is_alone = False
 
-    def segments(self, session_id: str | None = None) -> Sequence[Segment]:
+    def segments(self, session_id: str | None = None) -> Sequence[records.Segment]:
         """The segments of a session, or all, oldest first."""
         with self._lock:
             found = [
@@ -129,7 +113,7 @@ class SegmentArchive:
         *,
         id: str | None = None,  # noqa: A002 - the documented word
         session_key: str | None = None,
-    ) -> Segment | None:
+    ) -> records.Segment | None:
         """Writes a message. Returns None if it is blank, or if the session already has its role and text.
 
         Raises:
@@ -142,26 +126,28 @@ class SegmentArchive:
             raise added
         return added
 
-    def add_all(self, session_id: str, said: Sequence[Said]) -> list[Segment | OSError | ValueError | None]:
+    def add_all(
+        self, session_id: str, said: Sequence[Said]
+    ) -> list[records.Segment | OSError | ValueError | None]:
         """Writes several messages at once. Returns for each its segment, None as :meth:`add`, or the error.
 
         If the write fails, the messages are written one by one, so that one failure does not stop the others.
         """
-        answers: list[Segment | OSError | ValueError | None] = []
+        answers: list[records.Segment | OSError | ValueError | None] = []
         with ExitStack() as stack:
             try:
                 stack.enter_context(self.alone())
                 known = self._loaded()
             except OSError as error:
                 return [error for _ in said]
-            new: dict[bytes, tuple[int, Segment, bytes]] = {}  # with its place, and its line
+            new: dict[bytes, tuple[int, records.Segment, bytes]] = {}  # with its place, and its line
             for place, each in enumerate(said):
                 answers.append(None)
                 try:
                     key = dedup_key(session_id, each.role, each.content)
                     if each.content.strip() and key not in known and key not in new:
                         segment = _segment(session_id, each)
-                        new[key] = place, segment, line_of(segment_fields(segment))
+                        new[key] = place, segment, records.line_of(records.segment_fields(segment))
                 except ValueError as error:
                     answers[place] = error
             if not new:
@@ -175,7 +161,7 @@ class SegmentArchive:
                     heappush(self._oldest, (segment.timestamp, segment.id, key))
             while len(known) > self._most:
                 del known[heappop(self._oldest)[2]]
-            self._seen = stamp_of(self.path)
+            self._seen = records.stamp_of(self.path)
             if self._lines > 2 * len(known) + 64:
                 with suppress(OSError):  # a full disk: the file stays as it is
                     self._rewrite(known)  # half of the file counts no more
@@ -201,7 +187,7 @@ class SegmentArchive:
             self._loaded()
             return bool(self._days and self._oldest and self._oldest[0][0] < now - self._days * _DAY_MS)
 
-    def replace(self, session_id: str, segments: Iterable[Segment]) -> int:
+    def replace(self, session_id: str, segments: Iterable[records.Segment]) -> int:
         """Replaces all segments of the session by *segments*, in one write. Returns their number.
 
         The segments of other sessions stay.
@@ -226,18 +212,18 @@ class SegmentArchive:
                 return 0
             return len(known) - len(self._rewrite(kept))
 
-    def _rewrite(self, kept: Mapping[bytes, Segment]) -> dict[bytes, Segment]:
+    def _rewrite(self, kept: Mapping[bytes, records.Segment]) -> dict[bytes, records.Segment]:
         """Makes *kept* the content of the file, and then of memory. After an error both are as before."""
         newest = self._newest(kept)
-        remove_leftovers(self.path)
-        written = write_segments(self.path, (kept[key] for _, _, key in newest))
+        records.remove_leftovers(self.path)
+        written = records.write_segments(self.path, (kept[key] for _, _, key in newest))
         self._oldest, self._lines = newest, written
         self._segments = {key: kept[key] for _, _, key in newest}
-        self._seen = stamp_of(self.path)
+        self._seen = records.stamp_of(self.path)
         return self._segments
 
     def _append(self, lines: bytes) -> None:
-        with opened_to_append(self.path) as file:
+        with records.opened_to_append(self.path) as file:
             size = file.tell()
             try:
                 if size and not _ends_with_line(self.path):
@@ -249,14 +235,14 @@ class SegmentArchive:
                 os.ftruncate(file.fileno(), size)
                 raise
 
-    def _loaded(self) -> dict[bytes, Segment]:
+    def _loaded(self) -> dict[bytes, records.Segment]:
         """The segments that the file has now, by their keys."""
         with self._lock:
-            stamp = stamp_of(self.path)  # before the file is read: a later write is noticed
+            stamp = records.stamp_of(self.path)  # before the file is read: a later write is noticed
             if self._segments is None or stamp != self._seen:
-                found: dict[bytes, Segment] = {}
+                found: dict[bytes, records.Segment] = {}
                 self.revision += 1
-                count, loaded = 0, read_segments(self.path)
+                count, loaded = 0, records.read_segments(self.path)
                 for each in loaded:
                     count += 1
                     found.setdefault(dedup_key(each.session_id, each.role, each.content), each)
@@ -267,13 +253,13 @@ class SegmentArchive:
                 self._seen = stamp  # only now: a read that breaks off is made again
             return self._segments
 
-    def _newest(self, found: Mapping[bytes, Segment]) -> list[tuple[int, str, bytes]]:
+    def _newest(self, found: Mapping[bytes, records.Segment]) -> list[tuple[int, str, bytes]]:
         """The keys of the newest ``max_segments`` of *found*, oldest first, each after its time and id."""
         return sorted((each.timestamp, each.id, key) for key, each in found.items())[-self._most :]
 
 
-def _segment(session_id: str, said: Said) -> Segment:
-    return segment_of(
+def _segment(session_id: str, said: Said) -> records.Segment:
+    return records.segment_of(
         session_id, said.role, said.content, said.timestamp, id=said.id, session_key=said.session_key
     )
 
@@ -311,7 +297,7 @@ def write_vectors(
         ConfigError: a vector of another dimension, or an id of more than 65,535 bytes.
     """
     rows = [_row(name, values, dimension) for name, values in vectors.items()]
-    with replaced(Path(path)) as file:
+    with records.replaced(Path(path)) as file:
         file.write(_HEADER.pack(MAGIC, VERSION, dimension, len(rows)))
         file.writelines(rows)
 
@@ -368,7 +354,7 @@ def merge_vectors(
 
 
 def append_vectors(
-    path: str | os.PathLike[str], vectors: Mapping[str, Sequence[float]], dimension: int, stamp: Stamp
+    path: str | os.PathLike[str], vectors: Mapping[str, Sequence[float]], dimension: int, stamp: records.Stamp
 ) -> bool:
     """Appends *vectors* to the file, if it has not changed since *stamp*. Returns whether it did.
 
@@ -385,15 +371,15 @@ def append_vectors(
         ConfigError: a vector of another dimension, or an id of more than 65,535 bytes.
         OSError: the file cannot be written.
     """
-    if not CAN_LOCK:  # without a lock, another process could append at the same time
+    if not records.CAN_LOCK:  # without a lock, another process could append at the same time
         return False
     rows = [_row(name, values, dimension) for name, values in vectors.items()]
-    if stamp_of(path) is None:
+    if records.stamp_of(path) is None:
         return False
     with Path(path).open("r+b") as file:
-        take_lock(file.fileno(), path)
+        records.take_lock(file.fileno(), path)
         try:
-            if stamp_of(path) != stamp or os.fstat(file.fileno()).st_ino != stamp[0]:
+            if records.stamp_of(path) != stamp or os.fstat(file.fileno()).st_ino != stamp[0]:
                 return False
             file.seek(_COUNT_AT)
             (count,) = _COUNT.unpack(file.read(_COUNT.size))
@@ -404,7 +390,7 @@ def append_vectors(
             file.write(_COUNT.pack(count + len(rows)))
             _to_disk(file)
         finally:
-            release_lock(file.fileno())
+            records.release_lock(file.fileno())
     return True
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from threading import RLock
 from typing import Final
 
+from siltstone._native import DocumentedBm25
+from siltstone.archive import records
 from siltstone.archive.files import (
     Said,
     SegmentArchive,
@@ -22,22 +24,10 @@ from siltstone.archive.files import (
     merge_vectors,
     read_vectors,
 )
-from siltstone.archive.records import (
-    Segment,
-    Stamp,
-    fact_fields,
-    read_lines,
-    remove_leftovers,
-    replaced,
-    stamp_of,
-    write_lines,
-)
-from siltstone.documented import DIMENSION, DocumentedBm25, hash_vector, hybrid_scores, passes, tokens
+from siltstone.documented import DIMENSION, hash_vector, hybrid_scores, passes, tokens
 from siltstone.errors import refuse
 from siltstone.knowledge import Fact
 from siltstone.knowledge.base import now_ms
-
-__all__ = ["HASHED", "Archived", "ContextArchive", "Said"]
 
 _log = logging.getLogger("siltstone")
 
@@ -101,10 +91,12 @@ class ContextArchive:
         self._maker = embedder_id
         self._vectors: dict[str, Sequence[float]] | None = None
         self._lengths: dict[str, float] = {}  # of the vectors
-        self._stamp: Stamp | None = None  # of their file, as we wrote it last
+        self._stamp: records.Stamp | None = None  # of their file, as we wrote it last
         self._words: dict[str, list[str]] = {}
-        self._indexed: tuple[list[Segment], DocumentedBm25] | None = None  # the last, and what it was made of
-        self._lines: dict[str, list[Segment]] = {}
+        self._indexed: tuple[list[records.Segment], DocumentedBm25] | None = (
+            None  # the last, and what it was made of
+        )
+        self._lines: dict[str, list[records.Segment]] = {}
         self._revision = 0  # of the segments that all of these were made of
         self._lock = RLock()
 
@@ -113,7 +105,7 @@ class ContextArchive:
 
         The vectors are written after the messages; then a search finds them by words and by vectors.
         """
-        new: list[Segment] = []
+        new: list[records.Segment] = []
         duplicates = blank = 0
         failures: list[str] = []
         with self._lock:
@@ -138,7 +130,7 @@ class ContextArchive:
                 self._keep_vectors(new)
         return Archived(len(new), duplicates, blank, len(failures), tuple(failures))
 
-    def replace(self, session_id: str, segments: Iterable[Segment]) -> None:
+    def replace(self, session_id: str, segments: Iterable[records.Segment]) -> None:
         """Replaces the segments of a session, and removes the vectors of those that are gone.
 
         Raises:
@@ -170,12 +162,12 @@ class ContextArchive:
             names = {fact.id for fact in own}
             others = [
                 fields
-                for fields in read_lines(path, lambda line: line)
+                for fields in records.read_lines(path, lambda line: line)
                 if fields.get("sessionId") != session_id and fields.get("id") not in names
             ]
-            remove_leftovers(path)
-            lines = [*others, *(fact_fields(fact) | {"sessionId": session_id} for fact in own)]
-            return write_lines(path, lines)
+            records.remove_leftovers(path)
+            lines = [*others, *(records.fact_fields(fact) | {"sessionId": session_id} for fact in own)]
+            return records.write_lines(path, lines)
 
     def evict(self, now: int | None = None) -> int:
         """Removes segments older than ``eviction_days``, with their vectors. Returns their number."""
@@ -205,7 +197,7 @@ class ContextArchive:
         bm25_weight: float = 0.3,
         time_decay: float = 0.995,
         now: int | None = None,
-    ) -> list[tuple[Segment, float]]:
+    ) -> list[tuple[records.Segment, float]]:
         """The documented hybrid search: segments with their scores, best first, then newer first.
 
         Args:
@@ -257,7 +249,7 @@ class ContextArchive:
 
     def timeline(
         self, session_id: str | None = None, start: int | None = None, end: int | None = None
-    ) -> list[Segment]:
+    ) -> list[records.Segment]:
         """The segments of a session, or all, from *start* to below *end* (ms), oldest first."""
         with self._lock:
             line = self._line(session_id)
@@ -300,7 +292,7 @@ class ContextArchive:
         places.sort(key=lambda place: -scores[place])
         return {place: scores[place] for place in places[: 2 * limit]}
 
-    def _line(self, session_id: str | None) -> list[Segment]:
+    def _line(self, session_id: str | None) -> list[records.Segment]:
         """The segments of a session, or all, oldest first. The list is the same until segments change."""
         self._follow()
         key = session_id or ""
@@ -316,13 +308,13 @@ class ContextArchive:
             self._lines.clear()
             self._vectors = self._stamp = None
 
-    def _index_of(self, segments: list[Segment]) -> DocumentedBm25:
+    def _index_of(self, segments: list[records.Segment]) -> DocumentedBm25:
         """The index of *segments*. It is kept for the next search over the same list."""
         if self._indexed is None or self._indexed[0] is not segments:
             self._indexed = segments, DocumentedBm25([self._tokens_of(each) for each in segments])
         return self._indexed[1]
 
-    def _tokens_of(self, segment: Segment) -> list[str]:
+    def _tokens_of(self, segment: records.Segment) -> list[str]:
         """The tokens of a segment. They are cached."""
         if segment.id not in self._words:
             if len(self._words) > 2 * len(self.segments) + 64:
@@ -341,7 +333,9 @@ class ContextArchive:
                 _log.exception("an embedder failed; the hashed vector is kept")
         return hash_vector(text, self._dimension)
 
-    def _keep_vectors(self, segments: Sequence[Segment], *, gone: frozenset[str] = frozenset()) -> None:
+    def _keep_vectors(
+        self, segments: Sequence[records.Segment], *, gone: frozenset[str] = frozenset()
+    ) -> None:
         self._follow()
         known = self._loaded()
         new = {each.id: self._vector_of(each.content) for each in segments if each.id not in known}
@@ -377,19 +371,19 @@ class ContextArchive:
         path, stamp = self.folder / "vectors.bin", self._stamp
         if stamp is None and not self._is_ours():
             dimension = dimension_of(path)
-            remove_leftovers(path)
+            records.remove_leftovers(path)
             if gone and dimension is not None:  # the rows of segments that left the archive leave the file
                 merge_vectors(path, {}, dimension, gone=gone)
             return
         if stamp is None and self._maker_of() != self._maker:
-            with replaced(self.folder / MAKER) as file:
+            with records.replaced(self.folder / MAKER) as file:
                 file.write(self._maker.encode())
         if gone or stamp is None or not append_vectors(path, new, self._dimension, stamp):
-            remove_leftovers(path)
+            records.remove_leftovers(path)
             is_ours = merge_vectors(path, new, self._dimension, gone=gone) > 0
-            self._stamp = stamp_of(path) if is_ours else None
+            self._stamp = records.stamp_of(path) if is_ours else None
         else:
-            self._stamp = stamp_of(path)
+            self._stamp = records.stamp_of(path)
 
     def _loaded(self) -> dict[str, Sequence[float]]:
         """The vectors, read once. Vectors of another embedder stay in their file, and are not here."""

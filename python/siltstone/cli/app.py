@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from siltstone import __version__, presets
-from siltstone.cli import demo as demonstration, edit, show
+from siltstone.cli import demo as demonstration, edit, show, stores
 from siltstone.cli.bench import bench
 from siltstone.cli.doctor import Diagnosis, SecretsFound, examine, scan
 from siltstone.cli.postgres import postgres
@@ -31,25 +31,11 @@ from siltstone.cli.replay import (
     summed,
 )
 from siltstone.cli.serve import inspect, mcp
-from siltstone.cli.stores import (
-    AsJson,
-    choice,
-    line,
-    output,
-    print_json,
-    progress,
-    refusals,
-    refuse,
-    shown,
-    working,
-)
 from siltstone.compaction import Compactor
 from siltstone.config import policy_names
 from siltstone.memory.opening import is_database
 from siltstone.presets import preset_names
 from siltstone.systems.base import Preset
-
-__all__ = ["app"]
 
 app = typer.Typer(
     name="siltstone",
@@ -115,7 +101,7 @@ def demo_command(
     picture: Annotated[
         bool | None, typer.Option(help="Draw tokens over time. [default: in a terminal]")
     ] = None,
-    as_json: AsJson = False,
+    as_json: stores.AsJson = False,
 ) -> None:
     """Let an offline agent work in a small window.
 
@@ -126,7 +112,7 @@ def demo_command(
     It needs no key, no network and no model: the agent is a script, its tool calls and their outputs are
     real.
     """
-    with refusals(), progress(hidden=as_json) as bar:
+    with stores.refusals(), stores.progress(hidden=as_json) as bar:
         task = bar.add_task("reading the standard library", total=None)
 
         def tell(done: int, total: int, tokens: int) -> None:
@@ -136,10 +122,12 @@ def demo_command(
         system = None if preset is None else presets.preset(preset)
         outcome = demonstration.run(store, window=window, preset=system, limit=turns, progress=tell)
     if as_json:
-        print_json(outcome.to_json())
+        stores.print_json(outcome.to_json())
         return
-    demonstration.show(outcome, output, draw=output.is_terminal if picture is None else picture)
-    output.print(f"\nThe store is in {shown(store)}: run the command again to reopen it.", highlight=False)
+    demonstration.show(outcome, stores.output, draw=stores.output.is_terminal if picture is None else picture)
+    stores.output.print(
+        f"\nThe store is in {stores.shown(store)}: run the command again to reopen it.", highlight=False
+    )
 
 
 @app.command(name="replay")
@@ -168,9 +156,11 @@ def replay_command(
     ] = None,
     picture: Annotated[
         Path | None,
-        typer.Option("--plot", help="Draw the tokens over time, a line for each policy: an SVG or PNG file."),
+        typer.Option(
+            "--plot", help="Draw the tokens over time, a stores.line for each policy: an SVG or PNG file."
+        ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: stores.AsJson = False,
 ) -> None:
     """Run a policy over a recorded transcript.
 
@@ -180,7 +170,7 @@ def replay_command(
 
     Exit code 1: a message was lost, a tool group was broken, or the window was exceeded.
     """
-    choice("--model", model, MODELS)
+    stores.choice("--model", model, MODELS)
     if picture is not None:
         check_plot(picture)
     names, systems = policy or ([] if preset else ["threshold"]), preset or []
@@ -188,7 +178,7 @@ def replay_command(
         raise typer.BadParameter("each policy once", param_hint="--policy")
     if len(set(systems)) < len(systems):
         raise typer.BadParameter("each preset once", param_hint="--preset")
-    with refusals(), tempfile.TemporaryDirectory(prefix="siltstone-") as temporary:
+    with stores.refusals(), tempfile.TemporaryDirectory(prefix="siltstone-") as temporary:
         if store is not None and is_database(store):
             raise typer.BadParameter(
                 "a replay makes a store of its own for each session, and takes a new directory, not the "
@@ -201,7 +191,7 @@ def replay_command(
         policies += [(name, presets.preset(name)) for name in systems]
         sessions = read_transcripts(transcript)
         replays: dict[str, list[Replay]] = {}
-        with progress(hidden=as_json) as bar:
+        with stores.progress(hidden=as_json) as bar:
             length = sum(len(session.messages) for session in sessions)
             task = bar.add_task("replaying", total=length * len(policies))
             for place, (label, chosen) in enumerate(policies):
@@ -223,11 +213,11 @@ def replay_command(
     totals = {label: summed(results) for label, results in replays.items()}
     if as_json:
         told = [_replay_json(label, results, totals[label]) for label, results in replays.items()]
-        print_json(told[0] if len(told) == 1 else {"policies": told})
+        stores.print_json(told[0] if len(told) == 1 else {"policies": told})
     elif len(replays) == 1:
-        output.print(_replay_table([*next(iter(replays.values())), *totals.values()]))
+        stores.output.print(_replay_table([*next(iter(replays.values())), *totals.values()]))
     else:
-        output.print(_replay_table([replace(total, name=label) for label, total in totals.items()]))
+        stores.output.print(_replay_table([replace(total, name=label) for label, total in totals.items()]))
     raise typer.Exit(0 if all(total.clean for total in totals.values()) else 1)
 
 
@@ -240,7 +230,7 @@ def doctor_command(
     secrets: Annotated[
         bool, typer.Option("--secrets", help="Look for secrets in its texts instead; nothing is changed.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: stores.AsJson = False,
 ) -> None:
     """Check every row of a store for damage, or for secrets.
 
@@ -253,18 +243,20 @@ def doctor_command(
     """
     if secrets:
         if repair:
-            refuse("--secrets changes nothing, and goes without --repair; siltstone forget takes secrets out")
-        with refusals(), working("reading every text", hidden=as_json):
+            stores.refuse(
+                "--secrets changes nothing, and goes without --repair; siltstone forget takes secrets out"
+            )
+        with stores.refusals(), stores.working("reading every text", hidden=as_json):
             found = scan(path)
         if as_json:
-            print_json(found.to_json())
+            stores.print_json(found.to_json())
         else:
             _show_secrets(found)
         raise typer.Exit(1 if found.secrets else 0)
-    with refusals(), working("reading every row", hidden=as_json):
+    with stores.refusals(), stores.working("reading every row", hidden=as_json):
         diagnosis = examine(path, repair=repair)
     if as_json:
-        print_json(diagnosis.to_json())
+        stores.print_json(diagnosis.to_json())
     else:
         _show_diagnosis(diagnosis)
     raise typer.Exit(0 if diagnosis.healthy else 1)
@@ -273,9 +265,9 @@ def doctor_command(
 def _show_secrets(found: SecretsFound) -> None:
     for each in found.secrets:
         place = f"{each.table} {each.id}".replace("session 0", "title") + f" {each.path}".rstrip()
-        line(f"{each.rule}: session {each.session!r}, {place}, {each.start}-{each.end}", "red")
+        stores.line(f"{each.rule}: session {each.session!r}, {place}, {each.start}-{each.end}", "red")
     said = f"{len(found.secrets):,} secrets" if found.secrets else "no secret"
-    line(f"{found.path}: {found.texts:,} texts read; {said}")
+    stores.line(f"{found.path}: {found.texts:,} texts read; {said}")
 
 
 def _show_diagnosis(diagnosis: Diagnosis) -> None:
@@ -286,10 +278,10 @@ def _show_diagnosis(diagnosis: Diagnosis) -> None:
         held += f", {stats.quarantined:,} in quarantine" * bool(stats.quarantined)
     for finding in diagnosis.findings:
         said = f"{'repaired: ' * finding.repaired}{finding.code}: {finding.message}"
-        line(said, "yellow" if finding.repaired else "red")
+        stores.line(said, "yellow" if finding.repaired else "red")
     wrong = [finding for finding in diagnosis.findings if not finding.repaired]
     said = f"{len(wrong):,} findings" if wrong else "nothing is wrong"
-    line(f"{diagnosis.path}: {held}; {said}")
+    stores.line(f"{diagnosis.path}: {held}; {said}")
 
 
 def _replay_json(policy: str, results: list[Replay], total: Replay) -> dict[str, Any]:

@@ -10,8 +10,6 @@ import typer
 from siltstone.cli.stores import AsJson, line, parts_of, print_json, refusals, working
 from siltstone.memory import Finding
 
-__all__ = ["postgres"]
-
 Address = Annotated[
     str,
     typer.Argument(

@@ -14,17 +14,6 @@ if TYPE_CHECKING:
     from siltstone.events import ContextCritical, ContextWarning
 
 
-__all__ = [
-    "ContextBreakdown",
-    "Level",
-    "alert_of",
-    "band_of",
-    "breakdown",
-    "context_alert",
-    "level_of_ratio",
-    "percent_of",
-]
-
 Level: TypeAlias = Literal["ok", "warning", "critical", "overflow"]
 
 WARNING_PERCENT, CRITICAL_PERCENT = 70, 90  # whole per cent: from here on an event tells

@@ -15,20 +15,11 @@ from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import Any, Final, TypeVar, overload
 
+from siltstone import messages as chat
 from siltstone.compaction.base import Range
 from siltstone.compaction.prompts import near_end, unframed
 from siltstone.compaction.rewrite import covered, joined
-from siltstone.messages import (
-    Excerpt,
-    MaterialItem,
-    Message,
-    Part,
-    Role,
-    groups,
-    message_items,
-    render_messages,
-    rendered_tokens,
-)
+from siltstone.messages import Message, Part, Role
 from siltstone.messages.material import spoken
 from siltstone.messages.message import SAID
 from siltstone.tokens import TokenRule
@@ -47,29 +38,29 @@ _ROLES: Final[dict[str, Role]] = {
 
 def render(messages: Sequence[Message], summary_prefix: str) -> str:
     """All of *messages* as lines, earlier summaries first. A message with only reasoning gives no line."""
-    if isinstance(messages, Excerpt):
+    if isinstance(messages, chat.Excerpt):
         return "\n".join(_excerpt_lines(messages, summary_prefix))
     summaries = (_summary(each, summary_prefix).line for each in messages if each.provenance == _SUMMARY)
     return "\n".join(chain(summaries, (line for each in messages for line in _lines_of(each))))
 
 
-def items_of(messages: Sequence[Message], summary_prefix: str) -> list[MaterialItem]:
+def items_of(messages: Sequence[Message], summary_prefix: str) -> list[chat.MaterialItem]:
     """The items of *messages* in the order of their lines."""
-    found = _in_excerpt if isinstance(messages, Excerpt) else _listed
+    found = _in_excerpt if isinstance(messages, chat.Excerpt) else _listed
     return list(found(messages, summary_prefix))  # type: ignore[arg-type]
 
 
-def lines(items: Iterable[MaterialItem]) -> str:
+def lines(items: Iterable[chat.MaterialItem]) -> str:
     """The text that shows *items*."""
     return "\n".join(item.line for item in items)
 
 
-def earlier_summary(covers: Sequence[tuple[int, int]], text: str) -> MaterialItem:
+def earlier_summary(covers: Sequence[tuple[int, int]], text: str) -> chat.MaterialItem:
     """The item of a summary that stands for *covers*."""
-    return MaterialItem("summary", text, covers=tuple(covers))
+    return chat.MaterialItem("summary", text, covers=tuple(covers))
 
 
-def _listed(messages: Sequence[Message], prefix: str) -> Iterator[MaterialItem]:
+def _listed(messages: Sequence[Message], prefix: str) -> Iterator[chat.MaterialItem]:
     for message in messages:
         if message.provenance == _SUMMARY:
             yield _summary(message, prefix)
@@ -77,7 +68,7 @@ def _listed(messages: Sequence[Message], prefix: str) -> Iterator[MaterialItem]:
         yield from _of_one(message)
 
 
-def _in_excerpt(messages: Excerpt, prefix: str) -> Iterator[MaterialItem]:
+def _in_excerpt(messages: chat.Excerpt, prefix: str) -> Iterator[chat.MaterialItem]:
     """The items of messages that nobody has looked at yet: no :class:`Message` is made of most."""
     history = messages.history
     for message in messages.summaries:
@@ -88,18 +79,20 @@ def _in_excerpt(messages: Excerpt, prefix: str) -> Iterator[MaterialItem]:
             continue
         at, end = piece
         while at < end:
-            rows, stop = message_items(history.shown, at, end)
+            rows, stop = chat.message_items(history.shown, at, end)
             seqs = [seq for span in history.numbers(at, stop) for seq in range(*span)]
             for position, kind, role, call_id, name, text, failed in rows:
                 of = _ROLES.get(role or "", "assistant" if kind == "tool_call" else "tool")
-                yield MaterialItem(kind, text, of, name or "", call_id or "", failed, seqs[position - at])
+                yield chat.MaterialItem(
+                    kind, text, of, name or "", call_id or "", failed, seqs[position - at]
+                )
             at = stop
             if at < end:  # a message that the core does not read
                 yield from _of_one(history[at])
                 at += 1
 
 
-def _excerpt_lines(messages: Excerpt, prefix: str) -> Iterator[str]:
+def _excerpt_lines(messages: chat.Excerpt, prefix: str) -> Iterator[str]:
     """The lines of the same items, which the core writes for the messages that it reads."""
     for message in messages.summaries:
         yield _summary(message, prefix).line
@@ -109,7 +102,7 @@ def _excerpt_lines(messages: Excerpt, prefix: str) -> Iterator[str]:
             continue
         at, end = piece
         while at < end:
-            text, at = render_messages(messages.history.shown, at, end)
+            text, at = chat.render_messages(messages.history.shown, at, end)
             if text:
                 yield text
             if at < end:  # a message that the core does not read
@@ -117,7 +110,7 @@ def _excerpt_lines(messages: Excerpt, prefix: str) -> Iterator[str]:
                 at += 1
 
 
-def _summary(message: Message, prefix: str) -> MaterialItem:
+def _summary(message: Message, prefix: str) -> chat.MaterialItem:
     return earlier_summary(message.covers, unframed(message.text, prefix))
 
 
@@ -129,7 +122,7 @@ def _lines_of(message: Message) -> Iterable[str]:
     return (spoken(message.role, said),) if said else ()
 
 
-def _of_one(message: Message) -> Iterator[MaterialItem]:
+def _of_one(message: Message) -> Iterator[chat.MaterialItem]:
     """The items of a message; a summary has none here, since summaries come first."""
     if message.provenance == _SUMMARY:
         return
@@ -140,14 +133,14 @@ def _of_one(message: Message) -> Iterator[MaterialItem]:
             case "reasoning":
                 continue
             case "tool_call":
-                yield MaterialItem("tool_call", part.arguments or "", role, name, call_id, seq=seq)
+                yield chat.MaterialItem("tool_call", part.arguments or "", role, name, call_id, seq=seq)
             case "tool_result":
                 text = _with_lines(part.text, media)
-                yield MaterialItem("tool_result", text, role, name, call_id, bool(part.is_error), seq)
+                yield chat.MaterialItem("tool_result", text, role, name, call_id, bool(part.is_error), seq)
             case _:
                 if part.text:
                     said = message.provenance in SAID
-                    yield MaterialItem("text" if said else "context", part.text, role, seq=seq)
+                    yield chat.MaterialItem("text" if said else "context", part.text, role, seq=seq)
 
 
 def _with_lines(text: str, lines: Iterable[str]) -> str:
@@ -237,7 +230,7 @@ class RequestMessages(Lazy[dict[str, Any]]):
 class Segment:
     """Items that belong together, and the messages they show."""
 
-    items: tuple[MaterialItem, ...]
+    items: tuple[chat.MaterialItem, ...]
     messages: Sequence[Message]
 
     @property
@@ -261,7 +254,7 @@ class Run:
     end: int
 
     @property
-    def messages(self) -> Excerpt:
+    def messages(self) -> chat.Excerpt:
         """The messages of the stretches."""
         return self.source.messages(self.first, self.end)
 
@@ -271,7 +264,7 @@ class Run:
         return render(self.messages, "")
 
     @property
-    def items(self) -> Sequence[MaterialItem]:
+    def items(self) -> Sequence[chat.MaterialItem]:
         """The items of those lines."""
         return items_of(self.messages, "")
 
@@ -294,7 +287,7 @@ class Unread:
         token_rule: The rule that counts lines; the core must know it.
     """
 
-    def __init__(self, messages: Excerpt, token_rule: TokenRule) -> None:
+    def __init__(self, messages: chat.Excerpt, token_rule: TokenRule) -> None:
         self._messages = messages
         self._ends = messages.history.outline.breaks(messages.spans)
         sums = list(accumulate(chain.from_iterable(_tokens(messages, token_rule)), initial=0))
@@ -316,7 +309,7 @@ class Unread:
         self._at += 1
         return Run(self, self._at - 1, self._at)
 
-    def messages(self, first: int, end: int) -> Excerpt:
+    def messages(self, first: int, end: int) -> chat.Excerpt:
         """The messages of the stretches from *first* to before *end*."""
         start = self._ends[first - 1] if first else 0
         return self._messages.between(start, self._ends[end - 1] if end else 0)
@@ -326,11 +319,11 @@ class Unread:
         return self._sums[end] - self._sums[first]
 
 
-def _tokens(messages: Excerpt, token_rule: TokenRule) -> Iterator[Sequence[int]]:
+def _tokens(messages: chat.Excerpt, token_rule: TokenRule) -> Iterator[Sequence[int]]:
     """The tokens of the lines of each message, each line with its line break; those of many at once."""
     for at, end in messages.spans:
         while at < end:
-            counts, at = rendered_tokens(messages.history.shown, at, end, token_rule.measure or "")
+            counts, at = chat.rendered_tokens(messages.history.shown, at, end, token_rule.measure or "")
             yield counts
             if at < end:  # a message that the core does not read
                 items = items_of([messages.history[at]], "")
@@ -370,7 +363,7 @@ class Piece:
         return "\n".join(segment.text for segment in self.segments)
 
     @property
-    def items(self) -> list[MaterialItem]:
+    def items(self) -> list[chat.MaterialItem]:
         """The items of that text."""
         return [item for segment in self.segments for item in segment.items]
 
@@ -408,7 +401,7 @@ class Material:
         self._rule = token_rule
         self._unread: Unread | None = None
         self._waiting: deque[Segment | Run]
-        if isinstance(discarded, Excerpt) and token_rule.measure is not None:
+        if isinstance(discarded, chat.Excerpt) and token_rule.measure is not None:
             self._waiting = deque(_segments(discarded.summaries, summary_prefix))
             self._unread = Unread(discarded.without_summaries, token_rule)
         else:
@@ -455,7 +448,7 @@ class Material:
         items = segment.items if len(segment.items) > 1 else self._cut(segment.items[0], tokens)
         return [Segment((item,), segment.messages) for item in items]
 
-    def _cut(self, item: MaterialItem, tokens: int) -> tuple[MaterialItem, MaterialItem]:
+    def _cut(self, item: chat.MaterialItem, tokens: int) -> tuple[chat.MaterialItem, chat.MaterialItem]:
         """*item* in two: as much of its line as fits, and the rest, indented."""
         line = item.line
         low, high = 1, min(len(line) - 1, CHARACTERS_PER_TOKEN * (tokens + 1))
@@ -481,7 +474,7 @@ def at_most(discarded: Sequence[Message], token_rule: TokenRule) -> int:
 
     So a plan costs no rendering.
     """
-    if isinstance(discarded, Excerpt):
+    if isinstance(discarded, chat.Excerpt):
         parts = discarded.parts
     else:
         parts = sum(1 if message.said is not None else len(message.parts) for message in discarded)
@@ -500,7 +493,7 @@ def _segments(discarded: Sequence[Message], prefix: str) -> Iterator[Segment]:
 
 def _stretches(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:
     """*messages* in the smallest stretches that split no group."""
-    last = {group.positions[0]: group.positions[-1] for group in groups(messages)}
+    last = {group.positions[0]: group.positions[-1] for group in chat.groups(messages)}
     start = end = 0
     for at in range(len(messages)):
         end = max(end, last.get(at, at))

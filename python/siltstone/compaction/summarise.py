@@ -17,6 +17,7 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
+from siltstone.compaction import prompts
 from siltstone.compaction.base import CompactionError, Range, summaries
 from siltstone.compaction.material import (
     Lazy,
@@ -28,16 +29,7 @@ from siltstone.compaction.material import (
     lines,
     render,
 )
-from siltstone.compaction.prompts import (
-    CLOSING,
-    MERGE_NOTE,
-    PART_NOTE,
-    PREFIX_NOTE,
-    UPDATE_NOTE,
-    clip,
-    instruction,
-    judged,
-)
+from siltstone.compaction.prompts import instruction
 from siltstone.compaction.rewrite import joined
 from siltstone.errors import ModelError
 from siltstone.limits import is_context_overflow, provider_limit
@@ -166,7 +158,7 @@ class Calls:
                 self._spend(rank)
                 if completion.usage:
                     self.usage.append(completion.usage)
-                found = judged(completion, request)
+                found = prompts.judged(completion, request)
                 if not found.reason:
                     self.tool_calls += completion.tool_calls if request.tools else ()
                     return without_control(found.text)
@@ -262,7 +254,7 @@ class Brief:
         """The last message of a request."""
         prompt = self.prompt
         if self.is_ours:
-            prompt += f"\n\n{CLOSING.format(words=max(10, self.cap * 2 // 3))}"
+            prompt += f"\n\n{prompts.CLOSING.format(words=max(10, self.cap * 2 // 3))}"
         return instruction(prompt, self.focus, note, self.more)
 
     def piece(self) -> int | None:
@@ -272,7 +264,7 @@ class Brief:
         """
         if self.window is None:
             return None
-        notes = MERGE_NOTE, _notes(PART_NOTE, UPDATE_NOTE)
+        notes = prompts.MERGE_NOTE, _notes(prompts.PART_NOTE, prompts.UPDATE_NOTE)
         plain = replace(self, is_ours=False)  # the sentence that closes our prompts is within the margin
         prompt = max(self.token_rule.count_text(plain.instruction(note)) for note in notes)
         return max(LEAST_PIECE, self.window - prompt - self.cap - self.window // MARGIN)
@@ -286,7 +278,7 @@ def summarise(discarded: Sequence[Message], brief: Brief, calls: Calls) -> Flow[
         SummarizerOverflow: even small requests were too large for the provider.
     """
     piece = brief.piece()
-    update = UPDATE_NOTE if summaries(discarded) else ""
+    update = prompts.UPDATE_NOTE if summaries(discarded) else ""
     if brief.live is not None and _can_go_on(brief.live, piece, brief.token_rule):
         try:
             return _clipped(
@@ -333,8 +325,8 @@ def _in_two(items: list[MaterialItem], piece: int, brief: Brief, calls: Calls) -
     if calls.left != 1 and newest and _newest(sizes, piece) < len(items):
         end = len(items) - newest
         older = yield from fitted(items[:end], sizes[:end], piece)
-        text = yield from calls.ask(_listed(older, brief.cap, brief, PART_NOTE))
-        summary = earlier_summary(_covers(older), clip(text, brief.cap, brief.token_rule))
+        text = yield from calls.ask(_listed(older, brief.cap, brief, prompts.PART_NOTE))
+        summary = earlier_summary(_covers(older), prompts.clip(text, brief.cap, brief.token_rule))
         items, sizes = [summary, *items[end:]], [*sizes_of([summary], brief.token_rule), *sizes[end:]]
     shown = yield from fitted(items, sizes, piece)
     return _clipped((yield from calls.ask(_listed(shown, brief.cap, brief, ""))), brief)
@@ -389,7 +381,7 @@ def _covers(items: Iterable[MaterialItem]) -> tuple[Range, ...]:
 
 def _listed(items: list[MaterialItem], cap: int, brief: Brief, note: str) -> CompletionRequest:
     """The request for a summary of *items*."""
-    update = UPDATE_NOTE if any(item.kind == "summary" for item in items) else ""
+    update = prompts.UPDATE_NOTE if any(item.kind == "summary" for item in items) else ""
     said = brief.instruction(_notes(note, update))
     messages = RequestMessages(len(items), partial(lines, items), said)
     return CompletionRequest(messages, cap, tools=brief.offered, material=items)
@@ -413,7 +405,7 @@ def _in_pieces(
     while material:
         piece = material.take(tokens)
         is_all = not written and not material
-        note = _notes("" if is_all else PART_NOTE, UPDATE_NOTE if piece.has_summary else "")
+        note = _notes("" if is_all else prompts.PART_NOTE, prompts.UPDATE_NOTE if piece.has_summary else "")
         cap = brief.cap if halvings == 0 else max(1, min(brief.cap, tokens // 4))
         try:
             messages = RequestMessages(len(piece), partial(getattr, piece, "text"), brief.instruction(note))
@@ -426,7 +418,7 @@ def _in_pieces(
             if tokens < LEAST_PIECE or halvings > MOST_HALVINGS:
                 raise error from error.__cause__
         else:
-            written.append((piece.covers, clip(answer, cap, brief.token_rule)))
+            written.append((piece.covers, prompts.clip(answer, cap, brief.token_rule)))
     if not written:
         raise CompactionError("the discarded messages hold no text to summarise", reason="empty_summary")
     return written
@@ -444,7 +436,10 @@ def _merged(
             if len(batch) == 1:
                 merged += batch
                 continue
-            items, note = [earlier_summary(*summary) for summary in batch], brief.instruction(MERGE_NOTE)
+            items, note = (
+                [earlier_summary(*summary) for summary in batch],
+                brief.instruction(prompts.MERGE_NOTE),
+            )
             messages = [{"role": "user", "content": text} for text in (lines(items), note)]
             try:
                 answer = yield from calls.ask(CompletionRequest(messages, brief.cap, "merge", material=items))
@@ -484,7 +479,7 @@ def _live_request(
     discarded: Sequence[Message], live: Sequence[Message], brief: Brief, update: str
 ) -> CompletionRequest:
     messages: list[Any] = [message.raw for message in live]
-    messages.append({"role": "user", "content": brief.instruction(_notes(update, PREFIX_NOTE))})
+    messages.append({"role": "user", "content": brief.instruction(_notes(update, prompts.PREFIX_NOTE))})
     material = Lazy(partial(items_of, discarded, brief.summary_prefix))
     return CompletionRequest(
         messages, brief.cap, tools=brief.tools, prefix_preserving=True, material=material
@@ -496,4 +491,4 @@ def _notes(*notes: str) -> str:
 
 
 def _clipped(text: str, brief: Brief) -> str:
-    return clip(text, brief.cap, brief.token_rule)
+    return prompts.clip(text, brief.cap, brief.token_rule)

@@ -1,24 +1,11 @@
 """Texts as vectors."""
 
 from siltstone.embedding.base import (
-    DIMENSION,
-    Embedder,
-    FunctionEmbedder,
-    HashRule,
-    embed,
-    embed_batch,
-    embed_sparse,
+    Embedder as Embedder,
+    FunctionEmbedder as FunctionEmbedder,
+    HashRule as HashRule,
+    embed as embed,
+    embed_batch as embed_batch,
+    embed_sparse as embed_sparse,
 )
-from siltstone.embedding.pretrained import MiniLMEmbedder, TableEmbedder
-
-__all__ = [
-    "DIMENSION",
-    "Embedder",
-    "FunctionEmbedder",
-    "HashRule",
-    "MiniLMEmbedder",
-    "TableEmbedder",
-    "embed",
-    "embed_batch",
-    "embed_sparse",
-]
+from siltstone.embedding.pretrained import MiniLMEmbedder as MiniLMEmbedder, TableEmbedder as TableEmbedder

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from html import escape
 from typing import Any
 
 from siltstone.evaluation.dataset import Conversation, Dataset
@@ -254,9 +253,6 @@ class Report:
         found = f"R@10 {self.pooled.recall[10]:.3f}, nDCG@10 {self.pooled.ndcg:.3f}"
         return f"<Report of {self.dataset!r}: {self.pooled.questions:,} questions, {found}>"
 
-    def _repr_html_(self) -> str:
-        return f"{html_table((self.dataset, *_COLUMNS), self._rows())}\n<p>{escape(self._last_line())}</p>"
-
     def _rows(self) -> list[list[str]]:
         rows = [("pooled", self.pooled)]
         if self.everything is not None:
@@ -284,13 +280,3 @@ def _cells(name: str, figures: Figures) -> list[str]:
     sessions = [f"{share:.3f}" for share in (figures.session_hit or {}).values()] or ["", ""]
     counted = [name, f"{figures.questions:,}", *(f"{share:.3f}" for share in shares)]
     return [*counted, *sessions, f"{figures.tokens[10]:.0f}"]
-
-
-def html_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """An HTML table: *head*, and *rows* with as many cells. The text of every cell is escaped."""
-
-    def row(tag: str, cells: Sequence[object]) -> str:
-        return "<tr>" + "".join(f"<{tag}>{escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
-
-    lines = ["<table>", row("th", head), *(row("td", cells) for cells in rows), "</table>"]
-    return "\n".join(lines)

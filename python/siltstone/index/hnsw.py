@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     SparseRows: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike]
 
-__all__ = ["HnswIndex", "HnswParams", "Storage"]
 
 Storage: TypeAlias = Literal["auto", "i8", "f16", "f32", "sparse"]
 """The storage of rows in memory."""

@@ -16,8 +16,6 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["HOST", "POLICY", "Access", "Gate"]
-
 HOST = "127.0.0.1"
 TOKEN_BYTES = 32  #: of a token: 256 bits
 UNLOCK = "/unlock"

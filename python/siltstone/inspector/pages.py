@@ -11,15 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from siltstone.errors import (
-    CompactionNotFoundError,
-    ConfigError,
-    SessionDroppedError,
-    SiltstoneError,
-    StoreBusyError,
-    StoreCorruptError,
-    StoreReplacedError,
-)
+from siltstone import errors
 from siltstone.inspector.access import same
 from siltstone.inspector.compaction import change_page
 from siltstone.inspector.edit import StaleError, asked_of, done, preview
@@ -30,8 +22,6 @@ from siltstone.inspector.search import RANKERS, find, recall_log
 from siltstone.inspector.sessions import COMPACTIONS_A_PAGE as TURNS, SORTS, Subject, listing, story
 from siltstone.inspector.transcript import PAGE, log_page, one_message, places, view_page
 from siltstone.memory import SessionInfo
-
-__all__ = ["BadAddressError", "Endpoint", "Pages", "static"]
 
 _log = logging.getLogger("siltstone")
 
@@ -48,12 +38,16 @@ _READ_ONLY = (
 
 #: Advice on an error, by its class.
 _ADVICE: tuple[tuple[type[Exception], int, str], ...] = (
-    (CompactionNotFoundError, 404, "The timeline lists those that there are."),
-    (SessionDroppedError, 404, "Somebody deleted it. The list shows the sessions that are left."),
-    (StoreReplacedError, 410, "Stop the inspector, and start it again with the store that is there now."),
-    (StoreCorruptError, 500, "Run a check on the page Health, or: siltstone doctor STORE"),
-    (StoreBusyError, 503, "Another process was writing for a long time. Reload the page."),
-    (ConfigError, 404, "Look at the list for what there is."),
+    (errors.CompactionNotFoundError, 404, "The timeline lists those that there are."),
+    (errors.SessionDroppedError, 404, "Somebody deleted it. The list shows the sessions that are left."),
+    (
+        errors.StoreReplacedError,
+        410,
+        "Stop the inspector, and start it again with the store that is there now.",
+    ),
+    (errors.StoreCorruptError, 500, "Run a check on the page Health, or: siltstone doctor STORE"),
+    (errors.StoreBusyError, 503, "Another process was writing for a long time. Reload the page."),
+    (errors.ConfigError, 404, "Look at the list for what there is."),
 )
 
 
@@ -224,7 +218,7 @@ class Pages:
                 return endpoint(request)
             except BadAddressError as error:
                 return self.refused(request, str(error), "Go back, or look at the list of sessions.", 404)
-            except (SiltstoneError, OSError) as error:
+            except (errors.SiltstoneError, OSError) as error:
                 session_id = request.query_params.get("session")
                 if session_id:
                     self._subject.forget_session(session_id)

@@ -14,19 +14,6 @@ from siltstone.session.committing import UNDO
 from siltstone.session.counters import CompactionClock
 from siltstone.session.rows import derived_item
 
-__all__ = [
-    "PAGE",
-    "Places",
-    "Shown",
-    "ShownPart",
-    "ViewPage",
-    "log_page",
-    "one_message",
-    "places",
-    "shown",
-    "view_page",
-]
-
 PAGE = 100  #: messages of a page
 SHORT = 700  #: characters of a text that are shown before it is unfolded
 _LINES = 12  #: lines of it

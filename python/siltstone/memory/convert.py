@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from siltstone import _native
 from siltstone.errors import InvalidEntryError, refuse
 from siltstone.memory.entry import Entry, SearchHit, SearchOptions, SourceRange, StoredEntry
-from siltstone.memory.log import CompactionRow, Derived, LogRow, NewCompaction, NewDerived, NewRef, ViewItem
-from siltstone.messages import Dialect, Message, Role
+from siltstone.memory.log import CompactionRow, Derived, LogRow, NewCompaction, NewRef, ViewItem
+from siltstone.messages import Message, Role
 
 if TYPE_CHECKING:
     from siltstone.memory.entry import SessionInfo
@@ -41,40 +41,18 @@ _EXACT = 2**33 * 1000  # milliseconds up to the year 2242: until then float seco
 
 # A frozen class sets its fields by name, in a loop of its own; a search makes ten hits, and these are
 # a third of the time.
-(
-    _SET_CONTENT,
-    _SET_SCORE,
-    _SET_RANGE,
-    _SET_ID,
-    _SET_ROLE,
-    _SET_TIME,
-    _SET_EXPLAIN,
-    _SET_SESSION,
-    _SET_TIMES,
-    _SET_FIRST,
-    _SET_LAST,
-    _SET_ASKED,
-) = (
-    getattr(SearchHit, field).__set__
-    for field in (
-        "content",
-        "score",
-        "source_range",
-        "entry_id",
-        "role",
-        "created_at",
-        "explain",
-        "session_id",
-        "times",
-        "first_at",
-        "last_at",
-        "_asked",
-    )
-)
+_HIT: Final = (
+    "content", "score", "source_range", "entry_id", "role", "created_at", "explain", "session_id", "times",
+    "first_at", "last_at", "_asked",
+)  # fmt: skip
+_SETTERS: Final = [getattr(SearchHit, field).__set__ for field in _HIT]
 
 
 # All fields of a row in one step: a long log is read at every opening of its session.
 _message_fields = attrgetter(*LogRow.__annotations__)
+
+#: Fields of a compaction that a row of the core has in the same form.
+_SAME_IN_ROWS: Final = set(NewCompaction._fields) - {"covers", "view", "derived"}
 
 
 def milliseconds(when: datetime | float | None) -> int:
@@ -182,25 +160,20 @@ def search_hit(found: HitRow, session_id: str, asked: _native.Asked) -> SearchHi
     """*found* as users see it: a hit of a search in *session_id*, with the query *asked*."""
     content, score, place, entry_id, role, created_at, explain, session, repeated = found
     times, first, last = repeated or _ONCE
+    values = (
+        content, score, tuple.__new__(SourceRange, place), entry_id, role, datetime_from(created_at), explain,
+        session or session_id, times, None if first is None else datetime_from(first),
+        None if last is None else datetime_from(last), asked,
+    )  # fmt: skip
     hit = object.__new__(SearchHit)
-    _SET_CONTENT(hit, content)
-    _SET_SCORE(hit, score)
-    _SET_RANGE(hit, tuple.__new__(SourceRange, place))
-    _SET_ID(hit, entry_id)
-    _SET_ROLE(hit, role)
-    _SET_TIME(hit, datetime_from(created_at))
-    _SET_EXPLAIN(hit, explain)
-    _SET_SESSION(hit, session or session_id)
-    _SET_TIMES(hit, times)
-    _SET_FIRST(hit, None if first is None else datetime_from(first))
-    _SET_LAST(hit, None if last is None else datetime_from(last))
-    _SET_ASKED(hit, asked)
+    for put, value in zip(_SETTERS, values, strict=True):
+        put(hit, value)
     return hit
 
 
 def asked_for(hit: SearchHit, query: str) -> SearchHit:
     """*hit* with its *query*, for its passage and snippet."""
-    _SET_ASKED(hit, _native.Asked.of(query))
+    _SETTERS[-1](hit, _native.Asked.of(query))
     return hit
 
 
@@ -239,40 +212,16 @@ def shown_message(row: ShownMessage | _native.LogRow) -> tuple[Message, int]:
 
 def compaction_from_row(row: _native.Compaction) -> CompactionRow:
     """A compaction from its row in the core."""
-    compaction = NewCompaction(
-        policy=row.policy,
-        reason=row.reason,
-        covers=_ranges(row.covers),
-        view=tuple(_view_item(item) for item in json.loads(row.view)),
-        derived=(),
-        next_seq=row.next_seq,
-        model=row.model,
-        usage=row.usage,
-        state=row.state,
-        tokens_before=row.tokens_before,
-        tokens_after=row.tokens_after,
-        messages_before=row.messages_before,
-        messages_after=row.messages_after,
-        created_at=row.created_at,
-        notes=row.notes,
-    )
+    view = tuple(_view_item(item) for item in json.loads(row.view))
+    same = {name: getattr(row, name) for name in _SAME_IN_ROWS}
+    compaction = NewCompaction(**same, covers=_ranges(row.covers), view=view, derived=())
     return CompactionRow(row.compaction_id, row.parent, compaction, tuple(row.derived_ids))
 
 
 def derived_from_row(row: _native.Derived) -> Derived:
     """A derived text from its row in the core."""
-    return Derived(
-        row.derived_id,
-        cast("Literal['summary', 'substitute']", row.kind),
-        row.raw,
-        _ranges(row.covers),
-        row.seq,
-        row.level,
-        row.degraded,
-        row.redacted,
-        cast("Dialect", row.dialect),
-        row.created_at,
-    )
+    fields: dict[str, Any] = {name: getattr(row, name) for name in Derived._fields}
+    return Derived(**{**fields, "covers": _ranges(row.covers)})
 
 
 def _ranges(text: str) -> tuple[tuple[int, int], ...]:
@@ -299,38 +248,6 @@ class NewEntry(NamedTuple):
     expires_at: int | None = None
 
 
-class DerivedIn(NamedTuple):
-    """A derived text as the core takes it: its ranges as JSON."""
-
-    kind: str
-    raw: str
-    covers: str
-    seq: int | None
-    level: int
-    degraded: bool
-    dialect: str
-
-
-class CompactionIn(NamedTuple):
-    """A compaction as the core takes it: its ranges and its view as JSON."""
-
-    policy: str
-    reason: str
-    state: str
-    covers: str
-    view: str
-    next_seq: int
-    model: str
-    usage: str
-    tokens_before: int
-    tokens_after: int
-    messages_before: int
-    messages_after: int
-    created_at: int
-    notes: str
-    derived: list[DerivedIn]
-
-
 def new_entry(entry: Entry) -> NewEntry:
     """*entry* as the core takes it.
 
@@ -352,29 +269,9 @@ def _ttl(ttl: timedelta, most: int) -> int:
     )
 
 
-def compaction_to_row(compaction: NewCompaction) -> CompactionIn:
+def compaction_to_row(compaction: NewCompaction) -> Any:
     """*compaction* as the core takes it: ranges as JSON; new derived texts are -1, -2, ... in the view."""
     view = [-1 - item.place if isinstance(item, NewRef) else item for item in compaction.view]
-    return CompactionIn(
-        compaction.policy,
-        compaction.reason,
-        compaction.state,
-        json.dumps(compaction.covers),
-        json.dumps(view),
-        compaction.next_seq,
-        compaction.model,
-        compaction.usage,
-        compaction.tokens_before,
-        compaction.tokens_after,
-        compaction.messages_before,
-        compaction.messages_after,
-        compaction.created_at,
-        compaction.notes,
-        [derived_to_row(text) for text in compaction.derived],
-    )
-
-
-def derived_to_row(text: NewDerived) -> DerivedIn:
-    """*text* as the core takes it."""
-    covers = json.dumps(text.covers)
-    return DerivedIn(text.kind, text.raw, covers, text.seq, text.level, text.degraded, text.dialect)
+    row: Any = compaction  # whose fields have other types in the core
+    derived = [text._replace(covers=json.dumps(text.covers)) for text in row.derived]
+    return row._replace(covers=json.dumps(compaction.covers), view=json.dumps(view), derived=derived)

@@ -11,22 +11,9 @@ from typing import Final, Literal, TypeAlias
 
 from siltstone import _native
 from siltstone.errors import InvalidMessageError, StoreConflictError, StoreCorruptError
-from siltstone.memory import convert
+from siltstone.memory import convert, log as logs
 from siltstone.memory.entry import Entry
 from siltstone.memory.limits import Limits
-from siltstone.memory.log import (
-    CommitReceipt,
-    CompactionRow,
-    Derived,
-    LogRow,
-    LogState,
-    NewCompaction,
-    NewMessage,
-    NewRecall,
-    SessionLog,
-    SessionVersion,
-    UndoReceipt,
-)
 from siltstone.messages import Message, OwnTools, decode, indexable_text, read_message
 
 # Records of the recalls of a session, from its log: ids and figures, without any text of an entry.
@@ -103,7 +90,7 @@ class RecallRecord:
         return tuple(each for each in self.candidates if not each.is_placed)
 
 
-def record_of(row: NewRecall) -> RecallRecord:
+def record_of(row: logs.NewRecall) -> RecallRecord:
     """The record of a row of the log."""
     body = json.loads(row.body)
     return RecallRecord(
@@ -177,7 +164,7 @@ class Sayings:
     def __init__(self) -> None:
         self._tools: OrderedDict[str, OwnTools] = OrderedDict()  # least recently used first
 
-    def of(self, session_id: str, log: SessionLog, rows: Sequence[LogRow]) -> list[Entry | None]:
+    def of(self, session_id: str, log: logs.SessionLog, rows: Sequence[logs.LogRow]) -> list[Entry | None]:
         """An entry or None for each of *rows*, which are messages of the session's *log* in order."""
         may = findable(log.state().settings)
         if may == "nothing":
@@ -201,7 +188,7 @@ class Sayings:
             found.append(entry_of(message, row.created_at, index_tools=may == "all", own=own))
         return found
 
-    def in_context(self, session_id: str, log: SessionLog) -> list[Entry]:
+    def in_context(self, session_id: str, log: logs.SessionLog) -> list[Entry]:
         """The entries of the messages in the context of the session, in their order."""
         state = log.state()
         spans = [(0 if state.head is None else state.head.compaction.next_seq, state.next_seq)]
@@ -211,13 +198,13 @@ class Sayings:
         return [entry for entry in self.of(session_id, log, rows) if entry is not None]
 
 
-def _walk(tools: OwnTools, rows: Iterable[LogRow]) -> None:
+def _walk(tools: OwnTools, rows: Iterable[logs.LogRow]) -> None:
     for row in rows:
         if (message := _message(row)) is not None:
             tools.parts_of(message)
 
 
-def _message(row: LogRow) -> Message | None:
+def _message(row: logs.LogRow) -> Message | None:
     """The message of a row; None if a caller wrote the row without a session, and it is no message."""
     try:
         return read_message(decode(row.raw), row.seq, dialect=row.dialect, provenance=row.provenance)
@@ -231,7 +218,12 @@ _PAGE = 256  #: messages that are held at once
 
 
 class DatabaseLog:
-    """A :class:`~siltstone.memory.log.SessionLog` over an open store."""
+    """An append-only log of one session, and the rows that give views of it.
+
+    Every write names the version that the worker has read, and an id of its own. If the session has another
+    version, the write raises ``StoreConflictError``, which carries ``expected`` and ``found``; nothing was
+    written. A write to a deleted session is accepted, keeps nothing, and returns no version.
+    """
 
     def __init__(
         self, native: _native.Store, session_id: str, limits: Limits, on_entries: Callable[[], None]
@@ -241,13 +233,16 @@ class DatabaseLog:
         self._limits = limits
         self._on_entries = on_entries  # told when a commit may have brought some
         self._titled = self._is_searched = False
-        self._known: tuple[_Version | None, SessionVersion | None] = (None, None)  # the last version, twice
+        self._known: tuple[_Version | None, logs.SessionVersion | None] = (
+            None,
+            None,
+        )  # the last version, twice
 
-    def state(self) -> LogState:
+    def state(self) -> logs.LogState:
         """The state of the log."""
         return self._state(self._native.log_state(self._session_id))
 
-    def open(self, namespace: str | None) -> LogState:
+    def open(self, namespace: str | None) -> logs.LogState:
         """The state of the log, after a check of the namespace; None checks nothing.
 
         A new session with a namespace is created.
@@ -257,19 +252,19 @@ class DatabaseLog:
         """
         return self._state(self._native.open_session(self._session_id, namespace))
 
-    def version(self) -> SessionVersion | None:
-        """The version alone; None for a session that was deleted."""
+    def version(self) -> logs.SessionVersion | None:
+        """The version alone; None for a session that was deleted. It takes microseconds."""
         return self._same(self._native.version(self._session_id))
 
     def append(
         self,
-        messages: Sequence[NewMessage],
+        messages: Sequence[logs.NewMessage],
         *,
-        expected: SessionVersion,
+        expected: logs.SessionVersion,
         clock: str,
         write_id: int,
-        recalls: Sequence[NewRecall] = (),
-    ) -> SessionVersion | None:
+        recalls: Sequence[logs.NewRecall] = (),
+    ) -> logs.SessionVersion | None:
         """Writes *messages* at the end of the log, and *recalls*: durable, and all, when it returns."""
         title, write = self._checked(messages, expected) if messages else "", (expected, write_id)
         try:
@@ -283,30 +278,33 @@ class DatabaseLog:
             self._titled = True
         return self._same(version)
 
-    def read(self, start: int, end: int) -> list[LogRow]:
+    def read(self, start: int, end: int) -> list[logs.LogRow]:
         """The messages of a half-open range of sequence numbers, in order."""
         return [
             convert.message_from_row(row) for row in self._native.read_messages(self._session_id, start, end)
         ]
 
     def messages(self, start: int, end: int) -> list[tuple[Message, int]]:
-        """The same messages as a session shows them, each with its time, at a third of the cost."""
+        """The same messages as a session shows them, each with its time (ms since 1970), at less cost."""
         return [
             convert.shown_message(row) for row in self._native.shown_messages(self._session_id, start, end)
         ]
 
     def commit(
         self,
-        compaction: NewCompaction,
+        compaction: logs.NewCompaction,
         entries: Sequence[Entry],
         *,
-        expected: SessionVersion,
+        expected: logs.SessionVersion,
         clock: str,
         write_id: int,
-        messages: Sequence[NewMessage] = (),
-        recalls: Sequence[NewRecall] = (),
-    ) -> CommitReceipt:
-        """Writes *messages* and *recalls*, indexes *entries* and writes *compaction* in one transaction."""
+        messages: Sequence[logs.NewMessage] = (),
+        recalls: Sequence[logs.NewRecall] = (),
+    ) -> logs.CommitReceipt:
+        """Indexes *entries* and makes the view of *compaction* current, in one step: both, or nothing.
+
+        *messages* and *recalls* are written in the same step. The messages are part of the rewritten view.
+        """
         said = list(messages), self._checked(messages, expected) if messages else "", list(recalls)
         from siltstone.memory.convert import compaction_to_row, new_entry
 
@@ -320,18 +318,32 @@ class DatabaseLog:
 
     def rewrite(
         self,
-        row: NewCompaction,
-        messages: Sequence[NewMessage],
+        row: logs.NewCompaction,
+        messages: Sequence[logs.NewMessage],
         entries: Sequence[Entry],
         *,
-        expected: SessionVersion,
+        expected: logs.SessionVersion,
         withdrawn: Sequence[int],
         gone: Sequence[int] = (),
         parent: int | None,
         clock: str,
         write_id: int,
-    ) -> CommitReceipt:
-        """Makes *row* the current view and appends *messages* after it, in one transaction."""
+    ) -> logs.CommitReceipt:
+        """Makes *row* the current view and appends *messages* after it, in one step: all, or nothing.
+
+        It counts as a redaction, so that other workers read the session again.
+
+        Args:
+            row: The new view.
+            messages: The messages that follow it.
+            entries: The entries that searches find beside the view. An entry that exists keeps its id.
+            expected: The session's version.
+            withdrawn: The rows whose entries are removed, before *entries* are written.
+            gone: Numbers of messages, ascending, whose entries are removed too, of any origin.
+            parent: The row before *row*; None if there is none.
+            clock: The session's clock.
+            write_id: The write's id.
+        """
         from siltstone.memory.convert import compaction_to_row, new_entry
 
         self._limits.check_messages(messages, expected.next_seq)
@@ -343,56 +355,61 @@ class DatabaseLog:
         self._on_entries()
         return _receipt(receipt)
 
-    def undo(self, *, expected: SessionVersion, clock: str, write_id: int) -> UndoReceipt:
-        """Makes the previous view current again, and removes the entries of the undone compaction."""
+    def undo(self, *, expected: logs.SessionVersion, clock: str, write_id: int) -> logs.UndoReceipt:
+        """Makes the view before the current row current again, and removes the entries of that row.
+
+        The row stays in the log. Entries that a caller indexed stay too.
+        """
         with _Versions():
             undone = self._native.undo_compaction(self._session_id, (expected, write_id), clock)
         head, withdrawn, version = undone
-        return UndoReceipt(head, withdrawn, _version(version))
+        return logs.UndoReceipt(head, withdrawn, _version(version))
 
-    def save_clock(self, clock: str, *, expected: SessionVersion, write_id: int) -> SessionVersion | None:
+    def save_clock(
+        self, clock: str, *, expected: logs.SessionVersion, write_id: int
+    ) -> logs.SessionVersion | None:
         """Writes the session's clock alone."""
         with _Versions():
             return _version(self._native.save_clock(self._session_id, (expected, write_id), clock))
 
     def save_settings(
-        self, settings: str, *, expected: SessionVersion, write_id: int
-    ) -> SessionVersion | None:
-        """Writes the settings of the session."""
+        self, settings: str, *, expected: logs.SessionVersion, write_id: int
+    ) -> logs.SessionVersion | None:
+        """Writes the settings of the session, a JSON text."""
         with _Versions():
             return _version(self._native.save_settings(self._session_id, (expected, write_id), settings))
 
     def renew(
-        self, derived_id: int, content: str, *, expected: SessionVersion, write_id: int
-    ) -> SessionVersion | None:
+        self, derived_id: int, content: str, *, expected: logs.SessionVersion, write_id: int
+    ) -> logs.SessionVersion | None:
         """Gives a forgotten derived text a new *content*; None if *derived_id* is no such text."""
         with _Versions():
             return _version(self._native.renew(self._session_id, (expected, write_id), derived_id, content))
 
-    def compactions(self) -> list[CompactionRow]:
+    def compactions(self) -> list[logs.CompactionRow]:
         """Every compaction ever committed, in order."""
         return [convert.compaction_from_row(row) for row in self._native.compactions(self._session_id)]
 
-    def compaction(self, compaction_id: int) -> CompactionRow | None:
+    def compaction(self, compaction_id: int) -> logs.CompactionRow | None:
         """The compaction with that id; None if this session has none."""
         row = self._native.compaction(self._session_id, compaction_id)
         return None if row is None else convert.compaction_from_row(row)
 
-    def recalls(self, limit: int) -> list[NewRecall]:
+    def recalls(self, limit: int) -> list[logs.NewRecall]:
         """The newest recalls, at most *limit* of the 1,000 that a log keeps, the newest first."""
-        return [NewRecall(*row) for row in self._native.recalls(self._session_id, limit)]
+        return [logs.NewRecall(*row) for row in self._native.recalls(self._session_id, limit)]
 
-    def derived(self, ids: Sequence[int]) -> list[Derived]:
+    def derived(self, ids: Sequence[int]) -> list[logs.Derived]:
         """The derived texts with *ids*, in the order of *ids*."""
         return [convert.derived_from_row(row) for row in self._native.derived(self._session_id, list(ids))]
 
-    def derived_after(self, derived_id: int) -> list[Derived]:
+    def derived_after(self, derived_id: int) -> list[logs.Derived]:
         """All derived texts of the session with a larger id, ascending."""
         rows = self._native.derived_after(self._session_id, derived_id)
         return [convert.derived_from_row(row) for row in rows]
 
-    def derived_like(self, texts: Sequence[str]) -> list[list[Derived]]:
-        """For each text the derived texts that are equal to it, the newest first."""
+    def derived_like(self, texts: Sequence[str]) -> list[list[logs.Derived]]:
+        """For each text the equal derived texts, newest first. The store must have an index for this."""
         found = self._native.derived_like(self._session_id, list(texts))
         return [[convert.derived_from_row(row) for row in rows] for rows in found]
 
@@ -401,10 +418,13 @@ class DatabaseLog:
         return self._native.forgotten(self._session_id)
 
     def salt(self) -> bytes:
-        """The salt of these digests: from the store, or from the store from which the session was copied."""
+        """The salt of these digests (``canonical_digest``): each store has its own.
+
+        A copied session keeps the salt of its first store.
+        """
         return self._native.salt(self._session_id)
 
-    def _checked(self, messages: Sequence[NewMessage], expected: SessionVersion) -> str:
+    def _checked(self, messages: Sequence[logs.NewMessage], expected: logs.SessionVersion) -> str:
         """Checks the size of *messages*. Returns the title of the session, if it has none yet; else ""."""
         self._limits.check_messages(messages, expected.next_seq)
         if self._titled:
@@ -418,7 +438,7 @@ class DatabaseLog:
         self._is_searched = True
         return found
 
-    def _same(self, row: _Version | None) -> SessionVersion | None:
+    def _same(self, row: _Version | None) -> logs.SessionVersion | None:
         """The version of *row*: the same object for the same version, which is compared faster."""
         known, version = self._known
         if row is not None and row == known:
@@ -427,7 +447,7 @@ class DatabaseLog:
         self._known = row, version
         return version
 
-    def _state(self, row: _native.LogState) -> LogState:
+    def _state(self, row: _native.LogState) -> logs.LogState:
         next_seq, head, redactions, counter = row.version
         self._titled, self._is_searched = bool(row.title), False
         standing = None if head is None else self.compaction(head)
@@ -437,7 +457,7 @@ class DatabaseLog:
                 table="compaction",
                 id=head,
             )
-        return LogState(
+        return logs.LogState(
             next_seq=next_seq,
             head=standing,
             clock=row.clock,
@@ -468,19 +488,19 @@ def _name_versions(error: StoreConflictError) -> None:
     fields = vars(error)
     for name in ("expected", "found"):
         if isinstance(fields.get(name), tuple):
-            fields[name] = SessionVersion(*fields[name])
+            fields[name] = logs.SessionVersion(*fields[name])
 
 
-def _version(row: _Version | None) -> SessionVersion | None:
-    return None if row is None else SessionVersion(*row)
+def _version(row: _Version | None) -> logs.SessionVersion | None:
+    return None if row is None else logs.SessionVersion(*row)
 
 
-def _receipt(row: tuple[int, list[int], list[int | None], _Version | None]) -> CommitReceipt:
+def _receipt(row: tuple[int, list[int], list[int | None], _Version | None]) -> logs.CommitReceipt:
     compaction_id, derived_ids, entry_ids, version = row
-    return CommitReceipt(compaction_id, tuple(derived_ids), tuple(entry_ids), _version(version))
+    return logs.CommitReceipt(compaction_id, tuple(derived_ids), tuple(entry_ids), _version(version))
 
 
-def request_among(messages: Iterable[NewMessage | LogRow]) -> str:
+def request_among(messages: Iterable[logs.NewMessage | logs.LogRow]) -> str:
     """The text of the first request among *messages*; empty where there is none."""
     from siltstone.messages import is_request, read_message
 

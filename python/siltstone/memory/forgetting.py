@@ -14,25 +14,14 @@ from itertools import count
 from typing import Any, Final, Literal, NamedTuple, Protocol
 from unicodedata import normalize
 
-from siltstone import _native
+from siltstone import _native, messages as chat
 from siltstone.errors import ConfigError, EntryNotFoundError, InvalidMessageError, refuse
 from siltstone.memory.base import Store, entry_pages, rows_at, rows_of
 from siltstone.memory.convert import MAX_INTEGER, datetime_from, milliseconds, range_of, stored_entry
 from siltstone.memory.database_log import request_among
 from siltstone.memory.entry import ForgetReport, Page, StoredEntry, StoreForgetCriteria
 from siltstone.memory.log import Derived, LogRow, SessionLog
-from siltstone.messages import (
-    FORGOTTEN,
-    SummaryMessage,
-    canonical_digest,
-    decode,
-    encode,
-    identifiers,
-    indexable_text,
-    read_message,
-    renamed,
-    tombstone,
-)
+from siltstone.messages import identifiers
 
 # Finds a text inside another text, also inside JSON in JSON.
 #
@@ -501,14 +490,14 @@ def _replacement(row: Derived, tombstones: Mapping[int, str]) -> str:
     """The text that replaces a derived text: a sentence for a summary, a tombstone for a substitute."""
     if row.seq is None:
         return REPLACEMENT
-    return tombstones.get(row.seq) or encode(tombstone(decode(row.raw), row.dialect))
+    return tombstones.get(row.seq) or chat.encode(chat.tombstone(chat.decode(row.raw), row.dialect))
 
 
 def _digest_of(row: Derived, salt: bytes) -> tuple[int, bytes]:
     """The digest that recognises a derived text in a host's list, with its key as in ``Target.digests``."""
     if row.seq is not None:
-        return row.seq, canonical_digest(decode(row.raw), salt)
-    return -row.derived_id, canonical_digest(SummaryMessage(row.raw, row.covers, row.level), salt)
+        return row.seq, chat.canonical_digest(chat.decode(row.raw), salt)
+    return -row.derived_id, chat.canonical_digest(chat.SummaryMessage(row.raw, row.covers, row.level), salt)
 
 
 def _spans(row: Derived) -> tuple[tuple[int, int], ...]:
@@ -555,8 +544,8 @@ def _messages(
     if criteria.identifiers:
         chosen = with_partners(held, chosen, criteria.sought)
         names = new_names(held, chosen, criteria.sought)
-        held = {seq: renamed(held[seq], names) for seq in chosen}
-    messages = [(seq, encode(held[seq])) for seq in sorted(chosen)]
+        held = {seq: chat.renamed(held[seq], names) for seq in chosen}
+    messages = [(seq, chat.encode(held[seq])) for seq in sorted(chosen)]
     kept = {value for seq in chosen for _, value in identifiers(held[seq])} - set(names.values())
     if criteria.sought is not None:
         kept |= {str(held[seq].get(key)) for seq in chosen for key in ("role", "type")}
@@ -571,7 +560,7 @@ def _messages(
 def _digest(row: LogRow, salt: bytes) -> bytes:
     """The digest that recognises the message if a host sends it again; empty for an unreadable row."""
     try:
-        return canonical_digest(decode(row.raw), salt)
+        return chat.canonical_digest(chat.decode(row.raw), salt)
     except InvalidMessageError:
         return b""
 
@@ -584,25 +573,25 @@ def _has(span: tuple[int, int], seqs: Sequence[int]) -> bool:
 
 def _tombstone(row: LogRow) -> dict[str, Any]:
     try:
-        return tombstone(decode(row.raw), row.dialect)
+        return chat.tombstone(chat.decode(row.raw), row.dialect)
     except InvalidMessageError:
-        return {"role": row.role, "content": FORGOTTEN}
+        return {"role": row.role, "content": chat.FORGOTTEN}
 
 
 def _says(row: LogRow, sought: Sought) -> bool:
     if sought.is_in(row.raw, DEEPEST + 1):  # the row is JSON itself
         return True
     try:  # a text across two parts is in the entry, which joins them
-        message = read_message(decode(row.raw), row.seq, dialect=row.dialect)
-        return sought.is_in(indexable_text(message, own=()), 0)
+        message = chat.read_message(chat.decode(row.raw), row.seq, dialect=row.dialect)
+        return sought.is_in(chat.indexable_text(message, own=()), 0)
     except InvalidMessageError:
         return False  # a caller may have written its own log, with messages that cannot be read
 
 
 def _names(row: LogRow) -> set[str | None]:
     try:
-        raw = decode(row.raw)
-        parts = read_message(raw, row.seq, dialect=row.dialect).parts
+        raw = chat.decode(row.raw)
+        parts = chat.read_message(raw, row.seq, dialect=row.dialect).parts
     except InvalidMessageError:
         return set()
     return {raw.get("name"), *(part.name for part in parts)} - {None}

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from siltstone.memory.entry import Entry
-from siltstone.messages import Dialect, Message, Provenance, Role
+from siltstone.messages import Dialect, Provenance, Role
+
+if TYPE_CHECKING:
+    from siltstone.memory.database_log import DatabaseLog
+
+SessionLog: TypeAlias = "DatabaseLog"
+"""An append-only log of one session, and the rows that give views of it."""
 
 
 class SessionVersion(NamedTuple):
@@ -228,138 +233,6 @@ class UndoReceipt(NamedTuple):
     head: int | None
     withdrawn: int
     version: SessionVersion | None
-
-
-class SessionLog(Protocol):
-    """An append-only log of one session, and the rows that give views of it.
-
-    Every write names the version that the worker has read, and an id of its own. If the session has another
-    version, the write raises ``StoreConflictError``, which carries ``expected`` and ``found``; nothing was
-    written. A write to a deleted session is accepted, keeps nothing, and returns no version.
-    """
-
-    def state(self) -> LogState:
-        """The state of the log."""
-
-    def open(self, namespace: str | None) -> LogState:
-        """The state of the log, after a check of the namespace; None checks nothing.
-
-        A new session with a namespace is created.
-
-        Raises:
-            ConfigError: the session has another namespace.
-        """
-
-    def version(self) -> SessionVersion | None:
-        """The session's version; None for a deleted session. It takes microseconds."""
-
-    def append(
-        self,
-        messages: Sequence[NewMessage],
-        *,
-        expected: SessionVersion,
-        clock: str,
-        write_id: int,
-        recalls: Sequence[NewRecall] = (),
-    ) -> SessionVersion | None:
-        """Writes *messages* to the end of the log, and *recalls*: durable, and all, when it returns."""
-
-    def read(self, start: int, end: int) -> list[LogRow]:
-        """The messages of a half-open range of sequence numbers, in order."""
-
-    def messages(self, start: int, end: int) -> list[tuple[Message, int]]:
-        """The same messages as a session shows them, each with its time (ms since 1970), at less cost."""
-
-    def commit(
-        self,
-        compaction: NewCompaction,
-        entries: Sequence[Entry],
-        *,
-        expected: SessionVersion,
-        clock: str,
-        write_id: int,
-        messages: Sequence[NewMessage] = (),
-        recalls: Sequence[NewRecall] = (),
-    ) -> CommitReceipt:
-        """Indexes *entries* and makes the view of *compaction* current, in one step: both, or nothing.
-
-        *messages* and *recalls* are written in the same step. The messages are part of the rewritten view.
-        """
-
-    def rewrite(
-        self,
-        row: NewCompaction,
-        messages: Sequence[NewMessage],
-        entries: Sequence[Entry],
-        *,
-        expected: SessionVersion,
-        withdrawn: Sequence[int],
-        gone: Sequence[int] = (),
-        parent: int | None,
-        clock: str,
-        write_id: int,
-    ) -> CommitReceipt:
-        """Makes *row* the current view and appends *messages* after it, in one step: all, or nothing.
-
-        It counts as a redaction, so that other workers read the session again.
-
-        Args:
-            row: The new view.
-            messages: The messages that follow it.
-            entries: The entries that searches find beside the view. An entry that exists keeps its id.
-            expected: The session's version.
-            withdrawn: The rows whose entries are removed, before *entries* are written.
-            gone: Numbers of messages, ascending, whose entries are removed too, of any origin.
-            parent: The row before *row*; None if there is none.
-            clock: The session's clock.
-            write_id: The write's id.
-        """
-
-    def undo(self, *, expected: SessionVersion, clock: str, write_id: int) -> UndoReceipt:
-        """Makes the view before the current row current again, and removes the entries of that row.
-
-        The row stays in the log. Entries that a caller indexed stay too.
-        """
-
-    def save_clock(self, clock: str, *, expected: SessionVersion, write_id: int) -> SessionVersion | None:
-        """Writes the session's clock alone."""
-
-    def save_settings(
-        self, settings: str, *, expected: SessionVersion, write_id: int
-    ) -> SessionVersion | None:
-        """Writes the settings of the session, a JSON text."""
-
-    def renew(
-        self, derived_id: int, content: str, *, expected: SessionVersion, write_id: int
-    ) -> SessionVersion | None:
-        """Gives a forgotten summary a new text. None if there is no such summary."""
-
-    def compaction(self, compaction_id: int) -> CompactionRow | None:
-        """The row with that id; None if this session has none."""
-
-    def compactions(self) -> list[CompactionRow]:
-        """Every row ever committed, in order."""
-
-    def recalls(self, limit: int) -> list[NewRecall]:
-        """The newest recalls, newest first, at most *limit* of the 1,000 that a log keeps."""
-
-    def derived(self, ids: Sequence[int]) -> list[Derived]:
-        """The derived texts with *ids*, in the order of *ids*."""
-
-    def derived_like(self, texts: Sequence[str]) -> list[list[Derived]]:
-        """For each text the equal derived texts, newest first. The store must have an index for this."""
-
-    def derived_after(self, derived_id: int) -> list[Derived]:
-        """All derived texts of the session with a larger id, ascending."""
-
-    def forgotten(self) -> list[tuple[int, bytes]]:
-        """Forgotten texts: the number of a message, or minus the id of a summary; and the old digest."""
-
-    def salt(self) -> bytes:
-        """The salt of these digests (``canonical_digest``): each store has its own.
-
-        A copied session keeps the salt of its first store.
-        """
 
 
 def ancestors(log: SessionLog, head: CompactionRow | None) -> Iterator[CompactionRow]:

@@ -1,12 +1,15 @@
 """Messages of any dialect. They are described, and never translated or changed."""
 
+from siltstone._native import (
+    message_items as message_items,
+    render_messages as render_messages,
+    rendered_tokens as rendered_tokens,
+)
 from siltstone.messages.dialects.base import Finding as Finding
 from siltstone.messages.groups import (
-    REMINDER_TAGS as REMINDER_TAGS,
     Group as Group,
     Turn as Turn,
     groups as groups,
-    has_words_beside_results as has_words_beside_results,
     in_flight as in_flight,
     is_request as is_request,
     opens_turn as opens_turn,
@@ -28,26 +31,18 @@ from siltstone.messages.json_text import (
     without_own_key as without_own_key,
 )
 from siltstone.messages.legality import (
-    Repaired as Repaired,
     broken_tool_groups as broken_tool_groups,
     repair as repair,
     validate_history as validate_history,
 )
-from siltstone.messages.material import (
-    INDENT as INDENT,
-    Excerpt as Excerpt,
-    ItemKind as ItemKind,
-    MaterialItem as MaterialItem,
-)
+from siltstone.messages.material import INDENT as INDENT, Excerpt as Excerpt, MaterialItem as MaterialItem
 from siltstone.messages.message import (
     Dialect as Dialect,
     HostedMessage as HostedMessage,
     InjectedMessage as InjectedMessage,
     KeyedSystemMessage as KeyedSystemMessage,
-    LiveObject as LiveObject,
     Message as Message,
     Part as Part,
-    PartKind as PartKind,
     Provenance as Provenance,
     RawMessage as RawMessage,
     RecalledMessage as RecalledMessage,
@@ -58,17 +53,10 @@ from siltstone.messages.message import (
     SummaryMark as SummaryMark,
     SummaryMessage as SummaryMessage,
     marked as marked,
-    ranges_in_words as ranges_in_words,
     read_mark as read_mark,
     unmarked as unmarked,
 )
-from siltstone.messages.outline import (
-    History as History,
-    as_history as as_history,
-    message_items as message_items,
-    render_messages as render_messages,
-    rendered_tokens as rendered_tokens,
-)
+from siltstone.messages.outline import History as History, as_history as as_history
 from siltstone.messages.own_messages import (
     FORGOTTEN as FORGOTTEN,
     Identifier as Identifier,

@@ -15,25 +15,11 @@ from itertools import accumulate, islice
 from operator import sub
 from typing import Any, Protocol, TypeAlias, overload
 
-from siltstone._native import Leaving, Loose, Outline, message_items, parted, render_messages, rendered_tokens
+from siltstone._native import Outline
 from siltstone.messages.groups import is_reasoning_only, is_request, opens_turn
 from siltstone.messages.message import REFERENCE, Message, Part, RawMessage, RequestRule
 from siltstone.messages.own_messages import Numbers, SummaryReader
 from siltstone.messages.read import read_message
-
-__all__ = [
-    "History",
-    "Leaving",
-    "Loose",
-    "Measure",
-    "Span",
-    "as_history",
-    "count_between",
-    "message_items",
-    "parted",
-    "render_messages",
-    "rendered_tokens",
-]
 
 Span: TypeAlias = tuple[int, int]
 """A half-open range of positions in a history."""

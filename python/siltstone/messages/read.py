@@ -20,8 +20,6 @@ from siltstone.messages.message import (
     provenance_of,
 )
 
-__all__ = ["detect", "project", "read_message", "read_summary", "validate"]
-
 Reader: TypeAlias = Callable[[Mapping[str, Any]], tuple[Role, tuple[Part, ...]]]
 
 _READERS: Final[dict[Dialect, tuple[Reader, dict[str, Role]]]] = {

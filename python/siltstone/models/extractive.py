@@ -15,8 +15,6 @@ from siltstone.llm import EXTRACTIVE, Completion, CompletionRequest, UsageRecord
 from siltstone.messages import MaterialItem, Role
 from siltstone.tokens import TokenRule
 
-__all__ = ["ExtractiveModel"]
-
 LEAST_TOKENS = 32  # of a summary, however little it summarises
 
 

@@ -25,22 +25,8 @@ from siltstone.errors import (
     StoreUnavailableError,
     requires,
 )
-from siltstone.postgres import protocol
+from siltstone.postgres import protocol, schema as tables
 from siltstone.postgres.administration import address
-from siltstone.postgres.schema import (
-    BLOCK,
-    HASH_RULES,
-    SCHEMA_VERSION,
-    TOKENIZER,
-    Found,
-    Row,
-    Statements,
-    Write,
-    another,
-    quoted,
-    setup,
-    version_of,
-)
 
 with requires("postgres", by="siltstone.PostgresStore"):
     import psycopg
@@ -71,7 +57,7 @@ def values_of(row: Any) -> tuple[Any, ...]:
     return tuple(row.values()) if isinstance(row, dict) else tuple(row)
 
 
-def run(connection: Connection, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[Row]:
+def run(connection: Connection, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[tables.Row]:
     """The rows that a statement gives which is seldom asked; it is not prepared."""
     # Of this class whatever the pool's connections have: it binds values, and never writes them into the SQL.
     with losing(connection), psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
@@ -205,24 +191,24 @@ def look(
 ) -> tuple[bool, str, str | None]:
     """Whether the role may write to the tables, which are made where asked for; their rule and language."""
     if create:
-        setup(connection, schema, hash_rule or HASH_RULES[0])
-    version = version_of(connection, schema)
+        tables.setup(connection, schema, hash_rule or tables.HASH_RULES[0])
+    version = tables.version_of(connection, schema)
     if version is None:
         raise StoreOpenError(
             f"schema {schema!r} has no tables of a store: make them with PostgresStore.open(..., setup=True) "
             "or `siltstone postgres setup`",
             path=schema,
         )
-    if version != SCHEMA_VERSION:
-        raise another(schema, version)
+    if version != tables.SCHEMA_VERSION:
+        raise tables.another(schema, version)
     ((standby, read_only, allowed, rule, tokenizer, language),) = run(
         connection,
         "SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on', "
         f"has_table_privilege(%s, 'INSERT'), {_meta(schema, 'hash_rule')}, {_meta(schema, 'tokenizer')}, "
         f"{_meta(schema, 'language')}",
-        [f"{quoted(schema)}.entry"],
+        [f"{tables.quoted(schema)}.entry"],
     )
-    if rule not in HASH_RULES or tokenizer != TOKENIZER:
+    if rule not in tables.HASH_RULES or tokenizer != tables.TOKENIZER:
         raise StoreOpenError(
             f"the tables in schema {schema!r} need hash rule {rule!r} and tokenizer {tokenizer!r}, and this "
             "siltstone lacks one of them",
@@ -239,7 +225,7 @@ def look(
 
 
 def _meta(schema: str, key: str) -> str:
-    return f"(SELECT value FROM {quoted(schema)}.meta WHERE key = '{key}')"
+    return f"(SELECT value FROM {tables.quoted(schema)}.meta WHERE key = '{key}')"
 
 
 _T = TypeVar("_T")
@@ -273,8 +259,8 @@ class Database:
         self.pool = pool
         self.schema = schema
         self.hash_rule = hash_rule  #: how words are hashed for ``cosine``
-        self.name = quoted(schema)
-        self.statements = Statements(self.name)
+        self.name = tables.quoted(schema)
+        self.statements = tables.Statements(self.name)
         self.read_only = read_only
         self.language = language  #: the settled language, as the core names it
         self.deadline = deadline
@@ -307,7 +293,7 @@ class Database:
             StoreOpenError: the server does not answer, a right is missing, or the tables are missing.
             StoreVersionError: another version of siltstone has made the tables.
         """
-        quoted(schema)
+        tables.quoted(schema)
         create = create and not read_only
         with opening(schema):
             if isinstance(conninfo, ConnectionPool):
@@ -370,11 +356,11 @@ class Database:
 
     # -- reading
 
-    def rows(self, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[Row]:
+    def rows(self, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[tables.Row]:
         """The result of a statement that only reads, and is seldom run."""
         return self._read(lambda connection, _prepared, _until: run(connection, sql, values), is_apart=True)
 
-    def _asked(self, sql: str, values: dict[str, Any], *, prepare: bool = True) -> list[Row]:
+    def _asked(self, sql: str, values: dict[str, Any], *, prepare: bool = True) -> list[tables.Row]:
         """The result of a statement that only reads."""
         return self._read(
             lambda connection, prepared, until: protocol.ask(
@@ -385,8 +371,8 @@ class Database:
         )
 
     def _read(
-        self, work: Callable[[Connection, set[bytes] | None, float], list[Row]], *, is_apart: bool
-    ) -> list[Row]:
+        self, work: Callable[[Connection, set[bytes] | None, float], list[tables.Row]], *, is_apart: bool
+    ) -> list[tables.Row]:
         """The result of a statement; it is run again where a connection was lost.
 
         *is_apart* runs it in a thread of its own, which is left behind when the time is over.
@@ -394,7 +380,7 @@ class Database:
         self.check()
         until = time.monotonic() + self.deadline
 
-        def read() -> list[Row]:
+        def read() -> list[tables.Row]:
             for pause in _pauses():
                 try:
                     return self._exchange(work, until)
@@ -450,7 +436,7 @@ class Database:
         self._check_version(version)
         return n or 0, mark
 
-    def lacking(self, k: int, n: int) -> Found:
+    def lacking(self, k: int, n: int) -> tables.Found:
         """The rows that mirror *k* lacks if it stands at *n*; at -1 it lacks all."""
         # The query for new rows runs often and is prepared; the one for all rows has a plan of its own.
         found = self._asked(self.statements.read, {"k": k, "n": n}, prepare=n >= 0)
@@ -483,7 +469,7 @@ class Database:
                 value = "excluded.value" if anew else "m.value"
                 ((known,),) = self.rows(
                     f"INSERT INTO {self.name}.meta AS m (key, value) SELECT 'language', %s "
-                    f"WHERE (SELECT version FROM {self.name}.version) = {SCHEMA_VERSION} "
+                    f"WHERE (SELECT version FROM {self.name}.version) = {tables.SCHEMA_VERSION} "
                     f"ON CONFLICT (key) DO UPDATE SET value = {value} RETURNING value",
                     [asked],
                 )
@@ -492,7 +478,7 @@ class Database:
             self.language = known = asked
         return known
 
-    def _version(self, rows: list[Row]) -> list[Row]:
+    def _version(self, rows: list[tables.Row]) -> list[tables.Row]:
         if not rows:
             raise StoreCorruptError(
                 f"the table version of schema {self.schema!r} has lost its row", table="version"
@@ -500,8 +486,8 @@ class Database:
         return rows
 
     def _check_version(self, version: int) -> None:
-        if version != SCHEMA_VERSION:
-            raise another(self.schema, version)
+        if version != tables.SCHEMA_VERSION:
+            raise tables.another(self.schema, version)
 
     def ids(self, count: int, above: int) -> range:
         """Reserves *count* ids for entries, all above *above*. No other store gets them."""
@@ -511,7 +497,7 @@ class Database:
                 return taken
         sequence = f"{self.name}.entry_ids".replace("'", "''")
         sql = f"SELECT nextval('{sequence}'::regclass) FROM generate_series(1, %s)"
-        size = BLOCK
+        size = tables.BLOCK
         while True:
             starts = sorted(row[0] for row in self._write_rows(sql, [-(-count // size)]))
             block = range(starts[0], starts[0] + size)
@@ -527,7 +513,7 @@ class Database:
 
     # -- writing
 
-    def write(self, *writes: Write) -> bool:
+    def write(self, *writes: tables.Write) -> bool:
         """Writes the changes of mirrors in one transaction.
 
         Several writes must be in the order of their keys, so that two callers never wait for each other. If
@@ -594,7 +580,7 @@ class Database:
             )
         return done
 
-    def _settled(self, write: Write, until: float) -> Settled:
+    def _settled(self, write: tables.Write, until: float) -> Settled:
         """The outcome of a write whose answer was lost; a question that is refused tells nothing of it."""
         try:
             return self._settle(write, until)
@@ -603,7 +589,7 @@ class Database:
         except StoreError as error:
             raise LostError(str(error)) from error
 
-    def _settle(self, write: Write, until: float) -> Settled:
+    def _settle(self, write: tables.Write, until: float) -> Settled:
         """Finds out the outcome of a write whose answer was lost."""
         most = max(1, round((until - time.monotonic()) * 1_000))
         with _Loan(self, until) as connection, losing(connection), connection.transaction():
@@ -628,7 +614,7 @@ class Database:
             )
         return "moved"
 
-    def _write_rows(self, sql: str, values: Sequence[Any]) -> list[Row]:
+    def _write_rows(self, sql: str, values: Sequence[Any]) -> list[tables.Row]:
         """The rows of a writing statement that may be repeated, whether it was done before or not."""
         if self.read_only:
             raise self.refusal()

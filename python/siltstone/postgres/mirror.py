@@ -642,8 +642,8 @@ def _in_log(
     return call
 
 
-class PostgresLog(logs.SessionLog):
-    """A log whose rows are in PostgreSQL.
+class PostgresLog(DatabaseLog):
+    """A log whose rows are in PostgreSQL: every method is called in the session's mirror.
 
     A write goes to PostgreSQL at once, and is refused there if others wrote meanwhile. A read includes every
     write from before the call.

@@ -1,30 +1,18 @@
 """Recall: earlier messages that fit a question return before a model call, within a budget."""
 
-from siltstone.recall.base import Detail, FactLine, RecallBlock, RecallConfig
-from siltstone.recall.turn import (
-    Recall,
-    Sources,
-    build_block,
-    is_recalled,
-    may_be_recalled,
-    parse_block,
-    position,
-    query_of,
-    without_recalled,
+from siltstone.recall.base import (
+    Detail as Detail,
+    FactLine as FactLine,
+    RecallBlock as RecallBlock,
+    RecallConfig as RecallConfig,
 )
-
-__all__ = [
-    "Detail",
-    "FactLine",
-    "Recall",
-    "RecallBlock",
-    "RecallConfig",
-    "Sources",
-    "build_block",
-    "is_recalled",
-    "may_be_recalled",
-    "parse_block",
-    "position",
-    "query_of",
-    "without_recalled",
-]
+from siltstone.recall.turn import (
+    Recall as Recall,
+    build_block as build_block,
+    is_recalled as is_recalled,
+    may_be_recalled as may_be_recalled,
+    parse_block as parse_block,
+    position as position,
+    query_of as query_of,
+    without_recalled as without_recalled,
+)

@@ -11,8 +11,6 @@ from typing import Any, Literal, NamedTuple
 from siltstone.errors import ConfigError
 from siltstone.memory.entry import RECALL_MIN_SCORE
 
-__all__ = ["MAX_EVICTION_DAYS", "Detail", "FactLine", "RecallBlock", "RecallConfig"]
-
 MAX_EVICTION_DAYS = 3_650_000  #: ten thousand years
 
 _SPELLED = {

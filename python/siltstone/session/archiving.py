@@ -23,7 +23,8 @@ from siltstone.session.core import SessionCore
 from siltstone.session.state import content_of, has, line_of, union
 
 if TYPE_CHECKING:
-    from siltstone.archive.live import ContextArchive, Said
+    from siltstone.archive.files import Said
+    from siltstone.archive.live import ContextArchive
 
 
 _log = logging.getLogger("siltstone")
@@ -171,7 +172,7 @@ def _entries(core: SessionCore) -> list[StoredEntry]:
 
 
 def _said(entry: StoredEntry) -> Said:
-    from siltstone.archive.live import Said
+    from siltstone.archive.files import Said
     from siltstone.archive.records import of_entry
 
     segment = of_entry(entry)

@@ -11,18 +11,10 @@ from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.errors import SessionDroppedError, StoreConflictError, StoreError
 from siltstone.events import CacheBroken, MemoryIndexed
 from siltstone.hooks import notify, watch_operation
+from siltstone.memory import log as logs
 from siltstone.memory.entry import Entry
-from siltstone.memory.log import (
-    CommitReceipt,
-    CompactionRow,
-    NewCompaction,
-    SessionLog,
-    SessionVersion,
-    ViewItem,
-    ancestors,
-)
 from siltstone.messages import Message
-from siltstone.session import rows
+from siltstone.session import rows, state as views
 from siltstone.session.archiving import write_new
 from siltstone.session.concurrency import Call, retried
 from siltstone.session.core import SessionCore, is_at
@@ -30,29 +22,11 @@ from siltstone.session.counters import CompactionClock, cached_tokens, input_tok
 from siltstone.session.learning import learn_patterns, save_called
 from siltstone.session.retention import only_new
 from siltstone.session.rows import rules_of
-from siltstone.session.state import (
-    Item,
-    RangeSet,
-    SessionState,
-    View,
-    common,
-    content_of,
-    line_of,
-    load,
-    minus,
-    numbers,
-    originals,
-    shown,
-    union,
-    view_items,
-    with_live_objects,
-    within,
-)
 
 # Tells what a rewrite of the view costs in the provider's cache.
 
 
-def unchanged(core: SessionCore, before: View, after: View) -> int:
+def unchanged(core: SessionCore, before: views.View, after: views.View) -> int:
     """The tokens at the beginning of a request of *before* that one of *after* begins with too."""
     units = 0
     for one, other in zip(before, after, strict=False):
@@ -102,30 +76,30 @@ class Step:
     """
 
     reason: str
-    base: NewCompaction | None
-    view: tuple[ViewItem, ...]
-    withdrawn: tuple[CompactionRow, ...]
-    parent: CompactionRow | None
-    undone: CompactionRow | None = None
+    base: logs.NewCompaction | None
+    view: tuple[logs.ViewItem, ...]
+    withdrawn: tuple[logs.CompactionRow, ...]
+    parent: logs.CompactionRow | None
+    undone: logs.CompactionRow | None = None
     is_step_back: bool = False
 
 
-def branch(log: SessionLog, state: SessionState, retained: RangeSet) -> Step:
+def branch(log: logs.SessionLog, state: views.SessionState, retained: views.RangeSet) -> Step:
     """The step to a view of *retained*, the messages that a host's list and the session have in common."""
-    withdrawn: list[CompactionRow] = []
-    base: NewCompaction | None = None
-    for row in ancestors(log, state.head):
-        if not minus(stood_for(log, row.compaction), retained):
+    withdrawn: list[logs.CompactionRow] = []
+    base: logs.NewCompaction | None = None
+    for row in logs.ancestors(log, state.head):
+        if not views.minus(stood_for(log, row.compaction), retained):
             base = row.compaction
             break
         withdrawn.append(row)
     return Step(BRANCH, base, _cut(log, base, retained), tuple(withdrawn), state.head)
 
 
-def step_back(log: SessionLog, state: SessionState) -> Step | None:
+def step_back(log: logs.SessionLog, state: views.SessionState) -> Step | None:
     """The step back over the last compaction or branch; None where there is none."""
-    gone: list[CompactionRow] = []
-    for row in ancestors(log, state.head):
+    gone: list[logs.CompactionRow] = []
+    for row in logs.ancestors(log, state.head):
         gone.append(row)
         if row.compaction.reason != UNDO:
             break
@@ -137,18 +111,18 @@ def step_back(log: SessionLog, state: SessionState) -> Step | None:
         return Step(UNDO, None, (), tuple(gone), parent, undone, is_step_back=True)
     base = None if parent is None else parent.compaction
     since, until = base.next_seq if base else 0, undone.compaction.next_seq
-    found: list[ViewItem] = [*(base.view if base else ()), *union([(since, until)])]
+    found: list[logs.ViewItem] = [*(base.view if base else ()), *views.union([(since, until)])]
     if undone.compaction.reason != BRANCH:
-        found += within([*_ranges(head.view), (head.next_seq, state.end)], until, state.end)
+        found += views.within([*_ranges(head.view), (head.next_seq, state.end)], until, state.end)
     return Step(UNDO, base, tuple(found), tuple(gone), parent, undone)
 
 
 def row_of(
-    log: SessionLog, state: SessionState, step: Step, new: Sequence[Item], created_at: int
-) -> tuple[NewCompaction, View]:
+    log: logs.SessionLog, state: views.SessionState, step: Step, new: Sequence[views.Item], created_at: int
+) -> tuple[logs.NewCompaction, views.View]:
     """*step* as a new row for the log, and the view of this row followed by the messages *new*."""
     base = step.base
-    row = NewCompaction(
+    row = logs.NewCompaction(
         policy="",
         reason=step.reason,
         covers=base.covers if base else (),
@@ -164,43 +138,45 @@ def row_of(
         messages_after=0,
         created_at=created_at,
     )
-    view = View(state.view.rule, [*live(state.view, shown(log, state.view, row)), *new])
+    view = views.View(state.view.rule, [*live(state.view, views.shown(log, state.view, row)), *new])
     return row._replace(tokens_after=view.tokens, messages_after=len(view)), view
 
 
-def live(view: View, items: Sequence[Item]) -> list[Item]:
+def live(view: views.View, items: Sequence[views.Item]) -> list[views.Item]:
     """*items*, with the caller's own objects where *view* has them."""
-    return with_live_objects(view.items(), items)
+    return views.with_live_objects(view.items(), items)
 
 
-def stood_for(log: SessionLog, row: NewCompaction) -> RangeSet:
+def stood_for(log: logs.SessionLog, row: logs.NewCompaction) -> views.RangeSet:
     """The messages that *row* replaces: by a summary, by a cut text, or by search entries alone."""
     cut = (each.seq for each in log.derived([piece for piece in row.view if isinstance(piece, int)]))
-    return union(row.covers, [(seq, seq + 1) for seq in cut if seq is not None])
+    return views.union(row.covers, [(seq, seq + 1) for seq in cut if seq is not None])
 
 
-def _ranges(view: Sequence[ViewItem]) -> list[tuple[int, int]]:
+def _ranges(view: Sequence[logs.ViewItem]) -> list[tuple[int, int]]:
     return [piece for piece in view if isinstance(piece, tuple)]
 
 
-def _cut(log: SessionLog, base: NewCompaction | None, retained: RangeSet) -> tuple[ViewItem, ...]:
+def _cut(
+    log: logs.SessionLog, base: logs.NewCompaction | None, retained: views.RangeSet
+) -> tuple[logs.ViewItem, ...]:
     """The *retained* part of the view of *base*, followed by the later messages that are *retained*."""
-    found: list[ViewItem] = []
+    found: list[logs.ViewItem] = []
     pieces = base.view if base else ()
     seqs = {
         row.derived_id: row.seq for row in log.derived([piece for piece in pieces if isinstance(piece, int)])
     }
     for piece in pieces:
         if isinstance(piece, tuple):
-            found += common((piece,), retained)
+            found += views.common((piece,), retained)
         elif isinstance(piece, int) and _stays(seqs[piece], retained):
             found.append(piece)
-    return (*found, *within(retained, base.next_seq if base else 0, retained[-1][1] if retained else 0))
+    return (*found, *views.within(retained, base.next_seq if base else 0, retained[-1][1] if retained else 0))
 
 
-def _stays(seq: int | None, retained: RangeSet) -> bool:
+def _stays(seq: int | None, retained: views.RangeSet) -> bool:
     """Whether a derived text stays: always for a summary, else if its message stays."""
-    return seq is None or bool(common(((seq, seq + 1),), retained))
+    return seq is None or bool(views.common(((seq, seq + 1),), retained))
 
 
 _log = logging.getLogger("siltstone")
@@ -217,8 +193,8 @@ class Entering:
         call: The call that appends them.
     """
 
-    items: Sequence[Item]
-    version: SessionVersion
+    items: Sequence[views.Item]
+    version: logs.SessionVersion
     usage: Any
     call: Call
 
@@ -227,7 +203,7 @@ def commit(
     core: SessionCore,
     compaction: Compaction,
     *,
-    read: View,
+    read: views.View,
     redactions: int,
     at: int,
     policy: Compactor,
@@ -266,7 +242,7 @@ def commit(
 def _commit(
     core: SessionCore,
     compaction: Compaction,
-    read: View,
+    read: views.View,
     at: int,
     policy: Compactor,
     trigger: Trigger,
@@ -287,7 +263,7 @@ def _commit(
     end = len(compaction.messages) - len(compaction.injected)
     view = state.view.rewritten(compaction.messages[:end], len(read), created_at)
     kept = view.items()[:end]
-    stored, new = view_items(kept)
+    stored, new = views.view_items(kept)
     next_seq = state.end - (len(state.view) - len(read))
     leaving = _leaving(compaction, read, new)
     entries: Sequence[Entry] = ()
@@ -295,14 +271,14 @@ def _commit(
         entries = rows.entries(leaving, index_tools=core.index_tools, within=read, redacting=core.redacting)
         if core.retention is not None and core.retention.once:
             entries = only_new(core.store, core.session_id, entries)
-    still_shown = union((item.message.seq, item.message.seq + 1) for item in kept if _is_of_log(item))
+    still_shown = views.union((item.message.seq, item.message.seq + 1) for item in kept if _is_of_log(item))
     row = rows.compaction_row(
         compaction,
         policy,
         trigger,
         view=stored,
         new=[*new, *(state.view.measured(message, created_at) for message in compaction.asides)],
-        covers=minus(line_of(core.rows, content_of(state.head), next_seq), still_shown),
+        covers=views.minus(views.line_of(core.rows, views.content_of(state.head), next_seq), still_shown),
         next_seq=next_seq,
         tokens=tokens,
         messages_before=len(read),
@@ -352,7 +328,9 @@ def _commit(
     return receipt.compaction_id, len(entries), len(leaving), lost
 
 
-def _as_appended(core: SessionCore, state: SessionState, read: View, entering: Entering) -> SessionState:
+def _as_appended(
+    core: SessionCore, state: views.SessionState, read: views.View, entering: Entering
+) -> views.SessionState:
     """*state* as it is after an append of the entering messages."""
     clock, error = core.heard(entering.usage, state)
     version = state.version._replace(next_seq=state.end + len(entering.items))
@@ -369,7 +347,7 @@ def stale(core: SessionCore) -> StoreConflictError:
     )
 
 
-def _leaving(compaction: Compaction, read: View, new: Sequence[Item]) -> list[Item]:
+def _leaving(compaction: Compaction, read: views.View, new: Sequence[views.Item]) -> list[views.Item]:
     """The messages that searches find from now on: discarded messages, and originals of new substitutes."""
     items = {id(item.message): item for item in read}
     leaving = [items[id(message)] for message in compaction.discarded]
@@ -402,26 +380,26 @@ def inject(core: SessionCore, messages: Sequence[Message], created_at: int) -> N
     core.pending = None
 
 
-def _check_pins(compaction: Compaction, state: SessionState) -> None:
+def _check_pins(compaction: Compaction, state: views.SessionState) -> None:
     """Raises StoreConflictError if a discarded message was pinned while the summary was written."""
     for message in compaction.discarded:
         if message.seq in state.clock.pins and is_at(message, message.seq):
             raise StoreConflictError(f"message {message.seq} was pinned meanwhile; nothing was written")
 
 
-def _row_of(receipt: CommitReceipt, parent: int | None, row: NewCompaction) -> CompactionRow:
+def _row_of(receipt: logs.CommitReceipt, parent: int | None, row: logs.NewCompaction) -> logs.CompactionRow:
     committed = rows.committed(row, receipt.derived_ids)
-    return CompactionRow(receipt.compaction_id, parent, committed, receipt.derived_ids)
+    return logs.CompactionRow(receipt.compaction_id, parent, committed, receipt.derived_ids)
 
 
-def _is_of_log(item: Item) -> bool:
+def _is_of_log(item: views.Item) -> bool:
     return item.message.provenance != "compaction_summary"
 
 
 # Moves the current view: commits a branch, and undoes a compaction or a branch.
 
 
-def undo(core: SessionCore, call: Call) -> CompactionRow | None:
+def undo(core: SessionCore, call: Call) -> logs.CompactionRow | None:
     """Undoes the last compaction or branch, and restores the view before it. Returns the undone row.
 
     *call* comes from :class:`Calls`; its key is empty, or has the id of the row that is to be undone. The
@@ -437,13 +415,13 @@ def undo(core: SessionCore, call: Call) -> CompactionRow | None:
     return undone
 
 
-def _undo(core: SessionCore, call: Call) -> tuple[CompactionRow | None, CacheBroken | None]:
+def _undo(core: SessionCore, call: Call) -> tuple[logs.CompactionRow | None, CacheBroken | None]:
     core.check_open()
     state = core.followed()
     if state.deleted:
         raise dropped(core, "no compaction can be undone")
     if call.write_id and core.rows.state().write_id == call.write_id:
-        undone: CompactionRow = call.answer  # of an interrupted undo that had become durable
+        undone: logs.CompactionRow = call.answer  # of an interrupted undo that had become durable
         return undone, None
     step = step_back(core.rows, state)
     last = None if step is None or step.undone is None else step.undone.compaction_id
@@ -460,8 +438,8 @@ def _undo(core: SessionCore, call: Call) -> tuple[CompactionRow | None, CacheBro
     call.answer = step.undone
     if not step.is_step_back:
         return step.undone, rewrite(core, state, step, (), call=call)[1]
-    items = load(core.rows, state.view, step.parent, state.end)
-    view = View(state.view.rule, live(state.view, items))
+    items = views.load(core.rows, state.view, step.parent, state.end)
+    view = views.View(state.view.rule, live(state.view, items))
     whole = unchanged(core, state.view, view)
     clock = state.clock.rewritten(whole)
     call.write_id = write_id = core.pend()
@@ -477,12 +455,12 @@ def _undo(core: SessionCore, call: Call) -> tuple[CompactionRow | None, CacheBro
 
 def rewrite(
     core: SessionCore,
-    state: SessionState,
+    state: views.SessionState,
     step: Step,
-    new: Sequence[Item],
+    new: Sequence[views.Item],
     usage: Any = None,
     call: Call | None = None,
-) -> tuple[CommitReceipt, CacheBroken | None]:
+) -> tuple[logs.CommitReceipt, CacheBroken | None]:
     """Commits *step* as the current view, with *new* after it.
 
     *usage* is that of the model call whose answer *new* ends with. The caller tells the event.
@@ -498,7 +476,7 @@ def rewrite(
     if step.withdrawn and core.indexed:
         spans = stood_for(core.rows, step.base) if step.base else ()
         entries = rows.entries(
-            originals(core.rows, view, spans), index_tools=core.index_tools, redacting=core.redacting
+            views.originals(core.rows, view, spans), index_tools=core.index_tools, redacting=core.redacting
         )
     parent = None if step.parent is None else step.parent.compaction_id
     written = core.message_rows(new, view)
@@ -518,7 +496,7 @@ def rewrite(
     )
     if receipt.version is None:
         raise dropped(core, "its view cannot be changed")
-    head = CompactionRow(receipt.compaction_id, parent, row)
+    head = logs.CompactionRow(receipt.compaction_id, parent, row)
     core.state = replace(
         state,
         version=receipt.version,
@@ -542,9 +520,9 @@ def dropped(core: SessionCore, why: str) -> SessionDroppedError:
     )
 
 
-def _gone(core: SessionCore, state: SessionState, row: NewCompaction) -> list[int]:
+def _gone(core: SessionCore, state: views.SessionState, row: logs.NewCompaction) -> list[int]:
     """The messages that leave the line with *row*, if requests may have made entries of them; else none."""
     if core.requests.last is None:
         return []
-    before = line_of(core.rows, content_of(state.head), state.end)
-    return numbers(minus(before, line_of(core.rows, row, state.end)))
+    before = views.line_of(core.rows, views.content_of(state.head), state.end)
+    return views.numbers(views.minus(before, views.line_of(core.rows, row, state.end)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from siltstone.compaction.base import Checkpoint, Compactor, State
 from siltstone.errors import CompactionNotFoundError, ConfigError, refuse
@@ -16,7 +16,7 @@ from siltstone.messages import RawMessage
 from siltstone.session.committing import BRANCH, UNDO
 from siltstone.session.core import SessionCore
 from siltstone.session.policy_history import written_by_run
-from siltstone.session.rows import RuleSpan, rules_in, seconds_of, threshold_of, usage_of, window_of
+from siltstone.session.rows import RuleSpan, notes_of, usage_of
 from siltstone.session.state import RangeSet, all_derived, covered, line_of, minus, union
 from siltstone.tools.base import Tool
 from siltstone.tools.context import chronicle
@@ -181,24 +181,25 @@ def _covers(core: SessionCore, row: CompactionRow, parent: NewCompaction | None)
     return minus(before, line_of(core.rows, compaction, compaction.next_seq))
 
 
+_SAME_IN_ROW: Final = (
+    "policy", "reason", "tokens_before", "tokens_after", "messages_before", "messages_after"
+)  # fmt: skip
+
+
 def _record(
     core: SessionCore, row: CompactionRow, parent: NewCompaction | None, brought: list[Derived], undone: bool
 ) -> CompactionRecord:
     compaction = row.compaction
     summaries = [each for each in brought if each.kind == "summary"]
-    threshold, reserved = threshold_of(compaction)
+    notes = notes_of(compaction)
+    threshold, reserved = notes.get("due", (None, 0))
     return CompactionRecord(
         id=row.compaction_id,
         parent=row.parent,
-        policy=compaction.policy,
-        reason=compaction.reason,
         covers=_covers(core, row, parent),
         level=max((each.level for each in summaries), default=0),
         summary="\n\n".join(each.raw for each in summaries),
-        tokens_before=compaction.tokens_before,
-        tokens_after=compaction.tokens_after,
-        messages_before=compaction.messages_before,
-        messages_after=compaction.messages_after,
+        **{name: getattr(compaction, name) for name in _SAME_IN_ROW},
         usage=tuple(usage_of(compaction)),
         created_at=datetime_from(compaction.created_at),
         degraded=any(each.degraded for each in summaries),
@@ -208,12 +209,12 @@ def _record(
             SummaryRecord(each.raw, each.covers, each.level, each.redacted) for each in summaries
         ),
         state=json.loads(compaction.state) if compaction.state else None,
-        seconds=seconds_of(compaction),
-        rules=tuple(rules_in(compaction)),
+        seconds=notes["ms"] / 1e3 if "ms" in notes else None,
+        rules=tuple((start, end, rule) for start, end, rule in notes.get("rules", ())),
         threshold=threshold,
         reserved_tokens=reserved,
-        context_window=window_of(compaction),
-        suspect=bool(compaction.notes and json.loads(compaction.notes).get("suspect")),
+        context_window=notes.get("window"),
+        suspect=bool(notes.get("suspect")),
     )
 
 

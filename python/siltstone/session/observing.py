@@ -8,39 +8,19 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any, Literal, TypeAlias
 
+from siltstone import messages as chat
 from siltstone.errors import HistoryConflictError, refuse
 from siltstone.events import CacheBroken, ForgottenReturned, HistoryBranched, HistoryContinued
 from siltstone.hooks import notify
 from siltstone.memory.log import Derived
-from siltstone.messages import (
-    Message,
-    RawMessage,
-    RepairedMessage,
-    SubstituteMessage,
-    decode,
-    read_message,
-    unmarked,
-)
+from siltstone.messages import Message, RawMessage
 from siltstone.messages.message import RULE_ROLES
 from siltstone.recall import is_recalled, may_be_recalled
-from siltstone.session import committing
+from siltstone.session import committing, state as views
 from siltstone.session.committing import dropped, rewrite
 from siltstone.session.core import SessionCore
 from siltstone.session.counters import CompactionClock
 from siltstone.session.host_list import HostList, Seen, has_cache_marks, is_rule, leading, without_cache_marks
-from siltstone.session.state import (
-    Item,
-    RangeSet,
-    SessionState,
-    View,
-    content_of,
-    count,
-    has,
-    line_of,
-    minus,
-    union,
-    within,
-)
 
 _log = logging.getLogger("siltstone")
 
@@ -76,12 +56,12 @@ def _observe(
     host, events = _host(core, state), list[Any]()
     summaries = host.summaries(raws)
     all_seen = host.originals(raws, {*summaries, *_recalled(raws)})
-    line = line_of(core.rows, content_of(state.head), state.end)
+    line = views.line_of(core.rows, views.content_of(state.head), state.end)
     said, run = host.said(line), state.clock.run_of(line[-1][1] if line else 0)
     seen = host.placed(all_seen, said)
     now_covered = state.head.compaction.covers if state.head else ()
-    covered = union(*(covers or now_covered for covers in summaries.values()))
-    in_view = host.said(minus(line, covered)) if summaries else said
+    covered = views.union(*(covers or now_covered for covers in summaries.values()))
+    in_view = host.said(views.minus(line, covered)) if summaries else said
     known = host.followed(seen, said, in_view, run)
     is_unrelated = known is None and host.is_unrelated(seen, said)
     has_rules_alone = bool(raws) and len(raws) == leading(raws)
@@ -90,10 +70,10 @@ def _observe(
     elif known is None and seen and not summaries and _begins_run(core, is_unrelated):
         known, run = [], state.end
         state = replace(state, clock=state.clock.begun(run))
-    retained: RangeSet | None = None
+    retained: views.RangeSet | None = None
     if known is None:
         known, retained = _kept_in_branch(core, state, raws, seen, line, run, covered if summaries else None)
-        _check_branch(core, raws, on_conflict, minus(covered, line), state)
+        _check_branch(core, raws, on_conflict, views.minus(covered, line), state)
         if state.own_end != state.end:
             raise core.conflict(state)
     else:
@@ -158,13 +138,13 @@ def _begins_run(core: SessionCore, is_unrelated: bool) -> bool:
 
 def _kept_in_branch(
     core: SessionCore,
-    state: SessionState,
+    state: views.SessionState,
     raws: Sequence[RawMessage],
     seen: Sequence[Seen],
-    line: RangeSet,
+    line: views.RangeSet,
     run: int,
-    covered: RangeSet | None,
-) -> tuple[list[int], RangeSet]:
+    covered: views.RangeSet | None,
+) -> tuple[list[int], views.RangeSet]:
     """The messages of the log that *seen* begins with, and all that stay in the branch that *seen* begins.
 
     *covered* are the messages behind the summaries of the list; None of a list without summaries.
@@ -174,7 +154,7 @@ def _kept_in_branch(
     """
     host = _host(core, state)
     said, of_run = host.said(line), host.said(line, run)
-    known = of_run if covered is None else host.said(minus(line, covered))
+    known = of_run if covered is None else host.said(views.minus(line, covered))
     start, end = host.shared(seen, known)
     if covered is None:
         of_line = host.shared(seen, said)
@@ -196,8 +176,8 @@ def _kept_in_branch(
             session_id=core.session_id,
             logged=state.end,
         )
-    kept = within(line, 0, known[end]) if end < len(known) else line
-    return known[end - start : end], union(covered or (), kept)
+    kept = views.within(line, 0, known[end]) if end < len(known) else line
+    return known[end - start : end], views.union(covered or (), kept)
 
 
 def _count_unrelated(core: SessionCore, *, is_unrelated: bool) -> None:
@@ -213,14 +193,16 @@ def _count_unrelated(core: SessionCore, *, is_unrelated: bool) -> None:
         )
 
 
-def _host(core: SessionCore, state: SessionState) -> HostList:
+def _host(core: SessionCore, state: views.SessionState) -> HostList:
     """The part of *state* that is about the host's list: nothing, before the first list."""
     if state.host is not None:
         return state.host
     return HostList(clean=None if core.redacting is None else core.redacting.raw)
 
 
-def _continued(core: SessionCore, state: SessionState, raws: Sequence[RawMessage], usage: Any) -> int | None:
+def _continued(
+    core: SessionCore, state: views.SessionState, raws: Sequence[RawMessage], usage: Any
+) -> int | None:
     """Appends the rest of a list that begins with the last list. None if *raws* is no such list.
 
     The log has the whole last list, so only the messages after it are compared. All of them must be new. A
@@ -271,7 +253,7 @@ def _recalled(raws: Sequence[RawMessage]) -> list[int]:
     return [
         place
         for place, raw in enumerate(raws)
-        if may_be_recalled(raw) and is_recalled(read_message(raw, place))
+        if may_be_recalled(raw) and is_recalled(chat.read_message(raw, place))
     ]
 
 
@@ -290,7 +272,7 @@ def _new(
             new[each.place] = each.raw
         elif each.is_tied:
             (row,) = core.rows.read(each.was[0], each.was[0] + 1)
-            new[each.place] = RepairedMessage(decode(row.raw))
+            new[each.place] = chat.RepairedMessage(chat.decode(row.raw))
         else:
             out.add(each.place)
     return [new[place] for place in sorted(new)], out
@@ -310,10 +292,10 @@ class _Current:
     def __init__(
         self,
         core: SessionCore,
-        state: SessionState,
+        state: views.SessionState,
         raws: Sequence[RawMessage],
         known: Mapping[int, Seen],
-        retained: RangeSet | None = None,
+        retained: views.RangeSet | None = None,
     ) -> None:
         """Compares the system messages of *raws* with those of the view.
 
@@ -331,7 +313,7 @@ class _Current:
             for message in read
             if message.role in RULE_ROLES
             and message.provenance == "original"
-            and (retained is None or has(retained, message.seq))
+            and (retained is None or views.has(retained, message.seq))
         }
         self._alike = {seq for seq, each in known.items() if host.is_alike(each, seq)}
         self._raws = {
@@ -357,9 +339,9 @@ class _Current:
         self.new = {place: raws[place] for place in places if place not in found}
         self._front = [(found.get(place), raws[place]) for place in places[:first]]
 
-    def items(self, view: View, *, moves: bool = True) -> list[Item]:
+    def items(self, view: views.View, *, moves: bool = True) -> list[views.Item]:
         """The items of *view* with the current objects; with *moves*, in the host's order."""
-        front, rest = dict[int, Item](), list[Item]()
+        front, rest = dict[int, views.Item](), list[views.Item]()
         order = {id(raw) if seq is None else seq: place for place, (seq, raw) in enumerate(self._front)}
         for item in view.items():
             message, item = item.message, self._current(view, item)
@@ -374,20 +356,20 @@ class _Current:
                 front[place] = item
         return [*(front[place] for place in sorted(front)), *rest]
 
-    def _current(self, view: View, item: Item) -> Item:
+    def _current(self, view: views.View, item: views.Item) -> views.Item:
         """*item* with the host's object; without marks of a cache, if the list has no such message."""
         known, message = item.message.raw, item.message
         raw = self._raws.get(message.seq) if item.derived_id is None else None
         is_dropped = raw is None and message.seq < self._end
         if is_dropped and isinstance(known, dict) and has_cache_marks(known):
             raw = without_cache_marks(known)
-            if isinstance(known, SubstituteMessage):
-                raw = SubstituteMessage(raw, known.kind)
+            if isinstance(known, chat.SubstituteMessage):
+                raw = chat.SubstituteMessage(raw, known.kind)
         if raw is None or raw is known or raw == known:
             return item
         if message.seq in self._alike and not _differ_in_marks_alone(raw, known):
             return item  # the host's object was changed in place, and is still the same message
-        shown = read_message(raw, message.seq, provenance=message.provenance)
+        shown = chat.read_message(raw, message.seq, provenance=message.provenance)
         return view.measured(shown, item.created_at, item.derived_id)
 
 
@@ -401,13 +383,13 @@ def _is_rule_of_log(message: Message) -> bool:
     return message.role in RULE_ROLES and message.provenance == "original"
 
 
-def _learn(core: SessionCore, state: SessionState, raws: Sequence[RawMessage]) -> SessionState:
+def _learn(core: SessionCore, state: views.SessionState, raws: Sequence[RawMessage]) -> views.SessionState:
     """Updates the host list by the new rows of the log, and looks up the summaries among *raws*."""
     host = _host(core, state)
     if host.is_outdated:
         forgotten, log = core.rows.forgotten(), core.redacted_rows(0, state.end)
         gone = core.rows.derived([-place for place, _ in forgotten if place < 0])
-        covers = {-row.derived_id: union(row.covers) for row in gone}
+        covers = {-row.derived_id: views.union(row.covers) for row in gone}
         summaries = [(covers[place], each) for place, each in forgotten if place < 0]
         messages = [(place, each) for place, each in forgotten if place >= 0]
         host = host.relearned(log, messages, summaries, core.rows.salt())
@@ -423,7 +405,7 @@ def _learn(core: SessionCore, state: SessionState, raws: Sequence[RawMessage]) -
 def _derived_like(core: SessionCore, texts: Sequence[str]) -> list[list[Derived]]:
     """The derived rows with each of *texts*, or with the text without its mark: renewed texts have none."""
     found = core.rows.derived_like(texts)
-    bare = {text: unmarked(text) for text, rows in zip(texts, found, strict=True) if not rows}
+    bare = {text: chat.unmarked(text) for text, rows in zip(texts, found, strict=True) if not rows}
     asked = [text for text in bare if bare[text] != text]
     known = dict(zip(asked, core.rows.derived_like([bare[text] for text in asked]), strict=True))
     return [rows or known.get(text, []) for text, rows in zip(texts, found, strict=True)]
@@ -433,8 +415,8 @@ def _check_branch(
     core: SessionCore,
     raws: Sequence[RawMessage],
     on_conflict: OnConflict,
-    foreign: RangeSet,
-    state: SessionState,
+    foreign: views.RangeSet,
+    state: views.SessionState,
 ) -> None:
     """Raises HistoryConflictError for a rewritten past, if the session may not or cannot follow it."""
     if on_conflict == "branch" and raws and not foreign:
@@ -453,17 +435,17 @@ def _check_branch(
 
 def _branch(
     core: SessionCore,
-    state: SessionState,
-    retained: RangeSet,
+    state: views.SessionState,
+    retained: views.RangeSet,
     raws: Sequence[RawMessage],
     usage: Any,
     position: int,
 ) -> list[HistoryBranched | CacheBroken]:
     """Commits a branch: the view keeps *retained*, and *raws* follow it. Returns the events."""
     step = committing.branch(core.rows, state, retained)
-    left = minus(line_of(core.rows, content_of(state.head), state.end), retained)
+    left = views.minus(views.line_of(core.rows, views.content_of(state.head), state.end), retained)
     receipt, lost = rewrite(core, state, step, core.measured(raws, state), usage)
     branched = HistoryBranched(
-        core.session_id, receipt.compaction_id, position, count(retained), count(left), len(raws)
+        core.session_id, receipt.compaction_id, position, views.count(retained), views.count(left), len(raws)
     )
     return [branched] if lost is None else [branched, lost]

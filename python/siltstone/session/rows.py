@@ -5,25 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
 
+from siltstone import messages as chat
 from siltstone.compaction.base import Compaction, Compactor, Trigger
 from siltstone.llm import UsageRecord
 from siltstone.memory import log
 from siltstone.memory.database_log import entry_of, entry_with
 from siltstone.memory.entry import Entry
-from siltstone.messages import (
-    Message,
-    OwnTools,
-    SubstituteMessage,
-    SummaryMessage,
-    decode,
-    encode,
-    indexable_text,
-    opens_turn,
-    read_message,
-    read_summary,
-)
+from siltstone.messages import Message
 from siltstone.messages.message import RULE_ROLES
 from siltstone.session.host_list import unmarked_text
 from siltstone.session.redaction import Redacting
@@ -70,7 +60,7 @@ def rules_of(read: Sequence[Message], compaction: Compaction, trigger: Trigger) 
     tail = len(read)  # the messages that stay from here on are the newest without a gap
     while tail and id(read[tail - 1]) not in gone:
         tail -= 1
-    request = next((each for each in reversed(read) if opens_turn(each)), None)
+    request = next((each for each in reversed(read) if chat.opens_turn(each)), None)
     found: list[RuleSpan] = []
     since, until, last = 0, -1, _OLDER  # the span that the next message may go on with
     is_chosen = False
@@ -122,19 +112,19 @@ def derived_row(item: Item, *, degraded: bool) -> log.NewDerived:
     """A summary or a substitute as a new row of the log, which has no cache marks: a host moves them."""
     message = item.message
     if message.provenance == "compaction_summary":
-        level = message.raw.level if isinstance(message.raw, SummaryMessage) else 1
+        level = message.raw.level if isinstance(message.raw, chat.SummaryMessage) else 1
         return log.NewDerived("summary", message.text, covers=message.covers, level=level, degraded=degraded)
     return log.NewDerived(
-        "substitute", unmarked_text(encode(message.raw)), seq=message.seq, dialect=message.dialect
+        "substitute", unmarked_text(chat.encode(message.raw)), seq=message.seq, dialect=message.dialect
     )
 
 
 def derived_item(row: log.Derived) -> Message:
     """A summary or a substitute read back from the log."""
     if row.kind == "summary":
-        return read_summary(SummaryMessage(row.raw, row.covers, row.level), row.covers)
-    raw = SubstituteMessage(decode(row.raw), "stored")
-    return read_message(raw, row.seq or 0, dialect=row.dialect, provenance="substitute")
+        return chat.read_summary(chat.SummaryMessage(row.raw, row.covers, row.level), row.covers)
+    raw = chat.SubstituteMessage(chat.decode(row.raw), "stored")
+    return chat.read_message(raw, row.seq or 0, dialect=row.dialect, provenance="substitute")
 
 
 def entries(
@@ -149,7 +139,7 @@ def entries(
     *within* are messages in order, including *items*, by default *items* alone. A call of siltstone's own
     tools among them tells which results belong to these tools. *redacting* removes secrets from the texts.
     """
-    tools, chosen = OwnTools(), list(items)
+    tools, chosen = chat.OwnTools(), list(items)
     own = {
         id(item): tools.parts_of(item.message)
         for item in (chosen if within is None else within)
@@ -177,7 +167,7 @@ class _Entries(Sequence[Entry]):
         self._messages: list[Message] = []
         self._times: list[int] = []
         for item in items:
-            text = indexable_text(item.message, index_tools=index_tools, own=own.get(id(item)))
+            text = chat.indexable_text(item.message, index_tools=index_tools, own=own.get(id(item)))
             if text and not text.isspace():
                 self._texts.append(text)
                 self._messages.append(item.message)
@@ -285,18 +275,6 @@ def _notes(
     return json.dumps(told, separators=(",", ":"))
 
 
-def rules_in(row: log.NewCompaction) -> list[RuleSpan]:
-    """By which rule each message of the view was kept or left; empty where nobody noted it."""
-    rules = json.loads(row.notes).get("rules", ()) if row.notes else ()
-    return [(start, end, rule) for start, end, rule in rules]
-
-
-def seconds_of(row: log.NewCompaction) -> float | None:
-    """The seconds that a compaction took, up to its commit; None if unknown."""
-    spent = json.loads(row.notes).get("ms") if row.notes else None
-    return None if spent is None else float(spent / 1e3)
-
-
 def _reached(trigger: Trigger) -> tuple[int, int] | None:
     """The threshold that a figure in tokens had reached, and what counts against it beside the history."""
     if trigger.threshold is None or trigger.tokens < trigger.threshold:
@@ -304,26 +282,14 @@ def _reached(trigger: Trigger) -> tuple[int, int] | None:
     return trigger.threshold, trigger.reserved_tokens
 
 
-def threshold_of(row: log.NewCompaction) -> tuple[int | None, int]:
-    """The threshold of a compaction in tokens, and the tokens beside the history that count against it.
+def notes_of(row: log.NewCompaction) -> dict[str, Any]:
+    """How a compaction was made; empty where nobody noted it.
 
-    (None, 0) if it had no threshold, or if nobody noted it.
+    ``ms`` is the time that it took up to its commit; ``rules`` tell why a message was kept or left; ``due``
+    is the threshold in tokens, and the tokens beside the history that count against it; ``window`` is the
+    model's window; ``sizes`` are the tokens of the texts that it brought, in order.
     """
-    due = json.loads(row.notes).get("due") if row.notes else None
-    return (None, 0) if due is None else (int(due[0]), int(due[1]))
-
-
-def window_of(row: log.NewCompaction) -> int | None:
-    """The model's window in tokens at a compaction; None if unknown."""
-    window = json.loads(row.notes).get("window") if row.notes else None
-    return None if window is None else int(window)
-
-
-def sizes_of(row: log.CompactionRow) -> dict[int, int]:
-    """The tokens of the texts that a compaction brought, by their ids; empty where nobody noted them."""
-    notes = row.compaction.notes
-    sizes = json.loads(notes).get("sizes", ()) if notes else ()
-    return dict(zip(row.derived_ids, sizes, strict=False))
+    return dict(json.loads(row.notes)) if row.notes else {}
 
 
 def usage_of(row: log.NewCompaction) -> list[UsageRecord]:

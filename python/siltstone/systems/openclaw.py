@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 from weakref import WeakValueDictionary
 
+from siltstone._native import Leaving, Loose, parted
 from siltstone.archive.live import HASHED, ContextArchive
 from siltstone.compaction import checks
 from siltstone.compaction.base import Compaction, CompactionContext, Configured, Skip, Trigger
@@ -25,7 +26,6 @@ from siltstone.knowledge import KnowledgeConfig
 from siltstone.llm import Flow
 from siltstone.messages import History, Message, RawMessage, as_history
 from siltstone.messages.message import SAID
-from siltstone.messages.outline import Leaving, Loose, parted
 from siltstone.messages.own_messages import OPEN, is_recalled
 from siltstone.messages.text import without_prefixes
 from siltstone.recall import RecallConfig

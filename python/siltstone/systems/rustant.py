@@ -7,28 +7,9 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, ClassVar, Final, Literal
 
-from siltstone.compaction import checks
-from siltstone.compaction.base import (
-    Compaction,
-    CompactionContext,
-    CompactionError,
-    Configured,
-    Range,
-    Skip,
-    Trigger,
-    check_shrunk,
-)
+from siltstone.compaction import base, checks, rewrite as rewrites
 from siltstone.compaction.checks import reached_at, share_of
 from siltstone.compaction.prompts import clip, unframed
-from siltstone.compaction.rewrite import (
-    Selection,
-    joined,
-    kept_apart,
-    must_stay,
-    originals,
-    rewrite,
-    summaries_of,
-)
 from siltstone.compaction.summarise import LEAST_SUMMARY, Brief, Calls, SummarizerOverflow, summarise
 from siltstone.compaction.without_model import smart_fallback_summary
 from siltstone.knowledge import KnowledgeConfig
@@ -150,7 +131,7 @@ PROMPT = (
 )
 
 
-class WindowCompactor(Configured[WindowConfig]):
+class WindowCompactor(base.Configured[WindowConfig]):
     """Keeps the newest messages in view, and one summary of the others, which stay searchable.
 
     A run is due at any boundary if there are more messages than ``working_limit``, or if they fill 0.7 of the
@@ -169,7 +150,7 @@ class WindowCompactor(Configured[WindowConfig]):
         super().__init__(config or WindowConfig())
         self.prompt = prompt
 
-    def should_compact(self, context: CompactionContext) -> Trigger | None:
+    def should_compact(self, context: base.CompactionContext) -> base.Trigger | None:
         """The trigger, by tokens or by the number of messages; at any boundary."""
         config = self.config
         if not config.auto_summarize:
@@ -181,43 +162,49 @@ class WindowCompactor(Configured[WindowConfig]):
         due = config.due_at(context.message_count - context.fixed_count)
         return context.trigger("count", "compact", context.tokens) if due else None
 
-    def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
+    def flow(self, history: Sequence[Message], trigger: base.Trigger) -> Flow[base.Compaction | base.Skip]:
         """Summarises the oldest messages, and appends the summary to the text of the earlier one.
 
         Raises:
             CompactionError: ``no_reduction``, if a run due by tokens would not make the view smaller.
         """
         read = as_history(history)
-        loose = [at for at in originals(read) if read[at].seq not in trigger.pins]
+        loose = [at for at in rewrites.originals(read) if read[at].seq not in trigger.pins]
         if trigger.reason == "manual" and len(loose) <= LEAST_LEFT:
-            return Skip("too_few", f"{len(loose)} messages are in view, more than {LEAST_LEFT} are needed")
+            return base.Skip(
+                "too_few", f"{len(loose)} messages are in view, more than {LEAST_LEFT} are needed"
+            )
         selection = self._select(history, read, loose, trigger)
         if not selection.is_worthwhile:
-            return Skip("nothing_to_discard", f"{len(loose)} messages are within the limits")
+            return base.Skip("nothing_to_discard", f"{len(loose)} messages are within the limits")
         config = self.config
         calls = Calls(config, trigger.model_calls, temperature=config.summary_temperature)
-        earlier = "\n\n".join(unframed(each.text, WINDOW_PREFIX).strip() for each in summaries_of(read))
+        earlier = "\n\n".join(
+            unframed(each.text, WINDOW_PREFIX).strip() for each in rewrites.summaries_of(read)
+        )
         summary, degraded = yield from self._summary(selection, earlier, calls, trigger)
-        compaction = rewrite(
+        compaction = rewrites.rewrite(
             history, selection, summary, WINDOW_PREFIX, usage=tuple(calls.usage), degraded=degraded
         )
         if trigger.reason == "history_tokens":
-            check_shrunk(self._token_rule, history, compaction)
+            base.check_shrunk(self._token_rule, history, compaction)
         return compaction
 
     def _select(
-        self, history: Sequence[Message], read: History, loose: list[int], trigger: Trigger
-    ) -> Selection:
+        self, history: Sequence[Message], read: History, loose: list[int], trigger: base.Trigger
+    ) -> rewrites.Selection:
         """A selection that retains the newest messages: as many as the limit leaves, or fewer large ones."""
-        fixed = must_stay(read, trigger.pins)
+        fixed = rewrites.must_stay(read, trigger.pins)
         left = self.config.left if trigger.reason == "count" else self.config.working_limit
         count = min(len(loose), left)
         if trigger.reason == "history_tokens" and trigger.context_window is not None:
             count = self._fitting(read, loose, count, fixed, trigger)
         newest = loose[len(loose) - count :]
-        return kept_apart(history, read, {*fixed, *newest})
+        return rewrites.kept_apart(history, read, {*fixed, *newest})
 
-    def _fitting(self, read: History, loose: list[int], count: int, fixed: set[int], trigger: Trigger) -> int:
+    def _fitting(
+        self, read: History, loose: list[int], count: int, fixed: set[int], trigger: base.Trigger
+    ) -> int:
         """The number of the newest messages, at most *count*, that fit the target; at least 1."""
         window = trigger.context_window or 0
         target = self.config.target(window) - trigger.reserved_tokens
@@ -233,7 +220,7 @@ class WindowCompactor(Configured[WindowConfig]):
         return max(1, taken)
 
     def _summary(
-        self, selection: Selection, earlier: str, calls: Calls, trigger: Trigger
+        self, selection: rewrites.Selection, earlier: str, calls: Calls, trigger: base.Trigger
     ) -> Flow[tuple[str, bool]]:
         """The text of the new summary, and whether the fallback wrote its newest part."""
         config = self.config
@@ -256,7 +243,7 @@ class WindowCompactor(Configured[WindowConfig]):
         degraded = False
         try:
             text = yield from summarise(told, brief, calls)
-        except (CompactionError, SummarizerOverflow):
+        except (base.CompactionError, SummarizerOverflow):
             text, degraded, appends = smart_fallback_summary(new, config.fallback_bytes), True, True
         text = text or "The messages held no text."
         if appends and earlier:
@@ -264,7 +251,7 @@ class WindowCompactor(Configured[WindowConfig]):
             text = f"{clip(earlier, max(0, room), self._token_rule)}\n\n{text}".lstrip()
         return clip(text, budget, self._token_rule), degraded
 
-    def _budget(self, trigger: Trigger) -> int:
+    def _budget(self, trigger: base.Trigger) -> int:
         """The maximum tokens of the summary in view: the budget, but at most an eighth of the window."""
         budget = self.config.summary_budget_tokens
         return budget if trigger.context_window is None else max(1, min(budget, trigger.context_window // 8))
@@ -280,9 +267,9 @@ class Tiers:
         long_term: All older messages outside the view.
     """
 
-    working: tuple[Range, ...]
-    short_term: tuple[Range, ...]
-    long_term: tuple[Range, ...]
+    working: tuple[base.Range, ...]
+    short_term: tuple[base.Range, ...]
+    long_term: tuple[base.Range, ...]
 
     def of(self, seq: int) -> Literal["working", "short_term", "long_term"] | None:
         """The tier of message *seq*; None if there is no such message."""
@@ -307,11 +294,11 @@ def tiers(view: Iterable[Message], next_seq: int, short_term_limit: int = 100) -
     return Tiers(_ranges(sorted(shown)), _ranges(left[border:]), _ranges(left[:border]))
 
 
-def _ranges(numbers: Sequence[int]) -> tuple[Range, ...]:
-    return joined((number, number + 1) for number in numbers)
+def _ranges(numbers: Sequence[int]) -> tuple[base.Range, ...]:
+    return rewrites.joined((number, number + 1) for number in numbers)
 
 
-def _within(ranges: Sequence[Range], seq: int) -> bool:
+def _within(ranges: Sequence[base.Range], seq: int) -> bool:
     return any(start <= seq < end for start, end in ranges)
 
 

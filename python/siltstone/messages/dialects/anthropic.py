@@ -6,28 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from siltstone.messages.dialects.base import (
-    HEALED,
-    NO_RESULT,
-    STRANDED,
-    Faults,
-    Fields,
-    Finding,
-    Ledger,
-    Placed,
-    arguments_text,
-    calls_of,
-    has_blank_text,
-    identifier,
-    known_parts,
-    nth_call,
-    opaque_size,
-    quotations,
-    read_content,
-    result_parts,
-    string,
-    text_of,
-)
+from siltstone.messages.dialects import base
 from siltstone.messages.groups import is_reasoning
 from siltstone.messages.message import (
     RULE_ROLES,
@@ -60,40 +39,40 @@ def is_result(kind: str) -> bool:
     return kind.endswith("tool_result")
 
 
-def read(fields: Fields) -> tuple[Role, tuple[Part, ...]]:
+def read(fields: base.Fields) -> tuple[Role, tuple[Part, ...]]:
     """The role and the parts of a message."""
-    return ROLES[fields["role"]], read_content(fields.get("content"), "content", _read_block)
+    return ROLES[fields["role"]], base.read_content(fields.get("content"), "content", _read_block)
 
 
-def _read_block(kind: str, block: Fields, path: str) -> Iterable[Part]:
+def _read_block(kind: str, block: base.Fields, path: str) -> Iterable[Part]:
     if kind == "tool_result":
         failed = block.get("is_error") is True
-        call_id = identifier(block.get("tool_use_id"))
-        return result_parts(call_id, None, block.get("content"), f"{path}.content", is_error=failed)
+        call_id = base.identifier(block.get("tool_use_id"))
+        return base.result_parts(call_id, None, block.get("content"), f"{path}.content", is_error=failed)
     if kind in CALLS:
-        arguments = arguments_text(block.get("input"))
-        call_id, name = identifier(block.get("id")), identifier(block.get("name"))
+        arguments = base.arguments_text(block.get("input"))
+        call_id, name = base.identifier(block.get("id")), base.identifier(block.get("name"))
         return (Part("tool_call", "", call_id, name, arguments),)
     if kind == "thinking":
-        thought = string(block, "thinking", path)
-        return (Part("reasoning", thought, size=opaque_size(block, "signature")),)
+        thought = base.string(block, "thinking", path)
+        return (Part("reasoning", thought, size=base.opaque_size(block, "signature")),)
     if kind == "redacted_thinking":
-        return (Part("reasoning", size=opaque_size(block, "data")),)
+        return (Part("reasoning", size=base.opaque_size(block, "data")),)
     if kind == "compaction":
-        return (Part("compaction", text_of(block)),)
+        return (Part("compaction", base.text_of(block)),)
     if is_result(kind):
         return _server_result(block, path)
-    return known_parts(kind, block)
+    return base.known_parts(kind, block)
 
 
-def _server_result(block: Fields, path: str) -> Iterable[Part]:
+def _server_result(block: base.Fields, path: str) -> Iterable[Part]:
     """The result of a tool that the provider ran: an object or a list of objects, in many shapes."""
     content = block.get("content")
     outcome = as_fields(content)
     kind = outcome.get("type") if outcome is not None else None
     failed = block.get("is_error") is True or (isinstance(kind, str) and kind.endswith("_error"))
-    return result_parts(
-        identifier(block.get("tool_use_id")), None, content, f"{path}.content", is_error=failed
+    return base.result_parts(
+        base.identifier(block.get("tool_use_id")), None, content, f"{path}.content", is_error=failed
     )
 
 
@@ -105,14 +84,14 @@ def _server_result(block: Fields, path: str) -> Iterable[Part]:
 # user's next turn. If the provider runs the tool, they stand in the same turn of the assistant.
 
 
-def check(history: Placed, pending_ok: bool) -> Iterator[Finding]:
+def check(history: base.Placed, pending_ok: bool) -> Iterator[base.Finding]:
     """The findings, in no order."""
     yield from _systems(history)
     spoken = [(position, message) for position, message in history if message.role not in RULE_ROLES]
     if spoken and spoken[0][1].role == "assistant":
-        yield Finding(spoken[0][0], "first-role", "the first message must be the user's")
+        yield base.Finding(spoken[0][0], "first-role", "the first message must be the user's")
     yield from _empty(history, spoken)
-    ledger = Ledger(unique=True)
+    ledger = base.Ledger(unique=True)
     runs = [list(run) for _, run in groupby(spoken, lambda placed: placed[1].role == "assistant")]
     for run in runs:
         is_last = run is runs[-1] and pending_ok
@@ -124,31 +103,33 @@ def check(history: Placed, pending_ok: bool) -> Iterator[Finding]:
         yield from ledger.close()
 
 
-def _systems(history: Placed) -> Iterator[Finding]:
+def _systems(history: base.Placed) -> Iterator[base.Finding]:
     leading = True
     for position, message in history:
         if message.role not in RULE_ROLES:
             leading = False
         elif not leading:
-            yield Finding(position, "system-place", "system text must stand before all other messages")
+            yield base.Finding(position, "system-place", "system text must stand before all other messages")
 
 
-def _empty(history: Placed, spoken: Placed) -> Iterator[Finding]:
+def _empty(history: base.Placed, spoken: base.Placed) -> Iterator[base.Finding]:
     for position, message in history:
         opening = spoken and position == spoken[-1][0] and message.role == "assistant"
-        if has_blank_text(message) and not (opening and not message.parts):
+        if base.has_blank_text(message) and not (opening and not message.parts):
             said = "it has no content" if not message.parts else "a text in it is blank"
-            yield Finding(position, "empty-content", said)
+            yield base.Finding(position, "empty-content", said)
 
 
-def _assistant(run: Placed, ledger: Ledger, is_last: bool) -> Iterator[Finding]:
+def _assistant(run: base.Placed, ledger: base.Ledger, is_last: bool) -> Iterator[base.Finding]:
     """Checks a turn of the assistant: its calls, and the results of tools that the provider ran."""
     for position, message in run:
         calls = results = 0
         for part in message.parts:
             if part.kind == "tool_call":
                 if part.call_id is None:
-                    yield Finding(position, "missing-id", f"the call of {part.name!r} has no id", None, calls)
+                    yield base.Finding(
+                        position, "missing-id", f"the call of {part.name!r} has no id", None, calls
+                    )
                 yield from ledger.open(position, part, calls)
                 calls += 1
             elif part.kind == "tool_result":
@@ -156,10 +137,10 @@ def _assistant(run: Placed, ledger: Ledger, is_last: bool) -> Iterator[Finding]:
                 results += 1
     position, message = run[-1]
     if not is_last and message.parts and message.parts[-1].kind == "reasoning":
-        yield Finding(position, "reasoning-alone", "nothing follows the reasoning in this turn")
+        yield base.Finding(position, "reasoning-alone", "nothing follows the reasoning in this turn")
 
 
-def _user(run: Placed, ledger: Ledger, is_last: bool) -> Iterator[Finding]:
+def _user(run: base.Placed, ledger: base.Ledger, is_last: bool) -> Iterator[base.Finding]:
     """Checks a turn of the user: the results for the turn before it must come first."""
     said = False
     for position, message in run:
@@ -169,7 +150,7 @@ def _user(run: Placed, ledger: Ledger, is_last: bool) -> Iterator[Finding]:
                 found = list(ledger.answer(position, part, results))
                 if said and not found:
                     sentence = f"the result of call {part.call_id!r} stands after other content"
-                    found = [Finding(position, "result-place", sentence, part.call_id, results)]
+                    found = [base.Finding(position, "result-place", sentence, part.call_id, results)]
                 yield from found
                 results += 1
             elif part.call_id is None:  # a part with an id belongs to a result
@@ -184,16 +165,18 @@ def _user(run: Placed, ledger: Ledger, is_last: bool) -> Iterator[Finding]:
 # the provider runs is reported by the validator, and not repaired.
 
 
-def is_healed(message: Message, finding: Finding) -> bool:
+def is_healed(message: Message, finding: base.Finding) -> bool:
     """Whether :func:`mend` repairs *finding*."""
     if finding.rule == "unanswered-call":
         return _kind_of_call(message, finding.nth) == "tool_use"
     if finding.rule == "reasoning-alone":
         return is_reasoning(message)
-    return finding.rule in HEALED and message.role != "assistant"
+    return finding.rule in base.HEALED and message.role != "assistant"
 
 
-def mend(raws: Sequence[RawMessage], messages: Sequence[Message | None], faults: Faults) -> list[RawMessage]:
+def mend(
+    raws: Sequence[RawMessage], messages: Sequence[Message | None], faults: base.Faults
+) -> list[RawMessage]:
     """The history with the results of each turn at the beginning of the user's next turn."""
     mending = _Mending(faults)
     for position, (raw, message) in enumerate(zip(raws, messages, strict=True)):
@@ -208,7 +191,7 @@ def mend(raws: Sequence[RawMessage], messages: Sequence[Message | None], faults:
 class _Mending:
     """The part of the history that is already repaired, and the user's turn that is being read."""
 
-    def __init__(self, faults: Faults) -> None:
+    def __init__(self, faults: base.Faults) -> None:
         self.mended: list[RawMessage] = []
         self._faults = faults
         self._start = 0  # the beginning of the assistant's latest turn in `mended`
@@ -223,9 +206,9 @@ class _Mending:
             self._start, self._waits, self._listening = len(self.mended), 0, False
         found = self._faults.get(position, ())
         missing = [each for each in found if each.rule == "unanswered-call"]
-        self._missing += [_no_result(nth_call(message, each).call_id) for each in missing]
+        self._missing += [_no_result(base.nth_call(message, each).call_id) for each in missing]
         results = sum(part.kind == "tool_result" for part in message.parts)
-        self._waits += len(calls_of(message)) - results - len(missing)
+        self._waits += len(base.calls_of(message)) - results - len(missing)
         if not any(each.rule == "reasoning-alone" for each in found):
             self.mended.append(raw)
 
@@ -247,10 +230,10 @@ class _Mending:
                 kept.append(raw)
                 self._waits -= 0 if message is None else _results(message)
                 continue
-            self._waits -= _results(message) - sum(each.rule in STRANDED for each in found)
+            self._waits -= _results(message) - sum(each.rule in base.STRANDED for each in found)
             lifted, rest = _parted(raw, found)
             first += lifted
-            quotes += quotations(message, found)
+            quotes += base.quotations(message, found)
             if rest:
                 kept.append({**(as_fields(raw) or {}), "content": rest})
         if self._missing and not first:
@@ -264,7 +247,7 @@ class _Mending:
         self._turn, self._missing = [], []
 
 
-def _parted(raw: RawMessage, found: Sequence[Finding]) -> tuple[list[Any], list[Any]]:
+def _parted(raw: RawMessage, found: Sequence[base.Finding]) -> tuple[list[Any], list[Any]]:
     """The results of *raw* that stand too late, and its other blocks without the quoted results."""
     rules = {each.nth: each.rule for each in found}
     lifted, rest, nth = [], [], 0
@@ -286,7 +269,7 @@ def _results(message: Message) -> int:
 
 
 def _no_result(call_id: str | None) -> dict[str, Any]:
-    return {"type": "tool_result", "tool_use_id": call_id, "is_error": True, "content": NO_RESULT}
+    return {"type": "tool_result", "tool_use_id": call_id, "is_error": True, "content": base.NO_RESULT}
 
 
 def _kind_of_call(message: Message, nth: int) -> str:

@@ -5,26 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from siltstone.messages.dialects.base import (
-    HEALED,
-    NO_RESULT,
-    Faults,
-    Fields,
-    Finding,
-    Ledger,
-    Malformed,
-    Placed,
-    arguments_text,
-    calls_of,
-    identifier,
-    known_parts,
-    nth_call,
-    opaque_size,
-    quotations,
-    read_content,
-    result_parts,
-    string,
-)
+from siltstone.messages.dialects import base
 from siltstone.messages.message import Dialect, Message, Part, RawMessage, RepairedMessage, Role, as_fields
 
 NAME: Final[Dialect] = "openai.chat"
@@ -55,53 +36,57 @@ KEYS = frozenset(
 )
 
 
-def read(fields: Fields) -> tuple[Role, tuple[Part, ...]]:
+def read(fields: base.Fields) -> tuple[Role, tuple[Part, ...]]:
     """The role and the parts of a message."""
     role = ROLES[fields["role"]]
     content = fields.get("content")
     if role == "tool":
-        return role, result_parts(*answered(fields), content, "content", is_error=failed(fields))
+        return role, base.result_parts(*answered(fields), content, "content", is_error=failed(fields))
     if role != "assistant":
-        return role, read_content(content, "content", _read_block)
+        return role, base.read_content(content, "content", _read_block)
     if len(fields) == _PLAIN and content is not None:
-        return role, read_content(content, "content", _read_block)
-    said = () if content is None else read_content(content, "content", _read_block)
+        return role, base.read_content(content, "content", _read_block)
+    said = () if content is None else base.read_content(content, "content", _read_block)
     known = {part.call_id for part in said if part.kind == "tool_call"}
     calls = (call for call in _calls(fields) if call.call_id not in known)
     return role, (*_reasoning(fields), *said, *_voice(fields), *calls)
 
 
-def answered(fields: Fields) -> tuple[str | None, str | None]:
+def answered(fields: base.Fields) -> tuple[str | None, str | None]:
     """The id of the call that a result answers, and the name of its tool."""
     if fields["role"] == "toolResult":
         call_id, name = fields.get("toolCallId") or fields.get("toolUseId"), fields.get("toolName")
     else:
         call_id, name = fields.get("tool_call_id"), fields.get("name") or fields.get("tool_name")
-    return identifier(call_id), identifier(name)
+    return base.identifier(call_id), base.identifier(name)
 
 
-def failed(fields: Fields) -> bool:
+def failed(fields: base.Fields) -> bool:
     """Whether a result says that its tool failed; only OpenClaw's can."""
     return fields["role"] == "toolResult" and fields.get("isError") is True
 
 
-def called(block: Fields) -> tuple[str | None, str | None, str]:
+def called(block: base.Fields) -> tuple[str | None, str | None, str]:
     """The id, the name and the arguments of a call that is a block."""
     arguments = block.get("input") if block.get("arguments") is None else block["arguments"]
-    return identifier(block.get("id")), identifier(block.get("name")), arguments_text(arguments)
+    return (
+        base.identifier(block.get("id")),
+        base.identifier(block.get("name")),
+        base.arguments_text(arguments),
+    )
 
 
-def _read_block(kind: str, block: Fields, path: str) -> Iterable[Part]:
+def _read_block(kind: str, block: base.Fields, path: str) -> Iterable[Part]:
     if kind == "refusal":
-        return (Part("text", string(block, "refusal", path)),)
+        return (Part("text", base.string(block, "refusal", path)),)
     if kind in CALLS or kind == "tool_use":
         return (Part("tool_call", "", *called(block)),)
     if kind == "thinking" and isinstance(block.get("thinking"), str):
-        return (Part("reasoning", block["thinking"], size=opaque_size(block, "thinkingSignature")),)
-    return known_parts(kind, block)
+        return (Part("reasoning", block["thinking"], size=base.opaque_size(block, "thinkingSignature")),)
+    return base.known_parts(kind, block)
 
 
-def _reasoning(fields: Fields) -> Iterable[Part]:
+def _reasoning(fields: base.Fields) -> Iterable[Part]:
     """The reasoning of compatible servers, under ``reasoning_content`` or ``reasoning``."""
     for key in ("reasoning_content", "reasoning"):
         text = fields.get(key)
@@ -110,45 +95,45 @@ def _reasoning(fields: Fields) -> Iterable[Part]:
     return ()
 
 
-def _voice(fields: Fields) -> Iterable[Part]:
+def _voice(fields: base.Fields) -> Iterable[Part]:
     refusal = fields.get("refusal")
     if isinstance(refusal, str):
         yield Part("text", refusal)
     audio = as_fields(fields.get("audio"))
     if audio is not None:
-        yield from known_parts("audio", audio)
+        yield from base.known_parts("audio", audio)
         if isinstance(audio.get("transcript"), str):
             yield Part("other", audio["transcript"])
 
 
-def _calls(fields: Fields) -> Iterable[Part]:
+def _calls(fields: base.Fields) -> Iterable[Part]:
     calls = fields.get("tool_calls")
     if calls is not None and not isinstance(calls, (list, tuple)):
-        raise Malformed("tool_calls", "a list of calls", calls)
+        raise base.Malformed("tool_calls", "a list of calls", calls)
     for place, item in enumerate(calls or ()):
         call = as_fields(item)
         if call is None:
-            raise Malformed(f"tool_calls[{place}]", "a call", item)
+            raise base.Malformed(f"tool_calls[{place}]", "a call", item)
         yield _call(call, f"tool_calls[{place}]")
     legacy = fields.get("function_call")
     if legacy is not None:
         function = as_fields(legacy)
         if function is None:
-            raise Malformed("function_call", "a call", legacy)
+            raise base.Malformed("function_call", "a call", legacy)
         yield _call({"function": function}, "function_call")
 
 
-def _call(call: Fields, path: str) -> Part:
+def _call(call: base.Fields, path: str) -> Part:
     """A call of any type. Its name and arguments stand under the key that is named as the type."""
     kind = call.get("type")
     if not isinstance(kind, str):
         kind = "function"
     called = as_fields(call.get(kind))
     if called is None:
-        raise Malformed(f"{path}.{kind}", "what is called", call.get(kind))
-    name = identifier(called.get("name"))
+        raise base.Malformed(f"{path}.{kind}", "what is called", call.get(kind))
+    name = base.identifier(called.get("name"))
     arguments = called.get("input") if kind == "custom" else called.get("arguments")
-    return Part("tool_call", "", identifier(call.get("id")), name, arguments_text(arguments))
+    return Part("tool_call", "", base.identifier(call.get("id")), name, base.arguments_text(arguments))
 
 
 # The rules of the OpenAI chat completions API.
@@ -157,14 +142,14 @@ def _call(call: Fields, path: str) -> Part:
 # results do not follow directly, before any other message.
 
 
-def check(history: Placed, pending_ok: bool) -> Iterator[Finding]:
+def check(history: base.Placed, pending_ok: bool) -> Iterator[base.Finding]:
     """The findings, in no order."""
-    ledger = Ledger()
+    ledger = base.Ledger()
     for position, message in history:
         if message.role != "tool":
             yield from ledger.close()
         if not message.parts:
-            yield Finding(position, "empty-content", f"the {message.role} message has no content")
+            yield base.Finding(position, "empty-content", f"the {message.role} message has no content")
         calls = results = 0
         for part in message.parts:
             if part.kind == "tool_call":
@@ -180,12 +165,14 @@ def check(history: Placed, pending_ok: bool) -> Iterator[Finding]:
 # Repairs an OpenAI chat history.
 
 
-def is_healed(message: Message, finding: Finding) -> bool:  # noqa: ARG001 - each dialect has its own answer
+def is_healed(message: Message, finding: base.Finding) -> bool:  # noqa: ARG001 - each dialect has its own answer
     """Whether :func:`mend` repairs *finding*: all faults of calls and results."""
-    return finding.rule in HEALED
+    return finding.rule in base.HEALED
 
 
-def mend(raws: Sequence[RawMessage], messages: Sequence[Message | None], faults: Faults) -> list[RawMessage]:
+def mend(
+    raws: Sequence[RawMessage], messages: Sequence[Message | None], faults: base.Faults
+) -> list[RawMessage]:
     """The history with complete exchanges; a quotation stands after the exchange of its result."""
     mended: list[RawMessage] = []
     missing: list[RawMessage] = []
@@ -199,10 +186,10 @@ def mend(raws: Sequence[RawMessage], messages: Sequence[Message | None], faults:
             mended += (*missing, *quotes)
             start, quotes = len(mended), []
             missing = [_no_result(message, finding) for finding in found]
-            waits = len(calls_of(message)) - len(missing)
+            waits = len(base.calls_of(message)) - len(missing)
             mended.append(raw)
         elif found:
-            quotes += quotations(message, found)
+            quotes += base.quotations(message, found)
         else:
             waits -= 1
             mended.append(raw)
@@ -212,15 +199,15 @@ def mend(raws: Sequence[RawMessage], messages: Sequence[Message | None], faults:
     return [*mended, *missing, *quotes]
 
 
-def _no_result(message: Message, finding: Finding) -> RepairedMessage:
-    part = nth_call(message, finding)
+def _no_result(message: Message, finding: base.Finding) -> RepairedMessage:
+    part = base.nth_call(message, finding)
     fields = as_fields(message.raw) or {}
     if not fields.get("tool_calls") and fields.get("function_call") is None:
-        text = [{"type": "text", "text": NO_RESULT}]
+        text = [{"type": "text", "text": base.NO_RESULT}]
         ids = {"toolCallId": part.call_id, "toolName": part.name}
         return RepairedMessage(role="toolResult", **ids, content=text, isError=True)
     if part.call_id is not None:
-        return RepairedMessage(role="tool", tool_call_id=part.call_id, content=NO_RESULT)
+        return RepairedMessage(role="tool", tool_call_id=part.call_id, content=base.NO_RESULT)
     if fields.get("function_call") is not None:
-        return RepairedMessage(role="function", name=part.name, content=NO_RESULT)
-    return RepairedMessage(role="tool", tool_name=part.name, content=NO_RESULT)
+        return RepairedMessage(role="function", name=part.name, content=base.NO_RESULT)
+    return RepairedMessage(role="tool", tool_name=part.name, content=base.NO_RESULT)

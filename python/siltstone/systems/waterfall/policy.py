@@ -5,31 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from siltstone.compaction import checks
-from siltstone.compaction.base import (
-    Compaction,
-    CompactionContext,
-    CompactionError,
-    Configured,
-    MemoryStatus,
-    Range,
-    Skip,
-    State,
-    Trigger,
-)
+from siltstone.compaction import base, checks, rewrite as rewrites
 from siltstone.compaction.prompts import framed, unframed
-from siltstone.compaction.rewrite import (
-    Selection,
-    covered,
-    end_of,
-    joined,
-    kept_apart,
-    layered,
-    must_stay,
-    originals,
-    summaries_of,
-    summary_message,
-)
+from siltstone.compaction.rewrite import covered
 from siltstone.compaction.summarise import Calls, SummarizerOverflow
 from siltstone.llm import Flow
 from siltstone.messages import History, Message, as_history, summary_level
@@ -58,7 +36,7 @@ class WaterfallState:
     failed_at: int | None = None
 
     @classmethod
-    def read(cls, state: State | None) -> WaterfallState | None:
+    def read(cls, state: base.State | None) -> WaterfallState | None:
         """Reads *state*; None if it is the state of another policy, or empty."""
         if not isinstance(state, dict):
             return None
@@ -87,12 +65,12 @@ class Memory:
     longterm_level: int = 0
 
     @classmethod
-    def of(cls, read: History, trigger: Trigger, immediate: int) -> Memory:
+    def of(cls, read: History, trigger: base.Trigger, immediate: int) -> Memory:
         """The summaries in *read*, with the stored counters, or with counters derived from the summaries.
 
         A summary of another policy or of the emergency fit counts as long-term.
         """
-        shown = summaries_of(read)
+        shown = rewrites.summaries_of(read)
         state = WaterfallState.read(trigger.policy_state)
         if not shown:
             return cls(state or WaterfallState())
@@ -101,7 +79,7 @@ class Memory:
             state.longterm_end == 0 and state.passes > 0 if state else summary_level(shown[0]) == 1
         )
         if state is None:
-            state = _inferred(shown, first_only, immediate, end_of(read))
+            state = _inferred(shown, first_only, immediate, rewrites.end_of(read))
         if first_only:
             return cls(state, "", _text(shown[0], RECENT_PREFIX))
         older = shown if is_alone else shown[:-1]
@@ -182,7 +160,7 @@ def _warnings(
 BOOTSTRAP = "bootstrap"  #: the action of a trigger that takes in a long history without summaries
 
 
-class WaterfallCompactor(Configured[WaterfallConfig]):
+class WaterfallCompactor(base.Configured[WaterfallConfig]):
     """Shows a session at three scales: messages verbatim, a recent summary, a long-term summary.
 
     The first run is due when there are more messages than both windows hold, later runs after every ``step``
@@ -205,7 +183,7 @@ class WaterfallCompactor(Configured[WaterfallConfig]):
     def __init__(self, config: WaterfallConfig | None = None) -> None:
         super().__init__(config or WaterfallConfig())
 
-    def should_compact(self, context: CompactionContext) -> Trigger | None:
+    def should_compact(self, context: base.CompactionContext) -> base.Trigger | None:
         """The trigger, if enough messages came since the last run began, and since a failed run."""
         config, size = self.config, context.next_seq or context.message_count
         state = WaterfallState.read(context.policy_state) or WaterfallState()
@@ -218,7 +196,7 @@ class WaterfallCompactor(Configured[WaterfallConfig]):
             return None
         return context.trigger("count", "compact", context.estimated_history_tokens)
 
-    def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
+    def flow(self, history: Sequence[Message], trigger: base.Trigger) -> Flow[base.Compaction | base.Skip]:
         """Asks for summaries of all messages before the immediate window, and puts them before the rest.
 
         A trigger with the action ``bootstrap`` takes in a history that has no summary. The long-term summary
@@ -238,7 +216,7 @@ class WaterfallCompactor(Configured[WaterfallConfig]):
         config = self.config
         calls = Calls(config, trigger.model_calls, temperature=config.temperature)
         writer = Writer(config, calls, self._token_rule, trigger)
-        failure: CompactionError | None = None
+        failure: base.CompactionError | None = None
         is_whole = True
         try:
             for number, piece in enumerate(run.pieces()):
@@ -248,26 +226,26 @@ class WaterfallCompactor(Configured[WaterfallConfig]):
                 yield from run.summarise(piece, writer)
         except SummarizerOverflow as error:
             failure = calls.too_large(error)
-        except CompactionError as error:
+        except base.CompactionError as error:
             if getattr(error.__cause__, "exhausted", False) and not calls.usage:
-                return Skip("no_model", "no model was given; the memory is as it was")
+                return base.Skip("no_model", "no model was given; the memory is as it was")
             failure = error
         compaction = run.compaction(whole=is_whole, failed=failure is not None, usage=calls)
         if compaction is not None:
             return compaction
         if failure is not None:
             raise failure
-        return Skip("no_valid_cut", f"a tool call and its results reach over all {run.width} messages")
+        return base.Skip("no_valid_cut", f"a tool call and its results reach over all {run.width} messages")
 
     def status(
         self,
         view: Sequence[Message],
-        state: State | None,
+        state: base.State | None,
         *,
         next_seq: int | None = None,
         times: Sequence[float | None] | None = None,
         now: float | None = None,
-    ) -> MemoryStatus:
+    ) -> base.MemoryStatus:
         """A report on the memory in *view*, and on missing messages.
 
         Args:
@@ -285,7 +263,7 @@ class WaterfallCompactor(Configured[WaterfallConfig]):
         first = config.immediate_window + config.recent_window + 1
         missing = [n for n in range(size) if n not in seen]
         errors = (f"coverage gap: {len(missing)} entries, the first is {missing[0]}",) if missing else ()
-        return MemoryStatus(
+        return base.MemoryStatus(
             entries=size,
             longterm=(0, counters.longterm_end) if counters.longterm_end else None,
             recent=(counters.longterm_end, counters.covered) if counters.covered else None,
@@ -298,7 +276,7 @@ class WaterfallCompactor(Configured[WaterfallConfig]):
         )
 
     def recent_context(
-        self, view: Sequence[Message], state: State | None, count: int | None = None
+        self, view: Sequence[Message], state: base.State | None, count: int | None = None
     ) -> RecentContext:
         """The three scales of the memory that *view* shows, for a host that writes its own prompt.
 
@@ -313,9 +291,9 @@ class WaterfallCompactor(Configured[WaterfallConfig]):
         if count is not None:
             checks.at_least("count", count, 0, or_else="None or ")
         read = as_history(view)
-        trigger = Trigger("manual", policy_state=state)
+        trigger = base.Trigger("manual", policy_state=state)
         memory = Memory.of(read, trigger, self.config.immediate_window)
-        shown = originals(read)
+        shown = rewrites.originals(read)
         newest = shown if count is None else shown[max(0, len(shown) - count) :]
         return RecentContext(tuple(read[at] for at in newest), memory.recent, memory.longterm)
 
@@ -330,20 +308,20 @@ class WaterfallRestored(WaterfallCompactor):
     """
 
     def __init__(
-        self, config: WaterfallConfig, memory: Memory, copies: Sequence[tuple[Range, str]] = ()
+        self, config: WaterfallConfig, memory: Memory, copies: Sequence[tuple[base.Range, str]] = ()
     ) -> None:
         super().__init__(config)
         self._memory, self._copies = memory, tuple(copies)
 
-    def flow(self, history: Sequence[Message], trigger: Trigger) -> Flow[Compaction | Skip]:
+    def flow(self, history: Sequence[Message], trigger: base.Trigger) -> Flow[base.Compaction | base.Skip]:
         """Replaces messages by their summaries. It yields no request."""
         yield from ()
         run = _Run(self.config, history, as_history(history), trigger)
         asides = tuple(
-            summary_message(framed(RECENT_PREFIX, text), (covers,)) for covers, text in self._copies
+            rewrites.summary_message(framed(RECENT_PREFIX, text), (covers,)) for covers, text in self._copies
         )
         restored = run.restored(self._memory, asides)
-        return restored or Skip("no_valid_cut", "nothing of what the summaries stand for may leave")
+        return restored or base.Skip("no_valid_cut", "nothing of what the summaries stand for may leave")
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,10 +337,10 @@ class _Run:
     """One run over one history: the due messages, the summaries so far, and the rewrite."""
 
     def __init__(
-        self, config: WaterfallConfig, history: Sequence[Message], read: History, trigger: Trigger
+        self, config: WaterfallConfig, history: Sequence[Message], read: History, trigger: base.Trigger
     ) -> None:
         self._config, self._history, self._read, self._trigger = config, history, read, trigger
-        self._size = end_of(read)
+        self._size = rewrites.end_of(read)
         self._memory = Memory.of(read, trigger, config.immediate_window)
         self._before = self._memory.state
         self._cut = self._size - config.immediate_window
@@ -375,36 +353,38 @@ class _Run:
         """The number of due messages."""
         return self._cut - self._before.covered
 
-    def refusal(self) -> Skip | None:
+    def refusal(self) -> base.Skip | None:
         """The reason why there is nothing to do; None if a run is possible."""
         size, immediate, recent = self._size, self._config.immediate_window, self._config.recent_window
         is_bootstrap = self._trigger.action == BOOTSTRAP
         if is_bootstrap and (self._memory.longterm or self._memory.recent):
-            return Skip("has_summary", f"there is a summary already, of {self._before.covered} messages")
+            return base.Skip("has_summary", f"there is a summary already, of {self._before.covered} messages")
         least = immediate + recent if is_bootstrap else immediate
         if size <= least:
-            shown = len(originals(self._read))
-            return Skip(
+            shown = len(rewrites.originals(self._read))
+            return base.Skip(
                 "too_few", f"not enough entries: have {size} ({shown} loaded), need more than {least}"
             )
         if not self._due():
-            return Skip(
+            return base.Skip(
                 "nothing_to_discard",
                 f"no new entries since the last run: {self._before.covered} of {size} are summarised, and "
                 f"the newest {immediate} stay as they are",
             )
         if not self._selection(self._cut).is_worthwhile:
-            return Skip("no_valid_cut", f"tool calls, pins or the request hold all {self.width} messages")
+            return base.Skip(
+                "no_valid_cut", f"tool calls, pins or the request hold all {self.width} messages"
+            )
         return None
 
     def _due(self) -> list[Message]:
-        messages = (self._read[at] for at in originals(self._read))
+        messages = (self._read[at] for at in rewrites.originals(self._read))
         return [each for each in messages if self._before.covered <= each.seq < self._cut]
 
     def pieces(self) -> Iterator[Piece]:
         """The due messages in pieces for one pass each, oldest first."""
         due, size = self._due(), self._config.recent_window
-        shown = (span[1] for message in summaries_of(self._read) for span in message.covers)
+        shown = (span[1] for message in rewrites.summaries_of(self._read) for span in message.covers)
         start = max([self._before.covered, *shown])  # the emergency fit may have covered more
         if self._trigger.action == BOOTSTRAP:
             last = [each for each in due if each.seq >= self._cut - size]
@@ -427,7 +407,7 @@ class _Run:
     def _told(self) -> int:
         """The end of the range from message 0 on that the stored recent summaries cover without a gap."""
         end = 0
-        for first, last in joined(span for each in self._past for span in each.covers):
+        for first, last in rewrites.joined(span for each in self._past for span in each.covers):
             if first > end:
                 break
             end = last
@@ -460,7 +440,7 @@ class _Run:
         """The recent summaries of this run that are already merged into the long-term summary."""
         return [_recent_message(piece, text) for piece, text in self._done[:-1]]
 
-    def compaction(self, *, whole: bool, failed: bool, usage: Calls) -> Compaction | None:
+    def compaction(self, *, whole: bool, failed: bool, usage: Calls) -> base.Compaction | None:
         """The rewrite after the passes so far; None if no message leaves.
 
         If no call was left for all passes, they are not *whole*: the next run is due at the next boundary.
@@ -478,7 +458,7 @@ class _Run:
             failed_at=self._size if failed else None,
         )
         made, text = self._messages(covered(selection.discarded))
-        return layered(
+        return rewrites.layered(
             self._history,
             selection,
             made,
@@ -489,7 +469,7 @@ class _Run:
             degraded=usage.degraded,
         )
 
-    def restored(self, memory: Memory, asides: tuple[Message, ...]) -> Compaction | None:
+    def restored(self, memory: Memory, asides: tuple[Message, ...]) -> base.Compaction | None:
         """The rewrite with an existing *memory*; None if no message leaves."""
         self._memory = memory
         selection = self._selection(memory.state.covered)
@@ -497,35 +477,39 @@ class _Run:
             return None
         made, text = self._messages(covered(selection.discarded))
         state = memory.state.to_json()
-        return layered(self._history, selection, made, text, state=state, asides=asides)
+        return rewrites.layered(self._history, selection, made, text, state=state, asides=asides)
 
-    def _messages(self, discarded: Sequence[Range]) -> tuple[list[Message], str]:
+    def _messages(self, discarded: Sequence[base.Range]) -> tuple[list[Message], str]:
         """The summaries of the view with the ranges that each covers, and the text of the last one."""
         memory = self._memory
         if not memory.longterm:
-            return [summary_message(framed(RECENT_PREFIX, memory.recent), tuple(discarded))], memory.recent
+            return [
+                rewrites.summary_message(framed(RECENT_PREFIX, memory.recent), tuple(discarded))
+            ], memory.recent
         older, newer = _parted(discarded, memory.state.longterm_end)
         level = max(1, memory.longterm_level)
         if not older or not newer:  # pins or a group hold one part whole, and a summary must cover a message
             text = f"{memory.longterm}\n\n{memory.recent}"
-            return [summary_message(framed(LONGTERM_PREFIX, text), tuple(discarded), level)], text
+            return [rewrites.summary_message(framed(LONGTERM_PREFIX, text), tuple(discarded), level)], text
         return [
-            summary_message(framed(LONGTERM_PREFIX, memory.longterm), older, level),
-            summary_message(framed(RECENT_PREFIX, memory.recent), newer),
+            rewrites.summary_message(framed(LONGTERM_PREFIX, memory.longterm), older, level),
+            rewrites.summary_message(framed(RECENT_PREFIX, memory.recent), newer),
         ], memory.recent
 
-    def _selection(self, cut: int) -> Selection:
+    def _selection(self, cut: int) -> rewrites.Selection:
         """A selection that retains the messages from number *cut* on, and those that no policy discards."""
-        kept = must_stay(self._read, self._trigger.pins)
-        kept.update(at for at in originals(self._read) if self._read[at].seq >= cut)
-        return kept_apart(self._history, self._read, kept)
+        kept = rewrites.must_stay(self._read, self._trigger.pins)
+        kept.update(at for at in rewrites.originals(self._read) if self._read[at].seq >= cut)
+        return rewrites.kept_apart(self._history, self._read, kept)
 
 
 def _recent_message(piece: Piece, text: str) -> Message:
-    return summary_message(framed(RECENT_PREFIX, text), ((piece.start, piece.end),))
+    return rewrites.summary_message(framed(RECENT_PREFIX, text), ((piece.start, piece.end),))
 
 
-def _parted(ranges: Sequence[Range], border: int) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
+def _parted(
+    ranges: Sequence[base.Range], border: int
+) -> tuple[tuple[base.Range, ...], tuple[base.Range, ...]]:
     """*ranges* split at *border*: the parts before it, and the parts from there on."""
     older = tuple((start, min(end, border)) for start, end in ranges if start < border)
     return older, tuple((max(start, border), end) for start, end in ranges if end > border)

@@ -5,20 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from siltstone.compaction import summarise
 from siltstone.compaction.base import Trigger
 from siltstone.compaction.checks import share_of
 from siltstone.compaction.material import earlier_summary, items_of
 from siltstone.compaction.prompts import clip, near_end, unframed
-from siltstone.compaction.summarise import (
-    LEAST_PIECE,
-    LEAST_SUMMARY,
-    MARGIN,
-    MOST_HALVINGS,
-    Calls,
-    SummarizerOverflow,
-    fitted,
-    sizes_of,
-)
 from siltstone.llm import CompletionRequest, Flow, Purpose
 from siltstone.messages import INDENT, MaterialItem, Message
 from siltstone.systems.waterfall.config import (
@@ -58,7 +49,9 @@ class Writer:
         trigger: The session's window, and the focus and instructions of the host.
     """
 
-    def __init__(self, config: WaterfallConfig, calls: Calls, rule: TokenRule, trigger: Trigger) -> None:
+    def __init__(
+        self, config: WaterfallConfig, calls: summarise.Calls, rule: TokenRule, trigger: Trigger
+    ) -> None:
         self._config, self._calls, self._rule, self._trigger = config, calls, rule, trigger
         is_base = config.prompt_style == "base"
         self._slice: Callable[[Sequence[str]], str] = slice_of if is_base else instruct_slice
@@ -72,7 +65,7 @@ class Writer:
         cap = self._config.max_tokens
         if self._config.cap_share < 1:
             share = share_of(self._rule.count_text(_text(memories)), self._config.cap_share)
-            cap = min(cap, max(LEAST_SUMMARY, share))
+            cap = min(cap, max(summarise.LEAST_SUMMARY, share))
         return (yield from self._in_portions(memories, cap))
 
     def combined(self, recent: str, longterm: str) -> Flow[str]:
@@ -114,7 +107,7 @@ class Writer:
         if room is None or self._rule.count_text(prompt) <= room:
             try:
                 return (yield from self._ask(prompt, memories, cap, "summary"))
-            except SummarizerOverflow:
+            except summarise.SummarizerOverflow:
                 room = self._rule.count_text(prompt) // 2
         if self._calls.left is not None:
             shown = yield from self._fitted(memories, room)
@@ -128,9 +121,9 @@ class Writer:
                 if summary:
                     both = [_quoted(summary), _quoted(text)]
                     text = yield from self._ask(self._combining(text, summary), both, cap, "merge")
-            except SummarizerOverflow as error:
+            except summarise.SummarizerOverflow as error:
                 room, halvings = room // 2, halvings + 1
-                if room < LEAST_PIECE or halvings > MOST_HALVINGS:
+                if room < summarise.LEAST_PIECE or halvings > summarise.MOST_HALVINGS:
                     raise error from error.__cause__
             else:
                 summary, waiting = text, rest
@@ -140,7 +133,7 @@ class Writer:
         """The newest of *memories*, after lines that the extractive model selects of the others."""
         room -= self._rule.count_text(self._slice([]))
         given = [shown.item for shown in memories]
-        items = yield from fitted(given, sizes_of(given, self._rule), room)
+        items = yield from summarise.fitted(given, summarise.sizes_of(given, self._rule), room)
         if items is given:
             return memories
         return [_quoted(items[0].text), *memories[len(given) - len(items) + 1 :]]
@@ -162,7 +155,7 @@ class Writer:
         """Tokens of a prompt: the window minus the answer and the margin; None for an unknown window."""
         if self._window is None:
             return None
-        return max(LEAST_PIECE, self._window - cap - self._window // MARGIN)
+        return max(summarise.LEAST_PIECE, self._window - cap - self._window // summarise.MARGIN)
 
     def _ask(self, prompt: str, memories: list[_Shown], cap: int, purpose: Purpose) -> Flow[str]:
         config = self._config
