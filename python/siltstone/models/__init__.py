@@ -1,6 +1,6 @@
-"""Models that write summaries: one that needs no network and no key, and those of providers' SDKs."""
+"""Models that write summaries: one without a network, those of providers' SDKs, and base models."""
 
 from siltstone.models.extractive import ExtractiveModel
-from siltstone.models.sdk import anthropic, async_anthropic, async_openai, openai
+from siltstone.models.sdk import CompletionModel, anthropic, async_anthropic, async_openai, openai
 
-__all__ = ["ExtractiveModel", "anthropic", "async_anthropic", "async_openai", "openai"]
+__all__ = ["CompletionModel", "ExtractiveModel", "anthropic", "async_anthropic", "async_openai", "openai"]

@@ -1,9 +1,9 @@
-"""Models of the SDKs of OpenAI and Anthropic, as what a policy asks for summaries."""
+"""Models of the SDKs of OpenAI and Anthropic, and base models, as what a policy asks for summaries."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
 from siltstone.errors import ConfigError, ModelError, requires
@@ -322,3 +322,91 @@ def _read(answer: Any, model: str, request: CompletionRequest) -> Completion:
 def _tool_result(result: Any) -> dict[str, Any]:
     block = {"type": "tool_result", "tool_use_id": result["tool_call_id"], "content": result["content"]}
     return {"role": "user", "content": [block]}
+
+
+# A base model, which continues a plain text.
+
+#: By the end of the address: the names of the limit, the object with the parameters, the answer's text, the
+#: reason of its end, and the tokens that were read and written.
+_ENDPOINTS: dict[str, tuple[str, str, str, str, str, str]] = {
+    "/api/generate": ("num_predict", "options", "response", "done_reason", "prompt_eval_count", "eval_count"),
+    "/completion": ("n_predict", "", "content", "stop_type", "tokens_evaluated", "tokens_predicted"),
+    "/v1/completions": ("max_tokens", "", "text", "finish_reason", "prompt_tokens", "completion_tokens"),
+}
+_MOST_BYTES = 1 << 24  # of an answer
+
+
+class CompletionModel:
+    """A base model behind an endpoint that completes texts, as the ``model`` of a ``Session``.
+
+    Args:
+        url: The whole address. Its end names the API: ``/api/generate`` (Ollama), ``/completion``
+            (llama.cpp), ``/v1/completions`` (OpenAI, vLLM and others).
+        model: The model's name, if the server has several.
+        headers: Headers of each call, such as ``{"Authorization": "Bearer ..."}``.
+        settings: Parameters of each call, such as ``repeat_penalty=1.1``.
+
+    Raises:
+        ConfigError: the address names none of these APIs.
+    """
+
+    provider = "completion"  #: for traces
+
+    def __init__(
+        self, url: str, model: str = "", *, headers: Mapping[str, str] | None = None, **settings: Any
+    ) -> None:
+        found = next((end for end in _ENDPOINTS if str(url).rstrip("/").endswith(end)), None)
+        if found is None or not str(url).startswith(("http://", "https://")):
+            known = ", ".join(_ENDPOINTS)
+            raise ConfigError(
+                f"url must be an HTTP address that ends in one of {known}, got {url!r}",
+                field="url",
+                value=url,
+            )
+        self.url, self.model, self._names = url.rstrip("/"), model, _ENDPOINTS[found]
+        self._headers = {"Content-Type": "application/json", **(headers or {})}
+        self._settings = settings
+
+    def __repr__(self) -> str:
+        return f"<CompletionModel {self.model or self.url!r}>"
+
+    def __call__(self, request: CompletionRequest) -> Completion:
+        """The text after the prompt.
+
+        Raises:
+            ModelError: the server refused the call, or its answer is not as documented.
+            OSError: it was not reached, or the deadline is over.
+        """
+        from urllib.error import HTTPError
+        from urllib.request import Request, urlopen
+
+        sent = Request(self.url, json.dumps(self._asked(request)).encode(), self._headers)  # noqa: S310 - http
+        try:
+            with urlopen(sent, timeout=request.deadline) as answer:  # noqa: S310 - checked above
+                return self._read(json.loads(answer.read(_MOST_BYTES)), request)
+        except HTTPError as error:
+            said = error.read(4096).decode("utf-8", "replace")
+            raise ModelError(f"{self.url} answered with status {error.code}: {said}") from error
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise ModelError(f"{self.url} gave no completion: {error!r}") from error
+
+    def _asked(self, request: CompletionRequest) -> dict[str, Any]:
+        limit, holder, *_ = self._names
+        said: dict[str, Any] = {limit: request.max_tokens}
+        if request.stop:
+            said["stop"] = list(request.stop)
+        if request.temperature is not None:
+            said["temperature"] = request.temperature
+        said |= self._settings
+        prompt = "\n\n".join(str(each["content"]) for each in request.messages)
+        asked = {"prompt": prompt, "stream": False, **({"model": self.model} if self.model else {})}
+        return {**asked, "raw": True, holder: said} if holder else {**asked, **said}
+
+    def _read(self, answer: Any, request: CompletionRequest) -> Completion:
+        *_, text, reason, read, written = self._names
+        said = answer["choices"][0] if "choices" in answer else answer
+        if not isinstance(said[text], str):
+            raise TypeError(f"{text} is {said[text]!r}")
+        counts = answer.get("usage") or answer
+        usage = UsageRecord(self.model, counts.get(read) or 0, counts.get(written) or 0, 0, request.purpose)
+        return Completion(said[text], usage, said.get(reason))

@@ -11,6 +11,7 @@ from siltstone.compaction.rewrite import covered
 from siltstone.compaction.summarise import Calls, SummarizerOverflow
 from siltstone.llm import Flow
 from siltstone.messages import History, Message, as_history, summary_level
+from siltstone.messages.message import RULE_ROLES
 from siltstone.systems.waterfall.config import LONGTERM_PREFIX, RECENT_PREFIX, WaterfallConfig
 from siltstone.systems.waterfall.writer import Writer
 
@@ -163,12 +164,12 @@ BOOTSTRAP = "bootstrap"  #: the action of a trigger that takes in a long history
 class WaterfallCompactor(base.Configured[WaterfallConfig]):
     """Shows a session at three scales: messages verbatim, a recent summary, a long-term summary.
 
-    The first run is due when there are more messages than both windows hold, later runs after every ``step``
-    messages, counted from the size at which the last run began. A run summarises all messages before the
-    immediate window that no summary covers, in pieces of the recent window. For each piece the recent summary
-    is merged into the long-term summary first, then the piece becomes the new recent summary. If the border
-    separates a tool call from its results, the messages before it are summarised, but stay in view until the
-    next run.
+    The first run is due when there are more messages than both windows hold, without system messages and
+    pins. Later runs are due after every ``step`` messages, counted from the size at which the last run began.
+    A run summarises all messages before the immediate window that no summary covers, in pieces of the recent
+    window. For each piece the recent summary is merged into the long-term summary first, then the piece
+    becomes the new recent summary. If the border separates a tool call from its results, the messages before
+    it are summarised, but stay in view until the next run.
 
     Both summaries change together or not at all. The counters are the policy's state. If they are lost, they
     are read from the summaries in view.
@@ -190,7 +191,7 @@ class WaterfallCompactor(base.Configured[WaterfallConfig]):
         failures = [at for at in (context.failed_at, state.failed_at) if at is not None]
         if failures and size - max(failures) < max(1, config.recent_window // 4):
             return None
-        first = config.immediate_window + config.recent_window + 1
+        first = config.immediate_window + config.recent_window + 1 + context.fixed_count
         due = first if state.last == 0 else state.last + config.every
         if size < due:
             return None
@@ -260,18 +261,20 @@ class WaterfallCompactor(base.Configured[WaterfallConfig]):
         seen = shown.union(n for message in view for span in message.covers for n in range(*span))
         size = max([0, *(n + 1 for n in seen)]) if next_seq is None else next_seq
         border = max(counters.covered, size - config.immediate_window)
+        rules = sum(message.role in RULE_ROLES for message in view)  # they are no memories
         first = config.immediate_window + config.recent_window + 1
+        last = max(0, counters.last - rules)
         missing = [n for n in range(size) if n not in seen]
         errors = (f"coverage gap: {len(missing)} entries, the first is {missing[0]}",) if missing else ()
         return base.MemoryStatus(
-            entries=size,
+            entries=size - rules,
             longterm=(0, counters.longterm_end) if counters.longterm_end else None,
             recent=(counters.longterm_end, counters.covered) if counters.covered else None,
             pending=(counters.covered, border),
             immediate=(border, size),
-            last_run=counters.last,
-            next_run=counters.last + config.every if counters.last else first,
-            warnings=tuple(_warnings(view, len(shown), config, times, now)),
+            last_run=last,
+            next_run=last + config.every if last else first,
+            warnings=tuple(_warnings(view, len(shown) - rules, config, times, now)),
             errors=errors,
         )
 
@@ -343,7 +346,10 @@ class _Run:
         self._size = rewrites.end_of(read)
         self._memory = Memory.of(read, trigger, config.immediate_window)
         self._before = self._memory.state
-        self._cut = self._size - config.immediate_window
+        self._shown = rewrites.originals(read)
+        newest = self._shown[-config.immediate_window :]
+        is_full = len(newest) == config.immediate_window
+        self._cut = read[newest[0]].seq if is_full else self._size - config.immediate_window
         self._done: list[tuple[Piece, str]] = []
         recents = [each for each in trigger.past if summary_level(each) == 1]
         self._past = sorted(recents, key=lambda each: each.covers)
@@ -355,13 +361,14 @@ class _Run:
 
     def refusal(self) -> base.Skip | None:
         """The reason why there is nothing to do; None if a run is possible."""
-        size, immediate, recent = self._size, self._config.immediate_window, self._config.recent_window
+        size = self._size - len(self._read.rules)
+        immediate, recent = self._config.immediate_window, self._config.recent_window
         is_bootstrap = self._trigger.action == BOOTSTRAP
         if is_bootstrap and (self._memory.longterm or self._memory.recent):
             return base.Skip("has_summary", f"there is a summary already, of {self._before.covered} messages")
         least = immediate + recent if is_bootstrap else immediate
         if size <= least:
-            shown = len(rewrites.originals(self._read))
+            shown = len(self._shown)
             return base.Skip(
                 "too_few", f"not enough entries: have {size} ({shown} loaded), need more than {least}"
             )
@@ -378,7 +385,7 @@ class _Run:
         return None
 
     def _due(self) -> list[Message]:
-        messages = (self._read[at] for at in rewrites.originals(self._read))
+        messages = (self._read[at] for at in self._shown)
         return [each for each in messages if self._before.covered <= each.seq < self._cut]
 
     def pieces(self) -> Iterator[Piece]:
@@ -499,7 +506,7 @@ class _Run:
     def _selection(self, cut: int) -> rewrites.Selection:
         """A selection that retains the messages from number *cut* on, and those that no policy discards."""
         kept = rewrites.must_stay(self._read, self._trigger.pins)
-        kept.update(at for at in rewrites.originals(self._read) if self._read[at].seq >= cut)
+        kept.update(at for at in self._shown if self._read[at].seq >= cut)
         return rewrites.kept_apart(self._history, self._read, kept)
 
 

@@ -35,6 +35,7 @@ from siltstone.memory.base import rows_of
 from siltstone.memory.convert import datetime_from
 from siltstone.memory.log import CompactionRow, Derived, LogRow, SessionLog
 from siltstone.messages import RawMessage, decode, indexable_text, read_message
+from siltstone.messages.message import RULE_ROLES
 from siltstone.systems.waterfall.config import LONGTERM_PREFIX, RECENT_PREFIX, WaterfallConfig
 from siltstone.systems.waterfall.policy import Memory, WaterfallRestored, WaterfallState
 
@@ -586,7 +587,7 @@ class VaultFiles:
 
     def _add(self, row: LogRow) -> None:
         content = _content(row)
-        if content.strip():
+        if content.strip() and row.role not in RULE_ROLES:
             at = datetime_from(row.created_at)
             self._vault.add(VaultMemory(content, at, row.seq, {"event_type": "message", "role": row.role}))
 
