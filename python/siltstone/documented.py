@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from math import ceil, sqrt
+from math import ceil, log, sqrt
 from typing import Final
 
 from siltstone._native import DocumentedBm25
@@ -81,6 +82,24 @@ def bm25(query: str, documents: Sequence[Sequence[str]]) -> list[float]:
     length / average))``.
     """
     return DocumentedBm25(documents).scores(tokens(query))
+
+
+def counted_bm25(query: Sequence[str], documents: Sequence[tuple[int, Mapping[str, int]]]) -> list[float]:
+    """As :func:`bm25`, for the tokens of a query, and the length and the counts of each document.
+
+    A caller that keeps the counts scores the same documents for many queries without reading them again.
+    """
+    total, scores = len(documents), [0.0] * len(documents)
+    average = sum(length for length, _ in documents) / total if total else 0.0
+    for word, repeated in Counter(query).items():
+        found = [
+            (at, length, counts[word]) for at, (length, counts) in enumerate(documents) if word in counts
+        ]
+        idf = log((total - len(found) + 0.5) / (len(found) + 0.5) + 1.0)
+        for at, length, times in found:
+            part = times + 1.2 * (0.25 + 0.75 * (length / average))
+            scores[at] += repeated * (idf * times * 2.2 / part)
+    return scores
 
 
 def least_matches(query_tokens: int) -> int:

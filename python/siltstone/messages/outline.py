@@ -167,7 +167,9 @@ class History(Sequence[Message]):
         caller's own rule: the sums.
         """
         if rule.measure is None:
-            return list(accumulate(rule.units_of_each(self.shown, self._at), initial=0))
+            known = self._sums.get(id(rule))
+            made = None if known is None else known[1]
+            return list(made or accumulate(rule.units_of_each(self.shown, self._at), initial=0))
         return rule.measure, self._odd_units(rule)
 
     def _odd_units(self, rule: Measure) -> list[int]:

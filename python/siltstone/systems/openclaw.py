@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
@@ -20,7 +21,7 @@ from siltstone.compaction.base import Compaction, CompactionContext, Configured,
 from siltstone.compaction.checks import share_of
 from siltstone.compaction.material import render
 from siltstone.compaction.rewrite import kept_apart, layered, must_stay, superseded
-from siltstone.documented import bm25, tokens
+from siltstone.documented import counted_bm25, tokens
 from siltstone.errors import ConfigError
 from siltstone.knowledge import KnowledgeConfig
 from siltstone.llm import Flow
@@ -142,7 +143,13 @@ def recent_query(read: History, most: int = REQUESTS) -> str:
 
 FIRST_PLACES = 3  # where a host's own summary may stand
 
-_tokens = lru_cache(4_096)(tokens)  # each request of a session reads the same texts again
+
+@lru_cache(4_096)  # each request of a session reads the same texts again
+def _counted(text: str) -> tuple[int, Counter[str]]:
+    words = tokens(text)
+    return len(words), Counter(words)
+
+
 _K1, _B = 1.2, 0.75  # the parameters of BM25, as in the searches
 
 
@@ -355,7 +362,8 @@ class _Trim:
         recalled = OPEN, lambda at: is_recalled(read[at])
         loose = Loose(read.outline, read.raws, list(self._protected()), self._rendered, recalled)
         if self._config.documented:
-            return loose.by_scores(bm25(self._query, [_tokens(text) for text in loose.texts()]))
+            counted = [_counted(text) for text in loose.texts()]
+            return loose.by_scores(counted_bm25(tokens(self._query), counted))
         return loose.by_relevance(self._query, _K1, _B)
 
     def _left_out(self, ranked: Leaving, target: int, spared: int | None = None) -> tuple[list[int], int]:
