@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,9 @@ import pytest
 
 from gates import Gate
 from recorded_agent import Scripted, session_of
-from siltstone import CompletionRequest, presets
+from siltstone import CompletionRequest, ConfigError, Session, presets
 from siltstone.engine import Compacted, Failed
-from siltstone.messages import unmarked
+from siltstone.messages import read_history, unmarked
 
 CONTINUE = "Continue where you left off. Older context has been compacted."
 TEXT = 1_600  #: characters of a message: 400 tokens by ``flat_tools``, so 32 of them are 0.80 of 16,000
@@ -128,3 +129,31 @@ def test_checkpoints_are_a_mode_of_the_preset(tmp_path: Path) -> None:
         assert spans[0][0] == 0
         assert all(one[1] == other[0] for one, other in pairwise(spans)), "contiguous"
         assert len(session.log()) == 90
+
+
+def test_summaries_and_markers_of_the_assistant_are_known_after_a_restart_and_in_a_hosts_list(
+    tmp_path: Path,
+) -> None:
+    text = '[defaults]\ncontext_window = 16000\n[defaults.compaction]\nsummary_role = "assistant"'
+    made = presets.spacebot.from_config(text)
+    host: list[Any] = []
+    with Session.open(tmp_path, "s", preset=made, model=Scripted()) as session:
+        for number in range(80):
+            session.append(said(number))
+            if number in (33, 60):
+                assert isinstance(session.compact(), Compacted)
+        emergency = session.prepare().history  # half of what is live leaves, with a marker
+        assert [raw["role"] for raw in emergency[:3]] == ["assistant"] * 3
+        assert "[Emergency truncation" in emergency[2]["content"]
+    with Session.open(tmp_path, "s", preset=made, model=Scripted()) as session:
+        assert session.history() == emergency
+        host = json.loads(json.dumps(session.history()))
+        read = read_history(host)
+        assert [each.provenance for each in read[:3]] == ["compaction_summary"] * 3
+        assert read[3].seq == len(session.log()) - len(host) + 3
+        session.observe([*host, said(80)])
+        assert len(session.log()) == 81, "no summary was taken for a message"
+        forged = {**host[0], "role": "user"}
+        assert read_history([forged, *host[1:]])[0].provenance == "original", "the mark has the role"
+    with pytest.raises(ConfigError, match="summary_role must be 'user' or 'assistant', got 'system'"):
+        presets.spacebot(summary_role="system")

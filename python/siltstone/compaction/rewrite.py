@@ -27,6 +27,7 @@ from siltstone.messages import (
     Message,
     RequestRule,
     SummaryMessage,
+    SummaryRole,
     as_history,
     is_request,
     read_substitute,
@@ -467,12 +468,14 @@ def rewrite(
     )
 
 
-def summary_message(content: str, covers: tuple[Range, ...], level: int = 1) -> Message:
-    """A summary as a message of the history: a user message of *content*, and its mark.
+def summary_message(
+    content: str, covers: tuple[Range, ...], level: int = 1, role: SummaryRole = "user"
+) -> Message:
+    """A summary as a message of the history: *content*, and its mark.
 
     Control tokens of chat templates in it are written as text.
     """
-    return read_summary(SummaryMessage(without_control(content), covers, level), covers)
+    return read_summary(SummaryMessage(without_control(content), covers, level, role), covers)
 
 
 def covered(discarded: Sequence[Message]) -> tuple[Range, ...]:

@@ -21,6 +21,7 @@ from siltstone.errors import InvalidMessageError
 from siltstone.hooks import Guidance, HookError
 from siltstone.llm import LAST_RESORT, Completion, Flow
 from siltstone.messages import (
+    SUMMARY_ROLES,
     Excerpt,
     History,
     InjectedMessage,
@@ -304,8 +305,8 @@ def _no_summary(message: Message) -> Iterator[str]:
     if not isinstance(message.raw, SummaryMessage):
         yield f"the summary is a {type(message.raw).__name__}, not a SummaryMessage"
         return
-    if message.role != "user" or message.raw.get("role") != "user":
-        yield f"the summary's role is {message.role!r}, not 'user'"
+    if message.role not in SUMMARY_ROLES or message.raw.get("role") != message.role:
+        yield f"the summary's role is {message.role!r}, not 'user' or 'assistant'"
     if message.provenance != "compaction_summary":
         yield f"the summary's provenance is {message.provenance!r}"
 

@@ -37,6 +37,7 @@ from siltstone.messages.legality import (
 )
 from siltstone.messages.material import INDENT as INDENT, Excerpt as Excerpt, MaterialItem as MaterialItem
 from siltstone.messages.message import (
+    SUMMARY_ROLES as SUMMARY_ROLES,
     Dialect as Dialect,
     HostedMessage as HostedMessage,
     InjectedMessage as InjectedMessage,
@@ -52,6 +53,7 @@ from siltstone.messages.message import (
     SubstituteMessage as SubstituteMessage,
     SummaryMark as SummaryMark,
     SummaryMessage as SummaryMessage,
+    SummaryRole as SummaryRole,
     marked as marked,
     read_mark as read_mark,
     unmarked as unmarked,

@@ -58,8 +58,12 @@ def _dumped(value: object) -> dict[str, Any] | None:
 #
 #     [Summary level 2, messages 1-40, 43: 9f3ac1d2e4]
 #
+# The digest also has the role of the message, if it is the assistant's.
 # So a summary is still recognised after JSON, a copy or a database, which keep only a role and a text. A
 # text that was cut, edited or invented does not match its digest, and is not a summary.
+
+SummaryRole: TypeAlias = Literal["user", "assistant"]
+SUMMARY_ROLES: Final[tuple[SummaryRole, ...]] = ("user", "assistant")
 
 _LEAD: Final = "\n\n[Summary level "
 _LINE: Final = re.compile(
@@ -75,13 +79,15 @@ class SummaryMark:
     Attributes:
         level: 1 for a summary of messages, else one more than the highest summary it replaced.
         covers: The half-open ranges of sequence numbers that it replaces, ascending and disjoint.
+        role: The role of its message.
     """
 
     level: int
     covers: tuple[tuple[int, int], ...]
+    role: SummaryRole = "user"
 
 
-def marked(text: str, covers: Sequence[tuple[int, int]], level: int) -> str:
+def marked(text: str, covers: Sequence[tuple[int, int]], level: int, role: SummaryRole = "user") -> str:
     """*text* with its mark as the last line. An older mark is replaced.
 
     If *covers* are empty, the text gets no mark.
@@ -90,7 +96,7 @@ def marked(text: str, covers: Sequence[tuple[int, int]], level: int) -> str:
     if not covers:
         return body
     ranges = ranges_in_words(covers)
-    return f"{body}{_LEAD}{level}, messages {ranges}: {_check(body, level, ranges)}]"
+    return f"{body}{_LEAD}{level}, messages {ranges}: {_check(body, level, ranges, role)}]"
 
 
 def unmarked(text: str) -> str:
@@ -127,10 +133,11 @@ def _read(text: str) -> tuple[str, SummaryMark] | None:
         return None
     level, ranges, check = int(line[1]), line[2], line[3]
     body = text[:place]
-    if check != _check(body, level, ranges):
+    role = next((each for each in SUMMARY_ROLES if check == _check(body, level, ranges, each)), None)
+    if role is None:
         return None
     covers = tuple(_range(words) for words in ranges.split(", "))
-    return (body, SummaryMark(level, covers)) if ascend(covers) else None
+    return (body, SummaryMark(level, covers, role)) if ascend(covers) else None
 
 
 def _range(words: str) -> tuple[int, int]:
@@ -138,11 +145,12 @@ def _range(words: str) -> tuple[int, int]:
     return int(start), int(last or start) + 1
 
 
-def _check(body: str, level: int, ranges: str) -> str:
+def _check(body: str, level: int, ranges: str, role: SummaryRole) -> str:
     """The digest of a mark. UTF-16 gives the same bytes before and after JSON, also for lone surrogates."""
     from hashlib import blake2b  # it loads OpenSSL
 
-    said = f"{level}|{ranges}|{body}".encode("utf-16-le", "surrogatepass")
+    of = "" if role == "user" else f"{role}|"
+    said = f"{of}{level}|{ranges}|{body}".encode("utf-16-le", "surrogatepass")
     return blake2b(said, digest_size=5, person=b"siltstone-sum").hexdigest()
 
 
@@ -320,17 +328,23 @@ class SummaryMessage(dict[str, "Any"]):
         text: The text of the message. The mark is added at its end, and replaces an older one.
         covers: The half-open ranges of sequence numbers that it replaces, ascending and disjoint.
         level: 1 for a summary of messages, else one more than the highest summary it replaced.
+        role: The role of the message. None: that of the mark in *text*, else ``user``.
 
     Raises:
         InvalidMessageError: *covers* do not ascend, or are not disjoint.
     """
 
-    def __init__(self, text: str, covers: tuple[tuple[int, int], ...], level: int = 1) -> None:
+    def __init__(
+        self, text: str, covers: tuple[tuple[int, int], ...], level: int = 1, role: SummaryRole | None = None
+    ) -> None:
         if not ascend(covers):
             raise InvalidMessageError(
                 f"the ranges a summary covers must ascend and be disjoint, got {covers!r}", key="covers"
             )
-        super().__init__(role="user", content=marked(text, covers, level))
+        if role is None:
+            mark = read_mark(text)
+            role = "user" if mark is None else mark.role
+        super().__init__(role=role, content=marked(text, covers, level, role))
         self.covers = covers
         self.level = level
 

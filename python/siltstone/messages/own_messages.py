@@ -12,6 +12,7 @@ from siltstone.messages.dialects.openai_responses import item_type
 from siltstone.messages.groups import opens_turn
 from siltstone.messages.message import (
     RULE_ROLES,
+    SUMMARY_ROLES,
     Dialect,
     Message,
     RawMessage,
@@ -301,10 +302,11 @@ def _call(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def mark_of(message: Message) -> SummaryMark | None:
-    """The mark of *message*, if it is a user message with a single text and a valid mark; else None."""
-    if message.role != "user" or len(message.parts) != 1 or message.parts[0].kind != "text":
+    """The mark of *message*, if it is one text with a valid mark of its role; else None."""
+    if message.role not in SUMMARY_ROLES or len(message.parts) != 1 or message.parts[0].kind != "text":
         return None
-    return read_mark(message.parts[0].text)
+    mark = read_mark(message.parts[0].text)
+    return mark if mark is not None and mark.role == message.role else None
 
 
 def summary_level(message: Message) -> int:

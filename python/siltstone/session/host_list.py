@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from siltstone.memory.log import Derived, LogRow
 from siltstone.messages import (
     DIGEST,
+    SUMMARY_ROLES,
     RawMessage,
     SummaryMessage,
     begins_alike,
@@ -619,8 +620,10 @@ def _summary_text(raw: RawMessage) -> str:
     """The text of a message that may be a summary of siltstone; empty for any other."""
     if type(raw) is not dict and not isinstance(raw, Mapping):  # a dict is told at once
         return ""
-    content = raw.get("content")
-    return content if raw.get("role") == "user" and isinstance(content, str) else ""
+    content, role = raw.get("content"), raw.get("role")
+    if not isinstance(content, str) or role not in SUMMARY_ROLES:
+        return ""
+    return content if role == "user" or read_mark(content) is not None else ""
 
 
 def is_rule(raw: RawMessage) -> bool:

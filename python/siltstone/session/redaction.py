@@ -66,7 +66,8 @@ class Redacting:
             if clean is body:
                 return message
             return messages.read_summary(
-                messages.SummaryMessage(clean, message.covers, message.raw.level), message.covers
+                messages.SummaryMessage(clean, message.covers, message.raw.level, message.raw["role"]),
+                message.covers,
             )
         raw = self.raw(message.raw)
         return message if raw is message.raw else _anew(message, raw)
@@ -78,6 +79,10 @@ class Redacting:
         policy's state. Policies cut the caller's original messages, and a cut may leave a part of a secret.
         Such parts are removed too.
         """
+        if not (compaction.summary or compaction.asides or compaction.state) and not any(
+            map(_is_made, compaction.messages)
+        ):
+            return compaction  # nothing was written
         cut = {secret for message in _sources(compaction) for secret in self._secrets(message)}
         return (
             Redacting(self._redactor.knowing(cut))._written(compaction) if cut else self._written(compaction)
@@ -127,8 +132,11 @@ class Redacting:
         return value
 
     def _made(self, message: messages.Message) -> messages.Message:
-        made = message.provenance in ("compaction_summary", "substitute")
-        return self.message(message) if made else message
+        return self.message(message) if _is_made(message) else message
+
+
+def _is_made(message: messages.Message) -> bool:
+    return message.provenance in ("compaction_summary", "substitute")
 
 
 def _sources(compaction: Compaction) -> Iterator[messages.Message]:

@@ -500,7 +500,7 @@ class ChronicleRun(TieredRun):
             rule=self.rule,
         )
         level = 1 + max(each.level for each in self.state.open)
-        made = summary_message(framed(head, body), covered(selection.discarded), level)
+        made = self.message(framed(head, body), covered(selection.discarded), level)
         compaction = layered(self.history, selection, [made], body, asides=tuple(self.new), degraded=degraded)
         live = [message for message in compaction.messages if self._is_uncovered(message)]
         fixed = self.rule.count(compaction.messages) - self.rule.count(live)

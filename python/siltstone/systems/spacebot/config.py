@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from siltstone.compaction import checks
 from siltstone.compaction.checks import reached_at, share_of
+from siltstone.messages import SUMMARY_ROLES, SummaryRole
 from siltstone.tokens import TokenRule
 
 # The settings of checkpoint mode, each checked when it is set.
@@ -160,6 +161,8 @@ class TieredConfig:
         estimator: The token rule: ``"bytes_total"``, ``"flat_tools"`` or another rule.
         max_summary_tokens: The maximum tokens of a summary; at most a quarter of the room for all summaries,
             but at least 16.
+        summary_role: The role of summaries and markers: ``"user"``, or ``"assistant"`` (the documented form),
+            which a provider may refuse as the first message of a request.
         summary_heading: The first line of a summary, with the places ``{n}``, ``{first}`` and ``{last}``:
             its number, and the first and last turn.
         summary_stack_fraction: Share of the window that all summaries together may have, 0.01..0.5. Above it
@@ -207,6 +210,7 @@ class TieredConfig:
     retain_floor: int = 2
     estimator: str | TokenRule = "bytes_total"
     max_summary_tokens: int = 2048
+    summary_role: SummaryRole = "user"
     summary_heading: str = SUMMARY_HEADING
     summary_stack_fraction: float = 0.15
     emergency_marker: str = EMERGENCY_MARKER
@@ -245,6 +249,7 @@ class TieredConfig:
         counts = "retain_floor max_turns max_summary_tokens fork_floor worker_turns_per_segment"
         checks.each(self, f"{counts} worker_max_segments", checks.positive)
         checks.each(self, "retry_after_turns overflow_retries", checks.at_least, 0)
+        checks.one_of("summary_role", self.summary_role, SUMMARY_ROLES)
         _check_template("summary_heading", self.summary_heading, {"n": "1", "first": 1, "last": 2})
         checks.between("summary_stack_fraction", self.summary_stack_fraction, 0.01, 0.5)
         _check_template("emergency_marker", self.emergency_marker, {"n": 1})

@@ -371,6 +371,10 @@ class TieredRun(ABC):
         self.start = live_start(self.read)
         self.held = must_stay(self.read, trigger.pins)
 
+    def message(self, content: str, covers: tuple[tuple[int, int], ...], level: int = 1) -> Message:
+        """A summary or a marker as a message of the history."""
+        return summary_message(content, covers, level, self.config.summary_role)
+
     @abstractmethod
     def marked(self, end: int, marker: str) -> Compaction | Skip:
         """Discards all before position *end*; *marker* tells the number of these messages."""
@@ -513,7 +517,7 @@ class TieredRun(ABC):
     def _tokens_without(self, gone: set[int]) -> int:
         """The tokens of a fork after the marker has replaced its messages at *gone*."""
         covers = covered([self.read[at] for at in sorted(gone)])
-        made = [summary_message(FORK_MARKER.format(n=len(gone)), covers)] if gone else []
+        made = [self.message(FORK_MARKER.format(n=len(gone)), covers)] if gone else []
         return self.rule.count([*made, *(each for at, each in enumerate(self.read) if at not in gone)])
 
     def cut(self, fraction: float, floor: int, *, or_earlier: bool = False) -> int | None:

@@ -22,7 +22,7 @@ from siltstone.compaction.base import (
 )
 from siltstone.compaction.checks import reached_at, share_of
 from siltstone.compaction.prompts import framed
-from siltstone.compaction.rewrite import covered, joined, kept_apart, layered, summary_message
+from siltstone.compaction.rewrite import covered, joined, kept_apart, layered
 from siltstone.compaction.summarise import Calls
 from siltstone.errors import ConfigError
 from siltstone.llm import Flow
@@ -94,7 +94,7 @@ class RollingRun(TieredRun):
         number = self.stack.number + 1
         covers = covered(selection.discarded)
         layer = Layer(covers[0][0], (number, number), cut.turns)
-        made = summary_message(framed(self.heading(layer.numbers, layer.turns), text), covers)
+        made = self.message(framed(self.heading(layer.numbers, layer.turns), text), covers)
         stack = replace(self.stack, layers=(*self.stack.layers, layer), number=number, turns=cut.turns_begun)
         compaction = layered(
             self.history,
@@ -124,7 +124,7 @@ class RollingRun(TieredRun):
         count = sum(message.provenance != "compaction_summary" for message in selection.discarded)
         covers = covered(selection.discarded)
         text = marker.format(n=count)
-        made = summary_message(text, covers)
+        made = self.message(text, covers)
         if self.rule.count(selection.discarded) <= self.rule.count([made]):
             return Skip("nothing_to_discard", f"{count} messages are smaller than the line that would say so")
         stack = replace(
@@ -152,7 +152,7 @@ class RollingRun(TieredRun):
         text = yield from self.written(self._sources(selection.discarded), calls, META_NOTE)
         covers = covered(selection.discarded)
         layer = self._joined(self.stack.layers, covers[0][0])
-        made = summary_message(framed(self.heading(layer.numbers, layer.turns), text), covers)
+        made = self.message(framed(self.heading(layer.numbers, layer.turns), text), covers)
         stack = replace(self.stack, layers=(layer,))
         end = self.first_live(self.stack.start)
         usage = tuple(calls.usage)
@@ -197,7 +197,7 @@ class RollingRun(TieredRun):
         layer = self._joined(layers, covers[0][0])
         level = 1 + max(summary_level(self.read[at]) for at in oldest)
         heading = self.heading(layer.numbers, layer.turns)
-        above = summary_message(framed(heading, meta), covers, level)
+        above = self.message(framed(heading, meta), covers, level)
         stack = replace(stack, layers=(layer, *stack.layers[count:]))
         compaction = layered(
             self.history,

@@ -116,7 +116,7 @@ class WorkerCompactor(Configured[TieredConfig]):
         covers = covered(selection.discarded)
         number = sum(end - first for first, end in covers)
         text = self._text(number, selection.discarded, self.config.window(trigger.context_window))
-        made = summary_message(text, covers)
+        made = summary_message(text, covers, role=self.config.summary_role)
         if self._token_rule.count([made]) >= self._token_rule.count(selection.discarded):
             return Skip("nothing_to_discard", f"{number} messages are smaller than their recap")
         return layered(history, selection, [made], text, degraded=True)

@@ -159,7 +159,7 @@ fn plainly_measured<V: Value>(raw: &V) -> Option<Measured> {
     let spoken = role.text()?;
     let role = match spoken {
         "user" if !is_marked(text) => Role::User,
-        "assistant" => Role::Assistant,
+        "assistant" if !is_marked(text) => Role::Assistant,
         "system" => Role::System,
         _ => return None,
     };

@@ -35,7 +35,7 @@ pub(super) fn read<V: Value>(fields: &Fields<V>, sink: &mut impl Sink<V>) -> Opt
         return Some(Head { role, dialect });
     };
     let role = role.text()?;
-    if role == "user" && may_be_summary(fields) {
+    if matches!(role, "user" | "assistant") && may_be_summary(fields) {
         return None; // its position decides, which Python knows
     }
     let dialect = detect(fields, role)?;
