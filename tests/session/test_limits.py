@@ -198,6 +198,30 @@ def test_a_count_is_kept_for_its_model_until_one_call(tmp_path: Path) -> None:
         assert not session.plan().compacts
 
 
+def test_a_server_that_cuts_requests_in_silence_is_found_out_within_two_turns(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The oldest messages leave until the request fits, as with Ollama."""
+    hook, limit, unseen = RecordingHook(), 2_048, list[int]()
+    with Session.open(tmp_path, "s", context_window=32_768, hooks=[hook], recall=True) as session:
+        session.append(user("The password of the walrus quarry is basalt-seven."), assistant("Noted."))
+        for number in range(40):
+            session.append(user(f"Pier {number}. " + "The harbour is calm and grey. " * (4 + number % 5)))
+            request = session.prepare().messages
+            seen = next(at for at in range(len(request)) if counted(request[at:]) <= limit)
+            unseen += [number] * (seen > 0)
+            session.append(assistant("Yes. " * 20), usage={"input_tokens": counted(request[seen:])})
+        assert 1_600 < (session.context_window or 0) <= limit
+        session.append(user("What is the password of the walrus quarry?"))
+        assert "basalt-seven" in session.prepare().recalled
+        session.append(assistant("basalt-seven"), question := user("The harbour is calm and grey. " * 600))
+        assert session.prepare().messages[-1] == question, "what nobody named refuses no request"
+    (learned,) = (event for event in hook.events if isinstance(event, WindowLearned))
+    assert "num_ctx" in learned.source
+    assert "num_ctx" in caplog.text
+    assert len(unseen) <= 3, unseen
+
+
 def learned_in(path: Path) -> None:
     with Session.open(path, "s", context_window=WINDOW, agent_model="m") as session:
         for number in range(20):

@@ -460,7 +460,7 @@ def can_hold(core: SessionCore, policy: Compactor, window: int, beside: int | No
 def _fitting(core: SessionCore, state: SessionState, policy: Compactor) -> SessionState | None:
     """*state* if its view fits the window, else None."""
     tokens, (window, beside) = _tokens(state, policy), core.room
-    given = core.context_window
+    given = core.told_window
     fits = window is None or given is None or tokens + beside <= window
     return state if fits or tokens + core.reserved_tokens <= (given or 0) else None
 
@@ -476,7 +476,7 @@ def _room(core: SessionCore, state: SessionState, policy: Compactor) -> tuple[in
 
     What was learned refuses no request: without room for the messages that must stay, it does not count.
     """
-    (window, beside), given = core.room, (core.context_window, core.reserved_tokens)
+    (window, beside), given = core.room, (core.told_window, core.reserved_tokens)
     if window is None or (window, beside) == given or _tokens(state, policy) + beside <= window:
         return window, beside
     return (window, beside) if can_hold(core, policy, window, beside + _repair(state)) else given
@@ -614,7 +614,7 @@ def within_window(core: SessionCore, policy: Compactor, at: int) -> Steps[list[O
             break
     if _fitting(core, core.state, policy) is not None:
         return outcomes
-    window, tokens = core.context_window, _tokens(core.state, policy) + core.reserved_tokens
+    window, tokens = core.told_window, _tokens(core.state, policy) + core.reserved_tokens
     last = outcomes[-1]
     cause = last.cause if isinstance(last, Failed) else None
     reason = "" if isinstance(last, Compacted) else f"; the emergency fit came to nothing: {last.message}"

@@ -36,7 +36,7 @@ from siltstone.memory.log import (
 from siltstone.messages import Message, RawMessage, RecalledMessage, decode, logged, unmarked
 from siltstone.session.background import Background
 from siltstone.session.concurrency import TRIES, Call, Calls, Origin, Slot, Write, retried
-from siltstone.session.counters import CompactionClock, LearnedLimit, cached_tokens, input_tokens
+from siltstone.session.counters import CUT, CompactionClock, LearnedLimit, cached_tokens, input_tokens
 from siltstone.session.fact_state import Knowing
 from siltstone.session.policy_history import PolicyLine
 from siltstone.session.retention import Retention, retain
@@ -123,6 +123,7 @@ class SessionCore:
 
             self.redacting = Redacting(redactor)
         self._spans: tuple[RedactedSpan, ...] = ()
+        self._untold: int | None = 0  # the window before a limit that the last write taught
         self._last_id = _new_id()  # of a write; the ids of the next ones follow
         self.rows: SessionLog = store.open_log(session_id)  # the log in the store, not the module ``rows``
         self.policy_line = PolicyLine(self.rows)
@@ -234,6 +235,12 @@ class SessionCore:
         """Tokens that are kept free for a recalled block."""
         config = self.recall
         return config.cap(self.context_window) if config is not None and config.enabled else 0
+
+    @property
+    def told_window(self) -> int | None:
+        """The window without a limit that no provider named. Such a limit refuses no request."""
+        limit = self.state.clock.limit(self.given_window)
+        return self.given_window if limit is not None and limit.source == CUT else self.context_window
 
     @property
     def counts(self) -> tuple[float, int]:
@@ -352,7 +359,7 @@ class SessionCore:
     def append(self, raws: Sequence[RawMessage], usage: Any = None, call: Call | None = None) -> range:
         """Writes *raws* to the log, and then to the view: all, or none. Returns their sequence numbers."""
         numbers = self.locked(lambda: self.append_now(raws, usage, call))
-        if self._spans:
+        if self._spans or self._untold != 0:
             self.tell_secrets()
         if self.knowing.is_learning and self.knowing.config.tool_facts:
             from siltstone.session.learning import learn_results  # few sessions make facts of results
@@ -452,7 +459,10 @@ class SessionCore:
         notify(self.hooks, event)
 
     def tell_secrets(self) -> None:
-        """Tells hooks where the last write had secrets."""
+        """Tells hooks where the last write had secrets, and of the limit that it taught."""
+        before, self._untold = self._untold, 0
+        if before != 0:
+            self.tell_limits(before)
         spans, self._spans = self._spans, ()
         if spans:
             from siltstone.events import SecretsRedacted
@@ -615,12 +625,16 @@ class SessionCore:
         counted = input_tokens(usage)
         sent = self.requests.sent_tokens(state.view.sendable())
         block = self.recalled_tokens
-        counted -= counted * block // max(1, sent + self.reserved_tokens + block)
+        (factor, beside), whole = self.counts, sent + self.reserved_tokens + block
+        is_known = (factor, beside) != (1.0, self.reserved_tokens)
+        counted -= min(counted, int(block * factor) if is_known else counted * block // max(1, whole))
         cached = min(cached_tokens(usage), counted)  # a provider has no more in its cache than it was sent
         clock = state.clock.heard(counted, state.end, cached, self.milliseconds())
         if counted and sent and not state.view.is_mostly_media():
             known = clock.known().counted(sent, counted, state.view.rule.name, self.reserved_tokens)
-            clock = clock.learned(known)
+            clock = clock.learned(known.cut(self.given_window or 0))
+            if clock.known().tokens != known.tokens:
+                self._untold = self.context_window
         return clock, (sent + self.reserved_tokens) / counted - 1 if counted else None
 
     def _answered(self, clock: CompactionClock, usage: Any, state: SessionState) -> CompactionClock:

@@ -21,6 +21,9 @@ MOST_LIMITS = 8  #: models whose learned limits are kept, the newest
 
 MOST_PAIRS = 8  #: the newest requests by which a model's count is fitted
 ALIKE = 4  #: the newest of these, of which the largest factor counts
+LEAST_CUT = 1_000  #: no server has a smaller window
+GROWN = 16  #: tokens by which a request has to grow for its count to grow, too
+CUT = "a server that cuts requests without an error (in Ollama num_ctx or OLLAMA_CONTEXT_LENGTH is too small)"
 LEAST_FACTOR, MOST_FACTOR = 0.3, 4.0  #: tokens that a provider may count for one of ours
 
 LOW_YIELD = 0.05  #: an attempt that reclaims less than this share of the tokens counts as failed
@@ -44,6 +47,12 @@ _KEYS = {
 _COUNTS = attrgetter(*_KEYS.values())
 _PINS, _RUNS = "pinned", "runs"
 _USAGE, _MODEL, _LIMITS = "usage", "agent_model", "learned_limits"
+
+
+def _stays(before: tuple[int, int], after: tuple[int, int]) -> bool:
+    """Whether the count does not follow a request that has grown. Below half, it lacks what is cached."""
+    grown = after[0] - before[0]
+    return grown >= GROWN and before[1] <= 2 * after[1] and after[1] - before[1] <= grown // 5
 
 
 class LearnedLimit(NamedTuple):
@@ -77,10 +86,14 @@ class LearnedLimit(NamedTuple):
         What is fixed comes from the requests since the last compaction, if the largest has at least twice
         the messages of the smallest. Else it stays, within its bounds; at the first request it is what the
         host has *reserved*. The factor is the largest of the last requests of such a size: a request that is
-        a little too small costs less than one that is refused.
+        a little too small costs less than one that is refused. A count that cannot be teaches nothing.
         """
         known = self if self.rule == rule else self._replace(fixed=-1, pairs=())
         pairs = (*known.pairs, (ours, theirs))[-MOST_PAIRS:]
+        if theirs < LEAST_FACTOR * ours:  # no tokenizer counts so few
+            return self._replace(rule=rule, factor=1.0, fixed=0, pairs=pairs)
+        if len(pairs) > 1 and _stays(*pairs[-2:]):
+            return self._replace(pairs=pairs)  # it is not known what the provider left out
         falls = (at for at in range(len(pairs) - 1, 0, -1) if pairs[at] < pairs[at - 1])
         grown = pairs[next(falls, 0) :]
         (x, y), (most, of_most) = grown[0], grown[-1]
@@ -95,8 +108,22 @@ class LearnedLimit(NamedTuple):
         fixed = min(fixed, int(theirs - LEAST_FACTOR * ours))
         fixed = max(fixed, int(theirs - MOST_FACTOR * ours), 0)
         alike = ((y - fixed) / x for x, y in pairs[-ALIKE:] if 2 * x >= ours)
-        factor = min(max(LEAST_FACTOR, round(max(alike), 3)), MOST_FACTOR)
+        least = LEAST_FACTOR if len(pairs) > 1 else 1.0  # one small request proves little
+        factor = min(max(least, round(max(alike), 3)), MOST_FACTOR)
         return self._replace(rule=rule, factor=factor, fixed=fixed, pairs=pairs)
+
+    def cut(self, window: int) -> LearnedLimit:
+        """The same with the limit of a server that cuts requests without an error, if it is one.
+
+        Its count stayed or fell in two requests, each larger than the one before. *window* as above.
+        """
+        if len(self.pairs) < 3:
+            return self
+        first, second, third = self.pairs[-3:]
+        stays = _stays(first, second) and _stays(first, third) and third[0] >= second[0] + GROWN
+        if not stays or third[1] < LEAST_CUT or third[1] - second[1] > (third[0] - second[0]) // 3:
+            return self
+        return self._replace(tokens=max(first[1], second[1], third[1]), source=CUT, window=window, pairs=())
 
 
 @dataclass(frozen=True, slots=True)
