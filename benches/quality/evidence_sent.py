@@ -107,7 +107,8 @@ def measured(dataset: Dataset, window: int, recall: Any) -> Sent:
                         block = prepared.recalled
                     evidence = [turn.text for turn in conversation.turns if turn.id in question.evidence]
                     size = estimate_tokens(block, "blocks") if block else 0
-                    sums += Sent(1, share(evidence, request), tokens, size, int(not block))
+                    said = share(evidence, request)
+                    sums += Sent(1, said, tokens, size, int(not block and said < 0.5))
             if recall is True:
                 for text in Random(1).sample(strange[conversation.id], STRANGE):
                     silent = not when_asked(text, Path(place), ends[-1], window, recall).recalled

@@ -415,7 +415,7 @@ def test_a_block_becomes_smaller_where_the_request_has_less_room_and_stays_so_in
 @pytest.mark.parametrize(
     ("share", "room", "most"),
     [
-        (0.3, None, 1_000), (0.3, 5_000, 3_000), (0.3, 2_500, 1_500), (0.3, 1_200, 1_000), (0.3, 700, 700),
+        (0.3, None, 1_500), (0.3, 5_000, 3_000), (0.3, 2_700, 1_700), (0.3, 1_600, 1_500), (0.3, 700, 700),
         (0.3, -5, 0), (0.05, 5_000, 500), (0.9, 9_000, 4_000), (0, 5_000, 0),
     ],
 )  # fmt: skip
@@ -522,7 +522,7 @@ def test_every_end_of_a_line_is_one_in_a_block() -> None:
 def test_switched_off_it_asks_nobody() -> None:
     shelf = Shelf(*DETAILS)
     assert recall(shelf, enabled=False).block(history(user("which test?"))).reason == "off"
-    assert recall(shelf).block(history(user("which test?")), context_window=9).reason == "off"
+    assert recall(shelf).block(history(user("which test?")), context_window=6).reason == "off"
     assert shelf.asked == []
 
 

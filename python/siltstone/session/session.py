@@ -88,7 +88,7 @@ class Session(BaseSession):
             index_tools: False leaves the names, arguments and results of tools out of the search. About half
                 of the questions to agents are about them.
             recall: True: before each model call, discarded messages that match the last user messages are
-                added to the request, within ``min(4,000 tokens, a tenth of the window)``. A
+                added to the request, at most 4,000 tokens and three tenths of the window. A
                 :class:`RecallConfig` sets the size, the sources and the place. False: no recall.
             redaction: True: secrets are replaced by placeholders in all written texts. A
                 :class:`RedactionConfig`, or a ``siltstone.redaction.Redactor``: the same by its rules. Your
