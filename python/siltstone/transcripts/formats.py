@@ -313,7 +313,7 @@ def _fingerprint(value: dict[str, Any]) -> int:
     blocks = [
         (each.get("id"), str(each)[:500]) if isinstance(each, dict) else each for each in _list(content)
     ]
-    return hash((value.get("type"), str(value.get("timestamp")), _text(content), str(blocks)))
+    return hash((str(value.get("type")), str(value.get("timestamp")), _text(content), str(blocks)))
 
 
 def _lines_of_claude(values: Values, stem: str) -> tuple[list[_Line | None], set[int]]:
