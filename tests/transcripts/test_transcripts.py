@@ -315,7 +315,9 @@ def test_no_file_is_an_error_of_another_kind(tmp_path: Path, count: int) -> None
             at = chance.randrange(len(data) + 1)
             data[at : at + chance.choice((0, 1, 4, 40))] = chance.choice([*pieces, data[:50]])
         if chance.random() < 0.3:  # another value in the place of one, so that the JSON stays whole
-            value = chance.choice([b'"1"', b'"Hi"', b"null", b'"r"', b'"user"', b'"session_meta"', b'"human"'])
+            value = chance.choice(
+                [b'"1"', b'"Hi"', b"null", b'"r"', b'"user"', b'"session_meta"', b'"human"']
+            )
             new = chance.choice([b"7", b"[[]]", b"{}", b"[" * 2_000])
             data = bytearray(chance.choice(samples).replace(value, new, chance.randint(1, 3)))
         file.write_bytes(data)
